@@ -1,0 +1,90 @@
+# The one list of chores.  All it needs is a Python >= 3.12 (and not 3.13.0), which
+# scripts/find-python looks for; PYTHON=/path/to/python asks for a certain one.
+
+N ?= 1000
+PORT ?= 8080
+SUITE ?= quick
+PLONE_SUITES ?= tests/plone-suites
+PYTEST_ARGS ?=
+BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
+
+VENV := .venv
+BIN := $(VENV)/bin
+UV := .tools/bin/uv
+PIP := $(UV) pip install --python $(BIN)/python --constraint constraints.txt
+
+export PYTHON
+export UV_PYTHON_DOWNLOADS := never
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
+# A user without a home (nobody, a container) keeps the caches in the checkout.
+ifneq ($(shell test -w "$$HOME" && echo yes),yes)
+export XDG_CACHE_HOME := $(CURDIR)/.cache
+endif
+
+# What each chore installs: one stamp per set, renewed when the requirements change.
+SET_demo := --editable '.[demo,metrics]'
+SET_test := $(SET_demo) --group test
+SET_lint := $(SET_demo) --group lint
+SET_docs := $(SET_demo) --group docs
+SET_bench := $(SET_test) --group bench
+SET_suites := $(SET_test) --group suites
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.SUFFIXES:
+.PRECIOUS: $(VENV)/.installed-%
+.PHONY: help install demo demo-check test test-plone bench lint format docs clean
+
+help:  ## list the chores
+	@echo "make <chore>:"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
+
+install: $(VENV)/.installed-test  ## make .venv with the package and what its tests need
+
+demo: $(VENV)/.installed-demo  ## a Plone site with N=1000 objects on PORT=8080, nothing to install
+	$(BIN)/python -m plone.pgcatalog.demo --objects $(N) --port $(PORT)
+
+demo-check: $(VENV)/.installed-demo  ## start the demo, ask it some questions, stop it
+	$(BIN)/python -m plone.pgcatalog.demo --check
+
+test: $(VENV)/.installed-test  ## our tests, on an embedded PostgreSQL (PYTEST_ARGS=...)
+	$(BIN)/python -m pytest $(wildcard tests/unit tests/integration tests/acceptance tests/property) $(PYTEST_ARGS)
+
+test-plone: $(VENV)/.installed-suites  ## the suites of Plone's own packages, on our catalog (SUITE=quick)
+	@test -f $(PLONE_SUITES)/run_suites.py || { echo "No run_suites.py in PLONE_SUITES=$(PLONE_SUITES)." >&2; exit 1; }
+	$(BIN)/python $(PLONE_SUITES)/run_suites.py --python $(BIN)/python --profile plone.pgcatalog:default --suite $(SUITE)
+
+bench: $(VENV)/.installed-bench  ## the benchmark against ZCatalog (BENCH_ARGS=...)
+	$(BIN)/python benchmarks/run_benchmarks.py $(BENCH_ARGS)
+
+lint: $(VENV)/.installed-lint  ## style, types, imports between the rooms
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/zpretty --check src
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-lint  ## rewrite the sources in the project's style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/zpretty --inplace src
+
+docs: $(VENV)/.installed-docs  ## the documentation as HTML in docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean:  ## remove what the chores made (the demo's data stay)
+	rm -rf $(VENV) .tools .cache build dist docs/_build
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(UV):
+	python=$$(scripts/find-python) && "$$python" -m venv --clear .tools
+	.tools/bin/python -m pip install --quiet uv
+
+$(BIN)/python: | $(UV)
+	python=$$(scripts/find-python) && $(UV) venv --quiet --clear --python "$$python" $(VENV)
+
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(UV) $(BIN)/python
+	$(PIP) $(SET_$*)
+	@touch $@

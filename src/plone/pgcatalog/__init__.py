@@ -1,0 +1,9 @@
+"""plone.pgcatalog: Plone's portal_catalog, answered by PostgreSQL."""
+
+
+def initialize(context):
+    """Make the tool known to the ZMI's add list (GenericSetup creates tools by class name)."""
+    from plone.pgcatalog.catalog import PlonePGCatalogTool
+    from Products.CMFCore.utils import ToolInit
+
+    ToolInit("PG Catalog Tool", tools=(PlonePGCatalogTool,), icon="").initialize(context)

@@ -1,0 +1,160 @@
+"""The catalog tool: ``portal_catalog`` answered by PostgreSQL."""
+
+from AccessControl.class_init import InitializeClass
+from AccessControl.Permissions import manage_zcatalog_entries as ManageZCatalogEntries
+from AccessControl.Permissions import manage_zcatalog_indexes as ManageZCatalogIndexes
+from AccessControl.Permissions import search_zcatalog as SearchZCatalog
+from AccessControl.SecurityInfo import ClassSecurityInfo
+from ComputedAttribute import ComputedAttribute
+from DateTime import DateTime
+from OFS.Folder import Folder
+from plone.pgcatalog.compat import _CatalogCompat
+from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.zcatalog import borrow
+from plone.pgcatalog.zcatalog import borrow_rest
+from plone.pgcatalog.zmi.protect import post_only
+from Products.CMFCore.indexing import processQueue
+from Products.CMFCore.utils import _getAuthenticatedUser
+from Products.CMFCore.utils import UniqueObject
+from Products.CMFPlone.CatalogTool import CatalogTool
+from Products.ZCatalog.ZCatalog import ZCatalog
+from typing import Any
+from zope.interface import implementer
+from ZPublisher import zpublish
+
+
+#: What restricts a search; a caller's own value, or option of it, is never merged with ours.
+RESTRICTIONS = ("allowedRolesAndUsers", "effectiveRange")
+
+#: ZCatalog's web actions that change data: POST and a token, when they come from the web.
+WEB_ACTIONS = (
+    "manage_addColumn",
+    "manage_addIndex",
+    "manage_catalogClear",
+    "manage_catalogFoundItems",
+    "manage_catalogObject",
+    "manage_catalogRebuild",
+    "manage_catalogReindex",
+    "manage_clearIndex",
+    "manage_delColumn",
+    "manage_delIndex",
+    "manage_edit",
+    "manage_editCatalogReport",
+    "manage_normalize_paths",
+    "manage_reindexIndex",
+    "manage_resetCatalogReport",
+    "manage_setProgress",
+    "manage_subbingToggle",
+    "manage_uncatalogObject",
+)
+
+
+def without_options(query: dict[str, Any]) -> dict[str, Any]:
+    """Return *query* without old-style options (``allowedRolesAndUsers_range``) of the restricting indexes."""
+    prefixes = tuple(f"{name}_" for name in RESTRICTIONS)
+    return {k: v for k, v in query.items() if not str(k).startswith(prefixes)}
+
+
+@implementer(IPGCatalogTool)
+class PlonePGCatalogTool(UniqueObject, Folder):
+    """Plone's catalog tool, answered by PostgreSQL"""
+
+    id = "portal_catalog"
+    meta_type = "PG Catalog Tool"
+    zmi_icon = "fas fa-search"
+    title = ""
+    threshold = 10000
+    long_query_time = 0.1
+
+    security = ClassSecurityInfo()
+
+    manage_options = (
+        {"label": "Contents", "action": "manage_main"},
+        {"label": "Catalog", "action": "manage_catalogView"},
+        {"label": "Indexes", "action": "manage_catalogIndexes"},
+        {"label": "Metadata", "action": "manage_catalogSchema"},
+        {"label": "Advanced", "action": "manage_catalogAdvanced"},
+        {"label": "Query Report", "action": "manage_catalogReport"},
+        {"label": "Query Plan", "action": "manage_catalogPlan"},
+        {"label": "Properties", "action": "manage_propertiesForm"},
+        {"label": "Security", "action": "manage_access"},
+    )
+
+    borrow(locals(), ZCatalog, "Indexes", "manage_main")
+    for _action in WEB_ACTIONS:
+        borrow(locals(), CatalogTool, _action)
+        locals()[_action] = post_only(locals()[_action])
+    del _action
+
+    _catalog = ComputedAttribute(_CatalogCompat, 1)
+
+    def __init__(self, id: str = "portal_catalog") -> None:
+        super().__init__(id)
+        #: index name -> the real index object, settings only
+        self._indexes: dict[str, Any] = {}
+        #: index name -> base name of its SQL columns
+        self._index_columns: dict[str, str] = {}
+        #: metadata columns
+        self._columns: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self._catalog)
+
+    def __bool__(self) -> bool:
+        return True
+
+    # -- searching
+
+    @security.protected(SearchZCatalog)
+    @zpublish(False)
+    def searchResults(self, query: Any = None, **kw: Any) -> Any:
+        """Search what the current user may see; see ``Products.CMFPlone.CatalogTool``."""
+        if isinstance(query, dict):
+            query = without_options(query)
+        return CatalogTool.searchResults(self, query, **without_options(kw))
+
+    @security.protected(SearchZCatalog)
+    @zpublish(False)
+    def __call__(self, *args: Any, **kw: Any) -> Any:
+        return self.searchResults(*args, **kw)
+
+    @security.protected(SearchZCatalog)
+    @zpublish(False)
+    def search(
+        self, query: Any, sort_index: Any = None, reverse: Any = 0, limit: Any = None, merge: Any = 1
+    ) -> Any:
+        """Programmatic search with the same restrictions as searchResults."""
+        processQueue()
+        query = without_options(query)
+        query["allowedRolesAndUsers"] = self._listAllowedRolesAndUsers(_getAuthenticatedUser(self))
+        if not self.allow_inactive(query):
+            query["effectiveRange"] = DateTime()
+        return ZCatalog.search(self, query, sort_index, reverse, limit, merge)
+
+    # -- cataloguing
+
+    @security.private
+    def getCounter(self) -> int:
+        """Return a number that changes with every change of the catalog."""
+        processQueue()
+        return self._catalog.generation
+
+    def _increment_counter(self) -> None:
+        """The catalog's generation advances by itself."""
+
+    @security.protected(ManageZCatalogIndexes)
+    @zpublish(False)
+    def clearIndex(self, name: str) -> None:
+        """Empty the index *name*; raises KeyError."""
+        self._catalog.clearIndex(name)
+
+    @security.protected(ManageZCatalogEntries)
+    @zpublish(False)
+    def index_objects(self) -> Any:
+        """Return the index objects, not acquisition-wrapped."""
+        return list(self._catalog.indexes.values())
+
+    borrow_rest(locals(), CatalogTool, UniqueObject, Folder)
+
+
+InitializeClass(PlonePGCatalogTool)

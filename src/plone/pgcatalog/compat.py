@@ -1,0 +1,466 @@
+"""``portal_catalog._catalog`` and what hangs on it, for code that reaches inside a ZCatalog."""
+
+from Acquisition import aq_base
+from Acquisition import aq_parent
+from collections.abc import Iterator
+from collections.abc import Mapping
+from plone.pgcatalog.config import columns_of
+from plone.pgcatalog.config import strip_data
+from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.session import is_supported
+from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.registry import translator_class
+from plone.pgcatalog.indexing.codec import decode
+from plone.pgcatalog.indexing.extract import Extraction
+from plone.pgcatalog.indexing.extract import OnceOnly
+from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.proxies import index_proxy
+from plone.pgcatalog.query.compiler import compile_query
+from plone.pgcatalog.query.compiler import sort_directions
+from plone.pgcatalog.results.brain import PGCatalogBrain
+from plone.pgcatalog.results.brain import record_schema
+from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.results import IdxBatches
+from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.zcatalog import borrow
+from Products.ZCatalog.Catalog import Catalog
+from Products.ZCatalog.Catalog import CatalogError
+from typing import Any
+from ZODB.utils import u64
+
+import logging
+import Missing
+
+
+logger = logging.getLogger(__name__)
+
+
+class IndexMapping(Mapping[str, Any]):
+    """``_catalog.indexes``: index name to index object."""
+
+    def __init__(self, catalog: "_CatalogCompat") -> None:
+        self._catalog = catalog
+
+    def __getitem__(self, name: str) -> Any:
+        return index_proxy(self._catalog, aq_base(self._catalog.tool)._indexes[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in aq_base(self._catalog.tool)._indexes
+
+    def keys(self) -> Any:
+        return aq_base(self._catalog.tool)._indexes.keys()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(aq_base(self._catalog.tool)._indexes)
+
+    def __len__(self) -> int:
+        return len(aq_base(self._catalog.tool)._indexes)
+
+
+class RowMapping(Mapping[Any, Any]):
+    """A read-only mapping over the catalog's rows: subclasses say which expression is key and which value."""
+
+    key = "rid"
+    value = "path"
+
+    def __init__(self, catalog: "_CatalogCompat") -> None:
+        self._view = catalog.view()
+
+    def _found(self, key: Any, value: Any) -> Any:
+        return value
+
+    def _rows(self, expressions: str, where: Condition = EVERYTHING) -> list[Any]:
+        return self._view.select(expressions, where, f"ORDER BY {self.key}")
+
+    def __getitem__(self, key: Any) -> Any:
+        rows = self._rows(self.value, self._is(key)) if self._is_key(key) else []
+        if not rows:
+            raise KeyError(key)
+        return self._found(key, rows[0][0])
+
+    def _is(self, key: Any) -> Condition:
+        return Condition(f"{self.key} = %s", (key,))
+
+    def _is_key(self, key: Any) -> bool:
+        return isinstance(key, int) and -(2**63) <= key < 2**63
+
+    def __contains__(self, key: object) -> bool:
+        return self._is_key(key) and bool(self._rows("1", self._is(key)))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        rows = self._view.select("count(*)")
+        return rows[0][0] if rows else 0
+
+    def keys(self) -> Any:
+        return [key for (key,) in self._rows(self.key)]
+
+    def values(self) -> Any:
+        return [value for _, value in self.items()]
+
+    def items(self) -> Any:
+        return [(key, self._found(key, value)) for key, value in self._rows(f"{self.key}, {self.value}")]
+
+    iterkeys = keys
+    itervalues = values
+    iteritems = items
+
+
+class Paths(RowMapping):
+    """``_catalog.paths``: rid to path."""
+
+
+class Uids(RowMapping):
+    """``_catalog.uids``: path to rid."""
+
+    key = "path"
+    value = "rid"
+
+    def _is_key(self, key: Any) -> bool:
+        return isinstance(key, str) and "\0" not in key
+
+
+class Data(RowMapping):
+    """``_catalog.data``: rid to the tuple of metadata values."""
+
+    value = "rid"
+
+    def __init__(self, catalog: "_CatalogCompat") -> None:
+        super().__init__(catalog)
+        self._names = catalog.names
+        self._batches = IdxBatches(self._view, self.keys())
+
+    def _found(self, key: Any, value: Any) -> tuple[Any, ...]:
+        idx = self._batches.idx_of(key)
+        return tuple(decode(idx[n]) if n in idx else Missing.Value for n in self._names)
+
+
+class _CatalogCompat:
+    """Answers for ``Products.ZCatalog.Catalog.Catalog``; bound to the acquisition-wrapped *tool*.
+
+    Not persistent: the tool keeps the index settings and column names, PostgreSQL the rest.
+    """
+
+    borrow(locals(), Catalog, "merge_query_args", "_get_sort_attr", "_getSortIndex", "recordify", "getCatalogPlan")
+
+    def __init__(self, tool: Any) -> None:
+        self.tool = tool
+        self._translators: dict[str, IndexTranslator] = {}
+
+    # -- configuration
+
+    @property
+    def indexes(self) -> IndexMapping:
+        return IndexMapping(self)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        names: tuple[str, ...] = aq_base(self.tool)._columns
+        return names
+
+    @names.setter
+    def names(self, names: tuple[str, ...]) -> None:
+        aq_base(self.tool)._columns = tuple(names)
+
+    @property
+    def schema(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    def addColumn(self, name: str, default_value: Any = None, threshold: Any = None) -> None:
+        """Add the metadata column *name*; rows have Missing.Value there until they are reindexed.
+
+        Raises CatalogError as ZCatalog does for a taken or refused name.
+        """
+        name = name.strip()
+        if name in self.names:
+            raise CatalogError(f"The column {name} already exists")
+        if name.startswith("_"):
+            raise CatalogError('Cannot cache fields beginning with "_"')
+        self.names = (*self.names, name)
+
+    def delColumn(self, name: str, threshold: Any = None) -> None:
+        """Remove the metadata column *name*; raises ValueError when there is none."""
+        names = list(self.names)
+        names.remove(name)
+        self.names = tuple(names)
+
+    def getIndex(self, name: str) -> Any:
+        """Return the index *name*, wrapped in the tool; raises KeyError."""
+        return self.indexes[name].__of__(self.tool)
+
+    def translator(self, name: str) -> IndexTranslator:
+        if name not in self._translators:
+            tool = aq_base(self.tool)
+            index = self.getIndex(name)
+            cls = translator_class(index.meta_type)
+            if cls is None:
+                raise CatalogError(f"no translator for indexes of type {index.meta_type!r} ({name})")
+            self._translators[name] = cls(index, tool._index_columns[name])
+        return self._translators[name]
+
+    def layout(self) -> Layout:
+        """Return the typed columns and SQL indexes that the configured indexes need."""
+        tool = aq_base(self.tool)
+        layout: Layout | None = getattr(tool, "_v_layout", None)
+        if layout is None:
+            translators = [self.translator(name) for name in self.indexes]
+            columns = tuple(c for t in translators for c in t.columns())
+            layout = Layout(columns, tuple(i for t in translators for i in t.sql_indexes()))
+            tool._v_layout = layout
+        return layout
+
+    def addIndex(self, name: str, index: Any) -> None:
+        """Add the index object *index*; its column appears with the commit.
+
+        Raises CatalogError for a bad or taken name, or an index type nobody can translate.
+        """
+        if isinstance(index, str):
+            raise TypeError("addIndex takes an index object; resolve its type first")
+        check_index_name(name, self.indexes)
+        name = name.strip()
+        if translator_class(index.meta_type) is None:
+            raise CatalogError(f"indexes of type {index.meta_type!r} cannot be kept in PostgreSQL ({name})")
+        tool = aq_base(self.tool)
+        tool._index_columns[name] = columns_of(name, tool._index_columns.values())
+        tool._indexes[name] = strip_data(aq_base(index))
+        tool._p_changed = True
+        self._change_layout()
+
+    def delIndex(self, name: str) -> None:
+        if name not in self.indexes:
+            raise CatalogError(f"The index {name} does not exist")
+        tool = aq_base(self.tool)
+        self._translators.clear()
+        columns = frozenset(c.name for c in self.translator(name).columns())
+        self._change().clear_columns(columns)
+        del tool._indexes[name]
+        del tool._index_columns[name]
+        tool._p_changed = True
+        self._change_layout()
+
+    def clearIndex(self, name: str) -> None:
+        """Empty the index *name* for all rows."""
+        columns = frozenset(c.name for c in self.translator(name).columns())
+        if columns:
+            self._change().clear_columns(columns)
+
+    def _change_layout(self) -> None:
+        self._translators.clear()
+        aq_base(self.tool)._v_layout = None
+        self._change().layout_changed = True
+
+    # -- connection
+
+    @property
+    def jar(self) -> Any:
+        """The ZODB connection; raises CatalogError when it does not read from zodb-pgjsonb."""
+        jar = connection_of(self.tool)
+        if not is_supported(jar):
+            raise CatalogError("this catalog needs a site whose storage is zodb-pgjsonb")
+        return jar
+
+    @property
+    def session(self) -> Session:
+        return Session.of(self.jar)
+
+    @property
+    def zoid(self) -> int:
+        tool = aq_base(self.tool)
+        if tool._p_oid is None:
+            self.jar.add(tool)
+        return u64(tool._p_oid)
+
+    def view(self) -> CatalogView:
+        return CatalogView(self.session, self.zoid, self.layout())
+
+    def _change(self) -> Any:
+        return self.session.change(self.tool, self.zoid)
+
+    # -- cataloguing
+
+    def catalogObject(
+        self, object: Any, uid: str, threshold: Any = None, idxs: Any = None, update_metadata: Any = True
+    ) -> int:
+        """Index *object* (an indexable wrapper) under *uid*, its path.
+
+        *idxs* limits the indexes (all for None or empty); metadata is taken unless *update_metadata* is false,
+        and always for a path that is new.  Raises what indexers raise, AttributeError excepted.
+        """
+        names = list(self.indexes) if not idxs else [n for n in dict.fromkeys(idxs)]
+        source = OnceOnly(object)
+        extraction = Extraction(uid, source)
+        extraction.add_indexes([self.translator(n) for n in names], self.names)
+        if update_metadata:
+            extraction.add_metadata(self.names)
+        self._change().put(
+            Entry(
+                clean_path(uid),
+                zoid=self._zoid_of(object),
+                full=not idxs and bool(update_metadata),
+                columns=extraction.columns,
+                idx=extraction.idx,
+                vanished=frozenset(extraction.vanished),
+                late=None if update_metadata else lambda: late_metadata(uid, source, self.names),
+            )
+        )
+        return len(names)
+
+    def uncatalogObject(self, uid: str) -> None:
+        """Remove *uid*; an unknown one is logged, as in ZCatalog."""
+        path = clean_path(uid)
+        self._change().delete(path)
+
+    def clear(self) -> None:
+        self._change().clear()
+
+    def drop(self) -> None:
+        """Forget everything, and drop the relation with the commit."""
+        self.clear()
+        self._change().dropped = True
+
+    def _zoid_of(self, object: Any) -> int | None:
+        """Return the oid of a persistent content object in our connection, giving it one if it is new."""
+        real = unwrap_indexable(object)
+        base = aq_base(real)
+        jar = self.jar
+        if not hasattr(base, "_p_oid") or not hasattr(base, "_p_jar"):
+            return None
+        if base._p_jar is None and aq_parent(real) is not None:
+            jar.add(base)
+        return u64(base._p_oid) if base._p_jar is jar and base._p_oid is not None else None
+
+    # -- searching
+
+    def searchResults(self, query: Any = None, _merge: bool = True, **kw: Any) -> Any:
+        """Search; *query* and *kw* together are a ZCatalog query.  Raises CatalogError for a bad sort_on."""
+        query = self.merge_query_args(query, **kw)
+        if query is None:
+            query = {}
+        sort_indexes = self._getSortIndex(query)
+        return self.search(
+            query, sort_indexes, self._get_sort_attr("order", query), self._get_sort_attr("limit", query), _merge
+        )
+
+    __call__ = searchResults
+
+    def search(
+        self, query: Any, sort_index: Any = None, reverse: Any = False, limit: Any = None, merge: bool = True
+    ) -> Any:
+        """Search with resolved *sort_index* objects; *reverse* is a bool, or a sort_order value."""
+        indexes = [] if sort_index is None else sort_index if isinstance(sort_index, list) else [sort_index]
+        if isinstance(reverse, bool | int):
+            directions = [bool(reverse)] * len(indexes)
+        else:
+            directions = sort_directions(len(indexes), reverse)
+        sort = [(index.getId(), r) for index, r in zip(indexes, directions, strict=True)]
+        compiled = compile_query(canonical(query), self.indexes, self.translator, sort, limit)
+        results = CatalogSearchResults(self, self.view(), compiled)
+        if merge:
+            return results
+        return [(position, rid, self.__getitem__) for position, rid in enumerate(b.getRID() for b in results)]
+
+    def sort_in_python(self, rows: list[Any], sort: Any) -> list[Any]:
+        """Sort (rid, path, score) *rows* by index objects that compute their keys (GopipIndex)."""
+        from plone.pgcatalog.results.pysort import sort_rows
+
+        return sort_rows(self, rows, sort)
+
+    # -- single rows
+
+    def brain(self, batches: Any, rid: int, path: str, score: Any = 1, normalized: Any = 1) -> Any:
+        """Return the brain of a row, wrapped in the tool."""
+        return PGCatalogBrain(batches, record_schema(self.names), rid, path, score, normalized).__of__(self.tool)
+
+    def __getitem__(self, index: Any) -> Any:
+        normalized, score, rid = index if isinstance(index, tuple) else (1, 1, index)
+        path = self.paths[rid]
+        return self.brain(IdxBatches(self.view(), [rid]), rid, path, score, normalized)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def paths(self) -> Paths:
+        return Paths(self)
+
+    @property
+    def uids(self) -> Uids:
+        return Uids(self)
+
+    @property
+    def data(self) -> Data:
+        return Data(self)
+
+    def hasuid(self, uid: str) -> int | None:
+        return self.uids.get(uid)
+
+    def getMetadataForRID(self, rid: int) -> dict[str, Any]:
+        """Return metadata column to value; raises KeyError for an unknown rid."""
+        return dict(zip(self.names, self.data[rid], strict=True))
+
+    def getIndexDataForRID(self, rid: int) -> dict[str, Any]:
+        """Return index name to what that index holds for the row, '' for nothing."""
+        return {name: self.getIndex(name).getEntryForObject(rid, "") for name in self.indexes}
+
+    def uniqueValuesFor(self, name: str) -> tuple[Any, ...]:
+        return tuple(self.getIndex(name).uniqueValues())
+
+    @property
+    def generation(self) -> int:
+        """The catalog's change counter as this transaction sees it."""
+        session = self.session
+        state = session.states.get(self.zoid)
+        pending = session.pending.get(self.zoid)
+        return (state.generation if state else 0) + (pending.changes if pending else 0)
+
+
+def canonical(query: Any) -> dict[str, Any]:
+    """Return *query* with its plain lists sorted, as ``Catalog.make_query`` does."""
+    return {k: sorted(v) if isinstance(v, list | tuple) else v for k, v in query.items()}
+
+
+def late_metadata(path: str, source: Any, names: Any) -> dict[str, Any]:
+    extraction = Extraction(path, source)
+    extraction.add_metadata(names)
+    return extraction.idx
+
+
+def connection_of(obj: Any) -> Any:
+    """Return the ZODB connection of *obj*, or of the nearest container that has one."""
+    while obj is not None:
+        jar = getattr(aq_base(obj), "_p_jar", None)
+        if jar is not None:
+            return jar
+        obj = aq_parent(obj)
+    return None
+
+
+def unwrap_indexable(obj: Any) -> Any:
+    """Return the content object behind plone.indexer's or CMFCore's indexable wrapper."""
+    wrapped = getattr(type(obj), "_getWrappedObject", None)
+    if wrapped is not None:
+        return obj._getWrappedObject()
+    return getattr(obj, "_IndexableObjectWrapper__ob", obj)
+
+
+def clean_path(uid: str) -> str:
+    """Return *uid* as PostgreSQL can hold it: without NUL and lone surrogates."""
+    return uid.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def check_index_name(name: str, taken: Any) -> None:
+    """Raise CatalogError as ZCatalog does for names it refuses."""
+    if name in taken:
+        raise CatalogError(f"The index {name} already exists")
+    if name.startswith("_"):
+        raise CatalogError('Cannot index fields beginning with "_"')
+    if not name:
+        raise CatalogError("Name of index is empty")

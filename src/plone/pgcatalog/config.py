@@ -1,0 +1,45 @@
+"""The catalog's settings as the tool keeps them: index objects without data, columns by index name."""
+
+from BTrees.Length import Length
+from collections.abc import Iterable
+from typing import Any
+
+import re
+
+
+#: Columns of every catalog relation; no index may use their names.
+RESERVED = frozenset({"rid", "path", "zoid", "idx", "score", "catalog", "ctid", "oid", "tableoid", "xmin", "xmax"})
+WELL_KNOWN = {"allowedRolesAndUsers": "allowed_roles", "SearchableText": "searchable_text"}
+
+
+def columns_of(name: str, taken: Iterable[str]) -> str:
+    """Return the base name of the SQL columns of index *name*: readable, a valid identifier, not *taken*."""
+    taken = set(taken) | (RESERVED if name != "path" else frozenset())
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    base = WELL_KNOWN.get(name) or re.sub(r"[^a-z0-9_]+", "_", words)[:40].strip("_") or "index"
+    candidate, number = base, 1
+    while candidate in taken:
+        number += 1
+        candidate = f"{base}_{number}"
+    return candidate
+
+
+def strip_data(index: Any) -> Any:
+    """Return a copy of the ZCatalog *index* with its settings only: no BTrees, no counters.
+
+    ``index.clear()`` makes it a working index again.
+    """
+    index._p_activate()
+    copy = type(index).__new__(type(index))
+    for name, value in index.__dict__.items():
+        if not name.startswith("_v_") and not is_data(value):
+            copy.__dict__[name] = value
+    return copy
+
+
+def is_data(value: Any) -> bool:
+    """True for the objects that ZCatalog's indexes keep their data in."""
+    module = type(value).__module__
+    return (
+        isinstance(value, Length) or module.startswith("BTrees.") or module.startswith("Products.ZCTextIndex.")
+    ) and not isinstance(value, type)

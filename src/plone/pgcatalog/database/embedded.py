@@ -1,0 +1,346 @@
+"""An embedded PostgreSQL server: no installation, no account, no TCP port.
+
+>>> with EmbeddedPostgres() as server:
+...     server.createdb("site")
+...     server.dsn("site")
+
+The server listens on a unix socket only, unless a TCP port is asked for, and it
+dies with its parent, however that ends (Linux: ``PR_SET_PDEATHSIG``).  The kernel
+sends that signal when the *thread* that started the server ends: call ``start()``
+from the main thread, or from one that lives long enough.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from plone.pgcatalog.database.embedded_host import choose_binaries
+from plone.pgcatalog.database.embedded_host import EmbeddedPostgresError
+from plone.pgcatalog.database.embedded_host import public_tmp
+from plone.pgcatalog.database.embedded_host import ServerUser
+from plone.pgcatalog.database.embedded_host import temporary_folder
+from psycopg import sql
+from typing import Self
+
+import atexit
+import contextlib
+import hashlib
+import os
+import psycopg
+import psycopg.conninfo
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+
+__all__ = [
+    "DEMO_SETTINGS",
+    "TEST_SETTINGS",
+    "EmbeddedPostgres",
+    "EmbeddedPostgresError",
+]
+
+#: Fast and forgetful: nothing survives a power failure, and nothing has to.
+TEST_SETTINGS: Mapping[str, str] = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum": "off",
+    "jit": "off",
+    "shared_buffers": "64MB",
+    "max_connections": "200",
+}
+
+#: A site that is kept: crash safe; a power failure may cost the last moments.
+DEMO_SETTINGS: Mapping[str, str] = {
+    "synchronous_commit": "off",
+    "autovacuum": "on",
+    "jit": "off",
+    "shared_buffers": "128MB",
+    "max_wal_size": "1GB",
+    "random_page_cost": "1.1",
+    "max_connections": "100",
+}
+
+MAX_SOCKET_PATH = 103  # bytes; Linux would take 107
+ENDING_SECONDS = 5.0  # how long a former server may take to end
+
+
+class EmbeddedPostgres:
+    """One PostgreSQL server on one data directory.
+
+    ``data_dir``: where the cluster is kept; an existing one is reused.  ``None``
+    takes a temporary folder, which ``stop()`` removes.  As root, a folder that
+    ``nobody`` cannot reach is replaced by one below the temporary folder:
+    ``server.data_dir`` is the real one while the server runs.
+    ``settings``: postgresql.conf settings.  ``port``: listen on this TCP port of
+    127.0.0.1, too (without a password!).  ``temp_dir``: where temporary folders
+    are made.  ``timeout``: how many seconds the server may take to be ready.
+
+    ``version`` is that of the server, such as ``18.4``, once it was started.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | os.PathLike[str] | None = None,
+        settings: Mapping[str, str] = DEMO_SETTINGS,
+        port: int | None = None,
+        temp_dir: str | os.PathLike[str] | None = None,
+        timeout: float = 60,
+    ) -> None:
+        self.wanted_dir = Path(data_dir).resolve() if data_dir else None
+        self.settings = dict(settings)
+        self.port = port
+        self.temp_dir = Path(temp_dir) if temp_dir else None
+        self.timeout = timeout
+        self.version = ""
+        self.data_dir: Path | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+        self._parent = os.getpid()
+        self._user = ServerUser()
+        self._socket_dir: Path | None = None
+        self._binaries = Path()
+        self._temporary: list[Path] = []
+        self._lock: int | None = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    @property
+    def running(self) -> bool:
+        """Whether the server process is alive."""
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> Self:
+        """Make the cluster when there is none, start the server, wait for it.
+
+        EmbeddedPostgresError when that does not succeed.
+        """
+        if self.running:
+            return self
+        self._parent = os.getpid()
+        try:
+            self._launch(self.data_dir or self._prepare())
+        except BaseException as error:
+            self.stop()
+            if isinstance(error, OSError | subprocess.SubprocessError):
+                raise EmbeddedPostgresError(
+                    f"Cannot start PostgreSQL: {error}"
+                ) from error
+            raise
+        atexit.register(self.stop)
+        return self
+
+    def stop(self) -> None:
+        """End the server (fast, then immediately); remove the temporary folders."""
+        if self._parent != os.getpid():
+            return  # a forked child must not stop the server of its parent
+        atexit.unregister(self.stop)
+        self._end(signal.SIGINT, signal.SIGQUIT)
+        while self._temporary:
+            shutil.rmtree(self._temporary.pop(), ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+        self._lock = self.data_dir = self._socket_dir = None
+
+    def kill(self) -> None:
+        """SIGKILL the whole server, as a crash would; the data stay."""
+        self._end()
+
+    def restart(self) -> None:
+        """Stop (when it runs) and start the server on the same data."""
+        self._end(signal.SIGINT, signal.SIGQUIT)
+        self.start()
+
+    def dsn(self, dbname: str = "postgres") -> str:
+        """Return the libpq connection string of a database of this server."""
+        if self._socket_dir is None:
+            raise EmbeddedPostgresError("The server was not started: call start().")
+        return psycopg.conninfo.make_conninfo(
+            host=str(self._socket_dir),
+            port=self.port or 5432,
+            user="postgres",
+            dbname=dbname,
+        )
+
+    def createdb(self, name: str, template: str | None = None) -> str:
+        """Make a database, empty or as a copy of another one; return its dsn.
+
+        psycopg.Error when it exists already or the template is in use.
+        """
+        query = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
+        if template is not None:
+            query += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
+            if int(self.version.split(".")[0]) >= 15:
+                query += sql.SQL(" STRATEGY file_copy")
+        self._execute(query)
+        return self.dsn(name)
+
+    def dropdb(self, name: str) -> None:
+        """Drop a database, if it is there, together with its connections."""
+        query = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+        self._execute(query.format(sql.Identifier(name)))
+
+    def _execute(self, query: sql.Composed) -> None:
+        with psycopg.connect(self.dsn(), autocommit=True) as connection:
+            connection.execute(query)
+
+    # -- the cluster ----------------------------------------------------------
+
+    def _prepare(self) -> Path:
+        """Choose user, folders and binaries; make the cluster when there is none."""
+        self._user = ServerUser.choose(self.wanted_dir)
+        data_dir = self.data_dir = self._choose_data_dir()
+        version_file = data_dir / "PG_VERSION"
+        major = version_file.read_text().strip() if version_file.exists() else None
+        self._binaries, self.version = choose_binaries(self._user, major)
+        self._socket_dir = data_dir
+        if len(os.fsencode(data_dir / ".s.PGSQL.65535")) > MAX_SOCKET_PATH:
+            self._socket_dir = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+            self._temporary.append(self._socket_dir)
+            self._user.own(self._socket_dir)
+        if major is None:
+            self._initdb(data_dir)
+        return data_dir
+
+    def _choose_data_dir(self) -> Path:
+        """Return an existing folder: the server's user can reach it and owns it."""
+        if self.wanted_dir is None:
+            parent = public_tmp(self._user, self.temp_dir)
+            folder, self._lock = temporary_folder(parent)
+            self._temporary.append(folder)
+            data_dir = folder / "data"
+        else:
+            data_dir = self.wanted_dir
+            data_dir.parent.mkdir(parents=True, exist_ok=True)
+            if not self._user.can_enter(data_dir.parent):
+                # The same wish finds the same folder, and its data, again.
+                key = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:12]
+                data_dir = public_tmp(self._user, self.temp_dir) / f"pgcatalog-{key}"
+        data_dir.mkdir(mode=0o700, exist_ok=True)
+        owner, needed = data_dir.lstat().st_uid, self._user.uid
+        if owner == os.getuid() and not any(data_dir.iterdir()):
+            self._user.own(data_dir)
+        elif owner != (os.getuid() if needed is None else needed):
+            raise EmbeddedPostgresError(
+                f"The data directory {data_dir} belongs to uid {owner} and is not free "
+                f"for the server: remove it or choose another one."
+            )
+        return data_dir
+
+    def _initdb(self, data_dir: Path) -> None:
+        """Make a cluster; initdb removes what it began when we die meanwhile."""
+        options = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
+        if sys.platform == "darwin":  # which does not know C.UTF-8
+            options += ["--locale=en_US.UTF-8", "--lc-collate=C"]
+        else:
+            options += ["--locale=C.UTF-8"]
+        initdb = self._user.run(
+            [self._binaries / "initdb", "-D", data_dir, *options],
+            die_with=signal.SIGTERM,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        output = initdb.communicate()[0].decode(errors="replace")
+        if initdb.returncode:
+            raise EmbeddedPostgresError(f"initdb failed in {data_dir}:\n{output}")
+
+    # -- the process ----------------------------------------------------------
+
+    def _launch(self, data_dir: Path) -> None:
+        """Start ``postgres`` and wait until it says that it is ready."""
+        self._remove_stale_pid(data_dir)
+        settings = {
+            "unix_socket_directories": self._socket_dir,
+            "listen_addresses": "127.0.0.1" if self.port else "",
+            "port": self.port or 5432,
+            **self.settings,
+        }
+        command = [self._binaries / "postgres", "-D", data_dir]
+        for name, value in settings.items():
+            command += ["-c", f"{name}={value}"]
+        log = data_dir / "server.log"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+        with os.fdopen(os.open(log, flags, 0o600), "wb") as output:
+            self.process = self._user.run(
+                command, die_with=signal.SIGQUIT, stdout=output, stderr=output
+            )
+        deadline = time.monotonic() + self.timeout
+        while time.monotonic() < deadline and self.process.poll() is None:
+            lines = _pid_file(data_dir)
+            if lines[:1] == [str(self.process.pid)] and lines[7:8] == ["ready"]:
+                return
+            time.sleep(0.005)
+        status = self.process.poll()
+        problem = "is not ready" if status is None else f"ended with status {status}"
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
+        self.kill()
+        raise EmbeddedPostgresError(f"PostgreSQL {problem} ({log}):\n{tail}")
+
+    def _end(self, *signals: signal.Signals) -> None:
+        """Try the signals in turn, then SIGKILL the server with its backends."""
+        process, self.process = self.process, None
+        if process is None or process.poll() is not None:
+            return
+        for number in signals:
+            process.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+                return
+        # Stopped first, so that it starts no further backend meanwhile.
+        process.send_signal(signal.SIGSTOP)
+        backends: list[int] = []
+        with contextlib.suppress(OSError):
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            backends = [int(pid) for pid in children.read_text().split()]
+        for pid in (process.pid, *backends):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait(10)
+        # A backend that still lives holds the shared memory: no start until it ends.
+        deadline = time.monotonic() + ENDING_SECONDS
+        while time.monotonic() < deadline and any(
+            self.data_dir and _is_server(pid, self.data_dir) for pid in backends
+        ):
+            time.sleep(0.002)
+
+    def _remove_stale_pid(self, data_dir: Path) -> None:
+        """Remove what a killed server left; wait for one that is just ending."""
+        deadline = time.monotonic() + ENDING_SECONDS
+        while lines := _pid_file(data_dir):
+            if not lines[0].isdigit() or not _is_server(int(lines[0]), data_dir):
+                (data_dir / "postmaster.pid").unlink(missing_ok=True)
+            elif time.monotonic() > deadline:
+                raise EmbeddedPostgresError(
+                    f"Another PostgreSQL (pid {lines[0]}) runs on {data_dir}: stop it."
+                )
+            else:
+                time.sleep(0.02)
+
+
+def _pid_file(data_dir: Path) -> list[str]:
+    """Return the stripped lines of postmaster.pid: pid first, status eighth."""
+    try:
+        text = (data_dir / "postmaster.pid").read_text()
+    except FileNotFoundError:
+        return []
+    return [line.strip() for line in text.splitlines()]
+
+
+def _is_server(pid: int, data_dir: Path) -> bool:
+    """Tell whether a pid is a living server on these data (and no reused number)."""
+    try:
+        if Path("/proc/self/cwd").exists():
+            return Path(f"/proc/{pid}/cwd").readlink() == data_dir
+        os.kill(pid, 0)
+    except (FileNotFoundError, ProcessLookupError):  # gone, or a zombie
+        return False
+    except PermissionError:
+        pass
+    return True

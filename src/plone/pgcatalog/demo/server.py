@@ -1,0 +1,192 @@
+"""PostgreSQL, Zope and the HTTP server of the demo, without buildout or recipe."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import contextlib
+import logging
+import os
+import psycopg
+import socket
+import threading
+import time
+
+
+ZOPE_CONF = """\
+# Written by plone.pgcatalog.demo at every start.
+%import zodb_pgjsonb
+%define INSTANCE {instance}
+instancehome $INSTANCE
+debug-mode off
+<environment>
+  CHAMELEON_CACHE $INSTANCE/var/cache
+  zope_i18n_compile_mo_files false
+</environment>
+<zodb_db main>
+  # One pool slot is kept for the life of a ZODB connection: more slots than
+  # connections, or the last thread waits for ever.
+  pool-size {connections}
+  cache-size 30000
+  <pgjsonb>
+    dsn {dsn}
+    pool-max-size {slots}
+    cache-warm-pct 0
+    blob-temp-dir $INSTANCE/var/blobs
+  </pgjsonb>
+  mount-point /
+</zodb_db>
+"""
+
+SITE_ZCML = """\
+<configure xmlns="http://namespaces.zope.org/zope"
+           xmlns:five="http://namespaces.zope.org/five">
+  <include package="Zope2.App" />
+  <five:loadProducts file="meta.zcml" />
+  <five:loadProducts />
+  {package}
+  <five:loadProductsOverrides />
+</configure>
+"""
+#: Found by plone.autoinclude, too, when it is installed; twice does no harm.
+PACKAGE_ZCML = '<include package="plone.pgcatalog" />'
+
+THREADS = 4
+CONNECTIONS = THREADS + 4
+
+
+def free_port(host: str, wanted: int) -> int:
+    """Return the wanted port, or another one when somebody else has it."""
+    for port in (wanted, 0):
+        with socket.socket() as probe:
+            # As waitress does: a port in TIME_WAIT is free.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                probe.bind((host, port))
+                return int(probe.getsockname()[1])
+    raise OSError(f"No free TCP port on {host}.")
+
+
+def wait_for(dsn: str, seconds: float = 30) -> str:
+    """Wait until the database answers; return the version of the server."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with psycopg.connect(dsn, connect_timeout=5) as connection:
+                return str(connection.info.parameter_status("server_version"))
+        except psycopg.OperationalError:
+            # A container's server takes its time to come up.
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+
+
+class ErrorCounter(logging.Handler):
+    """Keeps what was logged as an error: the check must not overlook it."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(f"{record.name}: {record.getMessage()}")
+
+
+def log_to(path: Path) -> ErrorCounter:
+    """Send the log to a file, so that the screen belongs to the tour."""
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(
+        logging.Formatter("%(asctime)s %(levelname)s [%(name)s] %(message)s")
+    )
+    errors = ErrorCounter()
+    logging.basicConfig(level=logging.INFO, handlers=[handler, errors], force=True)
+    logging.captureWarnings(True)
+    return errors
+
+
+class Instance:
+    """A Zope instance on a database: the files it needs, start and end."""
+
+    def __init__(self, folder: Path, dsn: str, with_package: bool = True) -> None:
+        self.folder = folder.resolve()
+        self.dsn = dsn
+        self.with_package = with_package
+        self.errors = ErrorCounter()
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "var" / "log" / "event.log"
+
+    def write(self) -> Path:
+        """Write the configuration; return the path of zope.conf."""
+        for name in ("etc", "var/log", "var/cache", "var/blobs"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        package = PACKAGE_ZCML if self.with_package else ""
+        site_zcml = self.folder / "etc" / "site.zcml"
+        site_zcml.write_text(SITE_ZCML.format(package=package), encoding="utf-8")
+        zope_conf = self.folder / "etc" / "zope.conf"
+        # It may hold a password.
+        with open(os.open(zope_conf, os.O_WRONLY | os.O_CREAT, 0o600), "w") as conf:
+            conf.truncate()
+            conf.write(
+                ZOPE_CONF.format(
+                    instance=self.folder,
+                    dsn=self.dsn.replace("$", "$$"),
+                    connections=CONNECTIONS,
+                    slots=CONNECTIONS + 4,
+                )
+            )
+        return zope_conf
+
+    def start(self) -> Any:
+        """Start Zope in this process; return the application root, opened."""
+        zope_conf = self.write()
+        self.errors = log_to(self.log)
+        # Imported here: nothing of Zope may be imported before its configuration
+        # is known (and the help of the command line need not wait for it).
+        from Zope2.Startup.run import configure_wsgi
+
+        starter = configure_wsgi(str(zope_conf))
+        # Not starter.prepare(): it sets the locale of the environment, which a
+        # slim container often names without having it.
+        starter.setupPublisher()
+        starter.startZope()
+        from zope.event import notify
+        from zope.processlifetime import ProcessStarting
+
+        notify(ProcessStarting())
+        import Zope2
+
+        return Zope2.app()
+
+    def close(self) -> None:
+        """Close the database: no connection to PostgreSQL is left."""
+        import Zope2
+
+        # Zope2.DB is None until Zope was started.
+        if getattr(Zope2, "DB", None) is not None:
+            Zope2.DB.close()
+
+
+def make_http_server(host: str, port: int) -> Any:
+    """Return a waitress server for the started Zope; it listens already."""
+    from waitress.server import create_server
+    from ZPublisher.httpexceptions import HTTPExceptionHandler
+    from ZPublisher.WSGIPublisher import publish_module
+
+    application = HTTPExceptionHandler(publish_module)
+    return create_server(application, host=host, port=port, threads=THREADS)
+
+
+@contextlib.contextmanager
+def http_server(host: str = "127.0.0.1") -> Iterator[str]:
+    """Serve in a background thread on a free port; yield the URL of the root."""
+    server = make_http_server(host, free_port(host, 0))
+    thread = threading.Thread(target=server.run, name="demo-http", daemon=True)
+    thread.start()
+    try:
+        yield f"http://{host}:{server.effective_port}"
+    finally:
+        server.close()
+        thread.join(10)
+        server.task_dispatcher.shutdown()

@@ -1,0 +1,192 @@
+"""What an index type has to say about itself so that PostgreSQL can answer for it.
+
+One subclass of :class:`IndexTranslator` per ZCatalog index type.  A translator is bound to one
+*index*: the real ZCatalog index object (``Products.PluginIndexes.FieldIndex.FieldIndex`` ...), of which
+only the settings count (id, indexed attributes, precision ...), never its BTrees.  It says which typed
+columns the index has, what an object puts into them, and how a query dict becomes SQL.
+
+Translators hold no connection and execute nothing.
+"""
+
+from abc import ABC
+from abc import abstractmethod
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from typing import ClassVar
+
+
+#: Column values of one object, in the order of ``IndexTranslator.columns()``; psycopg can adapt each.
+Values = tuple[Any, ...]
+
+#: Takes one sentence saying what had to be trimmed or left out.
+Report = Callable[[str], None]
+
+
+def quote(name: str) -> str:
+    """Return *name* as a quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A typed column of the catalog table.
+
+    ``name`` is a plain identifier (unquoted); ``type`` an SQL type that is also valid in a cast
+    (``text``, ``text[]``, ``timestamptz``, ``integer[]``, ``tsvector`` ...).  ``text`` and ``text[]``
+    columns are created with COLLATE "C", so that SQL compares as Python does: by code point.
+    """
+
+    name: str
+    type: str
+
+    @property
+    def quoted(self) -> str:
+        return quote(self.name)
+
+    @property
+    def ddl(self) -> str:
+        collation = ' COLLATE "C"' if self.type in ("text", "text[]") else ""
+        storage = "" if self.type == "tsvector" or not is_variable(self.type) else " STORAGE MAIN"
+        return f"{self.quoted} {self.type}{storage}{collation}"
+
+
+def is_variable(sql_type: str) -> bool:
+    """True for types of variable length, which PostgreSQL may move out of line."""
+    return sql_type in ("text", "tsvector") or sql_type.endswith("[]")
+
+
+@dataclass(frozen=True, slots=True)
+class SQLIndex:
+    """An SQL index on the catalog table.
+
+    ``name`` is unique within the catalog (it gets the table's name as prefix), ``definition`` what comes
+    behind ``ON table``, e.g. ``USING gin ("subject")`` or ``("modified") WHERE "modified" IS NOT NULL``.
+    """
+
+    name: str
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An SQL boolean expression over the catalog's columns, and the values of its ``%s`` placeholders."""
+
+    sql: str
+    params: tuple[Any, ...] = ()
+
+    def __and__(self, other: "Condition") -> "Condition":
+        return all_of((self, other))
+
+    def __or__(self, other: "Condition") -> "Condition":
+        return any_of((self, other))
+
+    def __invert__(self) -> "Condition":
+        if self is NOTHING:
+            return EVERYTHING
+        if self is EVERYTHING:
+            return NOTHING
+        return Condition(f"({self.sql}) IS NOT TRUE", self.params)
+
+
+#: Matches no row; a query that contains it needs no round trip.
+NOTHING = Condition("FALSE")
+#: Matches every row; left out of the SQL.
+EVERYTHING = Condition("TRUE")
+
+
+def all_of(conditions: Iterable[Condition]) -> Condition:
+    """Conjunction, with NOTHING and EVERYTHING folded away."""
+    parts = [c for c in conditions if c is not EVERYTHING]
+    if any(c is NOTHING for c in parts):
+        return NOTHING
+    if len(parts) < 2:
+        return parts[0] if parts else EVERYTHING
+    sql = " AND ".join(f"({c.sql})" for c in parts)
+    return Condition(sql, tuple(p for c in parts for p in c.params))
+
+
+def any_of(conditions: Iterable[Condition]) -> Condition:
+    """Disjunction, with NOTHING and EVERYTHING folded away."""
+    parts = [c for c in conditions if c is not NOTHING]
+    if any(c is EVERYTHING for c in parts):
+        return EVERYTHING
+    if len(parts) < 2:
+        return parts[0] if parts else NOTHING
+    sql = " OR ".join(f"({c.sql})" for c in parts)
+    return Condition(sql, tuple(p for c in parts for p in c.params))
+
+
+class IndexTranslator(ABC):
+    """Binds an index's settings (*index*) to the columns of the catalog table named after *base*."""
+
+    #: ``meta_type`` of the ZCatalog index class this translator stands for.
+    meta_type: ClassVar[str]
+    #: False: the value is not repeated in the readable ``idx`` JSON (it has a typed column of its own).
+    in_idx: ClassVar[bool] = True
+    #: True: the order is known to Python only; ``order_by`` returns no expressions.
+    sorts_in_python: ClassVar[bool] = False
+
+    def __init__(self, index: Any, base: str) -> None:
+        self.index = index
+        self.base = base
+        self.id: str = index.id
+
+    @property
+    def column(self) -> Column:
+        """The main column."""
+        return self.columns()[0]
+
+    @abstractmethod
+    def columns(self) -> tuple[Column, ...]:
+        """Return the typed columns; may be empty for an index that stores nothing (GopipIndex)."""
+
+    def sql_indexes(self) -> tuple[SQLIndex, ...]:
+        """Return the SQL indexes that pay for this index type."""
+        return ()
+
+    @abstractmethod
+    def extract(self, obj: Any, report: Report) -> Values | None:
+        """Return what *obj* (an indexable object wrapper) puts into the columns, None for no value.
+
+        An AttributeError of an indexer means no value; every other exception propagates, as in
+        ZCatalog.  A value the columns cannot hold is trimmed or left out and *report*-ed, never raised.
+        """
+
+    @abstractmethod
+    def where(self, query: Mapping[str, Any]) -> Condition | None:
+        """Return the condition for *query* (a whole ZCatalog query), None if it does not name this index.
+
+        Raises what ``Products.ZCatalog.query.IndexQuery`` and the real index raise for wrong options.
+        """
+
+    def order_by(self) -> tuple[str, ...] | None:
+        """Return SQL expressions to sort by, None if ZCatalog refuses to sort by this index type.
+
+        Rows where the first expression is NULL have no value in the index and drop out of a sorted result.
+        """
+        return None
+
+    def score(self, query: Mapping[str, Any]) -> Condition | None:
+        """Return an SQL number that ranks the rows found by *query*, None for an index without ranking."""
+        return None
+
+    def entry(self, values: Values) -> Any:
+        """Return for stored column *values* what the real index's ``getEntryForObject`` answers.
+
+        *values* are never all NULL.
+        """
+        return values[0]
+
+    def key_expression(self) -> str | None:
+        """Return an SQL expression giving the index's keys one per row (it may be set-returning).
+
+        None for an index without unique values.
+        """
+        return self.column.quoted
+
+    def key(self, value: Any) -> Any:
+        """Return the Python value of a key that ``key_expression`` delivered."""
+        return value

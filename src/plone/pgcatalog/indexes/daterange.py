@@ -1,0 +1,79 @@
+"""DateRangeIndex: from when until when an object counts, such as Plone's effectiveRange."""
+
+from collections.abc import Mapping
+from plone.pgcatalog.indexes.base import Column
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import Report
+from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.indexes.instants import PARSE_ERRORS
+from plone.pgcatalog.indexes.unindex import called
+from plone.pgcatalog.indexes.unindex import parse
+from Products.PluginIndexes.util import MAX32
+from typing import Any
+
+
+#: Open ends, so that no query needs an OR; the real index's own limits for other values.
+ALWAYS_SINCE = -MAX32
+ALWAYS_UNTIL = MAX32
+
+
+class DateRangeIndexTranslator(IndexTranslator):
+    """Two integer columns, ``<base>_since`` and ``<base>_until``, in minutes since 1970."""
+
+    meta_type = "DateRangeIndex"
+
+    def columns(self) -> tuple[Column, ...]:
+        return (
+            Column(f"{self.base}_since", "integer"),
+            Column(f"{self.base}_until", "integer"),
+        )
+
+    def extract(self, obj: Any, report: Report) -> Values | None:
+        """Return both ends; an object without dates counts always, as in ZCatalog."""
+        if self.index._since_field is None:
+            return None
+        since = self._end(obj, self.index._since_field, report)
+        until = self._end(obj, self.index._until_field, report)
+        return (
+            ALWAYS_SINCE if since is None else since,
+            ALWAYS_UNTIL if until is None else until,
+        )
+
+    def _end(self, obj: Any, field: str, report: Report) -> int | None:
+        value = called(getattr(obj, field, None))
+        try:
+            minutes = self.index._convertDateTime(value)
+        except PARSE_ERRORS:
+            report(f"{field} is no date or too far away and counts as an open end")
+            return None
+        return None if minutes is None else int(minutes)
+
+    def where(self, query: Mapping[str, Any]) -> Condition | None:
+        """Return the condition for ranges around the first date in *query*.
+
+        A date outside the index's floor and ceiling finds every object.  Raises IndexError for an empty
+        list, OverflowError for a date beyond 32 bits and what ``DateTime`` raises for text that is no date.
+        """
+        record = parse(self.index, query)
+        if record.keys is None:
+            return None
+        since, until = (column.quoted for column in self.columns())
+        minutes = self.index._convertDateTime(record.keys[0])
+        if minutes is None:
+            return Condition(f"{since} IS NOT NULL")
+        return Condition(f"{since} <= %s AND {until} >= %s", (minutes, minutes))
+
+    def order_by(self) -> tuple[str, ...]:
+        return tuple(column.quoted for column in self.columns())
+
+    def entry(self, values: Values) -> tuple[int | None, int | None]:
+        since, until = values
+        return (
+            None if since == ALWAYS_SINCE else since,
+            None if until == ALWAYS_UNTIL else until,
+        )
+
+    def key_expression(self) -> str | None:
+        """Return None: the real index has keys under the names of its fields only."""
+        return None

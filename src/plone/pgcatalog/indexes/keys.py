@@ -1,0 +1,231 @@
+r"""Python values as text that sorts and compares as the values do.
+
+A FieldIndex or KeywordIndex holds any Python value; its SQL column is ``text COLLATE "C"``: PostgreSQL
+compares UTF-8 bytes, which is Python's order by code point.  :func:`encode` makes the key of a value,
+:func:`decode` the value of a key.
+
+The format, as psql shows it:
+
+* a string is its own key (``news``), but for the escapes of NUL, ``\x01``, lone surrogates and U+E000; a string
+  that is empty or begins with a character up to ``\x03`` has ``\x03`` in front;
+* everything else begins with ``\x02`` and a letter for its type, so it sorts before every string;
+* a key longer than ``MAX_BYTES`` is cut and completed with ``\x01\x05`` and the SHA-256 of the whole
+  key: equality stays exact, order and decoded value are those of its beginning.
+
+Values of different types never have equal keys, except numbers among each other (``True == 1 == 1.0``).
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from datetime import date
+from datetime import datetime
+from datetime import UTC
+from DateTime.DateTime import DateTime
+from decimal import Decimal
+from functools import singledispatch
+from plone.pgcatalog.indexes.key_numbers import decode_number
+from plone.pgcatalog.indexes.key_numbers import encode_number
+from typing import Any
+from uuid import UUID
+
+import hashlib
+import re
+
+
+#: Longest key in bytes of UTF-8: a third of what a btree or GIN entry of PostgreSQL may have.
+MAX_BYTES = 900
+#: Deepest nesting of tuples and lists; a list may contain itself.
+MAX_DEPTH = 16
+
+_LEAD = "\x01"  # begins every escape; the second character of an escape is never \x01
+_END = "\x01\x02"  # behind each element of a tuple or list: lower than whatever else may follow
+_CUT = "\x01\x05"  # the key was longer
+_TAG = "\x02"
+_TEXT = "\x03"
+_TAIL = len(_CUT) + 64
+_HIGH = "\ue000"  # the first character behind the surrogates, which UTF-8 cannot hold
+
+_ESCAPES = {"\x00": "\x01\x03", _LEAD: "\x01\x04", _HIGH: _HIGH * 2}
+_UNESCAPES = {escape: char for char, escape in _ESCAPES.items()}
+_SPECIAL = re.compile("[\x00\x01\ud800-\udfff\ue000]")
+_ESCAPED = re.compile("\x01[\x03\x04]|\ue000.", re.DOTALL)
+_NESTED_LEAD = "\x01\x03"
+
+
+class Unindexable(ValueError):
+    """The value has no place in an order of values."""
+
+
+def encode(value: Any) -> str | None:
+    """Return the key of *value*, None for a value that cannot be indexed.
+
+    That is NaN, and every value of a type without a total order (dict, set) or unknown here.
+    """
+    try:
+        key = _encode(value, 0)
+    except Unindexable:
+        return None
+    return _limit(key)
+
+
+def decode(key: str) -> Any:
+    """Return the value of *key*; of a truncated key what is left of it.
+
+    Integral numbers come back as int, others as float or, where that is not exact, as Decimal; an aware
+    datetime comes back in UTC, a str subclass as str.
+    """
+    if is_truncated(key):
+        key = key[:-_TAIL]
+    if key.startswith(_TAG):
+        return _DECODERS[key[1]](key[2:])
+    return _unescape(key.removeprefix(_TEXT))
+
+
+def is_truncated(key: str) -> bool:
+    """True if *key* holds the beginning of its value only."""
+    return key[-_TAIL:-64] == _CUT
+
+
+def type_range(key: str) -> tuple[str, str | None]:
+    """Return the half-open range of all keys of *key*'s type; None as its end means no end.
+
+    Python refuses to compare values of different types; a range must not find them.
+    """
+    if key.startswith(_TAG):
+        return key[:2], _TAG + chr(ord(key[1]) + 1)
+    return _TEXT, None
+
+
+@singledispatch
+def _encode(value: Any, depth: int) -> str:
+    raise Unindexable(type(value).__name__)
+
+
+@_encode.register
+def _(value: str, depth: int) -> str:
+    # str.__str__: an i18n Message or a StrEnum counts as the string it is.
+    text = _escape(str.__str__(value))
+    return text if text[:1] > _TEXT else _TEXT + text
+
+
+@_encode.register
+def _(value: None, depth: int) -> str:
+    return _TAG + "0"
+
+
+@_encode.register
+def _(value: int | float | Decimal, depth: int) -> str:
+    try:
+        return _TAG + "n" + encode_number(value)
+    except ValueError as error:
+        raise Unindexable("NaN") from error
+
+
+@_encode.register
+def _(value: bytes, depth: int) -> str:
+    return _TAG + "b" + _escape(value.decode("latin-1"))
+
+
+@_encode.register
+def _(value: UUID, depth: int) -> str:
+    return _TAG + "u" + value.hex
+
+
+@_encode.register
+def _(value: date, depth: int) -> str:
+    return _TAG + "d" + value.isoformat()
+
+
+@_encode.register
+def _(value: datetime, depth: int) -> str:
+    if value.utcoffset() is None:
+        return _TAG + "l" + _encode_naive(value)
+    try:
+        return _TAG + "i" + _encode_naive(value.astimezone(UTC))
+    except OverflowError as error:
+        raise Unindexable("before year 1 or after year 9999 in UTC") from error
+
+
+@_encode.register
+def _(value: DateTime, depth: int) -> str:
+    # DateTimes are ordered by instant, and equal only if their zones are equal too.
+    zone = _escape(value.timezone())
+    return _TAG + "z" + encode_number(value.micros()) + _END + zone
+
+
+@_encode.register
+def _(value: tuple, depth: int) -> str:  # type: ignore[type-arg]
+    return _TAG + "t" + _encode_items(value, depth)
+
+
+@_encode.register
+def _(value: list, depth: int) -> str:  # type: ignore[type-arg]
+    return _TAG + "s" + _encode_items(value, depth)
+
+
+def _encode_naive(value: datetime) -> str:
+    return value.replace(tzinfo=None).isoformat(timespec="microseconds")
+
+
+def _encode_items(items: Sequence[Any], depth: int) -> str:
+    if depth == MAX_DEPTH:
+        raise Unindexable("nested too deeply")
+    keys = (_encode(item, depth + 1) for item in items)
+    return "".join(key.replace(_LEAD, _NESTED_LEAD) + _END for key in keys)
+
+
+def _decode_items(body: str) -> list[Any]:
+    # What stands behind the last end mark is the rest of a truncated element.
+    keys = body.split(_END)[:-1]
+    return [decode(key.replace(_NESTED_LEAD, _LEAD)) for key in keys]
+
+
+def _decode_zope(body: str) -> DateTime:
+    micros, zone = body.split(_END)
+    value = DateTime(0)
+    # As a DateTime is unpickled: the only way in that keeps microseconds exact.
+    value.__setstate__((decode_number(micros), False, _unescape(zone)))
+    return value
+
+
+_DECODERS: dict[str, Callable[[str], Any]] = {
+    "0": lambda body: None,
+    "n": decode_number,
+    "b": lambda body: _unescape(body).encode("latin-1"),
+    "u": UUID,
+    "d": date.fromisoformat,
+    "l": datetime.fromisoformat,
+    "i": lambda body: datetime.fromisoformat(body).replace(tzinfo=UTC),
+    "z": _decode_zope,
+    "t": lambda body: tuple(_decode_items(body)),
+    "s": _decode_items,
+}
+
+
+def _limit(key: str) -> str:
+    if len(key) * 4 <= MAX_BYTES:
+        return key
+    raw = key.encode()
+    if len(raw) <= MAX_BYTES:
+        return key
+    head = raw[: MAX_BYTES - _TAIL].decode(errors="ignore").rstrip(_LEAD + _HIGH)
+    return head + _CUT + hashlib.sha256(raw).hexdigest()
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(_escape_char, text)
+
+
+def _escape_char(match: re.Match[str]) -> str:
+    char = match[0]
+    # Surrogates sort before U+E000, so U+D800 becomes U+E000 U+1000, and U+E000 itself is doubled.
+    return _ESCAPES.get(char) or _HIGH + chr(ord(char) - 0xD800 + 0x1000)
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPED.sub(_unescape_char, text)
+
+
+def _unescape_char(match: re.Match[str]) -> str:
+    escape = match[0]
+    return _UNESCAPES.get(escape) or chr(ord(escape[1]) - 0x1000 + 0xD800)

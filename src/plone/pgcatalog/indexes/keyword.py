@@ -1,0 +1,71 @@
+"""KeywordIndex: any number of values of any type per object."""
+
+from plone.pgcatalog.indexes.base import Column
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.indexes.base import Report
+from plone.pgcatalog.indexes.base import SQLIndex
+from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.indexes.field import text_key
+from plone.pgcatalog.indexes.keys import decode
+from plone.pgcatalog.indexes.keys import encode
+from plone.pgcatalog.indexes.unindex import encode_keys
+from plone.pgcatalog.indexes.unindex import text_range
+from plone.pgcatalog.indexes.unindex import UnIndexTranslator
+from typing import Any
+
+
+class KeywordIndexTranslator(UnIndexTranslator):
+    """A text[] column of sorted, distinct keys (see ``keys``) with a GIN; NULL for no keywords."""
+
+    meta_type = "KeywordIndex"
+
+    def columns(self) -> tuple[Column, ...]:
+        return (Column(self.base, "text[]"),)
+
+    def sql_indexes(self) -> tuple[SQLIndex, ...]:
+        return (SQLIndex(self.base, f"USING gin ({self.column.quoted})"),)
+
+    def extract(self, obj: Any, report: Report) -> Values | None:
+        keywords: tuple[Any, ...] = ()
+        # Each attribute is indexed over the one before: the last one counts.
+        for name in self.index.getIndexSourceNames():
+            keywords = self.index._get_object_keywords(obj, name)
+        texts = (text_key(keyword, report) for keyword in keywords)
+        keys = sorted({text for text in texts if text is not None})
+        return (keys,) if keys else None
+
+    def match_any(self, keys: list[Any]) -> Condition:
+        texts = encode_keys(keys)
+        # && and not `= ANY(column)`, which no GIN can answer.
+        return (
+            Condition(f"{self.column.quoted} && %s::text[]", (texts,))
+            if texts
+            else NOTHING
+        )
+
+    def match_all(self, keys: list[Any]) -> Condition:
+        if any(encode(key) is None for key in keys):
+            return NOTHING
+        return Condition(f"{self.column.quoted} @> %s::text[]", (encode_keys(keys),))
+
+    def match_range(self, low: Any, high: Any) -> Condition:
+        inside = text_range('keyword COLLATE "C"', low, high)
+        if inside is NOTHING:
+            return NOTHING
+        keywords = (
+            f"SELECT FROM unnest({self.column.quoted}) AS keyword WHERE {inside.sql}"
+        )
+        return Condition(f"EXISTS ({keywords})", inside.params)
+
+    def order_by(self) -> tuple[str, ...]:
+        return (self.column.quoted,)
+
+    def entry(self, values: Values) -> list[Any]:
+        return [decode(key) for key in values[0]]
+
+    def key_expression(self) -> str:
+        return f"unnest({self.column.quoted})"
+
+    def key(self, value: Any) -> Any:
+        return decode(value)

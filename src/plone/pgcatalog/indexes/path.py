@@ -1,0 +1,268 @@
+"""PathIndex and ExtendedPathIndex: three columns (path, parent path, depth) answer what the BTrees did.
+
+Where the real indexes are bounded by the deepest level they have ever seen (``_depth``: the union over all
+levels for ``level < 0``, a ``navtree_start`` or ``level`` below it finds nothing), these have no bound.
+"""
+
+from collections.abc import Mapping
+from plone.pgcatalog.indexes.base import all_of
+from plone.pgcatalog.indexes.base import Column
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.indexes.base import Report
+from plone.pgcatalog.indexes.base import SQLIndex
+from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.indexes.path_columns import components
+from plone.pgcatalog.indexes.path_columns import Found
+from plone.pgcatalog.indexes.path_columns import joined
+from plone.pgcatalog.indexes.path_columns import PathColumns
+from plone.pgcatalog.indexes.path_columns import storable
+from plone.pgcatalog.indexes.path_columns import UNSTORABLE
+from Products.PluginIndexes.util import safe_callable
+from Products.ZCatalog.query import IndexQuery
+from typing import Any
+
+
+class PathIndexTranslator(IndexTranslator):
+    """``Products.PluginIndexes.PathIndex``: paths that have given components at a given level."""
+
+    meta_type = "PathIndex"
+
+    def __init__(self, index: Any, base: str) -> None:
+        super().__init__(index, base)
+        self._cols = PathColumns(base)
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return path, parent path and number of components."""
+        return (self._cols.path, self._cols.parent, self._cols.depth)
+
+    def sql_indexes(self) -> tuple[SQLIndex, ...]:
+        """Return B-trees for subtrees and single paths, and for children."""
+        return tuple(SQLIndex(c.name, f"({c.quoted})") for c in (self._cols.path, self._cols.parent))
+
+    def order_by(self) -> tuple[str, ...]:
+        """Sort by path, as ``documentToKeyMap`` of both index types does."""
+        return (self.column.quoted,)
+
+    def key_expression(self) -> str:
+        """Return the distinct components of each path, which are the keys of ``uniqueValues``."""
+        parts = f"string_to_array(ltrim({self.column.quoted}, '/'), '/')"
+        return f"unnest(ARRAY(SELECT DISTINCT c FROM unnest({parts}) AS c))"
+
+    # -- values
+
+    def extract(self, obj: Any, report: Report) -> Values | None:
+        """See IndexTranslator; as ``index_object``: the attribute named like the index, else getPhysicalPath.
+
+        Raises TypeError for a value that is neither string nor tuple of strings.
+        """
+        path = self._path_of(obj)
+        if path is None:
+            return None
+        if isinstance(path, (list, tuple)):
+            path = "/" + "/".join(path[1:])
+        comps = components(path)
+        value = joined(comps)
+        if len(value) != 1 + len("/".join(comps)):
+            report(f"index {self.id!r}: a path of {len(path)} characters is too long and was cut")
+        elif UNSTORABLE.search(path):
+            report(f"index {self.id!r}: a path with characters PostgreSQL cannot hold was changed to {value!r}")
+        return value, joined(comps[:-1]), len(comps)
+
+    def _path_of(self, obj: Any) -> Any:
+        value = getattr(obj, self.id, None)
+        if value is None:
+            return physical_path(obj)
+        if safe_callable(value):
+            try:
+                value = value()
+            except AttributeError:
+                return None
+        if not isinstance(value, (str, tuple)):
+            raise TypeError("path value must be string or tuple of strings")
+        return value
+
+    # -- queries
+
+    def where(self, query: Mapping[str, Any]) -> Condition | None:
+        """See IndexTranslator.  A search path that is no path finds nothing (the real index raises)."""
+        index = self.index
+        record = IndexQuery(query, self.id, index.query_options, index.operators, index.useOperator)
+        if record.keys is None:
+            return None
+        found = [f for key in record.keys if (f := self._find(key, record)) is not None]
+        if record.operator == "and":
+            return all_of(map(self._cols.condition, found)) if found else NOTHING
+        return self._cols.condition(Found.union(found))
+
+    def _find(self, key: Any, record: Any) -> Found | None:
+        """Return what one search path finds; None leaves the operation without a say, as in the BTrees."""
+        unpacked = path_and_level(key, record.get("level", 0))
+        return Found() if unpacked is None else self._search(*unpacked, record)
+
+    def _search(self, path: str, level: int, record: Any) -> Found | None:
+        comps = components(path)
+        if not comps:
+            return self._everything()
+        if level == 0:
+            return Found(subtrees=(joined(comps),))
+        if level < 0:
+            return Found(others=(self._cols.contains(comps),))
+        return Found(others=(self._cols.at_level(comps, level),))
+
+    def _everything(self) -> Found:
+        return Found(others=(self._cols.everything(),))
+
+
+class ExtendedPathIndexTranslator(PathIndexTranslator):
+    """``Products.ExtendedPathIndex``: also limits the depth and collects navigation trees.
+
+    ``_search`` and what it calls follow ``ExtendedPathIndex.search`` case by case; the meaning of the options
+    is in its docstring.
+    """
+
+    meta_type = "ExtendedPathIndex"
+
+    def _path_of(self, obj: Any) -> Any:
+        attrs = self.index.indexed_attrs
+        name = self.id if attrs is None else attrs[0]
+        value = getattr(obj, name, None)
+        if value is None:
+            return physical_path(obj)
+        if safe_callable(value):
+            value = value()
+        if not isinstance(value, (str, tuple)):
+            raise TypeError(f"path value must be string or tuple of strings: ({name!r}, {value!r})")
+        return value
+
+    def _search(self, path: str, level: int, record: Any) -> Found | None:
+        depth = getattr(record, "depth", -1)
+        navtree = bool(record.get("navtree", 0))
+        start = record.get("navtree_start", 0)
+        if navtree and depth == -1:  # navigation trees are not recursive
+            depth = 1
+        comps = components(path)
+        if level < 0:
+            below = self._any_tree(comps, depth, start) if navtree else self._anywhere(comps, depth)
+            return Found.union((self._search(path, 0, record) or Found(), below))
+        if navtree and start > level + len(comps) - 1 + depth:
+            return Found()
+        if level == 0 and depth in (0, 1):
+            return self._along(comps, depth, start) if navtree else self._single(path, depth)
+        base: list[str] | None = None
+        if level == 0:
+            base = common(self._own_path(), comps)
+            level, comps = len(base), comps[len(base) :]
+        if not comps and depth == -1:
+            return self._everything()
+        if navtree:
+            return self._tree(base, comps, level, depth, start)
+        return self._subtree(base, comps, level, depth)
+
+    def _own_path(self) -> list[str]:
+        """The index's own path: the real index takes for granted that all values share its beginning.
+
+        What a search path has in common with it is not compared, so a container of the catalog finds all.
+        """
+        try:
+            return [c for c in self.index.getPhysicalPath() if c]
+        except AttributeError:
+            return []
+
+    def _single(self, path: str, depth: int) -> Found:
+        """The object *path*, taken literally, or its children; ``multi_valued`` answers children for both."""
+        path = storable(path if path.startswith("/") else "/" + path)
+        if depth == 0 and not self.index.multi_valued:
+            return Found(paths=(path,))
+        return Found(parents=(path,))
+
+    def _along(self, comps: list[str], depth: int, start: int) -> Found:
+        """The containers on the way to *comps*, from level *start* on, and for depth 1 what is in them."""
+        way = tuple(joined(comps[:i]) for i in range(len(comps), start - 1, -1))
+        if depth == 1 and not self.index.multi_valued:
+            return Found(parents=way)
+        return Found(paths=way)
+
+    def _subtree(self, base: list[str] | None, comps: list[str], level: int, depth: int) -> Found | None:
+        """*comps* at *level* and what is up to *depth* levels below."""
+        if depth >= 0:
+            last = level + len(comps) - 1
+            return Found(others=(self._matching(base, comps, level, last, last + depth),))
+        if not comps:
+            return None
+        if base is None:
+            return Found(others=(self._cols.at_level(comps, level),))
+        return Found(subtrees=(joined(base + comps),))
+
+    def _tree(self, base: list[str] | None, comps: list[str], level: int, depth: int, start: int) -> Found | None:
+        """As ``_subtree``, with everything at the starting level and the containers on the way to *comps*."""
+        parts = []
+        if depth > 0:
+            parts.append(self._cols.ends(min(start, level), max(start, level)))
+        way = range(max(0, start - level), len(comps))
+        parts += [self._matching(base, comps[: i + 1], level, level + i, level + i) for i in way]
+        if depth >= 0:
+            first = level + max(len(comps) - 1, start - level)
+            parts.append(self._matching(base, comps, level, first, first + depth))
+        return Found(others=tuple(parts)) if parts else None
+
+    def _matching(self, base: list[str] | None, comps: list[str], level: int, first: int, last: int) -> Condition:
+        """*comps* stand at *level* (below *base*, unless None), and the path ends at *first* to *last*."""
+        ends = self._cols.ends(first, last)
+        if not comps:
+            return ends
+        if base is None:
+            return self._cols.at_level(comps, level) & ends
+        return self._cols.below(joined(base + comps)) & ends
+
+    # What these two answer is the union of _subtree and _tree over the levels 1, 2, 3 ...
+
+    def _anywhere(self, comps: list[str], depth: int) -> Found:
+        if depth < 0:
+            if comps:
+                return Found(others=(self._cols.contains(comps),))
+            return self._everything() if depth == -1 else Found()
+        if not comps:
+            return Found(others=(self._cols.deeper(0),))
+        return Found(others=(self._cols.contains_near_end(comps, depth),))
+
+    def _any_tree(self, comps: list[str], depth: int, start: int) -> Found:
+        # The first level that *start* does not exclude.
+        level = max(1, start - len(comps) + 1 - depth)
+        if depth > 0:
+            # All that ends on the starting level, for every level: no level is left out from here on.
+            return Found(others=(self._cols.deeper(min(start, level)),))
+        if depth == 0 and not comps:
+            return Found(others=(self._cols.deeper(level - 1),))
+        ways = [(i, comps[: i + 1]) for i in range(len(comps))]
+        return Found(
+            others=tuple(self._cols.ends_with(way) & self._cols.deeper(max(start, level + i)) for i, way in ways)
+        )
+
+
+def physical_path(obj: Any) -> Any:
+    """Return the physical path of *obj*, None for an object without."""
+    try:
+        return obj.getPhysicalPath()
+    except AttributeError:
+        return None
+
+
+def path_and_level(key: Any, level: int) -> tuple[str, int] | None:
+    """Return the path and level of a search *key*, a path or (path, level); None if it is malformed."""
+    if isinstance(key, str):
+        return key, level
+    try:
+        path, own_level = key[0], int(key[1])
+    except (TypeError, ValueError, LookupError):
+        return None
+    return (path, own_level) if isinstance(path, str) else None
+
+
+def common(left: list[str], right: list[str]) -> list[str]:
+    """Return the components *left* and *right* begin with in common."""
+    for i, (one, other) in enumerate(zip(left, right, strict=False)):
+        if one != other:
+            return left[:i]
+    return left[: len(right)]

@@ -1,0 +1,44 @@
+"""Finds the translator of an index type."""
+
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.boolean import BooleanIndexTranslator
+from plone.pgcatalog.indexes.date import DateIndexTranslator
+from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
+from plone.pgcatalog.indexes.field import FieldIndexTranslator
+from plone.pgcatalog.indexes.gopip import GopipIndexTranslator
+from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
+from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
+from plone.pgcatalog.indexes.path import PathIndexTranslator
+from plone.pgcatalog.indexes.recurring import DateRecurringIndexTranslator
+from plone.pgcatalog.indexes.text import ZCTextIndexTranslator
+from plone.pgcatalog.indexes.uuid import UUIDIndexTranslator
+from plone.pgcatalog.interfaces import IPGIndexTranslator
+from typing import Any
+from zope.component import queryUtility
+
+
+BUILT_IN: dict[str, type[IndexTranslator]] = {
+    cls.meta_type: cls
+    for cls in (
+        BooleanIndexTranslator,
+        DateIndexTranslator,
+        DateRangeIndexTranslator,
+        DateRecurringIndexTranslator,
+        ExtendedPathIndexTranslator,
+        FieldIndexTranslator,
+        GopipIndexTranslator,
+        KeywordIndexTranslator,
+        PathIndexTranslator,
+        UUIDIndexTranslator,
+        ZCTextIndexTranslator,
+    )
+}
+
+
+def translator_class(meta_type: str) -> type[IndexTranslator] | None:
+    """Return the translator class for *meta_type*, None for an index type nobody knows.
+
+    A utility providing IPGIndexTranslator, named like the meta_type, extends or replaces the built-in ones.
+    """
+    utility: Any = queryUtility(IPGIndexTranslator, name=meta_type)
+    return utility or BUILT_IN.get(meta_type)

@@ -1,0 +1,164 @@
+"""What all indexes built on ZCatalog's ``UnIndex`` have in common: the query dialect and the indexed value.
+
+The rules are those of ``Products.PluginIndexes.unindex.UnIndex`` (``query_index``, ``_index_object``).  Options
+are read by the real ``IndexQuery``, values converted by the real index, so only the set operations are
+written anew here, as SQL.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from plone.pgcatalog.indexes.base import all_of
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.indexes.keys import encode
+from plone.pgcatalog.indexes.keys import type_range
+from Products.PluginIndexes.unindex import _marker
+from Products.PluginIndexes.util import safe_callable
+from Products.ZCatalog.query import IndexQuery
+from typing import Any
+
+
+#: What ``UnIndex._get_object_datum`` answers for an object without the attribute.
+MISSING = _marker
+
+
+def parse(index: Any, query: Mapping[str, Any]) -> Any:
+    """Return the ``IndexQuery`` for *index*; its ``keys`` are None if *query* does not name the index.
+
+    Raises ValueError for an option or operator the index does not allow.
+    """
+    return IndexQuery(
+        query, index.id, index.query_options, index.operators, index.useOperator
+    )
+
+
+class UnIndexTranslator(IndexTranslator):
+    """Compiles the dialect of ``UnIndex.query_index``; a subclass says how its column compares."""
+
+    def where(self, query: Mapping[str, Any]) -> Condition | None:
+        """Return the condition for *query*, None if it does not name this index.
+
+        Raises ValueError for options the index does not allow and for a range without values, and what
+        the real index's conversion raises for a value that is none of its own.
+        """
+        record = parse(self.index, query)
+        if record.keys is None:
+            return None
+        keys = [self.convert_key(key) for key in record.keys]
+        excluded = [self.convert_key(key) for key in record.get("not") or ()]
+        found = self._find(keys, record, bool(excluded))
+        return found & ~self._match_any(excluded)
+
+    def _find(self, keys: list[Any], record: Any, with_not: bool) -> Condition:
+        words = range_words(record)
+        if with_not and not keys:
+            # "not" alone keeps the rows without a value, unless a range asks for one.
+            return EVERYTHING if words is None else self.has_value()
+        if words is not None:
+            return self._range(keys, words)
+        if record.operator == "and":
+            keys = [key for key in keys if key is not None]
+            return self.match_all(keys) if keys else NOTHING
+        return self._match_any(keys)
+
+    def _match_any(self, keys: list[Any]) -> Condition:
+        # UnIndex never looks up None: it has no order among other values.
+        keys = [key for key in keys if key is not None]
+        return self.match_any(keys) if keys else NOTHING
+
+    def _range(self, keys: list[Any], words: Sequence[str]) -> Condition:
+        low = min(keys) if "min" in words else None
+        high = max(keys) if "max" in words else None
+        # UnIndex asks `if hi:`, so 0 or "" is no upper end; and an unknown word is no range at all.
+        high = high or None
+        if low is None and high is None:
+            return self.has_value()
+        return self.match_range(low, high)
+
+    def convert_key(self, key: Any) -> Any:
+        """Return the *key* of a query as the index stores values; None is never looked up."""
+        return self.index._convert(key)
+
+    def has_value(self) -> Condition:
+        """Return the condition for rows that have a value in this index."""
+        return Condition(f"{self.column.quoted} IS NOT NULL")
+
+    @abstractmethod
+    def match_any(self, keys: list[Any]) -> Condition:
+        """Return the condition for rows with at least one of the converted *keys* (never empty)."""
+
+    def match_all(self, keys: list[Any]) -> Condition:
+        """Return the condition for rows with each of the converted *keys* (never empty)."""
+        return all_of(self.match_any([key]) for key in keys)
+
+    @abstractmethod
+    def match_range(self, low: Any, high: Any) -> Condition:
+        """Return the condition for rows with a value from *low* to *high*, of which one may be None."""
+
+    def datum(self, obj: Any) -> Any:
+        """Return the value the real index would store for *obj*, MISSING for none.
+
+        An index of several attributes indexes each in turn over the one before, so the last one counts,
+        whether it has a value or not; only an earlier 0 or "" survives a later None.
+        """
+        state = MISSING
+        for name in self.index.getIndexSourceNames():
+            datum = self.index._get_object_datum(obj, name)
+            if datum is None:
+                state = MISSING if state else state
+                continue
+            datum = self.convert_datum(datum)
+            # MISSING is an empty list in UnIndex, so an empty list is no value either.
+            if datum != state:
+                state = datum
+        return state
+
+    def convert_datum(self, datum: Any) -> Any:
+        """Return what the real index makes of an object's *datum*, MISSING for no value."""
+        return self.index._convert(datum, default=MISSING)
+
+
+def range_words(record: Any) -> Sequence[str] | None:
+    """Return the words (``min``, ``max``) of the range *record* asks for, None if it does not.
+
+    ``range="min:max"`` or, in old queries, ``usage="range:min:max"``.
+    """
+    if usage := record.get("usage"):
+        operation, *words = usage.lower().split(":")
+        return words if operation == "range" else None
+    if text := record.get("range"):
+        return [word for word in ("min", "max") if word in text]
+    return None
+
+
+def called(value: Any) -> Any:
+    """Return *value*, or what it returns if it is a method, as ZCatalog asks an object for its values."""
+    return value() if safe_callable(value) else value
+
+
+def encode_keys(keys: Iterable[Any]) -> list[str]:
+    """Return the distinct text keys of *keys*; what cannot be indexed cannot be found and is left out."""
+    texts = (encode(key) for key in keys)
+    return list(dict.fromkeys(text for text in texts if text is not None))
+
+
+def text_range(expression: str, low: Any, high: Any) -> Condition:
+    """Return the condition that the text key *expression* lies from *low* to *high*.
+
+    One of them may be None; the range then ends where values of another type begin.
+    """
+    ends = [None if end is None else encode(end) for end in (low, high)]
+    keys = [key for key in ends if key is not None]
+    if len(keys) < (low is not None) + (high is not None):
+        return NOTHING  # an end that cannot be indexed is no place in the order
+    first, last = type_range(keys[0])
+    conditions = [Condition(f"{expression} >= %s", (ends[0] or first,))]
+    if ends[1]:
+        conditions.append(Condition(f"{expression} <= %s", (ends[1],)))
+    elif last:
+        conditions.append(Condition(f"{expression} < %s", (last,)))
+    return all_of(conditions)

@@ -1,0 +1,1 @@
+"""Object to row: extraction, what is pending in a transaction, and the writing in the storage's hooks."""

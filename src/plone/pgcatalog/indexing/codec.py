@@ -1,0 +1,228 @@
+"""Catalog metadata values as JSON that PostgreSQL's ``jsonb`` keeps exactly, and back.
+
+Plain JSON stays plain, so that people can read ``idx`` with psql.  A value JSON cannot carry becomes a
+*marker*: an object with one key that begins with ``@``, e.g. ``{"@date": "2026-01-31"}``.  The markers
+registered at the end of this module are all there are: decoding looks a marker up in that table and
+never imports or unpickles anything.
+
+What does not come back as it went in: an instance of a *subclass* of str, int, float, date, datetime,
+time or timedelta comes back as the plain type, an acquisition wrapper is taken off, and the keys of a
+dict come back in the order jsonb keeps them in (an OrderedDict keeps its own).
+"""
+
+from Acquisition import aq_base
+from base64 import b64decode
+from base64 import b64encode
+from collections import OrderedDict
+from collections.abc import Callable
+from DateTime import DateTime
+from datetime import date
+from datetime import datetime
+from datetime import time
+from datetime import timedelta
+from decimal import Decimal
+from persistent.list import PersistentList
+from persistent.mapping import PersistentMapping
+from plone.pgcatalog.indexing import codec_dates as dates
+from typing import Any
+from uuid import UUID
+from zope.i18nmessageid import Message
+
+import Missing
+
+
+#: Deeper nesting is refused: nothing sane is that deep, and a structure that contains itself is.
+#: A level can cost four in JSON, and orjson writes 254 at most.
+MAX_DEPTH = 50
+
+#: Subclasses of these are kept as the plain type; datetime before date, its base.
+SCALARS = (str, int, float, datetime, date, time, timedelta)
+
+#: What decoders raise for a payload that no encoder wrote.
+BAD_PAYLOAD = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+
+#: Takes the value and how many levels may be nested in it; returns JSON data.
+Encoder = Callable[[Any, int], Any]
+
+_encoders: dict[type, Encoder] = {}
+_decoders: dict[str, Callable[[Any], Any]] = {}
+
+
+class CodecError(ValueError):
+    """A value cannot be kept in ``idx``, or ``idx`` holds what this codec did not write."""
+
+
+def encode(value: Any) -> Any:
+    """Return *value* as JSON data that ``json``, ``orjson`` and jsonb take.
+
+    Raises CodecError for a type without a marker and for nesting deeper than MAX_DEPTH.
+    """
+    try:
+        return _encode(value, MAX_DEPTH)
+    except RecursionError as exc:  # the caller's stack was deep already
+        raise CodecError(f"{type(value).__name__} is nested too deeply") from exc
+
+
+def decode(obj: Any) -> Any:
+    """Return the value that ``encode`` made *obj* from.
+
+    Raises CodecError for an unknown marker and for a payload that does not fit its marker.
+    """
+    kind = type(obj)
+    if kind is list:
+        return [decode(item) for item in obj]
+    if kind is not dict:
+        return obj
+    for key in obj:
+        if key[:1] == "@":
+            return _decode_marker(obj)
+    return {key: decode(item) for key, item in obj.items()}
+
+
+def _decode_marker(obj: dict[str, Any]) -> Any:
+    name = next(iter(obj))
+    if len(obj) != 1 or name not in _decoders:
+        raise CodecError(f"unknown marker {sorted(obj)!r:.100}")
+    try:
+        return _decoders[name](obj[name])
+    except CodecError:
+        raise
+    except BAD_PAYLOAD as exc:
+        raise CodecError(f"payload of {name} is damaged: {exc!r:.200}") from exc
+
+
+def _encode(value: Any, room: int) -> Any:
+    if room < 0:
+        raise CodecError(
+            f"{type(value).__name__} is nested deeper than {MAX_DEPTH} levels"
+        )
+    encoder = _encoders.get(type(value))
+    if encoder is not None:
+        return encoder(value, room - 1)
+    return _encode_other(value, room)
+
+
+def _encode_other(value: Any, room: int) -> Any:
+    """Encode an acquisition-wrapped value or an instance of a scalar type's subclass."""
+    base = aq_base(value)
+    if base is not value:
+        return _encode(base, room)
+    for scalar in SCALARS:
+        if isinstance(value, scalar):
+            return _encoders[scalar](value, room)
+    raise CodecError(
+        f"no JSON form for {type(value).__module__}.{type(value).__qualname__}"
+    )
+
+
+def _encode_str(value: str, room: int) -> Any:
+    if _is_clean(value):
+        return str.__str__(value)
+    return {"@str": value.encode("unicode_escape").decode("ascii")}
+
+
+def _is_clean(text: str) -> bool:
+    """True if jsonb takes the string: no NUL, no lone surrogates."""
+    if "\0" in text:
+        return False
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _encode_int(value: int, room: int) -> Any:
+    if abs(value) <= dates.SAFE_INT:
+        return int(value)
+    try:
+        return {"@int": int.__repr__(value)}
+    except ValueError as exc:  # Python's limit on the digits of an int
+        raise CodecError(f"int too long: {exc}") from exc
+
+
+def _encode_float(value: float, room: int) -> Any:
+    # jsonb is numeric inside: it writes 1e16 out as an integer, and has no -0.0, NaN and infinity
+    text = float.__repr__(value)
+    if text.strip("-0123456789") == "." and text != "-0.0":
+        return float(text)
+    return {"@float": text}
+
+
+def _encode_list(value: Any, room: int) -> Any:
+    return [_encode(item, room) for item in value]
+
+
+def _encode_set(value: Any, room: int) -> Any:
+    return sorted(_encode_list(value, room), key=repr)  # the same JSON in every process
+
+
+def _encode_dict(value: dict[Any, Any], room: int) -> Any:
+    if all(type(key) is str and key[:1] != "@" and _is_clean(key) for key in value):
+        return {key: _encode(item, room) for key, item in value.items()}
+    return {"@dict": _encode_pairs(value, room)}
+
+
+def _encode_pairs(value: Any, room: int) -> Any:
+    return [[_encode(key, room), _encode(item, room)] for key, item in value.items()]
+
+
+def _decode_pairs(payload: Any) -> list[tuple[Any, Any]]:
+    return [(decode(key), decode(item)) for key, item in payload]
+
+
+def _encode_date(value: Any, room: int) -> Any:
+    try:
+        return dates.dump_datetime(value)
+    except ValueError as exc:
+        raise CodecError(str(exc)) from exc
+
+
+def _encode_timedelta(value: timedelta, room: int) -> Any:
+    return [value.days, value.seconds, value.microseconds]
+
+
+def _encode_message(value: Any, room: int) -> Any:
+    _class, state = value.__reduce__()
+    return _encode_list(state, room)
+
+
+def _register(
+    marker: str, kind: type, dump: Encoder, load: Callable[[Any], Any]
+) -> None:
+    _encoders[kind] = lambda value, room: {marker: dump(value, room)}
+    _decoders[marker] = load
+
+
+_encoders[type(None)] = _encoders[bool] = lambda value, room: value
+_encoders.update({str: _encode_str, int: _encode_int, float: _encode_float})
+_encoders.update({list: _encode_list, dict: _encode_dict})
+_decoders["@str"] = lambda text: text.encode("ascii").decode("unicode_escape")
+_decoders.update(
+    {"@int": int, "@float": float, "@dict": lambda p: dict(_decode_pairs(p))}
+)
+
+_register("@tuple", tuple, _encode_list, lambda p: tuple(decode(p)))
+_register("@set", set, _encode_set, lambda p: set(decode(p)))
+_register("@frozenset", frozenset, _encode_set, lambda p: frozenset(decode(p)))
+_register(
+    "@bytes",
+    bytes,
+    lambda v, _: b64encode(v).decode(),
+    lambda p: b64decode(p, validate=True),
+)
+_register("@decimal", Decimal, lambda v, _: str(v), Decimal)
+_register("@uuid", UUID, lambda v, _: str(v), UUID)
+_register("@date", date, lambda v, _: v.isoformat(), date.fromisoformat)
+_register("@time", time, _encode_date, dates.load_datetime(time))
+_register("@datetime", datetime, _encode_date, dates.load_datetime(datetime))
+_register("@timedelta", timedelta, _encode_timedelta, lambda p: timedelta(*p))
+_register(
+    "@DateTime", DateTime, lambda v, _: dates.dump_zope_date(v), dates.load_zope_date
+)
+_register("@missing", type(Missing.Value), lambda v, _: True, lambda _: Missing.Value)
+_register("@message", Message, _encode_message, lambda p: Message(*decode(p)))
+_register("@odict", OrderedDict, _encode_pairs, lambda p: OrderedDict(_decode_pairs(p)))
+_register("@plist", PersistentList, _encode_list, lambda p: PersistentList(decode(p)))
+_register(
+    "@pmapping", PersistentMapping, _encode_dict, lambda p: PersistentMapping(decode(p))
+)

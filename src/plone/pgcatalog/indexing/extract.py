@@ -1,0 +1,80 @@
+"""Takes from an object what the catalog keeps of it."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexing.codec import CodecError
+from plone.pgcatalog.indexing.codec import encode
+from Products.PluginIndexes.util import safe_callable
+from typing import Any
+
+import logging
+import Missing
+
+
+logger = logging.getLogger(__name__)
+
+_missing = object()
+
+
+class OnceOnly:
+    """Stands before an indexable object: each attribute is fetched, and called, once.
+
+    An index and a metadata column of the same name, or two indexes over one attribute, ask for the same value.
+    """
+
+    def __init__(self, obj: Any) -> None:
+        self.__dict__["_once_object"] = obj
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.__dict__["_once_object"], name)
+        if safe_callable(value) and name not in ("getPhysicalPath", "aq_parent"):
+            value = value()
+        self.__dict__[name] = value
+        return value
+
+
+class Extraction:
+    """Columns and idx values of one object.
+
+    *names* are the indexes wanted; *columns_of* says which metadata columns, none to leave metadata alone.
+    """
+
+    def __init__(self, path: str, obj: Any) -> None:
+        self.path = path
+        self.object = obj
+        self.columns: dict[str, Any] = {}
+        self.idx: dict[str, Any] = {}
+        self.vanished: set[str] = set()
+
+    def add_indexes(self, translators: Iterable[IndexTranslator], metadata: Iterable[str]) -> None:
+        """Take the index values; those that are not metadata too go into idx under the index's name."""
+        metadata = set(metadata)
+        for translator in translators:
+            values = translator.extract(self.object, self._reporter(translator.id))
+            columns = translator.columns()
+            for i, column in enumerate(columns):
+                self.columns[column.name] = None if values is None else values[i]
+            if translator.in_idx and columns and translator.id not in metadata:
+                self._keep(translator.id, _missing if values is None else translator.entry(values))
+
+    def add_metadata(self, names: Iterable[str]) -> None:
+        """Take the metadata columns *names*; one the object does not have stays Missing.Value."""
+        for name in names:
+            value = getattr(self.object, name, Missing.MV)
+            if value is not Missing.MV and safe_callable(value):
+                value = value()
+            self._keep(name, _missing if value is Missing.MV else value)
+
+    def _keep(self, name: str, value: Any) -> None:
+        if value is _missing:
+            self.vanished.add(name)
+            return
+        try:
+            self.idx[name] = encode(value)
+        except CodecError as error:
+            self._reporter(name)(f"left out: {error}")
+            self.vanished.add(name)
+
+    def _reporter(self, name: str) -> Callable[[str], None]:
+        return lambda message: logger.warning("%s: %s: %s", self.path, name, message)

@@ -1,0 +1,110 @@
+"""Shows a transaction its own uncommitted catalog rows.
+
+A temporary table on the snapshot connection holds the pending rows as a whole; the catalog's source becomes
+"committed rows that nothing pending touches, UNION ALL pending rows".  It is made when a search meets
+pending changes, never otherwise, and PostgreSQL empties it when the snapshot ends.
+"""
+
+from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.indexes.base import quote
+from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.indexing.pending import Entry
+from typing import Any
+
+
+#: An SQL relation to select from, and the values of its placeholders.
+Source = tuple[str, tuple[Any, ...]]
+FIXED = ("rid", "path", "zoid")
+
+
+class Overlay:
+    """The pending rows of one catalog in a temporary table."""
+
+    def __init__(self, session: Session, pending: CatalogPending, layout: Layout) -> None:
+        self.session = session
+        self.pending = pending
+        self.layout = layout
+        self.table = quote(f"pgcatalog_overlay_{pending.zoid:x}_{layout.signature}")
+        self.stale = True
+        self.session.run(
+            f"CREATE TEMP TABLE IF NOT EXISTS {self.table} (rid bigint, path text COLLATE \"C\", zoid bigint"
+            + "".join(f", {c.ddl}" for c in layout.columns)
+            + ") ON COMMIT DELETE ROWS"
+        )
+
+    def source(self) -> Source:
+        """Return the union of committed and pending rows, after bringing the latter up to date."""
+        self._synchronize()
+        state = None if self.pending.cleared else self.session.states.get(self.pending.zoid)
+        names = ", ".join([*FIXED, *(c.quoted for c in self.layout.columns)])
+        pending = f"SELECT {names} FROM pg_temp.{self.table}"
+        if state is None:
+            return f"({pending}) AS catalog", ()
+        committed = f"SELECT {self._committed(state)} FROM {quote(state.relation)} WHERE rid <> ALL(%s::bigint[])"
+        return f"({committed} UNION ALL {pending}) AS catalog", (self.pending.hidden,)
+
+    def _committed(self, state: CatalogState) -> str:
+        """The columns of the committed relation, NULL for what it has not got or is about to lose."""
+        lost = self.pending.cleared_columns
+        columns = [
+            c.quoted if c.name in state.columns and c.name not in lost else f"NULL::{c.type} AS {c.quoted}"
+            for c in self.layout.columns
+        ]
+        return ", ".join([*FIXED, *columns])
+
+    def _synchronize(self) -> None:
+        pending = self.pending
+        self.session.resolve(pending)
+        if self.stale:
+            self.session.run(f"DELETE FROM pg_temp.{self.table}")
+            pending.dirty.update(pending.entries)
+            self.stale = False
+        elif not pending.dirty:
+            return
+        else:
+            self.session.run(f"DELETE FROM pg_temp.{self.table} WHERE path = ANY(%s::text[])", (list(pending.dirty),))
+        entries = [pending.entries[path] for path in pending.dirty if path in pending.entries]
+        live = [e for e in entries if not e.deleted]
+        self._insert_rows([e for e in live if e.new])
+        self._insert_changed([e for e in live if not e.new])
+        pending.dirty.clear()
+
+    def _insert_rows(self, entries: list[Entry]) -> None:
+        if entries:
+            names = ", ".join([*FIXED, *(c.quoted for c in self.layout.columns)])
+            values = ", ".join(["%s::bigint", "%s::text", "%s::bigint", *(f"%s::{c.type}" for c in self.layout.columns)])
+            self.session.write_overlay(
+                f"INSERT INTO pg_temp.{self.table} ({names}) VALUES ({values})",
+                [[e.rid, e.path, e.zoid, *(e.columns.get(n) for n in self.layout.names)] for e in entries],
+            )
+
+    def _insert_changed(self, entries: list[Entry]) -> None:
+        """Copy committed rows and change what the partial *entries* change."""
+        state = self.session.states.get(self.pending.zoid)
+        if not entries or state is None:
+            return
+        names = ", ".join([*FIXED, *(c.quoted for c in self.layout.columns)])
+        self.session.run(
+            f"INSERT INTO pg_temp.{self.table} ({names}) SELECT {self._committed(state)}"
+            f" FROM {quote(state.relation)} WHERE rid = ANY(%s::bigint[])",
+            ([e.rid for e in entries],),
+        )
+        types = {c.name: c.type for c in self.layout.columns}
+        for columns, group in by_columns(entries, types):
+            assignments = ", ".join(f"{quote(n)} = %s::{types[n]}" for n in columns)
+            self.session.write_overlay(
+                f"UPDATE pg_temp.{self.table} SET {assignments} WHERE rid = %s",
+                [[*(e.columns[n] for n in columns), e.rid] for e in group],
+            )
+
+
+def by_columns(entries: list[Entry], known: Any) -> list[tuple[tuple[str, ...], list[Entry]]]:
+    """Group partial *entries* by the set of *known* columns they change, leaving out those that change none."""
+    groups: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in entries:
+        columns = tuple(sorted(n for n in entry.columns if n in known))
+        if columns:
+            groups.setdefault(columns, []).append(entry)
+    return list(groups.items())

@@ -1,0 +1,68 @@
+"""The storage's hooks: the only place where the catalog writes.
+
+Registered once with each opened zodb-pgjsonb storage; knows nothing but its storage.
+"""
+
+from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.database.session import committing
+from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.indexing.writer import dump
+from plone.pgcatalog.indexing.writer import Writer
+from typing import Any
+from weakref import ref
+from zodb_pgjsonb import ExtraColumn
+
+
+class PGCatalogStateProcessor:
+    """State processor of zodb-pgjsonb (duck-typed; see its ``IStateProcessor``).
+
+    The class name is the key under which the storage remembers that the schema is there.
+    """
+
+    def __init__(self, storage: Any) -> None:
+        self._storage = ref(storage)
+
+    def get_extra_columns(self) -> list[ExtraColumn]:
+        return [ExtraColumn("idx", "%(idx)s::jsonb")]
+
+    def get_schema_sql(self) -> str:
+        return load_sql("base")
+
+    def process(self, zoid: int, class_mod: str, class_name: str, state: Any) -> dict[str, Any] | None:
+        """Return the idx of an object whose row is written as a whole in this commit, else None (keep it)."""
+        for session in self._sessions():
+            for pending in session.pending.values():
+                entry = primary_entry(pending, zoid)
+                if entry is not None:
+                    session.idx_written.add(zoid)
+                    return {"idx": dump(entry.idx)}
+        return None
+
+    def finalize(self, cursor: Any) -> None:
+        """Write all catalogs that have something pending; an exception aborts the commit."""
+        for session in self._sessions():
+            for pending in session.pending.values():
+                layout = pending.tool._catalog.layout()
+                Writer(cursor, session, pending, layout, session.idx_written).write()
+
+    def _sessions(self) -> list[Session]:
+        storage = self._storage()
+        return [s for s in committing.sessions if s.jar.db().storage is storage]
+
+
+def primary_entry(pending: CatalogPending, zoid: int) -> Any:
+    """Return the pending whole row whose idx belongs to the object *zoid*, or None."""
+    entry = pending.entries.get(pending.owners.get(zoid, ""))
+    if entry is None or entry.deleted or not entry.new or entry.rid != zoid or not entry.primary:
+        return None
+    return entry
+
+
+def register(storage: Any) -> bool:
+    """Register the processor with *storage* unless it has one; False when it is not zodb-pgjsonb."""
+    if not hasattr(storage, "register_state_processor"):
+        return False
+    if not any(isinstance(p, PGCatalogStateProcessor) for p in storage._state_processors):
+        storage.register_state_processor(PGCatalogStateProcessor(storage))
+    return True

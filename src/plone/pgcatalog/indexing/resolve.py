@@ -1,0 +1,74 @@
+"""Which row an entry is: rids for pending entries, from the rows that are stored.
+
+The rid of an object's first path is its zoid; every further path of it, and every object without an oid,
+gets an oid of its own that no object will ever have.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import replace
+from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.indexing.pending import Entry
+
+
+#: rid, path, zoid
+StoredRow = tuple[int, str, int | None]
+NewRid = Callable[[], int]
+
+
+def unresolved(pending: CatalogPending) -> list[Entry]:
+    """Return the entries without a rid, removals first: they free rids for entries at other paths."""
+    entries = [e for e in pending.entries.values() if e.rid is None]
+    return sorted(entries, key=lambda e: not e.deleted)
+
+
+def resolve(pending: CatalogPending, entries: Iterable[Entry], rows: Iterable[StoredRow], new_rid: NewRid) -> None:
+    """Give each of *entries* its rid and say whether its row exists.
+
+    *rows* are the stored rows at the paths, and of the objects, of *entries*.
+    """
+    for rid, path, zoid in rows:
+        pending.stored[path] = (rid, zoid)
+        pending.stored_paths[rid] = path
+    for entry in entries:
+        settled = _settle_removal(pending, entry) if entry.deleted else _settle_row(pending, entry, new_rid)
+        pending.entries[entry.path] = settled
+
+
+def _settle_removal(pending: CatalogPending, entry: Entry) -> Entry:
+    stored = pending.stored.get(entry.path)
+    if stored is None:
+        return replace(entry, rid=0, exists=False)
+    pending.evicted.add(stored[0])
+    return replace(entry, rid=stored[0], zoid=stored[1], exists=True)
+
+
+def _settle_row(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> Entry:
+    stored = pending.stored.get(entry.path)
+    if stored is not None and entry.zoid in (None, stored[1]) and stored[0] not in pending.evicted:
+        rid, exists = stored[0], entry.exists is not False
+    else:
+        if stored is not None:
+            pending.evicted.add(stored[0])
+        rid, exists = _free_rid(pending, entry, new_rid), False
+    pending.owners[rid] = entry.path
+    return replace(entry, rid=rid, exists=exists)
+
+
+def _free_rid(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> int:
+    if entry.zoid is None or _is_taken(pending, entry.zoid, entry.path):
+        return new_rid()
+    return entry.zoid
+
+
+def _is_taken(pending: CatalogPending, rid: int, path: str) -> bool:
+    """True when another path lives under *rid*."""
+    owner = pending.owners.get(rid)
+    if owner is not None and owner != path:
+        holder = pending.entries.get(owner)
+        if holder is not None and not holder.deleted and holder.rid == rid:
+            return True
+    stored_path = pending.stored_paths.get(rid)
+    if stored_path is None or stored_path == path:
+        return False
+    return rid not in pending.evicted

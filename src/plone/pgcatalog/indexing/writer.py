@@ -1,0 +1,195 @@
+"""Writes the pending changes of one catalog inside the storage's commit.
+
+Runs on the cursor of ``finalize``: the same PostgreSQL transaction that stores the objects, READ COMMITTED,
+serialised with all other writers by the storage's lock.
+"""
+
+from plone.pgcatalog.database import schema
+from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.database.session import stored_rows
+from plone.pgcatalog.indexes.base import quote
+from plone.pgcatalog.indexing.overlay import by_columns
+from plone.pgcatalog.indexing.overlay import FIXED
+from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.indexing.resolve import resolve
+from psycopg.rows import tuple_row
+from typing import Any
+
+import dataclasses
+import orjson
+
+
+ADVANCE = (
+    "UPDATE pgcatalog_state SET generation = generation + %s WHERE catalog = %s"
+    " RETURNING relation, version, columns, generation"
+)
+SAVE_STATE = (
+    "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation) VALUES (%s, %s, %s, %s, %s)"
+    " ON CONFLICT (catalog) DO UPDATE SET version = EXCLUDED.version, relation = EXCLUDED.relation,"
+    " columns = EXCLUDED.columns, generation = EXCLUDED.generation"
+)
+
+
+class Writer:
+    """Puts the changes *pending* in *session* into PostgreSQL with *cursor*.
+
+    *has_idx* are the zoids whose idx went into object_state together with their state.
+    """
+
+    def __init__(self, cursor: Any, session: Session, pending: CatalogPending, layout: Layout, has_idx: set[int]) -> None:
+        self.cursor = cursor.connection.cursor(row_factory=tuple_row)
+        self.session = session
+        self.pending = pending
+        self.layout = layout
+        self.has_idx = has_idx
+
+    def write(self) -> None:
+        """Write everything; raises psycopg.Error, which aborts the commit."""
+        if self.pending.dropped:
+            self._drop()
+            return
+        state = self._advance()
+        entries = self._entries(state)
+        evicted = self.pending.evicted
+        if evicted:
+            self._execute(f"DELETE FROM {quote(state.relation)} WHERE rid = ANY(%s)", [list(evicted)])
+        live = [e for e in entries if not e.deleted]
+        self._write_rows(state, [e for e in live if e.new])
+        self._change_rows(state, [e for e in live if not e.new])
+        self._write_idx(state, live)
+
+    # -- relation and generation
+
+    def _advance(self) -> CatalogState:
+        """Advance the generation and return the current state; the relation then has what the layout asks."""
+        self._execute(ADVANCE, [max(self.pending.changes, 1), self.pending.zoid])
+        row = self.cursor.fetchone()
+        if row is None:
+            return self._point_to(version=1, generation=max(self.pending.changes, 1))
+        relation, version, columns, generation = row
+        state = CatalogState(relation, version, frozenset(columns), generation)
+        if self.pending.cleared:
+            schema.retire_relation(self.cursor, relation)
+            self._forget_idx(relation)
+            return self._point_to(version + 1, generation)
+        missing = [c for c in self.layout.columns if c.name not in state.columns]
+        if missing or self.pending.layout_changed:
+            state = self._extend(state, missing)
+        self._empty_columns(state)
+        return state
+
+    def _point_to(self, version: int, generation: int) -> CatalogState:
+        """Make the *version*-th relation and let the catalog's state name it."""
+        relation = schema.relation_name(self.pending.zoid, version)
+        schema.create_relation(self.cursor, relation, self.layout)
+        return self._save(CatalogState(relation, version, frozenset(self.layout.names), generation))
+
+    def _extend(self, state: CatalogState, missing: list[Any]) -> CatalogState:
+        if missing:
+            schema.add_columns(self.cursor, state.relation, missing)
+        schema.create_indexes(self.cursor, state.relation, self.layout.indexes)
+        return self._save(dataclasses.replace(state, columns=state.columns | {c.name for c in missing}))
+
+    def _save(self, state: CatalogState) -> CatalogState:
+        values = [self.pending.zoid, state.version, state.relation, sorted(state.columns), state.generation]
+        self._execute(SAVE_STATE, values)
+        return state
+
+    def _drop(self) -> None:
+        self._execute("DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation", [self.pending.zoid])
+        for (relation,) in self.cursor.fetchall():
+            self._forget_idx(relation)
+            schema.retire_relation(self.cursor, relation)
+
+    def _forget_idx(self, relation: str) -> None:
+        self._execute(
+            f"UPDATE object_state o SET idx = NULL FROM {quote(relation)} c"
+            " WHERE o.zoid = c.zoid AND c.rid = c.zoid AND o.idx IS NOT NULL AND o.zoid <> ALL(%s::bigint[])",
+            [list(self.has_idx)],
+        )
+
+    def _empty_columns(self, state: CatalogState) -> None:
+        names = sorted(self.pending.cleared_columns & state.columns)
+        if names:
+            assignments = ", ".join(f"{quote(n)} = NULL" for n in names)
+            self._execute(f"UPDATE {quote(state.relation)} SET {assignments}")
+
+    # -- rows
+
+    def _entries(self, state: CatalogState) -> list[Entry]:
+        """Return the entries, settled anew when another transaction changed the catalog since our snapshot."""
+        pending = self.pending
+        known = self.session.states.get(pending.zoid) if self.session._states is not None else None
+        changed = known is None or known.generation + max(pending.changes, 1) != state.generation
+        if changed and pending.entries and not pending.cleared:
+            entries = [dataclasses.replace(e, rid=None, exists=None) for e in pending.entries.values()]
+            entries.sort(key=lambda e: not e.deleted)
+            for mapping in (pending.stored, pending.stored_paths, pending.owners, pending.evicted):
+                mapping.clear()
+            self._execute(*stored_rows(state.relation, entries))
+            resolve(pending, entries, self.cursor.fetchall(), self.session.new_rid)
+            pending.settle_metadata()
+        return list(pending.entries.values())
+
+    def _write_rows(self, state: CatalogState, entries: list[Entry]) -> None:
+        if not entries:
+            return
+        columns = [c for c in self.layout.columns if c.name in state.columns]
+        names = ["rid", "path", "zoid", "idx", *(c.quoted for c in columns)]
+        values = ["%s::bigint", "%s::text", "%s::bigint", "%s::jsonb", *(f"%s::{c.type}" for c in columns)]
+        updates = ", ".join(f"{n} = EXCLUDED.{n}" for n in names[1:])
+        self._executemany(
+            f"INSERT INTO {quote(state.relation)} ({', '.join(names)}) VALUES ({', '.join(values)})"
+            f" ON CONFLICT (rid) DO UPDATE SET {updates}",
+            [
+                [e.rid, e.path, e.zoid, None if e.primary else dump(e.idx), *(e.columns.get(c.name) for c in columns)]
+                for e in entries
+            ],
+        )
+
+    def _change_rows(self, state: CatalogState, entries: list[Entry]) -> None:
+        types = {c.name: c.type for c in self.layout.columns if c.name in state.columns}
+        for columns, group in by_columns(entries, types):
+            assignments = ", ".join(f"{quote(n)} = %s::{types[n]}" for n in columns)
+            self._executemany(
+                f"UPDATE {quote(state.relation)} SET {assignments} WHERE rid = %s",
+                [[*(e.columns[n] for n in columns), e.rid] for e in group],
+            )
+
+    # -- idx
+
+    def _write_idx(self, state: CatalogState, live: list[Entry]) -> None:
+        """Write idx of rows whose object was not stored in this commit, and merge partial changes."""
+        primary = {e.zoid for e in live if e.primary}
+        gone = [rid for rid in self.pending.evicted if rid not in primary]
+        if gone:
+            self._execute("UPDATE object_state SET idx = NULL WHERE zoid = ANY(%s) AND idx IS NOT NULL", [gone])
+        whole = [e for e in live if e.new and e.primary and e.zoid not in self.has_idx]
+        if whole:
+            self._executemany(
+                "UPDATE object_state SET idx = %s::jsonb WHERE zoid = %s", [[dump(e.idx), e.zoid] for e in whole]
+            )
+        partial = [e for e in live if not e.new and (e.idx or e.vanished)]
+        self._merge_idx("object_state", "zoid", [e for e in partial if e.primary])
+        self._merge_idx(quote(state.relation), "rid", [e for e in partial if not e.primary])
+
+    def _merge_idx(self, table: str, key: str, entries: list[Entry]) -> None:
+        if entries:
+            self._executemany(
+                f"UPDATE {table} SET idx = (COALESCE(idx, '{{}}') - %s::text[]) || %s::jsonb WHERE {key} = %s",
+                [[sorted(e.vanished), dump(e.idx), e.rid] for e in entries],
+            )
+
+    def _execute(self, query: str, params: Any = ()) -> None:
+        self.cursor.execute(query, params)
+
+    def _executemany(self, query: str, rows: list[list[Any]]) -> None:
+        self.cursor.executemany(query, rows)
+
+
+def dump(idx: dict[str, Any]) -> str:
+    """Return *idx* as JSON text."""
+    return orjson.dumps(idx).decode()

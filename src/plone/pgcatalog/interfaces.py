@@ -1,0 +1,23 @@
+"""The public contract of plone.pgcatalog."""
+
+from plone.base.interfaces import IPloneCatalogTool
+from zope.interface import Interface
+from zope.publisher.interfaces.browser import IDefaultBrowserLayer
+
+
+class IPGCatalogLayer(IDefaultBrowserLayer):
+    """Browser layer of sites whose catalog is PostgreSQL."""
+
+
+class IPGCatalogTool(IPloneCatalogTool):
+    """A Plone catalog tool answered by PostgreSQL."""
+
+
+class IPGIndexTranslator(Interface):
+    """A translator class for an index type; register it as a utility named like the index's meta_type.
+
+    The utility is the class itself, a subclass of ``plone.pgcatalog.indexes.base.IndexTranslator``.
+    """
+
+    def __call__(index, base):
+        """Return a translator bound to the settings of *index*; *base* names its columns."""

@@ -1,0 +1,216 @@
+"""Index objects that look like ZCatalog's and answer from PostgreSQL.
+
+Plone adapts index objects, checks their class name, reads their settings and calls their query methods.  An
+index proxy is an instance of a subclass, of the same name, of the real index's class: settings and
+interfaces are the real ones, everything that would read BTrees asks the catalog.
+"""
+
+from Acquisition import aq_base
+from BTrees.IIBTree import IISet
+from collections.abc import Iterator
+from collections.abc import Mapping
+from functools import cache
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.indexes.base import NOTHING
+from typing import Any
+
+
+_marker = object()
+
+
+class PGIndex:
+    """What every index proxy does differently from the real index class it is mixed into."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Settings belong to the persistent index that the tool keeps."""
+        super().__setattr__(name, value)  # type: ignore[misc]
+        real = self.__dict__.get("_pg_real")
+        if real is not None and not name.startswith(("_v_", "_p_", "_pg_")):
+            setattr(real, name, value)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an index proxy is not stored; the catalog tool keeps the index's settings")
+
+    # -- asking the catalog
+
+    def _pg_translator(self) -> Any:
+        return self._pg_catalog.translator(self.id)
+
+    def _pg_select(self, expressions: str, where: Condition = EVERYTHING, tail: str = "") -> list[Any]:
+        return self._pg_catalog.view().select(expressions, where, tail)
+
+    def _pg_entries(self, where: Condition = EVERYTHING) -> Iterator[tuple[int, Any]]:
+        """Yield (rid, entry) of the rows that have a value, ascending by rid."""
+        translator = self._pg_translator()
+        columns = [c.quoted for c in translator.columns()]
+        if not columns:
+            return
+        has_value = Condition(f"{columns[0]} IS NOT NULL") & where
+        for rid, *values in self._pg_select(f"rid, {', '.join(columns)}", has_value, "ORDER BY rid"):
+            yield rid, translator.entry(tuple(values))
+
+    def _pg_has_value(self) -> Condition:
+        columns = self._pg_translator().columns()
+        return Condition(f"{columns[0].quoted} IS NOT NULL") if columns else NOTHING
+
+    # -- the plug-in index API
+
+    def index_object(self, documentId: int, obj: Any, threshold: Any = None) -> int:
+        """The catalog indexes objects as a whole."""
+        return 0
+
+    def unindex_object(self, documentId: int) -> None:
+        """The catalog removes rows as a whole."""
+
+    def clear(self) -> None:
+        """Empty this index."""
+        if self.id in self._pg_catalog.indexes:
+            self._pg_catalog.clearIndex(self.id)
+
+    def _apply_index(self, request: Any, resultset: Any = None) -> Any:
+        """Return (rids as an IISet, names used) for *request*, None when it does not name this index."""
+        condition = self._pg_translator().where(request)
+        if condition is None:
+            return None
+        return self._pg_rids(condition), (self.id,)
+
+    def query_index(self, record: Any, resultset: Any = None) -> Any:
+        """Return the rids, as an IISet, for an IndexQuery *record*."""
+        options = {name: getattr(record, name) for name in record.options if hasattr(record, name)}
+        request = {self.id: {**options, "query": record.keys, "operator": record.operator}}
+        if "operator" not in record.options:
+            del request[self.id]["operator"]
+        condition = self._pg_translator().where(request)
+        return IISet() if condition is None else self._pg_rids(condition)
+
+    def _pg_rids(self, condition: Condition) -> IISet:
+        return IISet() if condition is NOTHING else IISet(r for (r,) in self._pg_select("rid", condition))
+
+    def getEntryForObject(self, documentId: int, default: Any = _marker) -> Any:
+        """Return what is indexed for the row *documentId*."""
+        for _, entry in self._pg_entries(Condition("rid = %s", (documentId,))):
+            return entry
+        return None if default is _marker else default
+
+    def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Iterator[Any]:
+        """Yield the index's keys in order, with the number of rows of each when *withLengths*."""
+        if name is not None and name != self.id:
+            return
+        translator = self._pg_translator()
+        expression = translator.key_expression()
+        if expression is None:
+            raise NotImplementedError(f"{self.meta_type} has no unique values")
+        rows = self._pg_select(f"{expression} AS key, count(*)", self._pg_has_value(), "GROUP BY 1 ORDER BY 1")
+        for key, count in rows:
+            yield (translator.key(key), count) if withLengths else translator.key(key)
+
+    def documentToKeyMap(self) -> Mapping[int, Any]:
+        return dict(self._pg_entries())
+
+    def keyForDocument(self, id: int) -> Any:
+        return self.documentToKeyMap()[id]
+
+    def referencedObjects(self) -> list[int]:
+        return [rid for rid, _ in self._pg_entries()]
+
+    def items(self) -> list[Any]:
+        """Return (key, rids) pairs."""
+        return list(Keys(self).items())
+
+    def numObjects(self) -> int:
+        rows = self._pg_select("count(*)", self._pg_has_value())
+        return rows[0][0] if rows else 0
+
+    def indexSize(self) -> int:
+        return len(self)
+
+    def __len__(self) -> int:
+        if self._pg_translator().key_expression() is None:
+            return self.numObjects()
+        return sum(1 for _ in self.uniqueValues())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def getCounter(self) -> int:
+        return self._pg_catalog.generation
+
+    @property
+    def _index(self) -> "Keys":
+        return Keys(self)
+
+    @property
+    def _unindex(self) -> Mapping[int, Any]:
+        return self.documentToKeyMap()
+
+    @property
+    def _length(self) -> Any:
+        return lambda: len(self)
+
+
+class Keys(Mapping[Any, Any]):
+    """``index._index``: key to the rids that have it, the rid itself for a UUIDIndex."""
+
+    def __init__(self, index: Any) -> None:
+        self._index = index
+        self._single = index.meta_type == "UUIDIndex"
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._index._apply_index({self._index.id: {"query": [key]}})
+        if not found or not found[0]:
+            raise KeyError(key)
+        return found[0][0] if self._single else found[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._index.uniqueValues())
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def keys(self) -> Any:
+        return list(self._index.uniqueValues())
+
+    def values(self) -> Any:
+        return [value for _, value in self.items()]
+
+    def items(self) -> Any:
+        """Return (key, rids) pairs, ascending by key."""
+        found: dict[Any, list[int]] = {}
+        index = self._index
+        translator = index._pg_translator()
+        expression = translator.key_expression()
+        if expression is None:
+            return []
+        for key, rid in index._pg_select(f"{expression} AS key, rid", index._pg_has_value(), "ORDER BY 1, 2"):
+            found.setdefault(translator.key(key), []).append(rid)
+        return [(k, v[0] if self._single else IISet(v)) for k, v in found.items()]
+
+
+@cache
+def proxy_class(cls: type) -> type:
+    """Return the subclass of the index class *cls* that answers from PostgreSQL, under the same name."""
+    namespace: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__}
+    if not hasattr(cls, "documentToKeyMap"):
+        # ZCatalog tells a sortable index by this attribute.
+        namespace["documentToKeyMap"] = property(_no_attribute)
+    return type(cls)(cls.__name__, (PGIndex, cls), namespace)
+
+
+def _no_attribute(index: Any) -> Any:
+    raise AttributeError("documentToKeyMap")
+
+
+def index_proxy(catalog: Any, real: Any) -> Any:
+    """Return the proxy of *real*, a stripped index that the tool of *catalog* keeps."""
+    real = aq_base(real)
+    real._p_activate()
+    cls = proxy_class(type(real))
+    proxy = cls.__new__(cls)
+    proxy.__dict__.update(real.__dict__)
+    proxy.__dict__["_pg_catalog"] = catalog
+    proxy.__dict__["_pg_real"] = real
+    lexicon_id = real.__dict__.get("lexicon_id")
+    if lexicon_id is not None:
+        proxy.__dict__["_v_lexicon"] = getattr(catalog.tool, lexicon_id)
+    return proxy

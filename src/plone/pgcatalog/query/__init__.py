@@ -1,0 +1,1 @@
+"""Query dict to SQL.  Pure: no connection, no Plone."""

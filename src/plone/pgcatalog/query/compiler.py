@@ -1,0 +1,111 @@
+"""Compiles a ZCatalog query into the parts of one SELECT.
+
+The meaning of every part is Products.ZCatalog.Catalog's (``search``, ``sortResults``,
+``_sort_limit_arguments``); index types say through their translators what they contribute.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from plone.pgcatalog.indexes.base import all_of
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import NOTHING
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery:
+    """A query ready to run against a catalog source.
+
+    ``order`` are ORDER BY terms (direction included, always ending with rid); ``score`` an SQL number to rank
+    by, or None; ``python_sort`` the translators' names to sort by in Python instead of SQL.
+    """
+
+    where: Condition
+    order: tuple[str, ...]
+    score: Condition | None
+    window: "Window"
+    python_sort: tuple[tuple[str, bool], ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """True when no row can match, whatever the catalog holds."""
+        return self.where is NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of the sorted result that is wanted: ``result[start:start + size]``; all when size is None."""
+
+    start: int = 0
+    size: int | None = None
+
+    @property
+    def fits_sql(self) -> bool:
+        """False for a negative start, which counts as Python slices do."""
+        return self.start >= 0 and (self.size is None or self.size >= 0)
+
+
+def compile_query(
+    query: Mapping[str, Any],
+    names: Iterable[str],
+    translator: Callable[[str], IndexTranslator],
+    sort: Sequence[tuple[str, bool]],
+    limit: Any = None,
+) -> CompiledQuery:
+    """Compile *query* for a catalog with the indexes *names*.
+
+    *sort* are (index name, reverse) pairs, *limit* is the ``sort_limit``.  A query that names no index finds
+    nothing, as in ZCatalog.  Raises what the indexes raise for wrong options or values.
+    """
+    named = [translator(name) for name in names if name in query]
+    conditions = [t.where(query) or NOTHING for t in named]
+    where = all_of(conditions) if conditions else NOTHING
+    sorters = [(translator(name), reverse) for name, reverse in sort]
+    order, not_null = order_terms(sorters)
+    score = None if sorters else next((s for t in named if (s := t.score(query)) is not None), None)
+    if any(t.order_by() == () for t, _ in sorters):
+        return CompiledQuery(where, ("rid",), None, window(query, limit), tuple(sort))
+    if not_null:
+        where = all_of((where, *not_null))
+    return CompiledQuery(where, order, score, window(query, limit))
+
+
+def order_terms(sorters: Sequence[tuple[IndexTranslator, bool]]) -> tuple[tuple[str, ...], list[Condition]]:
+    """Return ORDER BY terms, and the conditions that drop rows without a value in a sort index.
+
+    Ties are broken by rid: in the direction of the sort for one index, ascending for several.
+    """
+    terms: list[str] = []
+    not_null: list[Condition] = []
+    for translator, reverse in sorters:
+        expressions = translator.order_by() or ()
+        terms += [f"{e} DESC" if reverse else e for e in expressions]
+        not_null += [Condition(f"{e} IS NOT NULL") for e in expressions[:1]]
+    reverse = len(sorters) == 1 and sorters[0][1]
+    return (*terms, "rid DESC" if reverse else "rid"), not_null
+
+
+def sort_directions(count: int, order: Any) -> list[bool]:
+    """Return for *count* sort indexes whether each is reversed.
+
+    *order* is ``sort_order``: None, a string or a sequence of strings, in any case.  Indexes beyond the given
+    directions follow the first.
+    """
+    if order is None or isinstance(order, str):
+        order = [order or ""]
+    reverse = [str(o).lower() in ("reverse", "descending") for o in order] or [False]
+    return [reverse[i] if i < len(reverse) else reverse[0] for i in range(count)]
+
+
+def window(query: Mapping[str, Any], limit: Any) -> Window:
+    """Return the wanted part of the result, from ``b_start``, ``b_size`` and ``sort_limit``."""
+    size = query.get("b_size")
+    if size is not None:
+        return Window(int(query.get("b_start", 0)), int(size))
+    if limit:
+        return Window(int(query.get("b_start", 0)), int(limit))
+    return Window()

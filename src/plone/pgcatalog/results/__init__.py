@@ -1,0 +1,1 @@
+"""SQL to results: lazy sequences of brains."""

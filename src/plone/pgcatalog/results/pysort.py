@@ -1,0 +1,36 @@
+"""Sorting by indexes that have no column: getObjPositionInParent lives in the folders, not in the catalog."""
+
+from typing import Any
+
+
+def sort_rows(catalog: Any, rows: list[Any], sort: Any) -> list[Any]:
+    """Sort (rid, path, score) *rows* by *sort*, (index name, reverse) pairs, as ZCatalog's sortResults does.
+
+    Rows without a key in one of the indexes drop out; ties keep their order.
+    """
+    for name, reverse in reversed(sort):
+        keys = document_keys(catalog, name, rows)
+        rows = [row for row in rows if row[0] in keys]
+        rows.sort(key=lambda row: keys[row[0]], reverse=reverse)
+    return rows
+
+
+def document_keys(catalog: Any, name: str, rows: list[Any]) -> Any:
+    """Return rid to sort key for *rows*.
+
+    GopipIndex.documentToKeyMap finds the rows in the local variable ``rs`` of its caller, and their paths in
+    ``index.catalog``.
+    """
+    index = catalog.getIndex(name)
+    if index.meta_type != "GopipIndex":
+        return index.documentToKeyMap()
+    index.__dict__["catalog"] = KnownPaths({rid: path for rid, path, _ in rows})
+    rs = [row[0] for row in rows]  # noqa: F841
+    return type(index).__mro__[2].documentToKeyMap(index)
+
+
+class KnownPaths:
+    """Stands for a Catalog of which only ``paths`` is asked."""
+
+    def __init__(self, paths: dict[int, str]) -> None:
+        self.paths = paths

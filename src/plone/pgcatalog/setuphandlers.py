@@ -1,0 +1,200 @@
+"""Install and uninstall: one catalog tool takes the place, the indexes, the columns and the entries of another."""
+
+from Acquisition import aq_base
+from plone.pgcatalog.catalog import PlonePGCatalogTool
+from plone.pgcatalog.compat import connection_of
+from plone.pgcatalog.config import strip_data
+from plone.pgcatalog.database.session import is_supported
+from Products.CMFCore.interfaces import ICatalogTool
+from Products.CMFCore.indexing import processQueue
+from Products.CMFPlone.CatalogTool import CatalogTool
+from Products.CMFPlone.interfaces import INonInstallable
+from Products.GenericSetup.tool import importToolset
+from Products.GenericSetup.tool import TOOLSET_XML
+from Products.ZCTextIndex.ZCTextIndex import PLexicon
+from typing import Any
+from xml.dom import minidom
+from zope.component.hooks import setSite
+from zope.interface import implementer
+
+import logging
+
+
+logger = logging.getLogger(__name__)
+
+ID = "portal_catalog"
+TOOLSET_STEP = "toolset"
+
+
+class UnsupportedStorage(RuntimeError):
+    """plone.pgcatalog needs a site whose storage is zodb-pgjsonb; nothing has been changed."""
+
+    def __init__(self) -> None:
+        super().__init__(self.__doc__)
+
+
+@implementer(INonInstallable)
+class HiddenProfiles:
+    """The uninstall profile is not offered for installation."""
+
+    def getNonInstallableProfiles(self) -> list[str]:
+        return ["plone.pgcatalog:uninstall"]
+
+    def getNonInstallableProducts(self) -> list[str]:
+        return []
+
+
+def check_storage(setup_tool: Any) -> None:
+    """Refuse (UnsupportedStorage), before anything is changed, a storage that is not zodb-pgjsonb."""
+    if not is_supported(connection_of(setup_tool)):
+        raise UnsupportedStorage
+
+
+def install(setup_tool: Any) -> None:
+    """Replace the site's ZCatalog by ours; does nothing when ours is there."""
+    site = site_of(setup_tool)
+    protect_tool(setup_tool)
+    old = site[ID]
+    if isinstance(aq_base(old), PlonePGCatalogTool):
+        return
+    check_storage(setup_tool)
+    processQueue()
+    paths = list(old._catalog.uids.keys())
+    new = PlonePGCatalogTool()
+    take_settings(old, new)
+    indexes = {name: strip_data(index) for name, index in aq_base(old)._catalog.indexes.items()}
+    columns = tuple(aq_base(old)._catalog.names)
+    new = replace_tool(site, new)
+    for name, index in indexes.items():
+        new._catalog.addIndex(name, index)
+    for name in columns:
+        new._catalog.addColumn(name)
+    fill(site, new, paths)
+
+
+def uninstall(setup_tool: Any) -> None:
+    """Give the site a ZCatalog with the same indexes, columns and entries, and drop our table."""
+    site = site_of(setup_tool)
+    unprotect_tool(setup_tool)
+    old = site[ID]
+    if not isinstance(aq_base(old), PlonePGCatalogTool):
+        return
+    processQueue()
+    paths = list(old._catalog.uids.keys())
+    new = CatalogTool()
+    take_settings(old, new)
+    indexes = {name: strip_data(index) for name, index in aq_base(old)._indexes.items()}
+    columns = old._catalog.names
+    old._catalog.drop()
+    new = replace_tool(site, new)
+    for name, index in indexes.items():
+        new._catalog.addIndex(name, index)
+        revive(new, name)
+    for name in columns:
+        new._catalog.addColumn(name)
+    fill(site, new, paths)
+
+
+def site_of(setup_tool: Any) -> Any:
+    return setup_tool.aq_inner.aq_parent
+
+
+def take_settings(old: Any, new: Any) -> None:
+    """Copy title, lexicons and other sub-objects; a lexicon without its words."""
+    new.title = getattr(aq_base(old), "title", "")
+    for id, item in old.objectItems():
+        item = aq_base(item)
+        new._setObject(id, empty_lexicon(item) if isinstance(item, PLexicon) else item._getCopy(old))
+
+
+def empty_lexicon(lexicon: Any) -> PLexicon:
+    """Return a lexicon with the same id, title and pipeline, and no words."""
+    return PLexicon(lexicon.getId(), lexicon.title, *lexicon._pipeline)
+
+
+def revive(catalog: Any, name: str) -> None:
+    """Make a stripped index of the ZCatalog *catalog* a working, empty one."""
+    index = catalog._catalog.getIndex(name)
+    if hasattr(aq_base(index), "catalog") or index.meta_type == "GopipIndex":
+        index.catalog = aq_base(catalog._catalog)
+    index.clear()
+
+
+def replace_tool(site: Any, new: Any) -> Any:
+    """Put the tool *new* into the place of the site's catalog, in the site's order; return it wrapped."""
+    ids = list(site.objectIds())
+    position = ids.index(ID)
+    site._delObject(ID, suppress_events=True)
+    site._setObject(ID, new, suppress_events=True)
+    if hasattr(aq_base(site), "moveObjectToPosition"):
+        site.moveObjectToPosition(ID, position, suppress_events=True)
+    tool = site[ID]
+    site.getSiteManager().registerUtility(aq_base(tool), ICatalogTool)
+    setSite(site)
+    return tool
+
+
+def fill(site: Any, catalog: Any, paths: list[str]) -> None:
+    """Catalogue the objects at *paths*; one that cannot be found any more is logged and left out."""
+    for path in paths:
+        obj = site.unrestrictedTraverse(path, None)
+        if obj is None:
+            logger.warning("%s: in the old catalog, but no object is there: left out", path)
+        else:
+            catalog.catalog_object(obj, path)
+
+
+# -- later profile imports
+
+
+def protect_tool(setup_tool: Any) -> None:
+    """Let our tool survive imports of a toolset that wants Plone's catalog class."""
+    setup_tool.getToolsetRegistry().addRequiredTool(ID, dotted(PlonePGCatalogTool))
+    step = setup_tool.getImportStepMetadata(TOOLSET_STEP) or {}
+    setup_tool.getImportStepRegistry().registerStep(
+        id=TOOLSET_STEP,
+        version=step.get("version"),
+        handler=f"{__name__}.import_toolset",
+        dependencies=step.get("dependencies", ()),
+        title=step.get("title"),
+        description=step.get("description"),
+    )
+    setup_tool._p_changed = True
+
+
+def unprotect_tool(setup_tool: Any) -> None:
+    """Let GenericSetup's own toolset step, and Plone's catalog class, be in force again."""
+    setup_tool.getToolsetRegistry().addRequiredTool(ID, dotted(CatalogTool))
+    registry = setup_tool.getImportStepRegistry()
+    if TOOLSET_STEP in registry.listSteps():
+        registry.unregisterStep(TOOLSET_STEP)
+    setup_tool._p_changed = True
+
+
+def dotted(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__name__}"
+
+
+def import_toolset(context: Any) -> None:
+    """GenericSetup's toolset step, blind to a profile's wish for another catalog."""
+    importToolset(WithoutCatalog(context))
+
+
+class WithoutCatalog:
+    """An import context whose toolset does not mention the catalog."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def readDataFile(self, filename: str, subdir: Any = None) -> Any:
+        data = self._context.readDataFile(filename, subdir)
+        if filename != TOOLSET_XML or data is None:
+            return data
+        document = minidom.parseString(data)
+        for node in document.getElementsByTagName("required"):
+            if node.getAttribute("tool_id") == ID:
+                node.parentNode.removeChild(node)
+        return document.toxml(encoding="utf-8")

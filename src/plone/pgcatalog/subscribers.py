@@ -1,0 +1,17 @@
+"""What happens when a storage opens and when a request ends."""
+
+from plone.pgcatalog.database import pool
+from plone.pgcatalog.indexing import processor
+from typing import Any
+
+
+def register_processors(event: Any) -> None:
+    """Register the catalog's hooks with every zodb-pgjsonb storage of the opened database; idempotent."""
+    databases = getattr(event.database, "databases", None) or {"main": event.database}
+    for database in databases.values():
+        processor.register(database.storage)
+
+
+def release_connection(event: Any) -> None:
+    """Give the request's pooled connection back (IPubEnd)."""
+    pool.release_request_connection()

@@ -1,0 +1,43 @@
+"""Web actions that change the catalog need POST and a CSRF token."""
+
+from AccessControl.requestmethod import buildfacade
+from collections.abc import Callable
+from inspect import Parameter
+from inspect import signature
+from plone.protect import CheckAuthenticator
+from typing import Any
+from zExceptions import Forbidden
+from zope.globalrequest import getRequest
+
+
+_default: list[Any] = []
+
+
+def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return *method* refusing (Forbidden) a call that comes from the web without POST and token.
+
+    A call from Python, which passes no REQUEST or RESPONSE, is not the web's.  The result has the very
+    signature of *method*, from which ZPublisher takes the form fields.
+    """
+    parameters = signature(method).parameters
+
+    def _curried(*values: Any) -> Any:
+        arguments = {
+            name: parameter.default if value is _default and parameter.default is not Parameter.empty else value
+            for (name, parameter), value in zip(parameters.items(), values, strict=True)
+        }
+        if arguments.get("REQUEST") is not None or arguments.get("RESPONSE") is not None:
+            check(arguments.get("REQUEST") or getRequest())
+        return method(**arguments)
+
+    namespace: dict[str, Any] = {"_curried": _curried, "_default": _default}
+    exec(buildfacade(method.__name__, method, method.__doc__), namespace)  # noqa: S102
+    facade: Callable[..., Any] = namespace[method.__name__]
+    return facade
+
+
+def check(request: Any) -> None:
+    """Raise Forbidden unless *request* is a POST with a valid token."""
+    if request is None or request.get("REQUEST_METHOD", "GET") != "POST":
+        raise Forbidden("Request must be POST")
+    CheckAuthenticator(request)

@@ -1,0 +1,50 @@
+"""Fixtures for every test that needs a PostgreSQL but no Plone."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from typing import Any
+
+import itertools
+import os
+import psycopg
+import pytest
+import shutil
+
+
+SHARED_MEMORY = Path("/dev/shm")
+NEEDED_BYTES = 1 << 30
+
+_numbers = itertools.count(1)
+
+
+def memory_folder() -> Path | None:
+    """Return a folder in memory with room for the cluster; None when there is none."""
+    if not os.path.ismount(SHARED_MEMORY) or not os.access(SHARED_MEMORY, os.W_OK):
+        return None
+    return (
+        SHARED_MEMORY if shutil.disk_usage(SHARED_MEMORY).free > NEEDED_BYTES else None
+    )
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[EmbeddedPostgres]:
+    """A running PostgreSQL server for the whole session."""
+    with EmbeddedPostgres(settings=TEST_SETTINGS, temp_dir=memory_folder()) as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """The DSN of a fresh, empty database; it is dropped after the test."""
+    name = f"test_{next(_numbers)}"
+    yield postgres.createdb(name)
+    postgres.dropdb(name)
+
+
+@pytest.fixture
+def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
+    """An autocommit connection to a fresh, empty database."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection

