@@ -75,7 +75,7 @@ docs: $(VENV)/.installed-docs  ## the documentation as HTML in docs/_build/html
 
 clean:  ## remove what the chores made (the demo's data stay)
 	rm -rf $(VENV) .tools .cache build dist docs/_build
-	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .tox
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(UV):

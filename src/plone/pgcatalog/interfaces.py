@@ -1,6 +1,8 @@
 """The public contract of plone.pgcatalog."""
 
 from plone.base.interfaces import IPloneCatalogTool
+from Products.CMFCore.interfaces import ICatalogTool
+from Products.ZCatalog.interfaces import IZCatalog
 from zope.interface import Interface
 from zope.publisher.interfaces.browser import IDefaultBrowserLayer
 
@@ -9,7 +11,7 @@ class IPGCatalogLayer(IDefaultBrowserLayer):
     """Browser layer of sites whose catalog is PostgreSQL."""
 
 
-class IPGCatalogTool(IPloneCatalogTool):
+class IPGCatalogTool(IPloneCatalogTool, ICatalogTool, IZCatalog):
     """A Plone catalog tool answered by PostgreSQL."""
 
 

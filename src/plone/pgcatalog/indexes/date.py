@@ -98,6 +98,8 @@ class DateIndexTranslator(UnIndexTranslator):
         days = f"({months}) * 31 + extract(day FROM {utc})"
         hours = f"({days}) * 24 + extract(hour FROM {utc})"
         minutes = f"(({hours}) * 60 + extract(minute FROM {utc}))::bigint"
+        if self.precision == 1:
+            return minutes
         return f"{minutes} - {minutes} % {self.precision}"
 
     def key(self, value: Any) -> int:

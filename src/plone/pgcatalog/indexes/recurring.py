@@ -14,12 +14,13 @@ from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.unindex import called
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
-from Products.PluginIndexes.util import MAX32
 from typing import Any
 
 import pytz
 
 
+#: The last number ``dt2int`` gives, in the year 4009: no occurrence is later.
+LATEST = 2**31 - 1
 #: What dateutil raises for a broken recurrence rule.
 RULE_ERRORS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 
@@ -71,7 +72,7 @@ class DateRecurringIndexTranslator(UnIndexTranslator):
         try:
             minutes = self.index._convert(key)
         except OverflowError:
-            return MAX32  # later than any occurrence
+            return LATEST
         return None if minutes is None else int(minutes)
 
     def match_any(self, keys: list[Any]) -> Condition:

@@ -1,5 +1,6 @@
 """Sorting by indexes that have no column: getObjPositionInParent lives in the folders, not in the catalog."""
 
+from plone.folder.nogopip import GopipIndex
 from typing import Any
 
 
@@ -21,12 +22,12 @@ def document_keys(catalog: Any, name: str, rows: list[Any]) -> Any:
     GopipIndex.documentToKeyMap finds the rows in the local variable ``rs`` of its caller, and their paths in
     ``index.catalog``.
     """
-    index = catalog.getIndex(name)
-    if index.meta_type != "GopipIndex":
+    index = catalog.indexes[name]
+    if index.meta_type != GopipIndex.meta_type:
         return index.documentToKeyMap()
     index.__dict__["catalog"] = KnownPaths({rid: path for rid, path, _ in rows})
     rs = [row[0] for row in rows]  # noqa: F841
-    return type(index).__mro__[2].documentToKeyMap(index)
+    return GopipIndex.documentToKeyMap(index)
 
 
 class KnownPaths:

@@ -1,0 +1,185 @@
+"""``python -m plone.pgcatalog.demo``: the command line and the order of things."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextlib import ExitStack
+from pathlib import Path
+from plone.pgcatalog.database.embedded import DEMO_SETTINGS
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import EmbeddedPostgresError
+from plone.pgcatalog.demo import people
+from plone.pgcatalog.demo import server
+from rich.console import Console
+from rich.progress import BarColumn
+from rich.progress import MofNCompleteColumn
+from rich.progress import Progress
+from rich.progress import TextColumn
+from rich.progress import TimeElapsedColumn
+from typing import Any
+
+import click
+import psycopg
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+
+DATABASE = "demo"
+DEFAULT_PROFILE = "plone.pgcatalog:default"
+console = Console()
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show a progress bar; yield what moves it on by one."""
+    columns = (TextColumn("{task.description:28}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=console) as bars:
+        task = bars.add_task(title, total=total)
+        yield lambda: bars.advance(task)
+
+
+@contextmanager
+def timed(title: str) -> Iterator[None]:
+    """Say what goes on, and how long it took."""
+    start = time.monotonic()
+    with console.status(title):
+        yield
+    console.print(f"{title:28} {time.monotonic() - start:6.1f} s")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--objects", default=1000, show_default=True, help="How much content.")
+@click.option("--port", default=8080, show_default=True, help="Of the HTTP server.")
+@click.option("--host", default="127.0.0.1", envvar="PGCATALOG_DEMO_HOST", hidden=True)
+@click.option("--check", is_flag=True, help="Do all of it once, compare and end.")
+@click.option("--fresh", is_flag=True, help="Make the site anew.")
+@click.option(
+    "--data",
+    default="demo-data",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of the database and of the Zope instance.",
+)
+@click.option(
+    "--dsn", envvar="PGCATALOG_DEMO_DSN", help="Use this PostgreSQL; none is started."
+)
+@click.option("--profile", default=DEFAULT_PROFILE, hidden=True)
+def main(
+    objects: int,
+    port: int,
+    host: str,
+    check: bool,
+    fresh: bool,
+    data: Path,
+    dsn: str | None,
+    profile: str,
+) -> None:
+    """A Plone site whose catalog is PostgreSQL: make it, fill it, look around.
+
+    --check compares all answers with those of Plone's own catalog and ends with
+    status 1 on any difference.
+    """
+    started = time.monotonic()
+    # Whoever ends us gracefully ends the database server, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    problems: list[str] = []
+    try:
+        with ExitStack() as stack:
+            if check:
+                data = Path(stack.enter_context(_temporary_folder()))
+            dsn = dsn or stack.enter_context(_postgres(data, check, fresh))
+            with timed("Connecting to PostgreSQL"):
+                version = server.wait_for(dsn)
+            instance = server.Instance(
+                data / "instance", dsn, with_package=profile != "none"
+            )
+            stack.callback(instance.close)
+            with timed("Starting Zope"):
+                root = instance.start()
+            console.print(f"PostgreSQL {version}, log in {instance.log}")
+            # Imports Plone, which needs the configuration of Zope.
+            from plone.pgcatalog.demo import run
+
+            session = run.Session(root, console, progress, timed)
+            stack.callback(session.close)
+            session.prepare(objects, profile, fresh)
+            session.tour()
+            if check:
+                problems += session.check()
+                problems += [f"logged: {m}" for m in instance.errors.messages]
+            else:
+                session.close()
+                _serve(host, port)
+    except KeyboardInterrupt:
+        console.print("Interrupted. The next start goes on where this one ended.")
+        sys.exit(130)
+    except (EmbeddedPostgresError, psycopg.OperationalError) as error:
+        console.print(f"PostgreSQL: {error}", style="red", markup=False)
+        sys.exit(2)
+    if check:
+        for problem in problems:
+            console.print(f"WRONG: {problem}", style="red", markup=False)
+        verdict = f"{len(problems)} problems" if problems else "all as it should be"
+        console.print(f"Checked in {time.monotonic() - started:.1f} s: {verdict}.")
+        sys.exit(bool(problems))
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="pgcatalog-demo-") as folder:
+        yield folder
+
+
+@contextmanager
+def _postgres(data: Path, check: bool, fresh: bool) -> Iterator[str]:
+    """Run an embedded PostgreSQL with a database for the demo; yield its DSN."""
+    if fresh and not check:
+        # What is not ours in that folder stays.
+        for name in ("postgres", "instance"):
+            shutil.rmtree(data / name, ignore_errors=True)
+    # What is thrown away need not survive a power failure.
+    settings = {**DEMO_SETTINGS, "fsync": "off"} if check else DEMO_SETTINGS
+    folder = None if check else data / "postgres"
+    with EmbeddedPostgres(folder, settings) as postgres:
+        with psycopg.connect(postgres.dsn()) as connection:
+            query = "SELECT 1 FROM pg_database WHERE datname = %s"
+            exists = connection.execute(query, [DATABASE]).fetchone()
+        yield postgres.dsn(DATABASE) if exists else postgres.createdb(DATABASE)
+
+
+def _serve(host: str, wanted: int) -> None:
+    """Serve the site until Ctrl-C or SIGTERM."""
+    port = server.free_port(host, wanted)
+    if port != wanted:
+        console.print(f"Port {wanted} is taken: using {port}.", style="yellow")
+    http: Any = server.make_http_server(host, port)
+    _where_to_click(f"http://localhost:{port}/Plone")
+    http.run()
+    console.print("Stopped.")
+
+
+def _where_to_click(url: str) -> None:
+    catalog = f"{url}/portal_catalog"
+    names = ", ".join(person.id for person in people.PEOPLE)
+    for title, link in (
+        ("The site", url),
+        ("Search", f"{url}/@@search?SearchableText=water"),
+        ("Suche", f"{url}/@@search?SearchableText=Bücher"),
+        ("Folder contents", f"{url}/de/news/folder_contents"),
+        ("Catalog: objects", f"{catalog}/manage_catalogView"),
+        ("Catalog: indexes", f"{catalog}/manage_catalogIndexes"),
+        ("Catalog: advanced", f"{catalog}/manage_catalogAdvanced"),
+    ):
+        console.print(f"  {title:18} {link}", soft_wrap=True)
+    rest = f"curl -H 'Accept: application/json' '{url}/@search?SearchableText=water'"
+    console.print(f"  {'REST':18} {rest}", soft_wrap=True)
+    console.print(f"  {'Log in as':18} {people.ADMIN} / {people.ADMIN}")
+    console.print(f"  {'or as':18} {names} / {people.PASSWORD}")
+    console.print("Ctrl-C ends it; the next start comes up with the same site.")
+
+
+if __name__ == "__main__":
+    main()

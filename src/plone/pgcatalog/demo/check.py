@@ -1,0 +1,180 @@
+"""The check: every query of the tour asked of ours and of a ZCatalog, compared."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import replace
+from datetime import datetime
+from plone.pgcatalog.demo.site import acting_as
+from plone.pgcatalog.demo.tour import PAGE
+from plone.pgcatalog.demo.tour import Step
+from rich.table import Table
+from typing import Any
+
+
+LIMITS = ("sort_limit", "b_start", "b_size")
+EVERYTHING = Step("Everything", {"path": "/"}, user="admin")
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that ours answers differently."""
+
+    step: str
+    what: str
+    ours: str
+    zcatalog: str
+
+
+def compare(
+    site: Any, oracle: Any, steps: list[Step], advance: Callable[[], None]
+) -> list[Difference]:
+    """Return every difference between the site's catalog and the oracle."""
+    found: list[Difference] = []
+    for step in (EVERYTHING, *steps):
+        with acting_as(site, step.user):
+            if step.values_of:
+                found += compare_values(site, oracle, step)
+            else:
+                found += compare_searches(site, oracle, step)
+                # A limit hides what lies beyond it: once more without.
+                rest = {k: v for k, v in step.query.items() if k not in LIMITS}
+                if rest != step.query:
+                    whole = replace(step, title=f"{step.title} (all)", query=rest)
+                    found += compare_searches(site, oracle, whole)
+        advance()
+    return found
+
+
+def compare_values(site: Any, oracle: Any, step: Step) -> Iterator[Difference]:
+    ours, theirs = step.ask(site.portal_catalog), step.ask(oracle)
+    if list(ours) != list(theirs):
+        yield Difference(step.title, f"{step.values_of} values", *_sets(ours, theirs))
+
+
+def compare_searches(site: Any, oracle: Any, step: Step) -> Iterator[Difference]:
+    """Compare counts, hits, order and what the first brains say."""
+    ours, theirs = step.ask(site.portal_catalog), step.ask(oracle)
+    if not len(theirs) and step.user is not None:
+        yield Difference(step.title, "proves nothing", "-", "finds nothing")
+    for what, mine, other in (
+        ("len", len(ours), len(theirs)),
+        ("actual_result_count", ours.actual_result_count, theirs.actual_result_count),
+    ):
+        if mine != other:
+            yield Difference(step.title, what, str(mine), str(other))
+    paths, expected = _paths(ours), _paths(theirs)
+    if len(set(paths)) != len(paths):
+        yield Difference(step.title, "an object twice", str(len(paths)), "-")
+    names = step.query.get("sort_on")
+    limited = any(limit in step.query for limit in LIMITS)
+    if set(paths) != set(expected) and not (names and limited):
+        yield Difference(step.title, "hits", *_sets(paths, expected))
+    elif names:
+        # Among equal keys any order is right; at a limit any of them may be there.
+        key = _sort_key(site, oracle, [names] if isinstance(names, str) else names)
+        keys, expected_keys = list(map(key, paths)), list(map(key, expected))
+        if keys != expected_keys:
+            yield Difference(step.title, "order", *_first(keys, expected_keys))
+        edge = {*expected_keys[:1], *expected_keys[-1:]}
+        pairs = zip(expected, expected_keys, strict=True)
+        inner = {path for path, its_key in pairs if its_key not in edge}
+        if missing := inner - set(paths):
+            yield Difference(step.title, "hits", "missing", str(sorted(missing)[:SHOWN]))
+    yield from compare_brains(oracle, step, ours[:PAGE])
+
+
+def compare_brains(oracle: Any, step: Step, brains: Any) -> Iterator[Difference]:
+    """Compare each metadata value and its type, and the methods of a brain."""
+    for brain in brains:
+        path = brain.getPath()
+        rid = oracle.getrid(path)
+        if rid is None:
+            continue  # reported with the hits
+        other = oracle._catalog[rid]
+        for name in oracle.schema():
+            mine, expected = getattr(brain, name), getattr(other, name)
+            if describe(mine) != describe(expected):
+                title = f"{name} of {path}"
+                shown = (_short(describe(mine)), _short(describe(expected)))
+                yield Difference(step.title, title, *shown)
+        for name in ("getURL", "getObject"):
+            mine, expected = getattr(brain, name)(), getattr(other, name)()
+            if mine != expected:
+                yield Difference(
+                    step.title, f"{name}() of {path}", repr(mine), repr(expected)
+                )
+
+
+def describe(value: Any) -> Any:
+    """Return the value with the types of all its parts, comparable."""
+    if isinstance(value, Mapping):
+        parts: Any = {k: describe(v) for k, v in value.items()}
+    elif isinstance(value, (list, tuple)):
+        parts = [describe(v) for v in value]
+    elif isinstance(value, datetime):
+        # Equal moments in different zones are shown differently.
+        parts = (value.replace(tzinfo=None), value.utcoffset())
+    else:
+        parts = value
+    return type(value).__name__, parts
+
+
+def _sort_key(site: Any, oracle: Any, names: list[str]) -> Callable[[str], Any]:
+    """Return what tells the sort key of a path, as the oracle's indexes know it."""
+    maps = {
+        name: oracle._catalog.getIndex(name).documentToKeyMap()
+        for name in names
+        if name != "getObjPositionInParent"
+    }
+
+    def key(path: str) -> tuple[Any, ...]:
+        rid = oracle.getrid(path)
+        parent, _, child = path.rpartition("/")
+        return tuple(
+            maps[name].get(rid)
+            if name in maps
+            else site.unrestrictedTraverse(parent).getObjectPosition(child)
+            for name in names
+        )
+
+    return key
+
+
+def _paths(results: Any) -> list[str]:
+    return [brain.getPath() for brain in results]
+
+
+def _sets(ours: Any, theirs: Any) -> tuple[str, str]:
+    """Return what only one of them has."""
+    more, fewer = sorted(set(ours) - set(theirs)), sorted(set(theirs) - set(ours))
+    if not more and not fewer:
+        return _first(list(ours), list(theirs))
+    return f"{len(more)} more {more[:SHOWN]}", f"{len(fewer)} more {fewer[:SHOWN]}"
+
+
+def _first(ours: list[Any], theirs: list[Any]) -> tuple[str, str]:
+    """Return the first place in which two sequences differ."""
+    for number, (mine, other) in enumerate(zip(ours, theirs, strict=False)):
+        if mine != other:
+            return f"[{number}] {_short(mine)}", f"[{number}] {_short(other)}"
+    return f"{len(ours)} in all", f"{len(theirs)} in all"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) < 200 else f"{text[:197]}..."
+
+
+def table(differences: list[Difference]) -> Table:
+    """Return the differences as a table for the screen."""
+    result = Table(title=f"{len(differences)} differences", title_style="bold red")
+    for name in ("Question", "What", "Ours", "ZCatalog"):
+        result.add_column(name, overflow="fold")
+    for difference in differences:
+        result.add_row(
+            difference.step, difference.what, difference.ours, difference.zcatalog
+        )
+    return result

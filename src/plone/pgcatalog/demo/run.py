@@ -1,0 +1,116 @@
+"""What the demo does once Zope runs: the site, the tour, the check."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import datetime
+from plone.pgcatalog.demo import check
+from plone.pgcatalog.demo import content
+from plone.pgcatalog.demo import fetch
+from plone.pgcatalog.demo import oracle
+from plone.pgcatalog.demo import people
+from plone.pgcatalog.demo import plan
+from plone.pgcatalog.demo import server
+from plone.pgcatalog.demo import site as sites
+from plone.pgcatalog.demo import tour
+from rich.console import Console
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import transaction
+
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
+Timed = Callable[[str], AbstractContextManager[None]]
+
+
+class Session:
+    """One open connection to the database, acting as admin, with a site to show."""
+
+    def __init__(
+        self, root: Any, console: Console, progress: Progress, timed: Timed
+    ) -> None:
+        self.app: Any = sites.with_request(root)
+        self.console = console
+        self.progress = progress
+        self.timed = timed
+        self.site: Any = None
+        sites.ensure_admin(self.app)
+        sites.become(self.app, people.ADMIN)
+
+    def close(self) -> None:
+        """Give the connection back; a second call does nothing."""
+        if self.app is not None:
+            sites.leave(self.app)
+            self.app = self.site = None
+
+    @property
+    def today(self) -> datetime:
+        """The day on which the site was made."""
+        day = datetime.fromisoformat(sites.marker(self.site)["today"])
+        return day.replace(tzinfo=ZoneInfo(sites.TIMEZONE))
+
+    def prepare(self, objects: int, profile: str, fresh: bool) -> None:
+        """Find the site or make it; go on where an interrupted run ended."""
+        if fresh:
+            sites.delete_site(self.app)
+        self.site = sites.find_site(self.app)
+        if self.site is None:
+            today = datetime.now(ZoneInfo(sites.TIMEZONE)).date().isoformat()
+            with self.timed("Creating the Plone site"):
+                self.site = sites.make_site(
+                    self.app, today=today, objects=objects, profile=sites.NO_PROFILE
+                )
+        made = sites.marker(self.site)
+        if made["objects"] != objects:
+            self.console.print(
+                f"The site is there already, with {made['objects']} objects "
+                "(--fresh makes it anew)."
+            )
+        if not made["complete"]:
+            self._fill(plan.make_plan(made["objects"], self.today), profile)
+        elif made["profile"] != profile:
+            raise sites.DemoError(
+                f"The site was made with the profile {made['profile']}: use --fresh."
+            )
+
+    def _fill(self, items: list[plan.Item], profile: str) -> None:
+        # The first objects are made with Plone's own catalog: the profile finds
+        # a catalog with content, as it does on a site that is in use.
+        before = max(20, len(items) // 10)
+        with self.progress("Content, catalog of Plone", before) as advance:
+            content.write(self.site, items[:before], advance)
+        if sites.marker(self.site)["profile"] != profile:
+            with self.timed(f"Profile {profile}"):
+                sites.apply_profile(self.site, profile)
+        rest = items[before:]
+        with self.progress("Content, our catalog", len(rest)) as advance:
+            content.write(self.site, rest, advance)
+        with self.timed("A day of editing"):
+            content.live(self.site, items)
+            sites.mark(self.site, complete=True)
+            content.commit(self.site)
+
+    def tour(self) -> None:
+        """Print the answers to ten questions."""
+        self.console.print(tour.table(self.site, self.today))
+
+    def check(self) -> list[str]:
+        """Compare with a ZCatalog and over HTTP; return what is wrong."""
+        definition = sites.marker(self.site)["stock_catalog"]
+        total = len(self.site.portal_catalog)
+        zcatalog = oracle.make(self.site, definition)
+        with self.progress("Filling a ZCatalog", total) as advance:
+            oracle.fill(self.site, zcatalog, advance)
+        path = "/".join(self.site.getPhysicalPath())
+        steps = tour.steps(path, self.today)
+        with self.progress("Comparing", len(steps) + 1) as advance:
+            differences = check.compare(self.site, zcatalog, steps, advance)
+        if differences:
+            self.console.print(check.table(differences))
+        # Nothing of the oracle is to be stored.
+        transaction.abort()
+        with self.timed("Looking at it over HTTP"), server.http_server() as url:
+            problems = list(fetch.problems(self.site, url))
+        if differences:
+            problems.append(f"{len(differences)} answers differ from ZCatalog's")
+        return problems

@@ -1,0 +1,188 @@
+"""The Plone site of the demo: made once, found again at the next start."""
+
+from AccessControl.SecurityManagement import getSecurityManager
+from AccessControl.SecurityManagement import newSecurityManager
+from AccessControl.SecurityManagement import noSecurityManager
+from AccessControl.SecurityManagement import setSecurityManager
+from Acquisition import aq_base
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from plone.pgcatalog.demo import people
+from Products.CMFPlone.factory import addPloneSite
+from Products.GenericSetup.context import TarballExportContext
+from Products.GenericSetup.interfaces import IBody
+from typing import Any
+from zope.annotation.interfaces import IAnnotations
+from zope.component import getMultiAdapter
+from zope.component import getUtility
+from zope.component.hooks import setSite
+from zope.globalrequest import clearRequest
+from zope.globalrequest import setRequest
+from zope.publisher.browser import setDefaultSkin
+from ZPublisher.BaseRequest import RequestContainer
+from ZPublisher.HTTPRequest import HTTPRequest
+from ZPublisher.HTTPResponse import HTTPResponse
+
+import transaction
+
+
+SITE_ID = "Plone"
+SITE_TITLE = "The catalog in PostgreSQL"
+TIMEZONE = "Europe/Berlin"
+NO_PROFILE = "none"
+#: The annotation of the site that tells that, and how, it was made by the demo.
+MARKER = "plone.pgcatalog.demo"
+
+
+class DemoError(Exception):
+    """The demo cannot go on, and its message tells what to do about it."""
+
+
+def with_request(root: Any) -> Any:
+    """Return the application root with a request, as a published object has one."""
+    environ = {
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "80",
+        "REQUEST_METHOD": "GET",
+        "SCRIPT_NAME": "",
+    }
+    request = HTTPRequest(BytesIO(), environ, HTTPResponse(stdout=BytesIO()))
+    app = aq_base(root).__of__(RequestContainer(REQUEST=request))
+    request["PARENTS"] = [app]
+    # Views are looked up by the layer of the request.
+    setDefaultSkin(request)
+    setRequest(request)
+    return app
+
+
+def leave(app: Any) -> None:
+    """End what with_request, become and setSite began; close the connection."""
+    # The site first: to abort, Plone looks for utilities, which a site that could
+    # not be made has not.
+    setSite(None)
+    transaction.abort()
+    noSecurityManager()
+    clearRequest()
+    app.REQUEST.close()
+    app._p_jar.close()
+
+
+def ensure_admin(app: Any) -> None:
+    """Make the manager of the whole server: admin with the password admin."""
+    if app.acl_users.getUser(people.ADMIN) is None:
+        app.acl_users._doAddUser(people.ADMIN, people.ADMIN, ["Manager"], [])
+        transaction.commit()
+
+
+def become(context: Any, user_id: str | None) -> None:
+    """Act as that user of the site or of the root from now on; None: anonymous."""
+    if user_id is None:
+        noSecurityManager()
+        return
+    root = context.getPhysicalRoot()
+    for folder in (context.acl_users, root.acl_users):
+        if (user := folder.getUserById(user_id)) is not None:
+            newSecurityManager(None, user.__of__(folder))
+            return
+    raise DemoError(f"There is no user {user_id} in {context.absolute_url()}.")
+
+
+@contextmanager
+def acting_as(context: Any, user_id: str | None) -> Iterator[None]:
+    """Act as that user inside the block only."""
+    before = getSecurityManager()
+    become(context, user_id)
+    try:
+        yield
+    finally:
+        setSecurityManager(before)
+
+
+def find_site(app: Any) -> Any:
+    """Return the demo site, entered as the site of this thread, or None.
+
+    DemoError when a site has that name that is none of ours.
+    """
+    if SITE_ID not in app.objectIds():
+        return None
+    site = app[SITE_ID]
+    if MARKER not in IAnnotations(site):
+        raise DemoError(
+            f"The database has a site {SITE_ID} that was not made by the demo: "
+            "it is left alone. Choose another database."
+        )
+    setSite(site)
+    return site
+
+
+def marker(site: Any) -> dict[str, Any]:
+    """Return how the site was made."""
+    return dict(IAnnotations(site)[MARKER])
+
+
+def mark(site: Any, **values: Any) -> None:
+    """Remember how the site was made."""
+    annotations = IAnnotations(site)
+    annotations[MARKER] = {**annotations.get(MARKER, {}), **values}
+
+
+def delete_site(app: Any) -> None:
+    """Delete the demo site, if it is there."""
+    if find_site(app) is not None:
+        setSite(None)
+        app._delObject(SITE_ID)
+        transaction.commit()
+        app._p_jar.cacheMinimize()
+
+
+def make_site(app: Any, **marked: Any) -> Any:
+    """Make an empty Plone site with the stock catalog, its users and groups."""
+    site = addPloneSite(
+        app,
+        SITE_ID,
+        title=SITE_TITLE,
+        distribution_name="classic",
+        setup_content=False,
+        default_language="en",
+        portal_timezone=TIMEZONE,
+    )
+    from plone.registry.interfaces import IRegistry
+
+    registry = getUtility(IRegistry)
+    registry["plone.available_languages"] = ["en", "de", "zh-cn"]
+    _add_people(site)
+    # The definition of the catalog as Plone made it: what ours is compared with
+    # must not be told by ours.
+    mark(site, stock_catalog=export_catalog(site), complete=False, **marked)
+    transaction.commit()
+    return site
+
+
+def _add_people(site: Any) -> None:
+    site.portal_groups.addGroup(people.RESEARCHERS, title="Researchers")
+    for person in people.PEOPLE:
+        site.portal_membership.addMember(
+            person.id, people.PASSWORD, list(person.roles), []
+        )
+        member = site.portal_membership.getMemberById(person.id)
+        member.setMemberProperties(
+            {"fullname": person.fullname, "email": f"{person.id}@example.org"}
+        )
+        for group in person.groups:
+            site.portal_groups.addPrincipalToGroup(person.id, group)
+
+
+def apply_profile(site: Any, profile: str) -> None:
+    """Replace the catalog by applying the profile; in a commit of its own."""
+    if profile != NO_PROFILE:
+        site.portal_setup.runAllImportStepsFromProfile(f"profile-{profile}")
+    mark(site, profile=profile)
+    transaction.commit()
+
+
+def export_catalog(site: Any) -> str:
+    """Return the catalog's definition as GenericSetup writes it (catalog.xml)."""
+    context = TarballExportContext(site.portal_setup)
+    body = getMultiAdapter((site.portal_catalog, context), IBody).body
+    return body.decode()

@@ -1,0 +1,169 @@
+"""The tour: ten things every Plone site asks its catalog, with counts and timings."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import field
+from datetime import datetime
+from datetime import timedelta
+from DateTime import DateTime
+from plone.pgcatalog.demo.site import acting_as
+from rich.table import Table
+from statistics import median
+from typing import Any
+
+import time
+
+
+REPEATS = 5
+#: How much of a result a page shows, and the tour reads.
+PAGE = 25
+
+
+@dataclass(frozen=True)
+class Step:
+    """One query of the tour, and who asks it (None: anonymous)."""
+
+    title: str
+    query: dict[str, Any] = field(default_factory=dict)
+    user: str | None = None
+    #: Instead of a search: the values of this index.
+    values_of: str = ""
+
+    def ask(self, catalog: Any) -> Any:
+        if self.values_of:
+            return catalog.uniqueValuesFor(self.values_of)
+        return catalog(**self.query)
+
+
+@dataclass
+class Answer:
+    """What came back, and how long it took (seconds)."""
+
+    count: int
+    first: str
+    cold: float
+    warm: float
+
+
+def steps(site_path: str, today: datetime) -> list[Step]:
+    """Return the tour through the site at that path; ``today`` is that of the plan."""
+
+    def day(offset: int) -> DateTime:
+        return DateTime(today + timedelta(days=offset))
+
+    pages = {"portal_type": "Document", "sort_on": "sortable_title"}
+    tags = ["Klima", "Wasser"]
+    types = ["Document", "News Item", "Event"]
+    next_month = {"query": (day(0), day(31)), "range": "min:max"}
+    last_year = {"query": (day(-365), day(-30)), "range": "min:max"}
+    newest = {"sort_on": "modified", "sort_order": "reverse"}
+    branch = f"{site_path}/de/news/climate"
+    navigation = {"query": branch, "navtree": True, "navtree_start": 1}
+    internal = {"path": f"{site_path}/de/internal", "sort_on": "path"}
+    return [
+        Step(
+            "1  The newest published pages",
+            {"portal_type": "Document", "review_state": "published"}
+            | {"sort_on": "effective", "sort_order": "reverse", "sort_limit": 10},
+        ),
+        Step(
+            "2  A folder in its own order",
+            {"path": {"query": f"{site_path}/de", "depth": 1}}
+            | {"sort_on": "getObjPositionInParent"},
+            user="anna",
+        ),
+        Step(
+            "3  The navigation tree",
+            {"path": navigation, "exclude_from_nav": False}
+            | {"sort_on": "getObjPositionInParent"},
+        ),
+        Step("4a Text in English", {"SearchableText": "citizens AND bridges"}),
+        Step(
+            "4b Text in German, newest first", {"SearchableText": "Bürger Büch*"} | newest
+        ),
+        Step("4c Text in Chinese", {"SearchableText": "图书馆"}, user="chen"),
+        Step(
+            "4d Beginnings of words, phrase, NOT",
+            {"SearchableText": 'micro* AND "New Haven" AND NOT comets'},
+            user="dora",
+        ),
+        Step(
+            "5a Tags: all of these",
+            {"Subject": {"query": tags, "operator": "and"}, "sort_on": "Date"},
+        ),
+        Step(
+            "5b Tags: any of these",
+            {"Subject": {"query": tags, "operator": "or"}} | pages | {"b_size": 20},
+        ),
+        Step(
+            "6  Events of the next month",
+            {"portal_type": "Event", "start": next_month, "sort_on": "start"},
+        ),
+        Step(
+            "7  Changed within the last year",
+            {"modified": last_year, "portal_type": {"not": ["Folder", "Image"]}} | newest,
+            user="emil",
+        ),
+        Step(
+            "8  Three types by title, second page",
+            {"portal_type": types, "sort_on": ["sortable_title", "modified"]}
+            | {"b_start": 20, "b_size": 20},
+            user="admin",
+        ),
+        Step("9a Internal folder: anonymous", internal),
+        Step("9b ... a reader by local role", internal, user="bert"),
+        Step("9c ... a reader by group", internal, user="fay"),
+        Step("10 All tags", values_of="Subject"),
+    ]
+
+
+def measure(site: Any, step: Step) -> Answer:
+    """Ask, count and read a page of titles; once cold, then some times warm."""
+    catalog = site.portal_catalog
+    times = []
+    count, first = 0, ""
+    with acting_as(site, step.user):
+        for _ in range(1 + REPEATS):
+            start = time.perf_counter()
+            results = step.ask(catalog)
+            if step.values_of:
+                count, titles = len(results), [str(value) for value in results]
+            else:
+                count = results.actual_result_count
+                titles = [brain.Title for brain in results[:PAGE]]
+            times.append(time.perf_counter() - start)
+        first = titles[0] if titles else ""
+    return Answer(count, first, cold=times[0], warm=median(times[1:]))
+
+
+def walk(site: Any, today: datetime) -> Iterator[tuple[Step, Answer]]:
+    """Yield each step with its answer, from a cold object cache."""
+    site._p_jar.cacheMinimize()
+    for step in steps("/".join(site.getPhysicalPath()), today):
+        yield step, measure(site, step)
+
+
+def table(site: Any, today: datetime) -> Table:
+    """Return the tour as a table for the screen."""
+    catalog = site.portal_catalog
+    kind = f"{type(catalog).__module__}.{type(catalog).__qualname__}".split("Acq")[0]
+    result = Table(
+        title=f"Ten questions to {kind}",
+        caption="cold: the first time in this process; warm: median of five",
+    )
+    result.add_column("Question", no_wrap=True)
+    result.add_column("User")
+    result.add_column("Found", justify="right")
+    result.add_column("First", overflow="ellipsis", no_wrap=True, max_width=40)
+    result.add_column("Cold ms", justify="right")
+    result.add_column("Warm ms", justify="right")
+    for step, answer in walk(site, today):
+        result.add_row(
+            step.title,
+            step.user or "anonymous",
+            f"{answer.count:,}",
+            answer.first,
+            f"{answer.cold * 1000:.1f}",
+            f"{answer.warm * 1000:.1f}",
+        )
+    return result

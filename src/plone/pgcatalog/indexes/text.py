@@ -1,0 +1,83 @@
+"""ZCTextIndex: one tsvector with the words of the index's lexicon.
+
+PostgreSQL's own parsers and dictionaries take no part in it, so words and answers are the same on every server.
+"""
+
+from collections.abc import Mapping
+from plone.pgcatalog.indexes.base import Column
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import Report
+from plone.pgcatalog.indexes.base import SQLIndex
+from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.search.lexicon import tsvector_literal
+from plone.pgcatalog.search.lexicon import tsvector_words
+from plone.pgcatalog.search.lexicon import words
+from plone.pgcatalog.search.tsquery import Clause
+from plone.pgcatalog.search.tsquery import compile_text
+from plone.pgcatalog.search.tsquery import NO_CLAUSE
+from Products.PluginIndexes.util import safe_callable
+from Products.ZCatalog.query import IndexQuery
+from typing import Any
+
+
+class ZCTextIndexTranslator(IndexTranslator):
+    """``Products.ZCTextIndex``: full text with AND, OR, NOT, phrases and wildcards."""
+
+    meta_type = "ZCTextIndex"
+    in_idx = False
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return the tsvector."""
+        return (Column(self.base, "tsvector"),)
+
+    def sql_indexes(self) -> tuple[SQLIndex, ...]:
+        """Return the GIN index; ``fastupdate`` collects the many entries of a text for later."""
+        return (SQLIndex(self.base, f"USING gin ({self.column.quoted}) WITH (fastupdate = on)"),)
+
+    def extract(self, obj: Any, report: Report) -> Values | None:
+        """See IndexTranslator; as ``index_object``: all strings of all indexed attributes, together."""
+        texts: list[Any] = []
+        for name in self.index._indexed_attrs:
+            value = getattr(obj, name, None)
+            if value is not None and safe_callable(value):
+                value = value()
+            if isinstance(value, (list, tuple, set)):
+                texts += value
+            else:
+                texts.append(value)
+        texts = [text for text in texts if isinstance(text, str)]
+        if not texts:
+            return None
+        literal, trimmed = tsvector_literal(words(self.index.getLexicon(), texts))
+        if trimmed:
+            report(f"index {self.id!r}: {trimmed}")
+        return (literal,)
+
+    def where(self, query: Mapping[str, Any]) -> Condition | None:
+        """See IndexTranslator.  Raises TypeError for a value that is no string or sequence of strings."""
+        clause = self._clause(query)
+        return None if clause is None else clause.condition
+
+    def score(self, query: Mapping[str, Any]) -> Condition | None:
+        """Return how often and how close together the words of *query* are; longer texts count less."""
+        clause = self._clause(query)
+        if clause is None or clause.rank is None:
+            return None
+        return Condition(f"ts_rank_cd({self.column.quoted}, %s::tsquery, 1)", (clause.rank,))
+
+    def _clause(self, query: Mapping[str, Any]) -> Clause | None:
+        index = self.index
+        record = IndexQuery(query, self.id, index.query_options, index.operators, index.useOperator)
+        if record.keys is None:
+            return None
+        text = " ".join(record.keys)
+        return compile_text(index.getLexicon(), text, self.column.quoted) if text else NO_CLAUSE
+
+    def entry(self, values: Values) -> list[str]:
+        """Return the words in their order, as ``getEntryForObject``."""
+        return tsvector_words(values[0])
+
+    def key_expression(self) -> None:
+        """The real index's ``uniqueValues`` raises NotImplementedError."""
+        return None

@@ -1,0 +1,165 @@
+"""Compiles a search text to tsquery and SQL.
+
+The text is parsed by ZCTextIndex's own QueryParser and its tree translated node by node; what a node finds is
+what ``executeQuery`` of the node (``Products.ZCTextIndex.ParseTree``) finds.  Where ZCTextIndex raises, this finds
+what a user may expect:
+
+* a text that is no valid query (``foo AND``, ``NOT foo``, ``(foo``) is taken as plain words;
+* wildcards at the beginning of a word are ignored;
+* a text without words (only stop words) finds nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from plone.pgcatalog.indexes.base import all_of
+from plone.pgcatalog.indexes.base import any_of
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.search.lexicon import query_words
+from plone.pgcatalog.search.lexicon import quoted
+from plone.pgcatalog.search.lexicon import term_words
+from Products.ZCTextIndex.ParseTree import ParseError
+from Products.ZCTextIndex.QueryParser import QueryParser
+from typing import Any
+
+import re
+
+
+_KEYWORDS = ("AND", "OR", "NOT")
+_WILDCARDS = "*?"
+_LIKE = str.maketrans({"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"})
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A part of a query: what it finds as SQL, and if a tsquery can say the same, the tsquery.
+
+    ``rank`` is a tsquery of the words the clause wants (not of those it excludes); None if it finds nothing.
+    """
+
+    condition: Condition
+    tsquery: str | None = None
+    rank: str | None = None
+
+
+#: What a search finds that can find nothing.
+NO_CLAUSE = Clause(NOTHING)
+
+
+def compile_text(lexicon: Any, text: str, column: str) -> Clause:
+    """Return what *text* finds in the tsvector *column* (a quoted identifier) with the words of *lexicon*."""
+    tree = parse(lexicon, text)
+    clause = None if tree is None else _Compiler(lexicon, column).clause(tree)
+    return clause or NO_CLAUSE
+
+
+def parse(lexicon: Any, text: str) -> Any:
+    """Return the parse tree of *text*, None if it has no words.  Never writes to *lexicon*."""
+    for attempt in (text, plain_words(text)):
+        try:
+            return QueryParser(_ParserLexicon(lexicon)).parseQuery(attempt)
+        except (ParseError, RecursionError):
+            continue
+    return None
+
+
+def plain_words(text: str) -> str:
+    """Return *text* without query syntax; the words AND, OR and NOT stay if there are no others."""
+    tokens = [token.lstrip("-") for token in re.sub(r'[()"]', " ", text).split()]
+    content = [token for token in tokens if token and token.upper() not in _KEYWORDS]
+    return " ".join(content or (f'"{token}"' for token in tokens))
+
+
+class _ParserLexicon:
+    """What QueryParser wants of a lexicon, with words as str whatever the pipeline returns."""
+
+    def __init__(self, lexicon: Any) -> None:
+        self._lexicon = lexicon
+
+    def parseTerms(self, text: str) -> list[str]:
+        return query_words(self._lexicon, text)
+
+    def isGlob(self, word: str) -> bool:
+        return any(char in word for char in _WILDCARDS)
+
+
+class _Compiler:
+    """Makes clauses of the nodes of a parse tree; None for a node that counts as if it were not there."""
+
+    def __init__(self, lexicon: Any, column: str) -> None:
+        self._lexicon = lexicon
+        self._column = column
+
+    def clause(self, node: Any) -> Clause | None:
+        kind, value = node.nodeType(), node.getValue()
+        if kind == "AND":
+            return self._and(value)
+        if kind == "OR":
+            return self._or(self._clauses(value))
+        if kind == "GLOB":
+            return self._glob(value)
+        if kind == "PHRASE":
+            return self._phrase(term_words(self._lexicon, value))
+        words = term_words(self._lexicon, [value])
+        return self._or(self._simple(quoted(word)) for word in words) if words else None
+
+    def _clauses(self, nodes: Iterable[Any]) -> list[Clause]:
+        return [clause for node in nodes if (clause := self.clause(node)) is not None]
+
+    def _simple(self, tsquery: str, rank: str | None = None) -> Clause:
+        return Clause(Condition(f"{self._column} @@ %s::tsquery", (tsquery,)), tsquery, rank or tsquery)
+
+    def _and(self, nodes: Iterable[Any]) -> Clause:
+        positive = self._clauses(n for n in nodes if n.nodeType() != "NOT")
+        negative = self._clauses(n.getValue() for n in nodes if n.nodeType() == "NOT")
+        negative = [c for c in negative if c is not NO_CLAUSE]
+        if not positive or NO_CLAUSE in positive:
+            return NO_CLAUSE
+        rank = operation(" & ", (c.rank for c in positive))
+        queries = [c.tsquery for c in positive] + [c.tsquery and "!" + c.tsquery for c in negative]
+        tsqueries = [query for query in queries if query]
+        if len(tsqueries) == len(queries):
+            return self._simple(operation(" & ", tsqueries), rank)
+        # One tsquery for all that a tsquery can say: the GIN index is searched once.
+        conditions = [c.condition for c in positive if not c.tsquery]
+        conditions += [~c.condition for c in negative if not c.tsquery]
+        if tsqueries:
+            conditions.insert(0, self._simple(operation(" & ", tsqueries)).condition)
+        return Clause(all_of(conditions), rank=rank)
+
+    def _or(self, clauses: Iterable[Clause]) -> Clause:
+        found = [c for c in clauses if c is not NO_CLAUSE]
+        if not found:
+            return NO_CLAUSE
+        rank = operation(" | ", (c.rank for c in found))
+        tsqueries = [c.tsquery for c in found if c.tsquery]
+        if len(tsqueries) == len(found):
+            return self._simple(operation(" | ", tsqueries), rank)
+        return Clause(any_of(c.condition for c in found), rank=rank)
+
+    def _phrase(self, words: list[str]) -> Clause:
+        return self._simple(operation(" <-> ", map(quoted, words))) if words else NO_CLAUSE
+
+    def _glob(self, pattern: str) -> Clause:
+        """A word with wildcards: what begins as the pattern does is looked up, then compared with all of it."""
+        pattern = pattern.lstrip(_WILDCARDS)
+        prefix = re.split(r"[*?]", pattern, maxsplit=1)[0]
+        if not prefix:
+            return NO_CLAUSE
+        rest = pattern[len(prefix) :]
+        if not rest:
+            return self._simple(quoted(prefix))
+        beginning = self._simple(quoted(prefix) + ":*")
+        if not rest.strip("*"):
+            return beginning
+        matching = Condition(
+            f"EXISTS (SELECT FROM unnest(tsvector_to_array({self._column})) AS lexeme WHERE lexeme LIKE %s)",
+            (pattern.translate(_LIKE),),
+        )
+        return Clause(beginning.condition & matching, rank=beginning.rank)
+
+
+def operation(operator: str, operands: Iterable[str | None]) -> str:
+    """Join *operands* of a tsquery; parentheses as far as they are needed for more than one."""
+    parts = [operand for operand in operands if operand]
+    return parts[0] if len(parts) == 1 else f"({operator.join(parts)})"
