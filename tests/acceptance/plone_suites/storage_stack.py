@@ -1,7 +1,5 @@
 """``plone.testing.zodb.stackDemoStorage`` on PostgreSQL: a stacked storage is a copied database."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from tests.acceptance.plone_suites.databases import Databases
 from typing import Any
 from ZODB.DB import DB
@@ -63,15 +61,6 @@ class StorageStack:
             return StackedDB(self, self.databases.create())
         base = db.park()
         return StackedDB(self, self.databases.create(template=base.database), base)
-
-    @contextmanager
-    def without_events(self) -> Iterator[None]:
-        """Do not announce databases meanwhile: their subscribers are not configured."""
-        before, self._announcing = self._announcing, False
-        try:
-            yield
-        finally:
-            self._announcing = before
 
     def announce_from_now_on(self, db: "StackedDB") -> None:
         """Announce *db*, if it is open already, and every database opened from now on."""

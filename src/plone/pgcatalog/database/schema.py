@@ -5,6 +5,7 @@ grows or goes together with the ZODB change that wanted it, or not at all.
 """
 
 from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -70,10 +71,18 @@ def create_relation(cursor: Any, relation: str, layout: Layout) -> None:
             zoid_fk=sql.Identifier(f"{relation}_zoid_fk"),
         )
     )
+    keep_in_row(cursor, relation, ["path", *(c.name for c in layout.columns if c.stays_in_row)])
     create_indexes(cursor, relation, (SQLIndex("zoid", "(zoid)"), *layout.indexes))
 
 
-def add_columns(cursor: Any, relation: str, columns: Iterable[Column]) -> None:
+def keep_in_row(cursor: Any, relation: str, names: Iterable[str]) -> None:
+    """Give the columns *names* of a new *relation* STORAGE MAIN."""
+    clauses = [sql.SQL("ALTER COLUMN {} SET STORAGE MAIN").format(sql.Identifier(name)) for name in names]
+    if clauses:
+        cursor.execute(sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(relation), sql.SQL(", ").join(clauses)))
+
+
+def add_columns(cursor: Any, relation: str, columns: Sequence[Column]) -> None:
     """Add *columns* to *relation*.
 
     Raises ``psycopg.errors.LockNotAvailable`` when readers hold the table for longer than LOCK_TIMEOUT.
@@ -81,6 +90,7 @@ def add_columns(cursor: Any, relation: str, columns: Iterable[Column]) -> None:
     clauses = sql.SQL(", ").join(sql.SQL(f"ADD COLUMN IF NOT EXISTS {c.ddl}") for c in columns)
     cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     cursor.execute(sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(relation), clauses))
+    keep_in_row(cursor, relation, [c.name for c in columns if c.stays_in_row])
 
 
 def create_indexes(cursor: Any, relation: str, indexes: Iterable[SQLIndex]) -> None:

@@ -8,13 +8,11 @@ from Acquisition import aq_base
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
+from plone.pgcatalog.demo import oracle
 from plone.pgcatalog.demo import people
 from Products.CMFPlone.factory import addPloneSite
-from Products.GenericSetup.context import TarballExportContext
-from Products.GenericSetup.interfaces import IBody
 from typing import Any
 from zope.annotation.interfaces import IAnnotations
-from zope.component import getMultiAdapter
 from zope.component import getUtility
 from zope.component.hooks import setSite
 from zope.globalrequest import clearRequest
@@ -154,7 +152,8 @@ def make_site(app: Any, **marked: Any) -> Any:
     _add_people(site)
     # The definition of the catalog as Plone made it: what ours is compared with
     # must not be told by ours.
-    mark(site, stock_catalog=export_catalog(site), complete=False, **marked)
+    definition = oracle.definition(site.portal_catalog)
+    mark(site, stock_catalog=definition, complete=False, **marked)
     transaction.commit()
     return site
 
@@ -179,10 +178,3 @@ def apply_profile(site: Any, profile: str) -> None:
         site.portal_setup.runAllImportStepsFromProfile(f"profile-{profile}")
     mark(site, profile=profile)
     transaction.commit()
-
-
-def export_catalog(site: Any) -> str:
-    """Return the catalog's definition as GenericSetup writes it (catalog.xml)."""
-    context = TarballExportContext(site.portal_setup)
-    body = getMultiAdapter((site.portal_catalog, context), IBody).body
-    return body.decode()

@@ -49,13 +49,12 @@ class Column:
     @property
     def ddl(self) -> str:
         collation = ' COLLATE "C"' if self.type in ("text", "text[]") else ""
-        storage = "" if self.type == "tsvector" or not is_variable(self.type) else " STORAGE MAIN"
-        return f"{self.quoted} {self.type}{storage}{collation}"
+        return f"{self.quoted} {self.type}{collation}"
 
-
-def is_variable(sql_type: str) -> bool:
-    """True for types of variable length, which PostgreSQL may move out of line."""
-    return sql_type in ("text", "tsvector") or sql_type.endswith("[]")
+    @property
+    def stays_in_row(self) -> bool:
+        """True for values to keep out of TOAST as long as possible; a tsvector goes there gladly."""
+        return self.type == "text" or self.type.endswith("[]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 -- Names and columns in braces are composed by psycopg.sql.
 CREATE TABLE {relation} (
     rid  BIGINT PRIMARY KEY,
-    path TEXT STORAGE MAIN COLLATE "C" NOT NULL,
+    path TEXT COLLATE "C" NOT NULL,
     zoid BIGINT,
     idx  JSONB{columns},
     CONSTRAINT {path_key} UNIQUE (path),

@@ -1,0 +1,187 @@
+"""Patches of the test layers, in this process only: the storage, the package's ZCML, its profile.
+
+Layers load ZCML without z3c.autoinclude, so the package has to include what it needs.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tests.acceptance.plone_suites.storage_stack import StackedDB
+from tests.acceptance.plone_suites.storage_stack import StorageStack
+from typing import Any
+
+import functools
+import importlib
+import os
+import transaction
+
+
+#: Takes the dotted name of the class of portal_catalog.
+Report = Callable[[str], None]
+
+
+def patch_layers(stack: StorageStack, profile: str | None, report: Report) -> None:
+    """Put every layer's storage on PostgreSQL and install *profile* into the fixture's site.
+
+    *report* is called with the catalog's class once the site is complete.
+    """
+    _patch_storage(stack)
+    _patch_zcml(stack, profile)
+    _patch_site(profile, report)
+    _patch_zope_app()
+    _patch_wsgi_server()
+    _patch_mock_mailhost()
+
+
+def _wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
+    """Replace ``owner.name`` by *wrapper*, which gets the original as its first argument."""
+    original = getattr(owner, name)
+    setattr(owner, name, functools.wraps(original)(functools.partial(wrapper, original)))
+
+
+def _wrap_method(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
+    """Replace a method by *wrapper*, which gets the original and the instance."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any) -> Any:
+        return wrapper(original, self, *args)
+
+    setattr(owner, name, method)
+
+
+def _patch_storage(stack: StorageStack) -> None:
+    from plone.testing import zodb
+
+    def stack_storage(original: Callable[..., Any], db: Any = None, name: str | None = None) -> Any:
+        if db is None or isinstance(db, StackedDB):
+            return stack.stack(db)
+        return original(db, name)
+
+    _wrap(zodb, "stackDemoStorage", stack_storage)
+
+
+def _patch_zcml(stack: StorageStack, profile: str | None) -> None:
+    from plone.app.testing.layers import PloneFixture
+
+    def set_up(original: Callable[[Any], None], self: Any) -> None:
+        original(self)
+        if profile:
+            _load_zcml(profile.split(":")[0], self["configurationContext"])
+        stack.announce_from_now_on(self["zodbDB"])
+
+    def tear_down(original: Callable[[Any], None], self: Any) -> None:
+        stack.stop_announcing()
+        original(self)
+
+    _wrap_method(PloneFixture, "setUpZCML", set_up)
+    _wrap_method(PloneFixture, "tearDownZCML", tear_down)
+
+
+def _load_zcml(package_name: str, context: Any) -> None:
+    from zope.configuration import xmlconfig
+
+    package = importlib.import_module(package_name)
+    folder = Path(package.__path__[0])
+    for filename in ("meta.zcml", "configure.zcml"):
+        if (folder / filename).exists():
+            xmlconfig.file(filename, package, context=context)
+    if (folder / "overrides.zcml").exists():
+        xmlconfig.includeOverrides(context, "overrides.zcml", package)
+        context.execute_actions()
+
+
+def _patch_site(profile: str | None, report: Report) -> None:
+    from plone.app.testing.layers import PloneFixture
+
+    def set_up(original: Callable[[Any, Any], None], self: Any, app: Any) -> None:
+        original(self, app)
+        if profile:
+            transaction.commit()  # as the add-on installer finds the site
+            _install(app, profile)
+            transaction.commit()
+        report(_catalog_class(app["plone"], profile))
+
+    _wrap_method(PloneFixture, "setUpDefaultContent", set_up)
+
+
+def _install(app: Any, profile: str) -> None:
+    from plone.app.testing.helpers import applyProfile
+    from plone.testing import zope
+    from zope.component.hooks import site
+
+    zope.installProduct(app, profile.split(":")[0], quiet=True, multiinit=True)
+    with site(app["plone"]):
+        applyProfile(app["plone"], profile)
+    zope.logout()
+
+
+def _catalog_class(portal: Any, profile: str | None) -> str:
+    from Acquisition import aq_base
+
+    cls = type(aq_base(portal["portal_catalog"]))
+    if profile and cls.__module__.startswith("Products.CMFPlone"):
+        raise RuntimeError(f"{profile} left the standard portal_catalog in place")
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _patch_zope_app() -> None:
+    """Let an exception of zopeApp's commit out: it swallows it, and a layer's fixture is silently lost."""
+    from plone.testing import zope
+
+    @contextmanager
+    def zope_app(original: Callable[..., Any], *args: Any, **kw: Any) -> Iterator[Any]:
+        failures: list[Exception] = []
+        commit = transaction.commit
+
+        def noted_commit() -> None:
+            try:
+                commit()
+            except Exception as exc:
+                failures.append(exc)
+                raise
+
+        transaction.commit = noted_commit
+        try:
+            with original(*args, **kw) as app:
+                yield app
+        finally:
+            transaction.commit = commit
+        if failures:
+            raise failures[0]
+
+    _wrap(zope, "zopeApp", zope_app)
+
+
+def _patch_wsgi_server() -> None:
+    """A fresh port each time: plone.testing asks again for the one of the server it has just shut down."""
+    from plone.testing.zope import WSGIServer
+
+    def set_up(original: Callable[[Any], None], self: Any) -> None:
+        self.port = os.environ.get("WSGI_SERVER_PORT")
+        original(self)
+
+    _wrap_method(WSGIServer, "setUpServer", set_up)
+
+
+def _patch_mock_mailhost() -> None:
+    """Register the mail host without its acquisition wrapper.
+
+    Whether a commit can pickle the wrapped one depends on the order in which objects were changed.
+    """
+    try:
+        from collective.MockMailHost import setuphandlers
+    except ImportError:
+        return
+    from Acquisition import aq_base
+    from Products.MailHost.interfaces import IMailHost
+
+    def replace_mailhost(self: Any) -> None:
+        portal = setuphandlers.getToolByName(self, "portal_url").getPortalObject()
+        mailhost = aq_base(portal.MockMailHost)
+        portal._delObject("MailHost")
+        portal._setObject("MailHost", mailhost)
+        self.getSiteManager().registerUtility(aq_base(portal.MailHost), provided=IMailHost)
+
+    setuphandlers.replace_mailhost = replace_mailhost

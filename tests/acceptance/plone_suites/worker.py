@@ -1,0 +1,41 @@
+"""The process that runs the tests of one suite: ``python -m tests.acceptance.plone_suites.worker JOB.json``.
+
+Exit status 0: all tests were run.  EXIT_RESUME: something broke that could spoil the next test, start another worker for the rest.
+"""
+
+from pathlib import Path
+from tests.acceptance.plone_suites.collecting import collect
+from tests.acceptance.plone_suites.databases import Databases
+from tests.acceptance.plone_suites.job import EXIT_RESUME
+from tests.acceptance.plone_suites.job import Job
+from tests.acceptance.plone_suites.job import Progress
+from tests.acceptance.plone_suites.plone_layers import patch_layers
+from tests.acceptance.plone_suites.running import LayerRunner
+from tests.acceptance.plone_suites.storage_stack import StorageStack
+
+import os
+import sys
+import warnings
+
+
+def run(job: Job) -> int:
+    """Run what of *job* is not done yet; return the exit status."""
+    warnings.simplefilter("ignore")
+    progress = Progress(Path(job.progress))
+    databases = Databases(job.dsn, job.prefix)
+    patch_layers(
+        StorageStack(databases), job.profile, report=lambda name: progress.append(catalog=name)
+    )
+    groups = collect(job, report=lambda name, err: progress.append(import_error=name, err=err))
+    progress.append(collected=sum(len(group.tests) for group in groups))
+    try:
+        complete = LayerRunner(progress, job.test_timeout).run(groups, set(progress.finished()))
+    finally:
+        databases.drop_all()
+    return 0 if complete else EXIT_RESUME
+
+
+if __name__ == "__main__":
+    status = run(Job.read(Path(sys.argv[1])))
+    sys.stdout.flush()
+    os._exit(status)  # threads of a test's server must not keep the process

@@ -1,0 +1,246 @@
+"""The index translators answer what ZCatalog's indexes answer, over the same objects.
+
+Each case puts the same objects into a real ``Products.ZCatalog.Catalog.Catalog`` and into a table made of
+the translator's columns and SQL indexes, then asks both the same seeded random queries.  What
+differs on purpose is not asked here (``is_deviation``); the unit tests of the index show it.
+"""
+
+from collections.abc import Iterator
+from plone.pgcatalog.indexes.base import Condition
+from Products.PluginIndexes.BooleanIndex.BooleanIndex import BooleanIndex
+from Products.PluginIndexes.DateRangeIndex.DateRangeIndex import DateRangeIndex
+from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
+from Products.ZCatalog.Catalog import Catalog
+from random import Random
+from tests.integration.index_cases import ABSENT
+from tests.integration.index_cases import Attributes
+from tests.integration.index_cases import Case
+from tests.integration.index_cases import CASES
+from tests.integration.index_cases import pick
+from typing import Any
+
+import psycopg
+import pytest
+import os
+
+
+Query = dict[str, Any]
+QUERIES = 1500
+#: What a query with a wrong option or value may raise.
+ERRORS = (ValueError, TypeError, IndexError, AttributeError)
+RANGES = ("min", "max", "min:max", "max:min", "minmax", "foo", "")
+
+
+class Thing:
+    """An object to catalogue."""
+
+    def __init__(self, value: Any) -> None:
+        if isinstance(value, Attributes):
+            self.__dict__.update(value)
+        elif value is not ABSENT:
+            self.x = value
+
+
+class Twins:
+    """The same objects in a ZCatalog and in a table."""
+
+    def __init__(self, case: Case, connection: psycopg.Connection[Any]) -> None:
+        self.case = case
+        self.connection = connection
+        self.catalog = Catalog()
+        self.catalog.addIndex("x", case.index())
+        self.index = self.catalog.getIndex("x")
+        self.translator = case.translator(case.index(), "x")
+        self.reports: list[str] = []
+        self._fill_table(dict(self._catalogue()))
+
+    def _catalogue(self) -> Iterator[tuple[int, Any]]:
+        for number, value in enumerate(self.case.values):
+            thing = Thing(value)
+            self.catalog.catalogObject(thing, f"/{number}")
+            rid = self.catalog.uids[f"/{number}"]
+            yield rid, self.translator.extract(thing, self.reports.append)
+
+    def _fill_table(self, rows: dict[int, Any]) -> None:
+        columns = self.translator.columns()
+        ddl = ", ".join(column.ddl for column in columns)
+        self.connection.execute(f"CREATE TABLE things (rid integer PRIMARY KEY, {ddl})")
+        for index in self.translator.sql_indexes():
+            self.connection.execute(
+                f'CREATE INDEX "things_{index.name}" ON things {index.definition}'
+            )
+        marks = ", ".join(["%s"] * (len(columns) + 1))
+        for rid, values in rows.items():
+            row = (rid, *(values or (None,) * len(columns)))
+            self.connection.execute(f"INSERT INTO things VALUES ({marks})", row)
+
+    def select(self, sql: str, params: tuple[Any, ...] = ()) -> list[Any]:
+        return self.connection.execute(sql, params or None).fetchall()
+
+    def ask_zcatalog(self, query: Query) -> Any:
+        """Return the sorted rids, None if the index is not concerned, or what it raised."""
+        try:
+            answer = self.index._apply_index(query)
+        except ERRORS as error:
+            return type(error)
+        return answer and sorted(answer[0])
+
+    def ask_postgres(self, query: Query) -> Any:
+        try:
+            condition = self.translator.where(query)
+        except ERRORS as error:
+            return type(error)
+        return condition and self.find(condition)
+
+    def find(self, condition: Condition) -> list[int]:
+        sql = f"SELECT rid FROM things WHERE {condition.sql} ORDER BY rid"
+        return [rid for (rid,) in self.select(sql, condition.params)]
+
+
+@pytest.fixture(params=CASES, ids=str)
+def twins(request: pytest.FixtureRequest, connection: psycopg.Connection[Any]) -> Twins:
+    # Far from UTC: nothing may depend on the session's time zone.
+    connection.execute("SET TIME ZONE 'Pacific/Auckland'")
+    return Twins(request.param, connection)
+
+
+def random_query(case: Case, random: Random) -> Query:
+    """Return a query in the new style or in the old one."""
+    keys = random_keys(case, random)
+    options = random_options(case, random)
+    if "not" in options and (random.random() < 0.4 or not case.not_with_query):
+        return {"x": options}
+    if random.random() < 0.1:
+        return {"x": keys, **{f"x_{name}": value for name, value in options.items()}}
+    return {"x": {"query": keys, **options}, "other": 1}
+
+
+def random_keys(case: Case, random: Random) -> Any:
+    keys = pick(random, case.keys)
+    shape = random.random()
+    if shape < 0.4 and not isinstance(keys[0], tuple | list):
+        return keys[0]
+    if shape < 0.45:
+        return []
+    if shape < 0.5:
+        return [*keys, None]
+    return tuple(keys) if shape < 0.6 else keys
+
+
+def random_options(case: Case, random: Random) -> Query:
+    options: Query = {}
+    if "range" in case.options and random.random() < 0.5:
+        options["range"] = random.choice(RANGES)
+    if "not" in case.options and random.random() < 0.3:
+        excluded = pick(random, case.keys)
+        single = len(excluded) == 1 and not isinstance(excluded[0], tuple | list)
+        options["not"] = excluded[0] if single else excluded
+    if "operator" in case.options and random.random() < 0.4:
+        options["operator"] = random.choice(["and", "or", "AND"])
+    return options
+
+
+def is_deviation(query: Query) -> bool:
+    """True for what is answered differently on purpose."""
+    options = query["x"] if isinstance(query["x"], dict) else {"query": query["x"]}
+    option = {
+        **{name: query.get(f"x_{name}") for name in ("not", "range", "operator")},
+        **options,
+    }
+    if option["not"] is not None and not option.get("query") and not option["range"]:
+        return True  # "not" alone: see test_same_answers_to_not_alone
+    # ZCatalog: rows that have each key there is in the range.
+    return bool(option["range"]) and str(option["operator"]).lower() == "and"
+
+
+def test_same_answers(twins: Twins) -> None:
+    random = Random(twins.case.name + os.environ["SEED"])
+    asked = 0
+    while asked < QUERIES:
+        query = random_query(twins.case, random)
+        if is_deviation(query):
+            continue
+        asked += 1
+        assert twins.ask_postgres(query) == twins.ask_zcatalog(query), query
+
+
+def test_same_answers_to_not_alone(twins: Twins) -> None:
+    """``not`` alone keeps objects without a value, as long as one of the values occurs.
+
+    Where none occurs, ZCatalog answers without the objects that have no value.
+    """
+    if "not" not in twins.case.options:
+        pytest.skip("an index without not")
+    random = Random(twins.case.name + os.environ["SEED"])
+    asked = 0
+    while asked < QUERIES // 10:
+        excluded = pick(random, twins.case.keys)
+        if not twins.ask_zcatalog({"x": excluded}):
+            continue
+        asked += 1
+        query = {"x": {"not": excluded}}
+        assert twins.ask_postgres(query) == twins.ask_zcatalog(query), query
+
+
+def test_same_entries(twins: Twins) -> None:
+    columns = ", ".join(column.quoted for column in twins.translator.columns())
+    for rid, *values in twins.select(f"SELECT rid, {columns} FROM things"):
+        expected = twins.index.getEntryForObject(rid)
+        if all(value is None for value in values):
+            assert expected is None
+            continue
+        if isinstance(twins.index, KeywordIndex):
+            expected.sort()  # ZCatalog keeps them in the order of a set
+        assert same(twins.translator.entry(tuple(values)), expected)
+
+
+def same(entry: Any, expected: Any) -> bool:
+    """True for equal entries, of which ours is cut if it is long."""
+    if isinstance(entry, list):
+        return len(entry) == len(expected) and all(map(same, entry, expected))
+    if isinstance(entry, str) and len(entry.encode(errors="replace")) > 800:
+        return expected.startswith(entry)
+    return bool(entry == expected)
+
+
+def test_same_unique_values(twins: Twins) -> None:
+    expected = list(twins.index.uniqueValues(withLengths=True))
+    expression = twins.translator.key_expression()
+    if expression is None:
+        assert expected == []
+        return
+    rows = twins.select(
+        f"SELECT key, count(*) FROM (SELECT {expression} AS key FROM things) keys"
+        " WHERE key IS NOT NULL GROUP BY key ORDER BY key"
+    )
+    if isinstance(twins.index, BooleanIndex):
+        expected.sort()  # ZCatalog begins with the rarer one
+    assert len(rows) == len(expected)
+    for (key, count), (expected_key, expected_count) in zip(
+        rows, expected, strict=True
+    ):
+        assert same(twins.translator.key(key), expected_key)
+        assert count == expected_count
+
+
+def test_same_order(twins: Twins) -> None:
+    """Sorted by SQL, the objects are those ZCatalog sorts, and in its order."""
+    expressions = twins.translator.order_by()
+    assert expressions
+    rows = twins.select(
+        f"SELECT rid FROM things WHERE {expressions[0]} IS NOT NULL ORDER BY {', '.join(expressions)}"
+    )
+    keys = twins.index.documentToKeyMap()
+    assert sorted(keys) == sorted(rid for (rid,) in rows)
+    if isinstance(twins.index, DateRangeIndex):
+        return  # ZCatalog fails to compare None
+    order = [keys[rid] for (rid,) in rows]
+    if isinstance(twins.index, KeywordIndex):
+        order = [sorted(keywords) for keywords in order]
+    if "long" not in twins.case.name:
+        assert order == sorted(order)
+
+
+def test_only_long_values_are_reported(twins: Twins) -> None:
+    expected = {"a long value is found as a whole, but sorted by its beginning only"}
+    assert set(twins.reports) == (expected if "long" in twins.case.name else set())
