@@ -13,7 +13,7 @@ import unittest
 
 
 #: Layers that need a browser or a server protocol that Plone no longer ships.
-UNRUNNABLE_LAYERS = re.compile("robot|Selenium|FTPServer|Acceptance|ZServer:", re.IGNORECASE)
+UNRUNNABLE_LAYERS = re.compile("robot|ROBOT|Selenium|FTPServer|Acceptance|ZServer:")
 
 #: Takes the name of a module that cannot be imported, and why.
 ImportProblem = Callable[[str, str], None]
@@ -47,7 +47,9 @@ def collect(job: Job, report: ImportProblem) -> list[Group]:
             continue
         if only.search(test.id) and (job.ids is None or test.id in job.ids):
             groups.setdefault(id(layer), Group(layer, [])).tests.append(test)
-    return sorted(groups.values(), key=lambda group: [layer_name(x) for x in chain(group.layer)])
+    return sorted(
+        groups.values(), key=lambda group: [layer_name(x) for x in chain(group.layer)]
+    )
 
 
 def chain(layer: Any) -> list[Any]:
@@ -89,7 +91,11 @@ def _module_names(spec: str) -> list[str]:
     package, _dot, pattern = spec.rpartition(".")
     matches = re.compile(pattern.replace("*", ".*")).fullmatch
     path = importlib.import_module(package).__path__
-    return [f"{package}.{info.name}" for info in pkgutil.iter_modules(path) if matches(info.name)]
+    return [
+        f"{package}.{info.name}"
+        for info in pkgutil.iter_modules(path)
+        if matches(info.name)
+    ]
 
 
 def _leaves(suite: Any, layer: Any) -> Iterator[tuple[Any, Any]]:
@@ -101,7 +107,9 @@ def _leaves(suite: Any, layer: Any) -> Iterator[tuple[Any, Any]]:
         yield from _leaves(item, layer)
 
 
-def _with_unique_ids(loaded: Iterator[tuple[str, Any, Any]]) -> Iterator[tuple[Test, Any]]:
+def _with_unique_ids(
+    loaded: Iterator[tuple[str, Any, Any]],
+) -> Iterator[tuple[Test, Any]]:
     seen: dict[str, int] = {}
     for module, layer, case in loaded:
         test_id = case.id() if hasattr(case, "id") else str(case)

@@ -34,7 +34,9 @@ class Databases:
         name = f"{self.prefix}{next(self._numbers)}"
         if template is None:
             self._admin.execute(
-                sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name))
+                sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(
+                    sql.Identifier(name)
+                )
             )
         else:
             self._copy(name, template)
@@ -63,13 +65,16 @@ class Databases:
     def drop(self, name: str) -> None:
         """Drop a database together with its sessions."""
         self._admin.execute(
-            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name))
+            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(
+                sql.Identifier(name)
+            )
         )
 
     def drop_all(self) -> None:
         """Drop every database under the prefix."""
         rows = self._admin.execute(
-            "SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [self.prefix]
+            "SELECT datname FROM pg_database WHERE starts_with(datname, %s)",
+            [self.prefix],
         )
         for (name,) in rows.fetchall():
             self.drop(name)

@@ -44,7 +44,11 @@ class Outcome(unittest.TestResult):
         """Keep *status* if it is worse; *err* is an exc_info triple or a text."""
         if self.RANK.index(status) > self.RANK.index(self.status):
             self.status = status
-            text = err if isinstance(err, str) else "".join(traceback.format_exception(*err))
+            text = (
+                err
+                if isinstance(err, str)
+                else "".join(traceback.format_exception(*err))
+            )
             self.err = text[-KEPT_CHARACTERS:]
 
     def addError(self, test: Any, err: Any) -> None:
@@ -61,7 +65,9 @@ class Outcome(unittest.TestResult):
 
     def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
         if err is not None:
-            self.note("fail" if issubclass(err[0], test.failureException) else "error", err)
+            self.note(
+                "fail" if issubclass(err[0], test.failureException) else "error", err
+            )
 
 
 class LayerRunner:
@@ -118,7 +124,8 @@ class LayerRunner:
                 _call(layer, "tearDown")
             except Exception:  # noqa: BLE001 - as above
                 self.progress.append(
-                    layer_teardown_error=layer_name(layer), err=traceback.format_exc()[-KEPT_CHARACTERS:]
+                    layer_teardown_error=layer_name(layer),
+                    err=traceback.format_exc()[-KEPT_CHARACTERS:],
                 )
                 return False
         return True
@@ -128,9 +135,15 @@ class LayerRunner:
         self.progress.append(start=test.id)
         started = time.perf_counter()
         outcome = Outcome()
-        healthy = self._step(outcome, self.test_timeout, lambda: _set_up_and_run(test, outcome, layers))
+        healthy = self._step(
+            outcome, self.test_timeout, lambda: _set_up_and_run(test, outcome, layers)
+        )
         # also after a broken set-up: what was set up has to go
-        torn_down = self._step(outcome, TEARDOWN_SECONDS, lambda: _call_all(reversed(layers), "testTearDown"))
+        torn_down = self._step(
+            outcome,
+            TEARDOWN_SECONDS,
+            lambda: _call_all(reversed(layers), "testTearDown"),
+        )
         seconds = time.perf_counter() - started
         self._record(test, layer, outcome.status, seconds, outcome.err)
         return healthy and torn_down
@@ -144,9 +157,15 @@ class LayerRunner:
             return False
         return True
 
-    def _record(self, test: Test, layer: Any, status: str, seconds: float, err: str) -> None:
+    def _record(
+        self, test: Test, layer: Any, status: str, seconds: float, err: str
+    ) -> None:
         self.progress.append(
-            id=test.id, layer=layer_name(layer), status=status, secs=round(seconds, 3), err=err
+            id=test.id,
+            layer=layer_name(layer),
+            status=status,
+            secs=round(seconds, 3),
+            err=err,
         )
 
 

@@ -57,7 +57,7 @@ def compare_values(site: Any, oracle: Any, step: Step) -> Iterator[Difference]:
 def compare_searches(site: Any, oracle: Any, step: Step) -> Iterator[Difference]:
     """Compare counts, hits, order and what the first brains say."""
     ours, theirs = step.ask(site.portal_catalog), step.ask(oracle)
-    if not len(theirs) and step.user is not None:
+    if not len(theirs):
         yield Difference(step.title, "proves nothing", "-", "finds nothing")
     for what, mine, other in (
         ("len", len(ours), len(theirs)),

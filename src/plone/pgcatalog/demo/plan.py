@@ -136,6 +136,8 @@ class _Planner:
                 deep.path, topic.id, "Folder", code, topic.title(code), topic
             )
             branch.append(deep)
+        # Something to find by all of several tags.
+        deep.subjects = tuple(topic.title(code) for topic in words.topics()[:2])
         for item in (*branch, internal):
             item.exclude_from_nav = False
             item.expires = None

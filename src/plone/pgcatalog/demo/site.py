@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from plone.pgcatalog.demo import oracle
 from plone.pgcatalog.demo import people
+from plone.registry.interfaces import IRegistry
 from Products.CMFPlone.factory import addPloneSite
 from typing import Any
 from zope.annotation.interfaces import IAnnotations
@@ -145,8 +146,8 @@ def make_site(app: Any, **marked: Any) -> Any:
         default_language="en",
         portal_timezone=TIMEZONE,
     )
-    from plone.registry.interfaces import IRegistry
-
+    # Without its profile anonymous visitors may not use the REST API.
+    site.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     registry = getUtility(IRegistry)
     registry["plone.available_languages"] = ["en", "de", "zh-cn"]
     _add_people(site)

@@ -1,5 +1,6 @@
 """The tour: ten things every Plone site asks its catalog, with counts and timings."""
 
+from Acquisition import aq_base
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field
@@ -145,10 +146,9 @@ def walk(site: Any, today: datetime) -> Iterator[tuple[Step, Answer]]:
 
 def table(site: Any, today: datetime) -> Table:
     """Return the tour as a table for the screen."""
-    catalog = site.portal_catalog
-    kind = f"{type(catalog).__module__}.{type(catalog).__qualname__}".split("Acq")[0]
+    kind = type(aq_base(site.portal_catalog))
     result = Table(
-        title=f"Ten questions to {kind}",
+        title=f"Ten questions to {kind.__module__}.{kind.__qualname__}",
         caption="cold: the first time in this process; warm: median of five",
     )
     result.add_column("Question", no_wrap=True)

@@ -12,7 +12,8 @@ def sort_rows(catalog: Any, rows: list[Any], sort: Any) -> list[Any]:
     for name, reverse in reversed(sort):
         keys = document_keys(catalog, name, rows)
         rows = [row for row in rows if row[0] in keys]
-        rows.sort(key=lambda row: keys[row[0]], reverse=reverse)
+        # None sorts first, as in ZCatalog; rows come ordered by rid, which breaks the ties.
+        rows.sort(key=lambda row: (keys[row[0]] is not None, keys[row[0]]), reverse=reverse)
     return rows
 
 

@@ -6,7 +6,7 @@ from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.brain import PGCatalogBrain
 from plone.pgcatalog.results.view import CatalogView
 from typing import Any
-from ZTUtils.Lazy import Lazy
+from ZTUtils.Lazy import LazyMap
 
 
 #: Rows that the first statement of a search without a limit brings.
@@ -41,7 +41,7 @@ class IdxBatches:
             self.loaded[r] = found.get(r, {})
 
 
-class CatalogSearchResults(Lazy):
+class CatalogSearchResults(LazyMap):
     """Brains of the rows a query matched, in order.
 
     The window that is known comes from the first statement; ``len()`` of an unlimited result and

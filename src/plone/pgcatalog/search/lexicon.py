@@ -21,6 +21,9 @@ MAX_POSITIONS = 255
 #: PostgreSQL's own limit for all lexemes and positions of a tsvector is 1 MB.
 MAX_TSVECTOR_BYTES = 900_000
 
+#: Most of the time of a long text goes into this; it looks at each word by itself, so once per word is enough.
+_SLOW_NORMALIZER = ("Products.CMFPlone.UnicodeSplitter.splitter", "I18NNormalizer")
+
 _ENTRY = re.compile(r"'((?:[^'\\]|''|\\\\)*)'(?::([0-9A-D,]+))?")
 _ESCAPED = re.compile(r"''|\\\\")
 _WEIGHTS = str.maketrans("", "", "ABCD")
@@ -53,7 +56,13 @@ def _run(lexicon: Any, texts: list[Any], method: str) -> list[str]:
     """
     for element in lexicon._pipeline:
         process = getattr(element, method, element.process)
-        texts = [word for word in process(texts) if word]
+        cls = type(element)
+        if (cls.__module__, cls.__qualname__) == _SLOW_NORMALIZER:
+            unique = list(dict.fromkeys(texts))
+            normalized = dict(zip(unique, process(unique), strict=True))
+            texts = [normalized[word] for word in texts if normalized[word]]
+        else:
+            texts = [word for word in process(texts) if word]
     return [word.decode(errors="replace") if isinstance(word, bytes) else word for word in texts]
 
 

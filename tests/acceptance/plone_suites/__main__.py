@@ -1,0 +1,177 @@
+"""Command line; see README.md."""
+
+from collections.abc import Iterator
+from concurrent.futures import as_completed
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from tests.acceptance.plone_suites import results
+from tests.acceptance.plone_suites.compare import compare
+from tests.acceptance.plone_suites.compare import load_bound
+from tests.acceptance.plone_suites.compare import markdown
+from tests.acceptance.plone_suites.driver import Options
+from tests.acceptance.plone_suites.driver import run_suite
+from tests.acceptance.plone_suites.driver import select
+from tests.acceptance.plone_suites.job import BAD
+from tests.conftest import memory_folder
+from typing import Any
+
+import argparse
+import sys
+
+
+PROGRAM = "python -m tests.acceptance.plone_suites"
+
+
+def run_parser() -> argparse.ArgumentParser:
+    """The arguments of a run."""
+    parser = argparse.ArgumentParser(prog=PROGRAM)
+    parser.add_argument(
+        "--profile", required=True, help="GenericSetup profile, or none for the control"
+    )
+    parser.add_argument(
+        "--suite",
+        action="append",
+        required=True,
+        help="of suites.json, quick, medium, all or module:dotted.name",
+    )
+    parser.add_argument(
+        "--out", type=Path, help="JSON result file; an existing one is added to"
+    )
+    parser.add_argument(
+        "--compact", action="store_true", help="write only the status of each test"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="suites to run side by side"
+    )
+    parser.add_argument("--only", help="regular expression on the test id")
+    parser.add_argument(
+        "--failed-in",
+        type=Path,
+        help="run only the tests that failed in this result file",
+    )
+    parser.add_argument(
+        "--dsn", help="superuser DSN of a server to use instead of an embedded one"
+    )
+    parser.add_argument(
+        "--test-timeout", type=float, default=Options.test_timeout, metavar="SECONDS"
+    )
+    parser.add_argument(
+        "--suite-timeout", type=float, default=Options.suite_timeout, metavar="SECONDS"
+    )
+    return parser
+
+
+def compare_parser() -> argparse.ArgumentParser:
+    """The arguments of a comparison."""
+    parser = argparse.ArgumentParser(prog=f"{PROGRAM} compare")
+    parser.add_argument("control", type=Path)
+    parser.add_argument("candidate", type=Path)
+    parser.add_argument("--markdown", type=Path, help="write the report to this file")
+    return parser
+
+
+def main_compare(argv: list[str]) -> int:
+    """Compare two result files; return 1 if anything counts against the candidate."""
+    args = compare_parser().parse_args(argv)
+    control, candidate = results.load(args.control), results.load(args.candidate)
+    comparisons = compare(control, candidate, load_bound())
+    report = markdown(comparisons)
+    if args.markdown:
+        args.markdown.write_text(report)
+    print(report)
+    for name in sorted(candidate["suites"].keys() - control["suites"].keys()):
+        print(f"{name} is not in the control")
+    return 0 if comparisons and all(suite.passed for suite in comparisons) else 1
+
+
+def main_run(argv: list[str]) -> int:
+    """Run suites; return 1 if a test failed or was not run."""
+    args = run_parser().parse_args(argv)
+    try:
+        suites = select(args.suite)
+    except KeyError as exc:
+        sys.exit(f"no suite {exc}: see suites.json")
+    profile = None if args.profile == "none" else args.profile
+    result = (
+        results.load(args.out)
+        if args.out and args.out.exists()
+        else results.new(profile)
+    )
+    if result["profile"] != args.profile:
+        sys.exit(f"{args.out} is the result of another profile: {result['profile']}")
+    passed = True
+    with server(args.dsn) as dsn, ThreadPoolExecutor(args.jobs) as pool:
+        options = Options(
+            profile=profile,
+            dsn=dsn,
+            only=args.only,
+            failed_in=results.load(args.failed_in) if args.failed_in else None,
+            test_timeout=args.test_timeout,
+            suite_timeout=args.suite_timeout,
+        )
+        running = {
+            pool.submit(run_suite, name, spec, options): name
+            for name, spec in suites.items()
+        }
+        for future in as_completed(running):
+            name, record = running[future], future.result()
+            print(summary(name, record), flush=True)
+            result["suites"][name] = record
+            passed = passed and not is_bad(record)
+            if args.out:
+                results.save(
+                    results.compact(result) if args.compact else result, args.out
+                )
+    return 0 if passed else 1
+
+
+@contextmanager
+def server(dsn: str | None) -> Iterator[str]:
+    """Give the DSN of a running server: *dsn*, or that of an embedded one."""
+    if dsn:
+        yield dsn
+        return
+    with EmbeddedPostgres(settings=TEST_SETTINGS, temp_dir=memory_folder()) as postgres:
+        yield postgres.dsn()
+
+
+def is_bad(record: dict[str, Any]) -> bool:
+    """True if a test failed, or not all were run."""
+    return bool(
+        record["exit"] or record["problems"] or record["counts"].keys() & set(BAD)
+    )
+
+
+def summary(name: str, record: dict[str, Any]) -> str:
+    """Return a line about a suite, and one for each problem beside failed tests."""
+    counts = ", ".join(
+        f"{number} {status}" for status, number in sorted(record["counts"].items())
+    )
+    lines = [
+        f"{name}: {record['collected']} tests, {counts or 'none run'}, {record['seconds']} s, "
+        f"{record['restarts']} restarts, {', '.join(record['catalog'])}"
+    ]
+    lines += [
+        f"    {line}" for problem in record["problems"] for line in _describe(problem)
+    ]
+    return "\n".join(lines)
+
+
+def _describe(problem: dict[str, str]) -> list[str]:
+    """Return the lines that say most: all of a worker's log, the last one of a traceback."""
+    if "log" in problem:
+        return problem["log"].splitlines()
+    (kind, name), *_err = problem.items()
+    return [f"{kind} {name}: {problem['err'].strip().splitlines()[-1]}"]
+
+
+def main(argv: list[str]) -> int:
+    """Run or compare; return the exit status."""
+    return main_compare(argv[1:]) if argv[:1] == ["compare"] else main_run(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

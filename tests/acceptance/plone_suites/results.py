@@ -1,0 +1,62 @@
+"""Result files: what a run writes and what is compared.
+
+Full: ``{"profile", "versions", "suites": {name: {"seconds", "counts", "problems", "tests": {id: {"status",
+"secs", "err"}}, ...}}}``.  Compact, for a control that is kept in the repository: only ``seconds`` and
+``{id: status}`` for each suite.
+"""
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import json
+import platform
+
+
+DISTRIBUTIONS = (
+    "Products.CMFPlone",
+    "Products.ZCatalog",
+    "plone.restapi",
+    "zodb-pgjsonb",
+)
+
+
+def new(profile: str | None) -> dict[str, Any]:
+    """Return an empty result."""
+    versions = {name: version(name) for name in DISTRIBUTIONS}
+    return {
+        "profile": profile or "none",
+        "versions": {"Python": platform.python_version()} | versions,
+        "suites": {},
+    }
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a full or a compact file; return it in the full shape."""
+    result: dict[str, Any] = json.loads(path.read_text())
+    for suite in result["suites"].values():
+        for test_id, test in suite["tests"].items():
+            if isinstance(test, str):
+                suite["tests"][test_id] = {"status": test}
+    return result
+
+
+def save(result: dict[str, Any], path: Path) -> None:
+    """Write a result whole or not at all."""
+    draft = path.with_name(path.name + ".new")
+    draft.write_text(json.dumps(result, indent=1, sort_keys=True) + "\n")
+    draft.replace(path)
+
+
+def compact(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the compact shape of a full result."""
+    suites = {
+        name: {
+            "seconds": suite["seconds"],
+            "tests": {
+                test_id: test["status"] for test_id, test in suite["tests"].items()
+            },
+        }
+        for name, suite in result["suites"].items()
+    }
+    return result | {"suites": suites}

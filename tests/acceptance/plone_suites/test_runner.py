@@ -1,0 +1,154 @@
+"""The runner of Plone's suites, as far as it needs neither Plone nor a server."""
+
+from pathlib import Path
+from tests.acceptance.plone_suites import results
+from tests.acceptance.plone_suites.compare import compare
+from tests.acceptance.plone_suites.compare import load_bound
+from tests.acceptance.plone_suites.compare import markdown
+from tests.acceptance.plone_suites.compare import telling_line
+from tests.acceptance.plone_suites.driver import select
+from tests.acceptance.plone_suites.job import Job
+from tests.acceptance.plone_suites.job import Progress
+from typing import Any
+
+import json
+import pytest
+import re
+
+
+def result(**statuses: str) -> dict[str, Any]:
+    tests = {
+        name: {"status": status, "secs": 1, "err": "ValueError: x"}
+        for name, status in statuses.items()
+    }
+    return {
+        "profile": "x",
+        "versions": {},
+        "suites": {"s": {"seconds": 1.5, "tests": tests}},
+    }
+
+
+def only_suite(
+    control: dict[str, Any],
+    candidate: dict[str, Any],
+    bound: dict[Any, str] | None = None,
+) -> Any:
+    (suite,) = compare(control, candidate, bound or {})
+    return suite
+
+
+def test_what_fails_only_with_the_candidate_counts() -> None:
+    control = result(a="ok", b="fail", c="ok", d="skip", e="ok")
+    suite = only_suite(
+        control, result(a="ok", b="error", c="fail", d="crash", e="skip")
+    )
+    assert suite.regressions == ["c", "d"]
+    assert not suite.passed
+
+
+def test_an_equal_result_passes() -> None:
+    suite = only_suite(result(a="ok", b="fail"), result(a="ok", b="fail"))
+    assert suite.passed
+
+
+@pytest.mark.parametrize(
+    ("candidate", "kind"), [({"a": "ok", "b": "fail"}, "unknown"), ({}, "lost")]
+)
+def test_a_failure_unknown_to_the_control_and_a_test_not_run_count(
+    candidate: dict[str, str], kind: str
+) -> None:
+    suite = only_suite(result(a="ok"), result(**candidate))
+    assert getattr(suite, kind)
+    assert not suite.passed
+
+
+def test_a_partial_run_loses_nothing() -> None:
+    candidate = result(a="ok")
+    candidate["suites"]["s"]["partial"] = True
+    assert only_suite(result(a="ok", b="ok"), candidate).passed
+
+
+def test_a_bound_test_is_excused_with_its_reason() -> None:
+    suite = only_suite(result(a="ok"), result(a="fail"), {re.compile("a"): "because"})
+    assert suite.bound == {"a": "because"}
+    assert suite.passed
+    assert "(bound to ZCatalog: because) `a`" in markdown([suite])
+
+
+def test_the_report_names_the_regressions() -> None:
+    report = markdown(compare(result(a="ok"), result(a="fail"), {}))
+    assert "| s | 1 | 1 / 0 / 0, 2 | 0 / 1 / 0, 2 | 1 | 0 |" in report
+    assert "- `a` fail: ValueError: x" in report
+
+
+def test_a_compact_result_is_read_as_a_full_one(tmp_path: Path) -> None:
+    full = result(a="ok", b="fail")
+    results.save(results.compact(full), tmp_path / "compact.json")
+    assert only_suite(results.load(tmp_path / "compact.json"), full).passed
+
+
+@pytest.mark.parametrize(
+    ("err", "expected"),
+    [
+        ("", ""),
+        (
+            "Traceback:\n  x\npsycopg.errors.Broken: no\nDETAIL: y\n",
+            "psycopg.errors.Broken: no",
+        ),
+        ("AssertionError: 1 != 2\n\n- 1\n+ 2\n", "AssertionError: 1 != 2"),
+        ("unexpected success", "unexpected success"),
+    ],
+)
+def test_the_telling_line_of_a_traceback(err: str, expected: str) -> None:
+    assert telling_line(err) == expected
+
+
+def test_tiers_include_each_other() -> None:
+    quick, medium, everything = (
+        set(select([name])) for name in ("quick", "medium", "all")
+    )
+    assert quick < medium <= everything
+    assert select(["module:a.b"]) == {"module:a.b": {"modules": ["a.b"]}}
+    with pytest.raises(KeyError):
+        select(["no such suite"])
+
+
+def test_progress_survives_a_torn_line(tmp_path: Path) -> None:
+    progress = Progress(tmp_path / "progress")
+    progress.append(start="a")
+    progress.append(id="a", status="ok")
+    progress.append(start="b")
+    with progress.path.open("a") as file:
+        file.write('{"id": "b", "sta')
+    assert list(progress.finished()) == ["a"]
+    assert progress.unfinished() == "b"
+
+
+def test_no_test_is_unfinished_between_two(tmp_path: Path) -> None:
+    progress = Progress(tmp_path / "progress")
+    assert progress.unfinished() is None
+    progress.append(start="a")
+    progress.append(id="a", status="ok")
+    progress.append(layer_error="x", err="y")
+    assert progress.unfinished() is None
+
+
+def test_a_job_is_read_as_it_was_written(tmp_path: Path) -> None:
+    job = Job(["m"], [], None, ["a"], "p:default", "host=x", "suite_", "progress", 5.0)
+    job.write(tmp_path / "job.json")
+    assert Job.read(tmp_path / "job.json") == job
+
+
+def test_the_kept_control_fits_the_quick_tier() -> None:
+    control = results.load(Path(__file__).with_name("control-quick.json"))
+    assert set(control["suites"]) == set(select(["quick"]))
+    assert control["profile"] == "none"
+    ids = [
+        test_id for suite in control["suites"].values() for test_id in suite["tests"]
+    ]
+    unused = [
+        p.pattern for p in load_bound() if not any(p.search(test_id) for test_id in ids)
+    ]
+    assert len(unused) < len(
+        json.loads(Path(__file__).with_name("bound.json").read_text())
+    )

@@ -1,0 +1,223 @@
+"""Words of a lexicon, tsvector text, and the SQL of search texts; what they find is tested elsewhere."""
+
+from collections.abc import Sequence
+from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.search import lexicon
+from plone.pgcatalog.search.tsquery import compile_text
+from plone.pgcatalog.search.tsquery import plain_words
+from Products.CMFPlone.UnicodeSplitter import CaseNormalizer as UnicodeCaseNormalizer
+from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
+from Products.CMFPlone.UnicodeSplitter import Splitter as UnicodeSplitter
+from Products.ZCTextIndex.Lexicon import CaseNormalizer
+from Products.ZCTextIndex.Lexicon import Lexicon
+from Products.ZCTextIndex.Lexicon import Splitter
+from Products.ZCTextIndex.Lexicon import StopWordRemover
+from typing import Any
+
+import pytest
+
+
+def plone_lexicon() -> Any:
+    return Lexicon(UnicodeSplitter(), I18NNormalizer())
+
+
+def plaintext_lexicon() -> Any:
+    return Lexicon(Splitter(), CaseNormalizer(), StopWordRemover())
+
+
+# -- words
+
+
+def test_words() -> None:
+    own = plone_lexicon()
+    assert lexicon.words(own, ["Über die Straße", "日本語 test"]) == [
+        "uber", "die", "strasse", "日本", "本語", "語", "test",
+    ]  # fmt: skip
+    assert list(own.words()) == []
+
+
+def test_words_are_those_of_the_lexicon() -> None:
+    texts = ["Über Straße the-same the same", "日本語 a1 ª º ﬁ ½ İ ſ Ǆ ʹ ǀx"]
+    for make in (plone_lexicon, plaintext_lexicon):
+        own = make()
+        real = [own.get_word(wid) for wid in own.sourceToWordIds(texts)]
+        assert lexicon.words(make(), texts) == [word for word in real if word]
+
+
+def test_words_from_bytes() -> None:
+    assert lexicon.words(Lexicon(UnicodeSplitter(), UnicodeCaseNormalizer()), ["Größe"]) == ["größe"]
+
+
+def test_unstorable_characters_part_words() -> None:
+    assert lexicon.words(plone_lexicon(), ["a\0b \ud800c\udfff"]) == ["a", "b", "c"]
+    assert lexicon.query_words(plone_lexicon(), "a\0b \ud800c") == ["a", "b", "c"]
+
+
+def test_query_words_keep_wildcards() -> None:
+    assert lexicon.query_words(plone_lexicon(), "Über* f?o 日") == ["uber*", "f?o", "日*"]
+    assert lexicon.term_words(plone_lexicon(), ["uber*", "日*"]) == ["uber", "日"]
+    assert lexicon.term_words(plone_lexicon(), ["**"]) == []
+
+
+def test_stop_words() -> None:
+    assert lexicon.words(plaintext_lexicon(), ["the fox and the dog"]) == ["fox", "dog"]
+
+
+# -- tsvector
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ([], ""),
+        (["a"], "'a':1"),
+        (["a", "b", "a"], "'a':1,3 'b':2"),
+        (["it's", "\\", "a b", "a:1"], "'it''s':1 '\\\\':2 'a b':3 'a:1':4"),
+    ],
+)
+def test_tsvector_text(words: list[str], text: str) -> None:
+    assert lexicon.tsvector_literal(words) == (text, None)
+    assert lexicon.tsvector_words(text) == words
+
+
+def test_tsvector_words_of_postgresql() -> None:
+    """Weights and words without positions, as PostgreSQL writes them."""
+    assert lexicon.tsvector_words("'a':2A,4 'b':1B 'c' 'd''e':3") == ["b", "a", "d'e", "a", "c"]
+
+
+def test_positions_have_limits() -> None:
+    words = ["a"] * 300 + [f"w{i}" for i in range(20_000)]
+    text, trimmed = lexicon.tsvector_literal(words)
+    assert trimmed is None
+    assert lexicon.tsvector_words(text).count("a") == lexicon.MAX_POSITIONS
+    assert set(lexicon.tsvector_words(text)) == set(words)
+    assert f":{lexicon.MAX_POSITION} " in text
+    assert f":{lexicon.MAX_POSITION + 1}" not in text
+
+
+def test_long_words_are_cut_between_characters() -> None:
+    text, trimmed = lexicon.tsvector_literal(["a" + "日" * 1000, "b"])
+    assert text == "'a" + "日" * 681 + "':1 'b':2"
+    assert trimmed == "1 words longer than 2046 bytes were cut"
+
+
+def test_of_a_very_long_text_the_first_words_are_kept() -> None:
+    words = [f"{i:020}" for i in range(100_000)]
+    text, trimmed = lexicon.tsvector_literal(words)
+    kept = len(lexicon.tsvector_words(text))
+    assert 30_000 < kept < 45_000
+    assert trimmed == f"the text is too long, only the first {kept} of its 100000 words are searchable"
+
+
+# -- tsquery
+
+
+@pytest.mark.parametrize(
+    ("text", "tsquery"),
+    [
+        ("Über", "'uber'"),
+        ("quick fox", "('quick' & 'fox')"),
+        ("quick AND fox", "('quick' & 'fox')"),
+        ("quick or fox", "('quick' | 'fox')"),
+        ("quick -fox", "('quick' & !'fox')"),
+        ("quick AND NOT (fox OR cat)", "('quick' & !('fox' | 'cat'))"),
+        ('"quick fox"', "('quick' <-> 'fox')"),
+        ('"quick"', "'quick'"),
+        ("well-known", "('well' <-> 'known')"),
+        ("qui*", "'qui':*"),
+        ("qui**", "'qui':*"),
+        ("it's", "('it' <-> 's')"),
+        ('super* AND expi* AND "a phrase" AND "and"', "('super':* & 'expi':* & ('a' <-> 'phrase') & 'and')"),
+        ("foo AND", "'foo'"),
+        ("NOT foo", "'foo'"),
+        ("(foo bar", "('foo' & 'bar')"),
+        ("日本語", "('日本' <-> '本語')"),
+        ("日", "'日':*"),
+    ],
+)
+def test_tsquery(text: str, tsquery: str) -> None:
+    own = plone_lexicon()
+    clause = compile_text(own, text, '"t"')
+    assert clause.tsquery == tsquery
+    assert clause.condition.sql == '"t" @@ %s::tsquery'
+    assert clause.condition.params == (tsquery,)
+    assert list(own.words()) == []
+
+
+def test_rank_is_without_negation() -> None:
+    assert compile_text(plone_lexicon(), "quick -fox", "t").rank == "'quick'"
+    assert compile_text(plone_lexicon(), "(quick AND NOT fox) OR f?x", "t").rank == "('quick' | 'f':*)"
+
+
+WILD = "EXISTS (SELECT FROM unnest(tsvector_to_array(t)) AS lexeme WHERE lexeme LIKE %s)"
+
+
+@pytest.mark.parametrize(
+    ("text", "sql", "params"),
+    [
+        ("f?x", f"(t @@ %s::tsquery) AND ({WILD})", ("'f':*", "f_x")),
+        ("f*x_y?", f"(t @@ %s::tsquery) AND ({WILD})", ("'f':*", r"f%x\_y_")),
+        (
+            "quick f?x dog -cat",
+            f"(t @@ %s::tsquery) AND ((t @@ %s::tsquery) AND ({WILD}))",
+            ("('quick' & 'dog' & !'cat')", "'f':*", "f_x"),
+        ),
+        (
+            "quick -f?x",
+            f"(t @@ %s::tsquery) AND (((t @@ %s::tsquery) AND ({WILD})) IS NOT TRUE)",
+            ("'quick'", "'f':*", "f_x"),
+        ),
+    ],
+)
+def test_wildcards_inside_a_word(text: str, sql: str, params: Sequence[str]) -> None:
+    clause = compile_text(plone_lexicon(), text, "t")
+    assert (clause.condition.sql, clause.condition.params) == (sql, params)
+
+
+class Verbatim:
+    """Splits at white space only, so that anything can be in a word."""
+
+    def process(self, texts: Sequence[str]) -> list[str]:
+        return [word for text in texts for word in text.split()]
+
+
+@pytest.mark.parametrize(
+    ("text", "tsquery"),
+    [
+        ("it's", "'it''s'"),
+        ("a\\b", "'a\\\\b'"),
+        ("a:*|!&<->", "'a:':*"),
+        ("*foo", "'foo'"),
+        ("?foo*", "'foo':*"),
+    ],
+)
+def test_any_characters(text: str, tsquery: str) -> None:
+    """Also: wildcards at the beginning, with which ZCTextIndex raises, are ignored."""
+    clause = compile_text(Lexicon(Verbatim()), text, "t")
+    assert clause.rank == tsquery
+
+
+def test_like_pattern_is_escaped() -> None:
+    clause = compile_text(Lexicon(Verbatim()), "a%_\\?b", "t")
+    assert clause.condition.params == ("'a%_\\\\':*", r"a\%\_\\_b")
+
+
+@pytest.mark.parametrize("text", ["", " ", "-", "***", "?", "()", "((", '""', "the", "the AND a", "NOT the"])
+def test_finds_nothing(text: str) -> None:
+    clause = compile_text(plaintext_lexicon(), text, "t")
+    assert clause.condition is NOTHING
+    assert clause.rank is None
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("foo AND", "foo"),
+        ('NOT (foo "bar', "foo bar"),
+        ("--foo -", "foo"),
+        ("and OR", '"and" "OR"'),
+        ("", ""),
+    ],
+)
+def test_plain_words(text: str, plain: str) -> None:
+    assert plain_words(text) == plain
