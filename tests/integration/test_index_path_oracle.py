@@ -9,8 +9,6 @@ from Products.ExtendedPathIndex.ExtendedPathIndex import ExtendedPathIndex
 from Products.PluginIndexes.PathIndex.PathIndex import PathIndex
 from Products.ZCatalog.ZCatalog import ZCatalog
 from typing import Any
-from typing import cast
-from typing import LiteralString
 
 import psycopg
 import pytest
@@ -52,7 +50,7 @@ class Pair:
         self.paths: list[str] = []
 
     def _execute(self, sql: str, params: tuple[Any, ...] = ()) -> psycopg.Cursor[Any]:
-        return self.connection.execute(cast(LiteralString, sql), params, prepare=False)
+        return self.connection.execute(sql, params, prepare=False)
 
     def add(self, path: str) -> None:
         rid = len(self.paths) + 1
@@ -146,7 +144,7 @@ def queries(
         yield keys, {name: rand.choice(choices[name]) for name in options if rand.random() < 0.5}
 
 
-def is_deviation(index: Any, key: Any, options: dict[str, Any]) -> bool:
+def is_deviation(index: Any, key: str | tuple[str, int], options: dict[str, Any]) -> bool:
     """No path at all, with a level: here the real index depends on the deepest level it has ever seen.
 
     It leaves out that level for depth 0 at any level (ExtendedPathIndex), and finds nothing for a level two
@@ -156,7 +154,7 @@ def is_deviation(index: Any, key: Any, options: dict[str, Any]) -> bool:
     if path.strip("/"):
         return False
     if index.meta_type == "PathIndex":
-        return int(level) > index._depth + 1
+        return int(level) > int(index._depth) + 1
     return int(level) < 0 and options.get("depth") == 0
 
 

@@ -27,6 +27,10 @@ Query = dict[str, Any]
 QUERIES = 300
 #: What a query with a wrong option or value may raise.
 ERRORS = (ValueError, TypeError, IndexError, AttributeError)
+WITH_INDEXES = [
+    case for case in CASES if case.translator(case.index(), "x").sql_indexes()
+]
+WITH_NOT = [case for case in CASES if "not" in case.options]
 RANGES = ("min", "max", "min:max", "max:min", "minmax", "foo", "")
 
 
@@ -94,6 +98,12 @@ class Twins:
     def find(self, condition: Condition) -> list[int]:
         sql = f"SELECT rid FROM things WHERE {condition.sql} ORDER BY rid"
         return [rid for (rid,) in self.select(sql, condition.params)]
+
+    def explain(self, options: Query) -> str:
+        condition = self.translator.where({"x": options})
+        assert condition is not None
+        sql = f"EXPLAIN SELECT rid FROM things WHERE {condition.sql}"
+        return "\n".join(line for (line,) in self.select(sql, condition.params))
 
 
 @pytest.fixture(params=CASES, ids=str)
@@ -163,13 +173,12 @@ def test_same_answers(twins: Twins) -> None:
         assert twins.ask_postgres(query) == twins.ask_zcatalog(query), query
 
 
+@pytest.mark.parametrize("twins", WITH_NOT, ids=str, indirect=True)
 def test_same_answers_to_not_alone(twins: Twins) -> None:
     """``not`` alone keeps objects without a value, as long as one of the values occurs.
 
     Where none occurs, ZCatalog answers without the objects that have no value.
     """
-    if "not" not in twins.case.options:
-        pytest.skip("an index without not")
     random = Random(twins.case.name)
     asked = 0
     while asked < QUERIES // 10:
@@ -243,3 +252,17 @@ def test_same_order(twins: Twins) -> None:
 def test_only_long_values_are_reported(twins: Twins) -> None:
     expected = {"a long value is found as a whole, but sorted by its beginning only"}
     assert set(twins.reports) == (expected if "long" in twins.case.name else set())
+
+
+@pytest.mark.parametrize("twins", WITH_INDEXES, ids=str, indirect=True)
+def test_each_sql_index_answers_a_query(twins: Twins) -> None:
+    twins.connection.execute("SET enable_seqscan = off")
+    key = [next(key for key in twins.case.keys if key)]
+    queries = [
+        {"query": key},
+        {"query": key, "range": "min"},
+        {"query": key, "range": "max"},
+    ]
+    plans = "".join(map(twins.explain, queries))
+    for index in twins.translator.sql_indexes():
+        assert f"things_{index.name}" in plans

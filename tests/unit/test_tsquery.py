@@ -149,6 +149,13 @@ def test_rank_is_without_negation() -> None:
     assert compile_text(plone_lexicon(), "(quick AND NOT fox) OR f?x", "t").rank == "('quick' | 'f':*)"
 
 
+def test_a_query_of_very_many_words_is_not_ranked() -> None:
+    assert compile_text(plone_lexicon(), " ".join(["it's"] * 125), "t").rank
+    clause = compile_text(plone_lexicon(), " ".join(["it's"] * 126), "t")
+    assert clause.rank is None
+    assert clause.tsquery
+
+
 WILD = "EXISTS (SELECT FROM unnest(tsvector_to_array(t)) AS lexeme WHERE lexeme LIKE %s)"
 
 

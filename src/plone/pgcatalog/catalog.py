@@ -134,6 +134,7 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     # -- cataloguing
 
     @security.private
+    @zpublish(False)
     def getCounter(self) -> int:
         """Return a number that changes with every change of the catalog."""
         processQueue()

@@ -146,11 +146,17 @@ class _CatalogCompat:
     Not persistent: the tool keeps the index settings and column names, PostgreSQL the rest.
     """
 
-    borrow(locals(), Catalog, "merge_query_args", "_get_sort_attr", "_getSortIndex", "recordify", "getCatalogPlan")
+    borrow(locals(), Catalog, "merge_query_args", "_get_sort_attr", "_getSortIndex", "recordify")
+    borrow(locals(), Catalog, "getCatalogPlan", "_get_index_query_names")
 
     def __init__(self, tool: Any) -> None:
         self.tool = tool
         self._translators: dict[str, IndexTranslator] = {}
+
+    @property
+    def __parent__(self) -> Any:
+        """The tool, for ``aq_parent``."""
+        return self.tool
 
     # -- configuration
 

@@ -37,9 +37,10 @@ def strip_data(index: Any) -> Any:
     return copy
 
 
+#: Where the classes live whose instances are data of an index: trees, inner indexes, the catalog it belongs to.
+DATA_MODULES = ("BTrees.", "Products.ZCTextIndex.", "Products.ZCatalog.")
+
+
 def is_data(value: Any) -> bool:
     """True for the objects that ZCatalog's indexes keep their data in."""
-    module = type(value).__module__
-    return (
-        isinstance(value, Length) or module.startswith("BTrees.") or module.startswith("Products.ZCTextIndex.")
-    ) and not isinstance(value, type)
+    return type(value).__module__.startswith(DATA_MODULES) or isinstance(value, Length)

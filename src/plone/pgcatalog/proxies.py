@@ -89,6 +89,8 @@ class PGIndex:
 
     def getEntryForObject(self, documentId: int, default: Any = _marker) -> Any:
         """Return what is indexed for the row *documentId*."""
+        if not self._pg_translator().columns():
+            return super().getEntryForObject(documentId, default)  # type: ignore[misc]
         for _, entry in self._pg_entries(Condition("rid = %s", (documentId,))):
             return entry
         return None if default is _marker else default
@@ -210,7 +212,8 @@ def index_proxy(catalog: Any, real: Any) -> Any:
     proxy.__dict__.update(real.__dict__)
     proxy.__dict__["_pg_catalog"] = catalog
     proxy.__dict__["_pg_real"] = real
-    lexicon_id = real.__dict__.get("lexicon_id")
-    if lexicon_id is not None:
-        proxy.__dict__["_v_lexicon"] = getattr(catalog.tool, lexicon_id)
+    lexicon = getattr(aq_base(catalog.tool), real.__dict__.get("lexicon_id", ""), None)
+    if lexicon is not None:
+        # Found by acquisition in ZCatalog; a proxy need not be wrapped.
+        proxy.__dict__["_v_lexicon"] = lexicon
     return proxy

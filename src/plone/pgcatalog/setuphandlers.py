@@ -1,6 +1,7 @@
 """Install and uninstall: one catalog tool takes the place, the indexes, the columns and the entries of another."""
 
 from Acquisition import aq_base
+from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.compat import connection_of
 from plone.pgcatalog.config import strip_data
@@ -8,7 +9,7 @@ from plone.pgcatalog.database.session import is_supported
 from Products.CMFCore.interfaces import ICatalogTool
 from Products.CMFCore.indexing import processQueue
 from Products.CMFPlone.CatalogTool import CatalogTool
-from Products.CMFPlone.interfaces import INonInstallable
+from plone.base.interfaces import INonInstallable
 from Products.GenericSetup.tool import importToolset
 from Products.GenericSetup.tool import TOOLSET_XML
 from Products.ZCTextIndex.ZCTextIndex import PLexicon
@@ -115,7 +116,7 @@ def empty_lexicon(lexicon: Any) -> PLexicon:
 def revive(catalog: Any, name: str) -> None:
     """Make a stripped index of the ZCatalog *catalog* a working, empty one."""
     index = catalog._catalog.getIndex(name)
-    if hasattr(aq_base(index), "catalog") or index.meta_type == "GopipIndex":
+    if index.meta_type == GopipIndex.meta_type:
         index.catalog = aq_base(catalog._catalog)
     index.clear()
 

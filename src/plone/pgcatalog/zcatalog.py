@@ -25,12 +25,14 @@ def borrow(namespace: dict[str, Any], cls: type, *names: str) -> None:
 
 
 def borrow_rest(namespace: dict[str, Any], cls: type, *bases: type) -> None:
-    """Put everything into *namespace* that *cls* has, neither *namespace* nor one of *bases* does.
+    """Put everything into *namespace* that *cls* has and that neither *namespace* nor one of *bases* gives.
 
-    A method that a new Plone release adds to its catalog tool is there at once.
+    What *cls* itself overrides of a base is taken too.  A method that a new Plone release adds to its catalog
+    tool is there at once.
     """
+    inherited = {base for b in bases for base in b.__mro__}
     for name in dir(cls):
         special = name.startswith("__") or name.startswith("_p_")
-        if not special and not name.endswith("__roles__") and name not in namespace:
-            if not any(hasattr(base, name) for base in bases):
-                borrow(namespace, cls, name)
+        owner = next((base for base in cls.__mro__ if name in base.__dict__), None)
+        if not special and name not in namespace and owner not in inherited:
+            borrow(namespace, cls, name)

@@ -120,10 +120,17 @@ def retire_relation(cursor: Any, relation: str) -> None:
 
 def drop_retired(cursor: Any) -> list[str]:
     """Drop retired relations that no snapshot can need any more; return their names."""
-    cursor.execute(
-        "DELETE FROM pgcatalog_retired WHERE retired_by < pg_snapshot_xmin(pg_current_snapshot()) RETURNING relation"
-    )
+    cursor.execute(load_sql("forget_retired"))
     names = [row["relation"] if isinstance(row, dict) else row[0] for row in cursor.fetchall()]
     for name in names:
-        cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(name)))
+        drop_relation(cursor, name)
     return names
+
+
+def drop_relation(cursor: Any, relation: str) -> None:
+    """Drop *relation* at once.
+
+    Raises ``psycopg.errors.LockNotAvailable`` when readers hold it for longer than LOCK_TIMEOUT.
+    """
+    cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+    cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(relation)))

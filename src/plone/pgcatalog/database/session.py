@@ -258,5 +258,3 @@ class PendingSavepoint:
         for zoid, (pending, state) in self.states.items():
             pending.restore(state)
             self.session.pending[zoid] = pending
-        for overlay in self.session.overlays.values():
-            overlay.stale = True

@@ -5,9 +5,11 @@
 ==============  ==============================================================
 ``__main__``    the command line and the order of things
 ``server``      PostgreSQL, Zope and the HTTP server, without buildout
+``run``         what is done once Zope runs
 ``site``        the Plone site: made once, found again
 ``words``       German, English and Chinese words and sentences (``vocabulary``)
 ``plan``        what the site contains: pure data, the same for the same seed
+                (an ``item`` each; ``specials``: events, files …; ``people``)
 ``content``     the plan made real, in batches
 ``tour``        ten typical queries with counts and timings
 ``oracle``      a stock ZCatalog in memory, filled from the same content

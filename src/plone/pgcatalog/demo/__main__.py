@@ -20,7 +20,6 @@ from typing import Any
 
 import click
 import psycopg
-import shutil
 import signal
 import sys
 import tempfile
@@ -51,7 +50,13 @@ def timed(title: str) -> Iterator[None]:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--objects", default=1000, show_default=True, help="How much content.")
+@click.option(
+    "--objects",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(min=40),
+    help="How much content.",
+)
 @click.option("--port", default=8080, show_default=True, help="Of the HTTP server.")
 @click.option("--host", default="127.0.0.1", envvar="PGCATALOG_DEMO_HOST", hidden=True)
 @click.option("--check", is_flag=True, help="Do all of it once, compare and end.")
@@ -66,7 +71,9 @@ def timed(title: str) -> Iterator[None]:
 @click.option(
     "--dsn", envvar="PGCATALOG_DEMO_DSN", help="Use this PostgreSQL; none is started."
 )
-@click.option("--profile", default=DEFAULT_PROFILE, hidden=True)
+@click.option(
+    "--profile", default=DEFAULT_PROFILE, envvar="PGCATALOG_DEMO_PROFILE", hidden=True
+)
 def main(
     objects: int,
     port: int,
@@ -116,6 +123,9 @@ def main(
     except KeyboardInterrupt:
         console.print("Interrupted. The next start goes on where this one ended.")
         sys.exit(130)
+    except server.DemoError as error:
+        console.print(str(error), style="red", markup=False)
+        sys.exit(2)
     except (EmbeddedPostgresError, psycopg.OperationalError) as error:
         console.print(f"PostgreSQL: {error}", style="red", markup=False)
         sys.exit(2)
@@ -136,14 +146,12 @@ def _temporary_folder() -> Iterator[str]:
 @contextmanager
 def _postgres(data: Path, check: bool, fresh: bool) -> Iterator[str]:
     """Run an embedded PostgreSQL with a database for the demo; yield its DSN."""
-    if fresh and not check:
-        # What is not ours in that folder stays.
-        for name in ("postgres", "instance"):
-            shutil.rmtree(data / name, ignore_errors=True)
     # What is thrown away need not survive a power failure.
     settings = {**DEMO_SETTINGS, "fsync": "off"} if check else DEMO_SETTINGS
     folder = None if check else data / "postgres"
     with EmbeddedPostgres(folder, settings) as postgres:
+        if fresh:
+            postgres.dropdb(DATABASE)
         with psycopg.connect(postgres.dsn()) as connection:
             query = "SELECT 1 FROM pg_database WHERE datname = %s"
             exists = connection.execute(query, [DATABASE]).fetchone()
@@ -153,7 +161,7 @@ def _postgres(data: Path, check: bool, fresh: bool) -> Iterator[str]:
 def _serve(host: str, wanted: int) -> None:
     """Serve the site until Ctrl-C or SIGTERM."""
     port = server.free_port(host, wanted)
-    if port != wanted:
+    if wanted and port != wanted:
         console.print(f"Port {wanted} is taken: using {port}.", style="yellow")
     http: Any = server.make_http_server(host, port)
     _where_to_click(f"http://localhost:{port}/Plone")

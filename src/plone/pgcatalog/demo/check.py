@@ -48,6 +48,16 @@ def compare(
     return found
 
 
+def unproven(site: Any, oracle: Any, steps: list[Step]) -> list[str]:
+    """Return the questions that find nothing, for want of content."""
+    empty = []
+    for step in steps:
+        with acting_as(site, step.user):
+            if not len(step.ask(oracle)):
+                empty.append(step.title)
+    return empty
+
+
 def compare_values(site: Any, oracle: Any, step: Step) -> Iterator[Difference]:
     ours, theirs = step.ask(site.portal_catalog), step.ask(oracle)
     if list(ours) != list(theirs):
@@ -57,8 +67,6 @@ def compare_values(site: Any, oracle: Any, step: Step) -> Iterator[Difference]:
 def compare_searches(site: Any, oracle: Any, step: Step) -> Iterator[Difference]:
     """Compare counts, hits, order and what the first brains say."""
     ours, theirs = step.ask(site.portal_catalog), step.ask(oracle)
-    if not len(theirs):
-        yield Difference(step.title, "proves nothing", "-", "finds nothing")
     for what, mine, other in (
         ("len", len(ours), len(theirs)),
         ("actual_result_count", ours.actual_result_count, theirs.actual_result_count),
@@ -82,7 +90,9 @@ def compare_searches(site: Any, oracle: Any, step: Step) -> Iterator[Difference]
         pairs = zip(expected, expected_keys, strict=True)
         inner = {path for path, its_key in pairs if its_key not in edge}
         if missing := inner - set(paths):
-            yield Difference(step.title, "hits", "missing", str(sorted(missing)[:SHOWN]))
+            yield Difference(
+                step.title, "hits", "missing", str(sorted(missing)[:SHOWN])
+            )
     yield from compare_brains(oracle, step, ours[:PAGE])
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from plone.pgcatalog.demo import people
-from plone.pgcatalog.demo.plan import LANGUAGE_TITLES
+from plone.pgcatalog.demo.item import LANGUAGE_TITLES
 from plone.pgcatalog.demo.site import acting_as
 from typing import Any
 from urllib.error import HTTPError
@@ -68,9 +68,9 @@ def problems(site: Any, root_url: str) -> Iterator[str]:
     zmi = f"{base}/portal_catalog/manage_catalogView"
     objects = len(site.portal_catalog)
     yield from _page("catalog in the ZMI", zmi, f"{objects:,}", login=people.ADMIN)
-    for tab in ("manage_catalogIndexes", "manage_catalogSchema", "manage_main"):
-        url = f"{base}/portal_catalog/{tab}"
-        yield from _page(f"{tab} in the ZMI", url, "</html>", login=people.ADMIN)
+    for tab in ("Indexes", "Schema", "Advanced"):
+        url = f"{base}/portal_catalog/manage_catalog{tab}"
+        yield from _page(f"tab {tab} in the ZMI", url, "</html>", login=people.ADMIN)
     if (response := get(zmi)).status not in (302, 401):
         yield f"catalog in the ZMI as anonymous: status {response.status} ({zmi})"
 

@@ -5,25 +5,21 @@ the day on which the site is made, so that there are always events next month.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import field
 from datetime import datetime
 from datetime import timedelta
 from plone.pgcatalog.demo import people
 from plone.pgcatalog.demo import specials
 from plone.pgcatalog.demo import words
+from plone.pgcatalog.demo.item import Item
+from plone.pgcatalog.demo.item import LANGUAGE_TITLES
 from plone.pgcatalog.demo.words import Topic
 from random import Random
-from typing import Any
 
 
 SEED = 4711
 MAX_DEPTH = 4
 FOLDER_SHARE = 0.12
 LANGUAGE_SHARES = {"de": 40, "en": 35, "zh": 25}
-LANGUAGE_TITLES = {"de": "Deutsch", "en": "English", "zh": "中文"}
-#: What Plone calls the languages.
-LANGUAGE_CODES = {"de": "de", "en": "en", "zh": "zh-cn"}
 #: Per hundred objects that are no folders.
 TYPE_SHARES = {
     "Document": 44,
@@ -36,34 +32,7 @@ TYPE_SHARES = {
 }
 WORDS = {"Document": (200, 600), "News Item": (150, 350), "Event": (40, 180)}
 NO_WORKFLOW = ("File", "Image")
-
-
-@dataclass
-class Item:
-    """One object of the site; paths are relative to the site."""
-
-    path: str
-    portal_type: str
-    language: str
-    title: str
-    topic: Topic
-    created: datetime
-    modified: datetime
-    creator: str
-    description: str = ""
-    subjects: tuple[str, ...] = ()
-    state: str | None = "published"
-    effective: datetime | None = None
-    expires: datetime | None = None
-    exclude_from_nav: bool = False
-    local_roles: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    related: tuple[str, ...] = ()
-    #: What only its type has, by the names of its schema.
-    fields: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def depth(self) -> int:
-        return self.path.count("/") + 1
+STATES = {"published": 65, "private": 22, "pending": 13}
 
 
 def make_plan(objects: int, today: datetime, seed: int = SEED) -> list[Item]:
@@ -146,9 +115,7 @@ class _Planner:
 
     def folder(self, code: str) -> Item:
         """Grow the tree of a language by a section or a folder on a topic."""
-        parents = [
-            folder for folder in self.folders[code] if folder.depth < MAX_DEPTH
-        ]
+        parents = [folder for folder in self.folders[code] if folder.depth < MAX_DEPTH]
         parent = self.rng.choice(parents)
         sections = words.language(code).sections
         for number, name in enumerate(words.language("en").sections):
@@ -233,7 +200,7 @@ class _Planner:
         """Draw the state and the time in which the item is shown."""
         rng, days = self.rng, timedelta(days=1)
         if item.portal_type not in NO_WORKFLOW:
-            item.state = rng.choices(["published", "private", "pending"], [65, 22, 13])[0]
+            (item.state,) = rng.choices(list(STATES), list(STATES.values()))
         if item.state in ("private", "pending"):
             item.effective = None
         elif rng.random() < 0.06:

@@ -51,8 +51,13 @@ SITE_ZCML = """\
 #: Found by plone.autoinclude, too, when it is installed; twice does no harm.
 PACKAGE_ZCML = '<include package="plone.pgcatalog" />'
 
+#: Of the HTTP server.
 THREADS = 4
 CONNECTIONS = THREADS + 4
+
+
+class DemoError(Exception):
+    """The demo cannot go on, and its message tells what to do about it."""
 
 
 def free_port(host: str, wanted: int) -> int:
@@ -64,7 +69,7 @@ def free_port(host: str, wanted: int) -> int:
             with contextlib.suppress(OSError):
                 probe.bind((host, port))
                 return int(probe.getsockname()[1])
-    raise OSError(f"No free TCP port on {host}.")
+    raise DemoError(f"The host {host} has no free TCP port.")
 
 
 def wait_for(dsn: str, seconds: float = 30) -> str:
@@ -182,11 +187,19 @@ def make_http_server(host: str, port: int) -> Any:
 def http_server(host: str = "127.0.0.1") -> Iterator[str]:
     """Serve in a background thread on a free port; yield the URL of the root."""
     server = make_http_server(host, free_port(host, 0))
-    thread = threading.Thread(target=server.run, name="demo-http", daemon=True)
+    ended = threading.Event()
+
+    def run() -> None:
+        # Not server.run(): only a signal, which this thread never gets, ends that.
+        while not ended.is_set():
+            server.asyncore.loop(timeout=0.2, map=server._map, count=1)
+
+    thread = threading.Thread(target=run, name="demo-http", daemon=True)
     thread.start()
     try:
         yield f"http://{host}:{server.effective_port}"
     finally:
-        server.close()
-        thread.join(10)
+        ended.set()
+        thread.join()
         server.task_dispatcher.shutdown()
+        server.asyncore.close_all(server._map)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from plone.pgcatalog.demo import oracle
 from plone.pgcatalog.demo import people
+from plone.pgcatalog.demo.server import DemoError
 from plone.registry.interfaces import IRegistry
 from Products.CMFPlone.factory import addPloneSite
 from typing import Any
@@ -32,10 +33,6 @@ TIMEZONE = "Europe/Berlin"
 NO_PROFILE = "none"
 #: The annotation of the site that tells that, and how, it was made by the demo.
 MARKER = "plone.pgcatalog.demo"
-
-
-class DemoError(Exception):
-    """The demo cannot go on, and its message tells what to do about it."""
 
 
 def with_request(root: Any) -> Any:

@@ -4,29 +4,25 @@ from collections.abc import Callable
 from datetime import datetime
 from datetime import timedelta
 from plone.pgcatalog.demo import words
+from plone.pgcatalog.demo.item import Item
 from random import Random
 from typing import Any
-from typing import TYPE_CHECKING
 
 import struct
 import zlib
-
-
-if TYPE_CHECKING:
-    from plone.pgcatalog.demo.plan import Item
 
 
 DAY = timedelta(days=1)
 ICAL = "%Y%m%dT%H%M%S"
 
 
-def add(item: "Item", rng: Random, today: datetime) -> None:
+def add(item: Item, rng: Random, today: datetime) -> None:
     """Add to the item what its type asks for."""
     if special := SPECIALS.get(item.portal_type):
         item.fields |= special(item, rng, today)
 
 
-def event(item: "Item", rng: Random, today: datetime) -> dict[str, Any]:
+def event(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
     """Return times within a year before and after today, a third of them soon."""
     if rng.random() < 0.35:
         start = today + DAY * rng.randint(0, 45)
@@ -75,14 +71,14 @@ def recurrence(start: datetime, rng: Random) -> str:
     )
 
 
-def link(item: "Item", rng: Random, today: datetime) -> dict[str, Any]:
+def link(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
     """Return a target on an example host, or one inside the site."""
     name = words.slug(item.topic.en)
     outside = f"https://www.example.org/{name}?page={rng.randint(1, 99)}#top"
     return {"remoteUrl": rng.choice([outside, f"/{item.language}"])}
 
 
-def file(item: "Item", rng: Random, today: datetime) -> dict[str, Any]:
+def file(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
     """Return a small text or table."""
     vocabulary = words.language(item.language)
     if rng.random() < 0.6:
@@ -100,7 +96,7 @@ def file(item: "Item", rng: Random, today: datetime) -> dict[str, Any]:
     return {"file": (content.encode(), kind, name)}
 
 
-def image(item: "Item", rng: Random, today: datetime) -> dict[str, Any]:
+def image(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
     """Return a small picture: the catalog keeps the addresses of its scales."""
     color = bytes(rng.randrange(256) for _ in range(3))
     return {"image": (png(rng.choice([40, 320]), 30, color), "image/png", "image.png")}
@@ -119,7 +115,7 @@ def png(width: int, height: int, color: bytes) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts) + chunk(b"IEND", b"")
 
 
-def collection(item: "Item", rng: Random, today: datetime) -> dict[str, Any]:
+def collection(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
     """Return a stored query: the published content on the topic."""
     selection = "plone.app.querystring.operation.selection.any"
     return {
@@ -132,7 +128,7 @@ def collection(item: "Item", rng: Random, today: datetime) -> dict[str, Any]:
     }
 
 
-SPECIALS: dict[str, Callable[["Item", Random, datetime], dict[str, Any]]] = {
+SPECIALS: dict[str, Callable[[Item, Random, datetime], dict[str, Any]]] = {
     "Collection": collection,
     "Event": event,
     "File": file,

@@ -4,11 +4,13 @@ from Acquisition import aq_base
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field
+from DateTime import DateTime
 from datetime import datetime
 from datetime import timedelta
-from DateTime import DateTime
 from plone.pgcatalog.demo.site import acting_as
+from rich.box import SIMPLE
 from rich.table import Table
+from rich.text import Text
 from statistics import median
 from typing import Any
 
@@ -80,7 +82,8 @@ def steps(site_path: str, today: datetime) -> list[Step]:
         ),
         Step("4a Text in English", {"SearchableText": "citizens AND bridges"}),
         Step(
-            "4b Text in German, newest first", {"SearchableText": "Bürger Büch*"} | newest
+            "4b Text in German, newest first",
+            {"SearchableText": "Bürger Büch*"} | newest,
         ),
         Step("4c Text in Chinese", {"SearchableText": "图书馆"}, user="chen"),
         Step(
@@ -102,7 +105,8 @@ def steps(site_path: str, today: datetime) -> list[Step]:
         ),
         Step(
             "7  Changed within the last year",
-            {"modified": last_year, "portal_type": {"not": ["Folder", "Image"]}} | newest,
+            {"modified": last_year, "portal_type": {"not": ["Folder", "Image"]}}
+            | newest,
             user="emil",
         ),
         Step(
@@ -148,21 +152,24 @@ def table(site: Any, today: datetime) -> Table:
     """Return the tour as a table for the screen."""
     kind = type(aq_base(site.portal_catalog))
     result = Table(
+        box=SIMPLE,
+        pad_edge=False,
         title=f"Ten questions to {kind.__module__}.{kind.__qualname__}",
         caption="cold: the first time in this process; warm: median of five",
     )
     result.add_column("Question", no_wrap=True)
-    result.add_column("User")
-    result.add_column("Found", justify="right")
-    result.add_column("First", overflow="ellipsis", no_wrap=True, max_width=40)
-    result.add_column("Cold ms", justify="right")
-    result.add_column("Warm ms", justify="right")
+    result.add_column("User", no_wrap=True)
+    result.add_column("Found", justify="right", no_wrap=True)
+    # The only column that gives way on a narrow screen.
+    result.add_column("First")
+    result.add_column("Cold ms", justify="right", no_wrap=True)
+    result.add_column("Warm ms", justify="right", no_wrap=True)
     for step, answer in walk(site, today):
         result.add_row(
             step.title,
             step.user or "anonymous",
             f"{answer.count:,}",
-            answer.first,
+            Text(answer.first, no_wrap=True, overflow="ellipsis"),
             f"{answer.cold * 1000:.1f}",
             f"{answer.warm * 1000:.1f}",
         )

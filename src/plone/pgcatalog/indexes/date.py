@@ -63,7 +63,7 @@ class DateIndexTranslator(UnIndexTranslator):
         try:
             minutes = self.index._convert(key)
         except OverflowError:
-            # After the year 4009 ZCatalog's integers leave their 32 bits; ours need not fit anywhere.
+            # From October 4008 on ZCatalog's integers leave their 32 bits; ours need not fit anywhere.
             instant = to_instant(key, self.index.index_naive_time_as_local)
             minutes = None if instant is None else self._to_key(instant)
         return None if minutes is None else int(minutes)

@@ -39,7 +39,9 @@ def to_instant(value: Any, naive_as_local: bool) -> datetime | None:
         return _since_epoch(value.micros())
     if isinstance(value, float | int):
         seconds = math.floor(value)
-        return _since_epoch(seconds * 10**6 + int((value - seconds) * 10**6))
+        # A float just below a whole second may round up to it, out of ZCatalog's minute.
+        micros = min(int((value - seconds) * 10**6), 999_999)
+        return _since_epoch(seconds * 10**6 + micros)
     if isinstance(value, datetime):
         return _in_utc(value, naive_as_local)
     if isinstance(value, date):

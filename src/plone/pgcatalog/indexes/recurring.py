@@ -19,7 +19,7 @@ from typing import Any
 import pytz
 
 
-#: The last number ``dt2int`` gives, in the year 4009: no occurrence is later.
+#: The last number ``dt2int`` gives, in October 4008: no occurrence is later.
 LATEST = 2**31 - 1
 #: What dateutil raises for a broken recurrence rule.
 RULE_ERRORS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)

@@ -27,7 +27,7 @@ class Overlay:
         self.pending = pending
         self.layout = layout
         self.table = quote(f"pgcatalog_overlay_{pending.zoid:x}_{layout.signature}")
-        self.stale = True
+        self.fresh = True
         self.session.run(
             f"CREATE TEMP TABLE IF NOT EXISTS {self.table} (rid bigint, path text COLLATE \"C\", zoid bigint"
             + "".join(f", {c.ddl}" for c in layout.columns)
@@ -57,10 +57,10 @@ class Overlay:
     def _synchronize(self) -> None:
         pending = self.pending
         self.session.resolve(pending)
-        if self.stale:
+        if self.fresh or pending.reset:
             self.session.run(f"DELETE FROM pg_temp.{self.table}")
             pending.dirty.update(pending.entries)
-            self.stale = False
+            self.fresh = pending.reset = False
         elif not pending.dirty:
             return
         else:

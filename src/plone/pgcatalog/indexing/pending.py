@@ -77,6 +77,8 @@ class CatalogPending:
         self.changes = 0
         #: paths the overlay has not been told about
         self.dirty: set[str] = set()
+        #: True when all that the overlay has been told is void
+        self.reset = False
 
     def put(self, entry: Entry) -> None:
         """Add a full or partial *entry*."""
@@ -102,12 +104,13 @@ class CatalogPending:
         self.changes += 1
         for mapping in (self.entries, self.stored, self.stored_paths, self.owners, self.evicted, self.dirty):
             mapping.clear()
-        self.cleared = True
+        self.cleared = self.reset = True
         self.cleared_columns = frozenset()
 
     def clear_columns(self, names: frozenset[str]) -> None:
         """Empty the columns *names* of all rows."""
         self.changes += 1
+        self.reset = True
         self.cleared_columns |= names
         for path, entry in self.entries.items():
             kept = {k: v for k, v in entry.columns.items() if k not in names}
@@ -122,6 +125,7 @@ class CatalogPending:
         """Go back to a state that ``snapshot`` returned (which stays reusable)."""
         for key, value in state.items():
             setattr(self, key, value.copy() if isinstance(value, dict | set) else value)
+        self.reset = True
 
     def settle_metadata(self) -> None:
         """Complete the entries of which it is now known that they make a row."""

@@ -83,6 +83,7 @@ class Writer:
 
     def _point_to(self, version: int, generation: int) -> CatalogState:
         """Make the *version*-th relation and let the catalog's state name it."""
+        schema.drop_retired(self.cursor)
         relation = schema.relation_name(self.pending.zoid, version)
         schema.create_relation(self.cursor, relation, self.layout)
         return self._save(CatalogState(relation, version, frozenset(self.layout.names), generation))
@@ -102,7 +103,7 @@ class Writer:
         self._execute("DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation", [self.pending.zoid])
         for (relation,) in self.cursor.fetchall():
             self._forget_idx(relation)
-            schema.retire_relation(self.cursor, relation)
+            schema.drop_relation(self.cursor, relation)
 
     def _forget_idx(self, relation: str) -> None:
         self._execute(

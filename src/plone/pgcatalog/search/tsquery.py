@@ -11,6 +11,7 @@ what a user may expect:
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from dataclasses import replace
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
@@ -25,8 +26,15 @@ from typing import Any
 import re
 
 
+#: PostgreSQL walks through a chain of operators recursively; 10,000 fit into its default stack.
+MAX_OPERANDS = 5000
+
+#: For each word of a query ts_rank_cd takes 64 KB of memory: a query of more words is not ranked.
+MAX_RANKED = 250
+
 _KEYWORDS = ("AND", "OR", "NOT")
 _WILDCARDS = "*?"
+_LEXEME = re.compile(r"'(?:[^'\\]|''|\\\\)*'")
 _LIKE = str.maketrans({"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"})
 
 
@@ -34,7 +42,8 @@ _LIKE = str.maketrans({"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"})
 class Clause:
     """A part of a query: what it finds as SQL, and if a tsquery can say the same, the tsquery.
 
-    ``rank`` is a tsquery of the words the clause wants (not of those it excludes); None if it finds nothing.
+    ``rank`` is a tsquery of the words the clause wants (not of those it excludes); None if there is
+    nothing to rank by.
     """
 
     condition: Condition
@@ -50,6 +59,8 @@ def compile_text(lexicon: Any, text: str, column: str) -> Clause:
     """Return what *text* finds in the tsvector *column* (a quoted identifier) with the words of *lexicon*."""
     tree = parse(lexicon, text)
     clause = None if tree is None else _Compiler(lexicon, column).clause(tree)
+    if clause and clause.rank and len(_LEXEME.findall(clause.rank)) > MAX_RANKED:
+        clause = replace(clause, rank=None)
     return clause or NO_CLAUSE
 
 
@@ -138,6 +149,8 @@ class _Compiler:
         return Clause(any_of(c.condition for c in found), rank=rank)
 
     def _phrase(self, words: list[str]) -> Clause:
+        # Phrases do not nest as AND does: a longer one is compared up to here.
+        words = words[:MAX_OPERANDS]
         return self._simple(operation(" <-> ", map(quoted, words))) if words else NO_CLAUSE
 
     def _glob(self, pattern: str) -> Clause:
@@ -160,6 +173,9 @@ class _Compiler:
 
 
 def operation(operator: str, operands: Iterable[str | None]) -> str:
-    """Join *operands* of a tsquery; parentheses as far as they are needed for more than one."""
+    """Join *operands* of a tsquery, with parentheses; a very long chain becomes a chain of chains."""
     parts = [operand for operand in operands if operand]
+    while len(parts) > MAX_OPERANDS:
+        starts = range(0, len(parts), MAX_OPERANDS)
+        parts = [f"({operator.join(parts[i : i + MAX_OPERANDS])})" for i in starts]
     return parts[0] if len(parts) == 1 else f"({operator.join(parts)})"

@@ -1,0 +1,91 @@
+"""The demo, as its users start it: a process of its own, from nothing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import os
+import pytest
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+
+COMMAND = [sys.executable, "-m", "plone.pgcatalog.demo"]
+#: Long enough for a busy machine.
+TIMEOUT = 600
+
+
+def environment() -> dict[str, str]:
+    """Return an environment in which the demo brings its own database."""
+    own = {k: v for k, v in os.environ.items() if k != "PGCATALOG_DEMO_DSN"}
+    return {**own, "COLUMNS": "160", "PYTHONUNBUFFERED": "1"}
+
+
+@contextmanager
+def demo(data: Path, output: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """Serve a small site; yield the process and the URL of the site."""
+    command = [*COMMAND, "--objects", "40", "--port", "0", "--data", str(data)]
+    with (
+        output.open("wb") as file,
+        subprocess.Popen(
+            command, stdout=file, stderr=subprocess.STDOUT, env=environment()
+        ) as process,
+    ):
+        try:
+            deadline = time.monotonic() + TIMEOUT
+            while "Ctrl-C" not in (text := output.read_text(encoding="utf-8")):
+                assert process.poll() is None, text
+                assert time.monotonic() < deadline, text
+                time.sleep(0.2)
+            url = re.search(r"http://localhost:\d+/Plone", text)
+            assert url, text
+            yield process, url.group()
+        finally:
+            process.kill()
+
+
+def test_check_finds_no_difference() -> None:
+    """All answers are those of Plone's own catalog, also over HTTP."""
+    done = subprocess.run(
+        [*COMMAND, "--check", "--objects", "60"],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "all as it should be" in done.stdout
+    assert "proves nothing" not in done.stdout
+
+
+@pytest.fixture
+def public_folder() -> Iterator[Path]:
+    """A folder that the database server may enter, also when we are root."""
+    with tempfile.TemporaryDirectory(prefix="pgcatalog-demo-") as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
+def test_stops_cleanly_and_comes_up_again(tmp_path: Path, public_folder: Path) -> None:
+    """SIGTERM and Ctrl-C end Zope and PostgreSQL; the site is there at the next start."""
+    data = public_folder / "data"
+    for number, number_of_signal in enumerate((signal.SIGTERM, signal.SIGINT)):
+        with demo(data, tmp_path / f"{number}.txt") as (process, url):
+            with urlopen(url, timeout=60) as response:
+                assert "Deutsch" in response.read().decode()
+            process.send_signal(number_of_signal)
+            assert process.wait(30) == 0
+        text = (tmp_path / f"{number}.txt").read_text(encoding="utf-8")
+        assert ("Creating the Plone site" in text) == (number == 0)
+        assert text.rstrip().endswith("Stopped.")
+        assert "Traceback" not in text
+        assert (data / "postgres" / "PG_VERSION").exists()
+        # A server that goes on would still have its pid there.
+        assert not (data / "postgres" / "postmaster.pid").exists()

@@ -1,0 +1,52 @@
+"""A small, nasty content tree."""
+
+from datetime import datetime
+from DateTime import DateTime
+from typing import Any
+
+import pytz
+
+
+BERLIN = pytz.timezone("Europe/Berlin")
+
+
+def create(container: Any, portal_type: str, id: str, **fields: Any) -> Any:
+    """Create a content object and return it."""
+    subject = fields.pop("subject", None)
+    container.invokeFactory(portal_type, id, **fields)
+    obj = container[id]
+    if subject is not None:
+        obj.setSubject(subject)
+    obj.reindexObject()
+    return obj
+
+
+def populate(portal: Any) -> None:
+    """Create folders, pages and events with odd ids, texts, dates, tags and states."""
+    folder = create(portal, "Folder", "my_folder", title="Mein Ordner", subject=("Rot", "grün"))
+    create(portal, "Folder", "my-folder", title="Sibling with a dash")
+    create(portal, "Folder", "my_folder2", title="Sibling with a prefix", subject=("rot",))
+    deep = create(create(folder, "Folder", "a", title="A"), "Folder", "b", title="B")
+    create(deep, "Document", "über%_x", title="Über 100 % Straßen", description="café \U0001f600")
+    create(folder, "Document", "page", title="Page one", description="A quick brown fox", subject=("Rot", "x y"))
+    create(folder, "Document", "page2", title="Page one", subject=())
+    create(folder, "News Item", "news", title="Breaking News", description="quick-thinking e-mail me@example.org")
+    create(folder, "Document", "chinese", title="数据库目录", description="全文检索")
+    expired = create(folder, "Document", "expired", title="Expired page")
+    expired.setExpirationDate(DateTime("2001/01/01 UTC"))
+    expired.reindexObject()
+    future = create(folder, "Document", "future", title="Future page")
+    future.setEffectiveDate(DateTime("2099/01/01 UTC"))
+    future.reindexObject()
+    create(
+        folder, "Event", "weekly", title="Weekly meeting",
+        start=BERLIN.localize(datetime(2026, 3, 23, 9, 30)), end=BERLIN.localize(datetime(2026, 3, 23, 10, 30)),
+        recurrence="RRULE:FREQ=WEEKLY;COUNT=5\nEXDATE:20260330T093000",
+    )
+    create(
+        folder, "Event", "once", title="One day",
+        start=datetime(2026, 6, 1, 8, 0, tzinfo=pytz.utc), end=datetime(2026, 6, 1, 9, 0, tzinfo=pytz.utc),
+    )
+    portal.portal_workflow.setChainForPortalTypes(("Document", "Folder", "News Item", "Event"), "simple_publication_workflow")
+    for path in ("my_folder", "my_folder/page", "my_folder/news", "my_folder/expired", "my_folder/future"):
+        portal.portal_workflow.doActionFor(portal.unrestrictedTraverse(path), "publish")

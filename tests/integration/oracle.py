@@ -1,0 +1,34 @@
+"""The oracle: a real ZCatalog with the same settings as ours, filled from the same objects."""
+
+from Acquisition import aq_base
+from plone.pgcatalog.config import strip_data
+from plone.pgcatalog.setuphandlers import fill
+from plone.pgcatalog.setuphandlers import revive
+from plone.pgcatalog.setuphandlers import take_settings
+from Products.CMFPlone.CatalogTool import CatalogTool
+from typing import Any
+
+
+def make_oracle(portal: Any) -> Any:
+    """Return a CatalogTool in the portal's context, not stored, holding what our catalog holds."""
+    ours = portal.portal_catalog
+    tool = CatalogTool()
+    take_settings(ours, tool)
+    oracle = tool.__of__(portal)
+    for name, index in aq_base(ours)._indexes.items():
+        oracle._catalog.addIndex(name, strip_data(index))
+        revive(oracle, name)
+    for name in ours._catalog.names:
+        oracle._catalog.addColumn(name)
+    fill(portal, oracle, list(ours._catalog.uids.keys()))
+    return oracle
+
+
+def answer(catalog: Any, query: dict[str, Any], method: str = "unrestrictedSearchResults") -> Any:
+    """Return (paths, actual_result_count), or the type of the exception, that *catalog* answers *query* with."""
+    try:
+        results = getattr(catalog, method)(**query)
+    except Exception as error:  # the comparison is the point: any exception must be the same
+        return type(error)
+    paths = [brain.getPath() for brain in results]
+    return (paths if "sort_on" in query else sorted(paths)), results.actual_result_count

@@ -1,0 +1,194 @@
+"""Installing and uninstalling: what the profile takes over, keeps, refuses and gives back."""
+
+from Acquisition import aq_base
+from plone.pgcatalog.catalog import PlonePGCatalogTool
+from plone.pgcatalog.setuphandlers import UnsupportedStorage
+from Products.CMFPlone.CatalogTool import CatalogTool
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.content import populate
+from typing import Any
+from zope.component.hooks import setSite
+
+import psycopg
+import pytest
+import transaction
+
+
+DEFAULT = "profile-plone.pgcatalog:default"
+UNINSTALL = "profile-plone.pgcatalog:uninstall"
+
+
+@pytest.fixture
+def stock(stock_dsn: str) -> Any:
+    """A stock site with content and an add-on's index and column."""
+    with sites.opened(stock_dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        catalog = app.plone.portal_catalog
+        catalog.addIndex("odd-name", "KeywordIndex", {"indexed_attrs": "Subject"})
+        catalog.addColumn("getLayout")
+        populate(app.plone)
+        catalog.uncatalog_object("/plone/my_folder/page2")
+        transaction.commit()
+        yield app.plone
+
+
+def run(portal: Any, profile: str) -> None:
+    portal.portal_setup.runAllImportStepsFromProfile(profile)
+
+
+def settings(tool: Any) -> dict[str, Any]:
+    """Return name -> (type, settings) of the indexes of *tool*."""
+    names = ("indexed_attrs", "_since_field", "_until_field", "attr_recurdef", "attr_until", "lexicon_id")
+    return {
+        index.getId(): (
+            type(aq_base(index)).__name__,
+            index.meta_type,
+            {name: getattr(aq_base(index), name, None) for name in names},
+        )
+        for index in tool.getIndexObjects()
+    }
+
+
+def relations(dsn: str) -> set[str]:
+    with psycopg.connect(dsn) as connection:
+        rows = connection.execute("SELECT relname FROM pg_class WHERE relname ~ '^pgcatalog_[0-9a-f]+$'")
+        return {name for (name,) in rows}
+
+
+def test_takes_over_indexes_columns_lexicons_and_entries(stock: Any) -> None:
+    old = stock.portal_catalog
+    before = settings(old), set(old.schema()), sorted(old._catalog.uids), old.objectIds()
+    position = stock.objectIds().index("portal_catalog")
+    run(stock, DEFAULT)
+    tool = stock.portal_catalog
+    assert isinstance(aq_base(tool), PlonePGCatalogTool)
+    assert (settings(tool), set(tool.schema()), sorted(tool._catalog.uids), tool.objectIds()) == before
+    assert stock.objectIds().index("portal_catalog") == position
+    transaction.commit()
+    assert sorted(tool._catalog.uids) == before[2]
+    assert [b.getId for b in tool(**{"odd-name": "x y"})] == ["page"]
+
+
+def test_no_btree_is_left_behind(stock: Any, stock_dsn: str) -> None:
+    run(stock, DEFAULT)
+    transaction.commit()
+    stock._p_jar.db().pack()
+    with psycopg.connect(stock_dsn) as connection:
+        left = connection.execute(
+            "SELECT class_mod, class_name FROM object_state"
+            " WHERE class_mod IN ('Products.ZCatalog.Catalog', 'Products.ZCTextIndex.OkapiIndex')"
+        ).fetchall()
+        [(trees,)] = connection.execute(
+            "SELECT count(*) FROM object_state tree JOIN object_state i ON tree.zoid = ANY(i.refs)"
+            " WHERE tree.class_mod LIKE 'BTrees.%' AND i.class_mod LIKE 'Products.PluginIndexes.%'"
+        )
+    assert (left, trees) == ([], 0)
+
+
+def test_is_idempotent(portal: Any) -> None:
+    create(portal, "Document", "page")
+    transaction.commit()
+    tool = aq_base(portal.portal_catalog)
+    generation = portal.portal_catalog.getCounter()
+    run(portal, DEFAULT)
+    assert aq_base(portal.portal_catalog) is tool
+    assert portal.portal_catalog.getCounter() == generation
+
+
+def test_abort_leaves_the_old_catalog(stock: Any, stock_dsn: str) -> None:
+    run(stock, DEFAULT)
+    transaction.abort()
+    assert isinstance(aq_base(stock.portal_catalog), CatalogTool)
+    assert relations(stock_dsn) == set()
+    assert len(stock.portal_catalog(getId="page")) == 1
+
+
+@pytest.mark.parametrize("profile", ["profile-Products.CMFPlone:plone", "profile-Products.CMFPlone:dependencies"])
+def test_survives_plones_own_toolset(portal: Any, profile: str) -> None:
+    tool = aq_base(portal.portal_catalog)
+    portal.portal_setup.runImportStepFromProfile(profile, "toolset")
+    assert aq_base(portal.portal_catalog) is tool
+
+
+def test_refuses_another_storage(zope: None) -> None:
+    from OFS.Application import AppInitializer
+    from OFS.Application import Application
+    from Products.CMFPlone.factory import addPloneSite
+    from ZODB.DB import DB
+    from ZODB.MappingStorage import MappingStorage
+
+    db = DB(MappingStorage())
+    connection = db.open()
+    connection.root()["Application"] = Application()
+    transaction.commit()
+    connection.close()
+    with sites.application(db) as app:
+        AppInitializer(app).initialize()
+        app.acl_users._doAddUser("admin", "secret", ["Manager"], [])
+        sites.login(app)
+        portal = addPloneSite(app, "plone", setup_content=False)
+        transaction.commit()
+        setSite(portal)
+        with pytest.raises(UnsupportedStorage, match="zodb-pgjsonb"):
+            run(portal, DEFAULT)
+        assert isinstance(aq_base(portal.portal_catalog), CatalogTool)
+        assert not portal._p_jar._registered_objects
+    db.close()
+
+
+def test_uninstall_gives_a_working_zcatalog_back(portal: Any, dsn: str) -> None:
+    tool = portal.portal_catalog
+    tool.addIndex("odd-name", "KeywordIndex", {"indexed_attrs": "Subject"})
+    tool.addColumn("getLayout")
+    populate(portal)
+    transaction.commit()
+    assert len(relations(dsn)) == 1
+    before = settings(tool), set(tool.schema()), sorted(tool._catalog.uids)
+    run(portal, UNINSTALL)
+    transaction.commit()
+    tool = portal.portal_catalog
+    assert type(aq_base(tool)) is CatalogTool
+    assert (settings(tool), set(tool.schema()), sorted(tool._catalog.uids)) == before
+    assert [b.getId for b in tool(SearchableText="quick AND fox")] == ["page"]
+    assert [b.getId for b in tool(**{"odd-name": "x y"})] == ["page"]
+    assert [b.getId for b in tool(path={"query": "/plone", "depth": 1}, sort_on="getObjPositionInParent")][0] == "my_folder"
+    assert relations(dsn) == set()
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute("SELECT count(*) FROM object_state WHERE idx IS NOT NULL").fetchone() == (0,)
+    create(portal, "Document", "later", title="Later")
+    assert len(tool(Title="later")) == 1
+    run(portal, DEFAULT)
+    transaction.commit()
+    assert len(portal.portal_catalog(Title="later")) == 1
+
+
+def test_catalog_xml_round_trips(portal: Any) -> None:
+    from Products.GenericSetup.interfaces import IBody
+    from Products.GenericSetup.tests.common import DummyExportContext
+    from zope.component import getMultiAdapter
+
+    tool = portal.portal_catalog
+    body = getMultiAdapter((tool, DummyExportContext(portal, portal.portal_setup)), IBody).body
+    for name in list(tool.indexes()):
+        assert f'name="{name}"'.encode() in body
+
+
+def test_a_restart_does_no_ddl(dsn: str, postgres: Any) -> None:
+    """Opening the storage again, searching and committing creates and alters nothing."""
+
+    def catalog_version() -> Any:
+        with psycopg.connect(dsn) as connection:
+            return connection.execute(
+                "SELECT max(xmin::text::bigint), count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"
+            ).fetchone()
+
+    before = catalog_version()
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        create(app.plone, "Document", "page")
+        transaction.commit()
+        assert len(app.plone.portal_catalog(getId="page")) == 1
+    assert catalog_version() == before

@@ -1,0 +1,287 @@
+"""A transaction sees its own catalog changes, others do not, abort and rollback take them back."""
+
+from tests.integration import site as sites
+from tests.integration.content import create
+from typing import Any
+
+import pytest
+import transaction
+
+
+def ids(catalog: Any, **query: Any) -> list[str]:
+    return [brain.getPath().rpartition("/")[2] for brain in catalog.unrestrictedSearchResults(**query)]
+
+
+@pytest.fixture
+def other(db: Any) -> Any:
+    """The catalog as a second connection, with a transaction of its own, sees it."""
+    manager = transaction.TransactionManager()
+    connection = db.open(manager)
+    yield lambda: (manager.begin(), connection.root()["Application"].plone.portal_catalog)[1]
+    manager.abort()
+    connection.close()
+
+
+def test_created_objects_are_found_before_commit(portal: Any, catalog: Any, other: Any) -> None:
+    create(portal, "Document", "page", title="Brand new", subject=("tag",))
+    assert ids(catalog, Title="brand") == ids(catalog, Subject="tag") == ids(catalog, portal_type="Document") == ["page"]
+    brain = catalog(getId="page")[0]
+    assert (brain.Title, brain.Subject, brain.getURL()) == ("Brand new", ("tag",), "http://nohost/plone/page")
+    assert ids(other(), getId="page") == []
+    transaction.commit()
+    assert ids(catalog, Title="brand") == ["page"]
+    assert ids(other(), getId="page") == ["page"]
+
+
+def test_edited_objects_match_by_the_new_values_only(portal: Any, catalog: Any) -> None:
+    page = create(portal, "Document", "page", title="Old")
+    transaction.commit()
+    page.title = "New"
+    page.reindexObject()
+    assert ids(catalog, Title="old") == []
+    assert [b.Title for b in catalog(Title="new")] == ["New"]
+    transaction.abort()
+    assert ids(catalog, Title="old") == ["page"]
+    assert ids(catalog, Title="new") == []
+
+
+def test_deleted_objects_are_gone(portal: Any, catalog: Any, other: Any) -> None:
+    create(portal, "Document", "page")
+    transaction.commit()
+    portal.manage_delObjects(["page"])
+    assert ids(catalog, getId="page") == []
+    assert ids(other(), getId="page") == ["page"]
+    transaction.commit()
+    assert ids(catalog, getId="page") == ids(other(), getId="page") == []
+
+
+def test_moved_trees_are_at_the_new_path_only(portal: Any, catalog: Any) -> None:
+    folder = create(portal, "Folder", "my_folder")
+    create(folder, "Document", "page")
+    create(create(portal, "Folder", "my-folder"), "Document", "sibling")
+    transaction.commit()
+    rid = catalog.getrid("/plone/my_folder/page")
+    portal.manage_renameObject("my_folder", "moved")
+    for _ in range(2):
+        assert ids(catalog, path="/plone/my_folder") == []
+        assert sorted(ids(catalog, path="/plone/moved")) == ["moved", "page"]
+        assert sorted(ids(catalog, path="/plone/my-folder")) == ["my-folder", "sibling"]
+        assert catalog.getrid("/plone/moved/page") == rid
+        transaction.commit()
+
+
+def test_swapped_names(portal: Any, catalog: Any) -> None:
+    create(portal, "Document", "a", title="was a")
+    create(portal, "Document", "b", title="was b")
+    transaction.commit()
+    for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+        portal.manage_renameObject(old, new)
+    for _ in range(2):
+        assert [b.Title for b in catalog(path="/plone/a")] == ["was b"]
+        assert [b.Title for b in catalog(path="/plone/b")] == ["was a"]
+        transaction.commit()
+
+
+def test_an_object_replaced_under_the_same_id(portal: Any, catalog: Any) -> None:
+    create(portal, "Document", "page", title="first")
+    transaction.commit()
+    portal.manage_delObjects(["page"])
+    create(portal, "Folder", "page", title="second")
+    for _ in range(2):
+        assert [(b.Title, b.portal_type) for b in catalog(path="/plone/page")] == [("second", "Folder")]
+        transaction.commit()
+
+
+def test_copies_are_rows_of_their_own(portal: Any, catalog: Any) -> None:
+    folder = create(portal, "Folder", "folder")
+    create(folder, "Document", "page", title="Copied")
+    transaction.commit()
+    portal.manage_pasteObjects(portal.manage_copyObjects(["folder"]))
+    assert sorted(b.getPath() for b in catalog(Title="copied")) == ["/plone/copy_of_folder/page", "/plone/folder/page"]
+    transaction.commit()
+    assert len(catalog(Title="copied")) == 2
+    assert len({b.UID for b in catalog(Title="copied")}) == 2
+
+
+def test_savepoint_rollback_takes_back_what_came_after(portal: Any, catalog: Any) -> None:
+    create(portal, "Document", "before")
+    savepoint = transaction.savepoint()
+    create(portal, "Document", "after")
+    portal.before.title = "Changed"
+    portal.before.reindexObject()
+    assert sorted(ids(catalog, portal_type="Document")) == ["after", "before"]
+    savepoint.rollback()
+    assert ids(catalog, portal_type="Document") == ["before"]
+    assert ids(catalog, Title="changed") == []
+    transaction.commit()
+    assert ids(catalog, portal_type="Document") == ["before"]
+
+
+def test_rollback_to_a_savepoint_before_the_first_change(portal: Any, catalog: Any) -> None:
+    savepoint = transaction.savepoint()
+    create(portal, "Document", "page")
+    assert ids(catalog, getId="page") == ["page"]
+    savepoint.rollback()
+    assert ids(catalog, getId="page") == []
+    create(portal, "Document", "again")
+    transaction.commit()
+    assert ids(catalog, portal_type="Document") == ["again"]
+
+
+def test_workflow_changes_state_and_visibility(portal: Any, catalog: Any) -> None:
+    portal.portal_workflow.setChainForPortalTypes(("Document",), "simple_publication_workflow")
+    page = create(portal, "Document", "page")
+    transaction.commit()
+    portal.portal_workflow.doActionFor(page, "publish")
+    for _ in range(2):
+        assert ids(catalog, review_state="published") == ["page"]
+        assert ids(catalog, getId="page", allowedRolesAndUsers=["Anonymous"]) == ["page"]
+        transaction.commit()
+
+
+def test_partial_reindex_leaves_the_rest_alone(portal: Any, catalog: Any) -> None:
+    page = create(portal, "Document", "page", title="Title", subject=("one",))
+    transaction.commit()
+    before = catalog.getIndexDataForUID("/plone/page"), catalog.getMetadataForUID("/plone/page")
+    page.title = "Unseen"
+    page.setSubject(("two",))
+    page.reindexObject(idxs=["Subject"])
+    for _ in range(2):
+        assert ids(catalog, Subject="two") == ["page"]  # works off the indexing queue
+        data, metadata = catalog.getIndexDataForUID("/plone/page"), catalog.getMetadataForUID("/plone/page")
+        assert data == before[0] | {"Subject": ["two"]}
+        assert metadata["created"] == before[1]["created"]
+        assert (metadata["Title"], metadata["Subject"]) == ("Unseen", ("two",))
+        transaction.commit()
+
+
+def test_security_reindex_touches_only_the_roles(portal: Any, catalog: Any) -> None:
+    page = create(portal, "Document", "page", title="Title")
+    transaction.commit()
+    serial = page._p_serial
+    page.manage_setLocalRoles("someone", ["Reader"])
+    page.reindexObjectSecurity()
+    assert ids(catalog, allowedRolesAndUsers=["user:someone"]) == ["page"]
+    transaction.commit()
+    assert ids(catalog, allowedRolesAndUsers=["user:someone"]) == ["page"]
+    changed = page._p_serial
+    assert changed != serial  # the local role is in the object
+    catalog.catalog_object(page, "/plone/page", idxs=["allowedRolesAndUsers"], update_metadata=0)
+    transaction.commit()
+    assert page._p_serial == changed  # a reindex does not rewrite it
+
+
+def test_clear_is_inside_the_transaction(portal: Any, catalog: Any, other: Any) -> None:
+    create(portal, "Document", "page")
+    transaction.commit()
+    catalog.manage_catalogClear()
+    assert len(catalog) == 0 and ids(catalog, portal_type="Document") == []
+    transaction.abort()
+    assert ids(catalog, portal_type="Document") == ["page"]
+    seen = other()
+    assert ids(seen, portal_type="Document") == ["page"]
+    catalog.manage_catalogClear()
+    transaction.commit()
+    assert len(catalog) == 0
+    assert ids(seen, portal_type="Document") == ["page"]  # its snapshot is older
+    assert ids(other(), portal_type="Document") == []
+
+
+def test_clear_forgets_what_was_pending(portal: Any, catalog: Any) -> None:
+    create(portal, "Document", "page")
+    assert ids(catalog, portal_type="Document") == ["page"]
+    catalog.manage_catalogClear()
+    assert ids(catalog, portal_type="Document") == []
+    create(portal, "Document", "later")
+    assert ids(catalog, portal_type="Document") == ["later"]
+
+
+def test_clear_find_and_rebuild_finds_the_same(portal: Any, catalog: Any) -> None:
+    folder = create(portal, "Folder", "folder")
+    create(folder, "Document", "page", title="Rebuilt")
+    transaction.commit()
+    before = sorted(catalog._catalog.uids)
+    catalog.clearFindAndRebuild()
+    for _ in range(2):
+        assert [b.Title for b in catalog(Title="rebuilt")] == ["Rebuilt"]
+        assert sorted(catalog._catalog.uids) == before
+        transaction.commit()
+
+
+def test_indexes_and_columns_are_inside_the_transaction(portal: Any, catalog: Any) -> None:
+    page = create(portal, "Document", "page", title="Title")
+    transaction.commit()
+    catalog.addIndex("layout", "FieldIndex", {"indexed_attrs": "getLayout"})
+    catalog.addColumn("getLayout")
+    page.reindexObject()
+    assert [b.getLayout for b in catalog(layout="document_view")] == ["document_view"]
+    transaction.abort()
+    assert "layout" not in catalog.indexes() and "getLayout" not in catalog.schema()
+    assert ids(catalog, layout="document_view", getId="page") == ["page"]  # an unknown index is ignored
+    catalog.addIndex("layout", "FieldIndex", {"indexed_attrs": "getLayout"})
+    page.reindexObject(idxs=["layout"])
+    transaction.commit()
+    assert ids(catalog, layout="document_view") == ["page"]
+    catalog.clearIndex("layout")
+    assert ids(catalog, layout="document_view") == []
+    transaction.commit()
+    assert ids(catalog, layout="document_view") == []
+    catalog.manage_reindexIndex(ids=["layout"])
+    assert ids(catalog, layout="document_view", portal_type="Document") == ["page"]
+    catalog.delIndex("layout")
+    assert "layout" not in catalog.indexes()
+    transaction.commit()
+    assert ids(catalog, getId="page") == ["page"]
+
+
+def test_counter_changes_with_every_catalog_change(portal: Any, catalog: Any) -> None:
+    counters = [catalog.getCounter()]
+    for number in range(3):
+        create(portal, "Document", f"page{number}")
+        counters.append(catalog.getCounter())
+        transaction.commit()
+        assert catalog.getCounter() == counters[-1]
+    assert len(set(counters)) == 4
+    create(portal, "Document", "never")
+    transaction.abort()
+    assert catalog.getCounter() == counters[-1]
+
+
+def test_a_snapshot_does_not_change_under_a_reader(portal: Any, catalog: Any, other: Any) -> None:
+    seen = other()
+    assert ids(seen, portal_type="Document") == []
+    create(portal, "Document", "page")
+    transaction.commit()
+    assert ids(seen, portal_type="Document") == []
+    assert ids(other(), portal_type="Document") == ["page"]
+
+
+def test_results_keep_what_they_found(portal: Any, catalog: Any) -> None:
+    """A lazy result answers for the moment of its search, also beyond the first window."""
+    for number in range(130):
+        portal.invokeFactory("Document", f"page{number:03}")
+    transaction.commit()
+    everything = catalog(portal_type="Document", sort_on="getId")
+    page = catalog(portal_type="Document", sort_on="getId", b_start=0, b_size=10)
+    portal.manage_delObjects([f"page{number:03}" for number in range(130)])
+    assert len(catalog(portal_type="Document")) == 0
+    assert len(everything) == 130 and everything[129].getPath() == "/plone/page129"
+    assert (len(page), page.actual_result_count) == (10, 130)
+
+
+def test_two_editors_do_not_conflict(portal: Any, catalog: Any, db: Any) -> None:
+    folder = create(portal, "Folder", "folder")
+    for id in ("one", "two"):
+        create(folder, "Document", id)
+    transaction.commit()
+    manager = transaction.TransactionManager()
+    with sites.application(db, manager) as app:
+        theirs = app.plone.folder.two
+        mine = portal.folder.one
+        mine.title, theirs.title = "Mine", "Theirs"
+        app.plone.portal_catalog.catalog_object(theirs, "/plone/folder/two")
+        mine.reindexObject()
+        manager.commit()
+        transaction.commit()
+    found = catalog.unrestrictedSearchResults(portal_type="Document")
+    assert sorted(b.Title for b in found) == ["Mine", "Theirs"]
