@@ -151,6 +151,12 @@ class PlonePGCatalogTool(UniqueObject, Folder):
 
     @security.protected(ManageZCatalogEntries)
     @zpublish(False)
+    def refreshCatalog(self, clear: Any = 0, pghandler: Any = None) -> None:
+        """Catalogue everything catalogued again; over the web by ``manage_catalogReindex`` only."""
+        ZCatalog.refreshCatalog(self, clear, pghandler)
+
+    @security.protected(ManageZCatalogEntries)
+    @zpublish(False)
     def index_objects(self) -> Any:
         """Return the index objects, not acquisition-wrapped."""
         return list(self._catalog.indexes.values())

@@ -13,7 +13,9 @@ from functools import cache
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import NOTHING
+from types import FunctionType
 from typing import Any
+from ZPublisher import zpublish
 
 
 _marker = object()
@@ -149,6 +151,13 @@ class PGIndex:
     @property
     def _length(self) -> Any:
         return lambda: len(self)
+
+
+# A docstring must not publish a method: the classes of some index types let anybody call what is published.
+for _method in vars(PGIndex).values():
+    if isinstance(_method, FunctionType):
+        zpublish(False)(_method)
+del _method
 
 
 class Keys(Mapping[Any, Any]):

@@ -1,0 +1,174 @@
+"""What a search and a commit cost: statements, round trips, plan shapes.  Counted, never timed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tests.integration.content import create
+from typing import Any
+
+import os
+import psycopg
+import pytest
+import tempfile
+import transaction
+
+
+class Traffic:
+    """The messages a psycopg connection sent to its server, read from libpq's trace."""
+
+    def __init__(self, text: str) -> None:
+        sent = [line.split("\t") for line in text.splitlines() if "\tF\t" in line]
+        self.messages = [(fields[3].strip(), "\t".join(fields[4:])) for fields in sent if len(fields) > 3]
+
+    @property
+    def round_trips(self) -> int:
+        """Queries and Syncs: after each the client waits for the server."""
+        return sum(kind in ("Query", "Sync") for kind, _ in self.messages)
+
+    @property
+    def statements(self) -> list[str]:
+        texts = [text for kind, text in self.messages if kind in ("Query", "Parse")]
+        return [text.replace('\\n', ' ') for text in texts]
+
+    def matching(self, word: str) -> list[str]:
+        return [text for text in self.statements if word in text]
+
+
+@contextmanager
+def traced(portal: Any) -> Iterator[list[Traffic]]:
+    """Yield a list that holds the Traffic of the portal's snapshot connection afterwards."""
+    connection = portal._p_jar._normal_storage.pg_connection
+    # Without prepared statements every message names its SQL.
+    connection.prepare_threshold = None
+    pgconn = connection.pgconn
+    result: list[Traffic] = []
+    with tempfile.TemporaryFile("w+") as file:
+        pgconn.trace(file.fileno())
+        pgconn.set_trace_flags(0)
+        try:
+            yield result
+        finally:
+            pgconn.untrace()
+            file.seek(0)
+            result.append(Traffic(file.read()))
+
+
+@pytest.fixture
+def filled(portal: Any) -> Any:
+    for number in range(30):
+        create(portal, "Document", f"page{number:02}", title=f"Page {number}")
+    transaction.commit()
+    transaction.begin()
+    return portal
+
+
+def test_the_first_search_of_a_snapshot_takes_two_round_trips(filled: Any) -> None:
+    with traced(filled) as traffic:
+        results = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId", b_size=10)
+        assert len(results) == 10
+    ours = traffic[0].matching("pgcatalog_")
+    assert len(ours) == 2, ours  # savepoint and state, then the search
+    assert "SAVEPOINT" in ours[0] and "pgcatalog_state" in ours[0]
+
+
+def test_a_further_search_takes_one(filled: Any) -> None:
+    catalog = filled.portal_catalog
+    len(catalog.unrestrictedSearchResults(portal_type="Folder"))
+    with traced(filled) as traffic:
+        results = catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")
+        assert len(results) == results.actual_result_count == 30
+        assert [b.getPath() for b in results][:2] == ["/plone/page00", "/plone/page01"]
+    assert traffic[0].round_trips == 1
+
+
+def test_metadata_of_a_page_takes_one_more(filled: Any) -> None:
+    catalog = filled.portal_catalog
+    results = catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")
+    with traced(filled) as traffic:
+        assert [(b.Title, b.created is not None, b.Subject) for b in results][3] == ("Page 3", True, ())
+    assert traffic[0].round_trips == 1
+
+
+def test_a_query_that_cannot_match_costs_nothing(filled: Any) -> None:
+    catalog = filled.portal_catalog
+    len(catalog.unrestrictedSearchResults(portal_type="Folder"))
+    with traced(filled) as traffic:
+        assert len(catalog.unrestrictedSearchResults(portal_type=[])) == 0
+        assert len(catalog.unrestrictedSearchResults(SearchableText="")) == 0
+        assert len(catalog.unrestrictedSearchResults()) == 0
+    assert traffic[0].messages == []
+
+
+def test_nothing_pending_means_no_overlay(filled: Any) -> None:
+    with traced(filled) as traffic:
+        len(filled.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
+    assert not traffic[0].matching("overlay")
+
+
+def test_a_modified_document_costs_two_statements_of_ours(filled: Any) -> None:
+    """The generation, and the row; idx goes with the object's own upsert."""
+    page = filled.page03
+    page.title = "Changed"
+    page.reindexObject()
+    with traced(filled) as traffic:
+        transaction.commit()
+    ours = [t for t in traffic[0].statements if "pgcatalog_" in t and "SAVEPOINT" not in t]
+    writes = [t for t in ours if any(word in t for word in ("INSERT", "UPDATE", "DELETE"))]
+    assert len(writes) == 2, writes
+    assert len(traffic[0].matching("INSERT INTO object_state")) == 1
+    assert "idx" in traffic[0].matching("INSERT INTO object_state")[0]
+
+
+def test_a_read_only_transaction_writes_nothing(filled: Any) -> None:
+    with traced(filled) as traffic:
+        len(filled.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
+        transaction.commit()
+    assert not [t for t in traffic[0].statements if any(w in t for w in ("INSERT", "UPDATE ", "DELETE", "CREATE"))]
+
+
+@pytest.fixture(scope="module")
+def big(site_template: str, postgres: Any) -> Iterator[tuple[str, str]]:
+    """(dsn, relation) of a catalog with 20,000 generated rows."""
+    from tests.integration import site as sites
+
+    dsn = sites.clone(postgres, site_template)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
+        connection.execute(
+            f"""INSERT INTO "{relation}" (rid, path, path_value, parent_path, depth, portal_type, review_state,
+                    get_id, uid, modified, effective, subject, allowed_roles, object_provides, sortable_title,
+                    searchable_text, effective_range_since, effective_range_until)
+                SELECT i + 1000000, p, p, '/plone/f' || i % 200, 3,
+                    (ARRAY['Document', 'News Item', 'Event', 'File'])[1 + i % 4],
+                    (ARRAY['published', 'private'])[1 + i % 2], 'd' || i, md5(i::text),
+                    timestamptz '2020-01-01' + i * interval '1 hour', timestamptz '2020-01-01' + i * interval '1 hour',
+                    ARRAY['tag' || i % 100, 'tag' || i % 7], ARRAY['Anonymous'], ARRAY['x.IContent'], 'title ' || i,
+                    ('word' || i % 1000)::tsvector, -1440, 2147483647
+                FROM generate_series(1, 20000) i, LATERAL (SELECT '/plone/f' || i % 200 || '/d' || i) AS v(p)"""
+        )
+        connection.execute(f'ANALYZE "{relation}"')
+    yield dsn, relation
+
+
+@pytest.mark.parametrize(
+    "where, order",
+    [
+        ("uid = 'c4ca4238a0b923820dcc509a6f75849b'", "rid"),
+        ("path_value = '/plone/f1/d1'", "rid"),
+        ("parent_path = '/plone/f1'", "rid"),
+        ("path_value >= '/plone/f1/' AND path_value < '/plone/f10'", "rid"),
+        ("subject && ARRAY['tag42']", "rid"),
+        ("searchable_text @@ 'word17'", "rid"),
+        ("modified >= '2022-04-01'", "modified, rid"),
+        ("portal_type = 'Event' AND review_state = 'published' AND modified IS NOT NULL", "modified DESC, rid"),
+    ],
+)
+def test_queries_use_an_index(big: tuple[str, str], where: str, order: str) -> None:
+    dsn, relation = big
+    with psycopg.connect(dsn) as connection:
+        plan = connection.execute(
+            f'EXPLAIN SELECT rid, path FROM "{relation}" WHERE {where} ORDER BY {order} LIMIT 20'  # noqa: S608
+        ).fetchall()
+    text = "\n".join(line for (line,) in plan)
+    assert "Seq Scan" not in text, text
+    if order.startswith("modified"):
+        assert "modified" in text.partition("Index Scan")[2], text
