@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 from urllib.parse import urlencode
 
+import json
 import threading
 
 
@@ -25,42 +26,52 @@ class Response:
     def text(self) -> str:
         return self.body.decode(errors="replace")
 
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
 
 class Web:
-    """Sends requests to the Zope of *db*, each in a thread (transaction, request, user) of its own."""
+    """Sends requests to the Zope of *db*; each has a thread, and with it a transaction and a user, of its own.
+
+    A *login* is ``"name:password"``.  The default *accept* makes errors come as JSON, not as a rendered page.
+    """
 
     def __init__(self, db: Any) -> None:
         self.db = db
 
-    def get(self, path: str, login: str | None = None, **query: Any) -> Response:
-        return self._request("GET", path, login, query=query)
+    def get(self, path: str, login: str | None = None, accept: str = "*/*", **query: Any) -> Response:
+        environ = self._environ("GET", path, login, accept)
+        environ["QUERY_STRING"] = urlencode(query, doseq=True, quote_via=quote)
+        return self._send(environ)
 
     def post(self, path: str, login: str | None = None, **form: Any) -> Response:
-        return self._request("POST", path, login, form=form)
+        body = urlencode(form, doseq=True).encode()
+        environ = self._environ("POST", path, login, "*/*") | {
+            "CONTENT_TYPE": "application/x-www-form-urlencoded",
+            "CONTENT_LENGTH": str(len(body)),
+            "wsgi.input": BytesIO(body),
+        }
+        return self._send(environ)
 
-    def _request(
-        self, method: str, path: str, login: str | None, query: Any = None, form: Any = None
-    ) -> Response:
-        body = urlencode(form or {}, doseq=True).encode()
+    def _environ(self, method: str, path: str, login: str | None, accept: str) -> dict[str, Any]:
         environ = {
             "REQUEST_METHOD": method,
             "SERVER_NAME": "nohost",
             "SERVER_PORT": "80",
             "SERVER_PROTOCOL": "HTTP/1.1",
             "PATH_INFO": path.encode().decode("latin-1"),
-            "QUERY_STRING": urlencode(query or {}, doseq=True, quote_via=quote),
-            # Not text/html: errors then come as JSON, not as a rendered page.
-            "HTTP_ACCEPT": "*/*",
-            "wsgi.input": BytesIO(body),
+            "HTTP_ACCEPT": accept,
+            "wsgi.input": BytesIO(),
             "wsgi.url_scheme": "http",
         }
-        if method == "POST":
-            environ["CONTENT_TYPE"] = "application/x-www-form-urlencoded"
-            environ["CONTENT_LENGTH"] = str(len(body))
         if login is not None:
             environ["HTTP_AUTHORIZATION"] = "Basic " + b64encode(login.encode()).decode()
+        return environ
+
+    def _send(self, environ: dict[str, Any]) -> Response:
         answers: list[Response] = []
-        thread = threading.Thread(target=lambda: answers.append(self._publish(environ)), name=f"{method} {path}")
+        thread = threading.Thread(target=lambda: answers.append(self._publish(environ)))
         thread.start()
         thread.join()
         return answers[0]
@@ -71,12 +82,12 @@ class Web:
         from ZPublisher import WSGIPublisher
         from ZPublisher.httpexceptions import HTTPExceptionHandler
 
-        WSGIPublisher._MODULES[MODULE] = (ZApplicationWrapper(self.db, "Application", Application), "Zope", False)
+        wrapper = ZApplicationWrapper(self.db, "Application", Application)
+        WSGIPublisher._MODULES[MODULE] = (wrapper, "Zope", False)
         start: list[Any] = []
 
         def publish(environ: Any, start_response: Any) -> Any:
             return WSGIPublisher.publish_module(environ, start_response, _module_name=MODULE)
 
-        result = HTTPExceptionHandler(publish)(environ, lambda *answer: start.extend(answer[:2]))
-        body = b"".join(result)
-        return Response(int(start[0].split()[0]), dict(start[1]), body)
+        body = HTTPExceptionHandler(publish)(environ, lambda *answer: start.extend(answer[:2]))
+        return Response(int(start[0].split()[0]), dict(start[1]), b"".join(body))

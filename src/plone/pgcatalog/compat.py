@@ -1,23 +1,24 @@
 """``portal_catalog._catalog`` and what hangs on it, for code that reaches inside a ZCatalog."""
 
 from Acquisition import aq_base
-from Acquisition import aq_parent
-from collections.abc import Iterator
-from collections.abc import Mapping
 from plone.pgcatalog.config import columns_of
 from plone.pgcatalog.config import strip_data
 from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import is_supported
 from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.registry import translator_class
-from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.extract import Extraction
+from plone.pgcatalog.indexing.extract import metadata_of
 from plone.pgcatalog.indexing.extract import OnceOnly
+from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.indexing.objects import oid_of
 from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.proxies import index_proxy
+from plone.pgcatalog.mappings import Data
+from plone.pgcatalog.mappings import IndexMapping
+from plone.pgcatalog.mappings import Paths
+from plone.pgcatalog.mappings import Uids
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.results.brain import PGCatalogBrain
@@ -30,114 +31,6 @@ from Products.ZCatalog.Catalog import Catalog
 from Products.ZCatalog.Catalog import CatalogError
 from typing import Any
 from ZODB.utils import u64
-
-import logging
-import Missing
-
-
-logger = logging.getLogger(__name__)
-
-
-class IndexMapping(Mapping[str, Any]):
-    """``_catalog.indexes``: index name to index object."""
-
-    def __init__(self, catalog: "_CatalogCompat") -> None:
-        self._catalog = catalog
-
-    def __getitem__(self, name: str) -> Any:
-        return index_proxy(self._catalog, aq_base(self._catalog.tool)._indexes[name])
-
-    def __contains__(self, name: object) -> bool:
-        return name in aq_base(self._catalog.tool)._indexes
-
-    def keys(self) -> Any:
-        return aq_base(self._catalog.tool)._indexes.keys()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(aq_base(self._catalog.tool)._indexes)
-
-    def __len__(self) -> int:
-        return len(aq_base(self._catalog.tool)._indexes)
-
-
-class RowMapping(Mapping[Any, Any]):
-    """A read-only mapping over the catalog's rows: subclasses say which expression is key and which value."""
-
-    key = "rid"
-    value = "path"
-
-    def __init__(self, catalog: "_CatalogCompat") -> None:
-        self._view = catalog.view()
-
-    def _found(self, key: Any, value: Any) -> Any:
-        return value
-
-    def _rows(self, expressions: str, where: Condition = EVERYTHING) -> list[Any]:
-        return self._view.select(expressions, where, f"ORDER BY {self.key}")
-
-    def __getitem__(self, key: Any) -> Any:
-        rows = self._rows(self.value, self._is(key)) if self._is_key(key) else []
-        if not rows:
-            raise KeyError(key)
-        return self._found(key, rows[0][0])
-
-    def _is(self, key: Any) -> Condition:
-        return Condition(f"{self.key} = %s", (key,))
-
-    def _is_key(self, key: Any) -> bool:
-        return isinstance(key, int) and -(2**63) <= key < 2**63
-
-    def __contains__(self, key: object) -> bool:
-        return self._is_key(key) and bool(self._rows("1", self._is(key)))
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
-
-    def __len__(self) -> int:
-        rows = self._view.select("count(*)")
-        return rows[0][0] if rows else 0
-
-    def keys(self) -> Any:
-        return [key for (key,) in self._rows(self.key)]
-
-    def values(self) -> Any:
-        return [value for _, value in self.items()]
-
-    def items(self) -> Any:
-        return [(key, self._found(key, value)) for key, value in self._rows(f"{self.key}, {self.value}")]
-
-    iterkeys = keys
-    itervalues = values
-    iteritems = items
-
-
-class Paths(RowMapping):
-    """``_catalog.paths``: rid to path."""
-
-
-class Uids(RowMapping):
-    """``_catalog.uids``: path to rid."""
-
-    key = "path"
-    value = "rid"
-
-    def _is_key(self, key: Any) -> bool:
-        return isinstance(key, str) and "\0" not in key
-
-
-class Data(RowMapping):
-    """``_catalog.data``: rid to the tuple of metadata values."""
-
-    value = "rid"
-
-    def __init__(self, catalog: "_CatalogCompat") -> None:
-        super().__init__(catalog)
-        self._names = catalog.names
-        self._batches = IdxBatches(self._view, self.keys())
-
-    def _found(self, key: Any, value: Any) -> tuple[Any, ...]:
-        idx = self._batches.idx_of(key)
-        return tuple(decode(idx[n]) if n in idx else Missing.Value for n in self._names)
 
 
 class _CatalogCompat:
@@ -306,12 +199,12 @@ class _CatalogCompat:
         self._change().put(
             Entry(
                 clean_path(uid),
-                zoid=self._zoid_of(object),
+                zoid=oid_of(object, self.jar),
                 full=not idxs and bool(update_metadata),
                 columns=extraction.columns,
                 idx=extraction.idx,
                 vanished=frozenset(extraction.vanished),
-                late=None if update_metadata else lambda: late_metadata(uid, source, self.names),
+                late=None if update_metadata else lambda: metadata_of(uid, source, self.names),
             )
         )
         return len(names)
@@ -328,17 +221,6 @@ class _CatalogCompat:
         """Forget everything, and drop the relation with the commit."""
         self.clear()
         self._change().dropped = True
-
-    def _zoid_of(self, object: Any) -> int | None:
-        """Return the oid of a persistent content object in our connection, giving it one if it is new."""
-        real = unwrap_indexable(object)
-        base = aq_base(real)
-        jar = self.jar
-        if not hasattr(base, "_p_oid") or not hasattr(base, "_p_jar"):
-            return None
-        if base._p_jar is None and aq_parent(real) is not None:
-            jar.add(base)
-        return u64(base._p_oid) if base._p_jar is jar and base._p_oid is not None else None
 
     # -- searching
 
@@ -431,35 +313,6 @@ class _CatalogCompat:
 def canonical(query: Any) -> dict[str, Any]:
     """Return *query* with its plain lists sorted, as ``Catalog.make_query`` does."""
     return {k: sorted(v) if isinstance(v, list | tuple) else v for k, v in query.items()}
-
-
-def late_metadata(path: str, source: Any, names: Any) -> dict[str, Any]:
-    extraction = Extraction(path, source)
-    extraction.add_metadata(names)
-    return extraction.idx
-
-
-def connection_of(obj: Any) -> Any:
-    """Return the ZODB connection of *obj*, or of the nearest container that has one."""
-    while obj is not None:
-        jar = getattr(aq_base(obj), "_p_jar", None)
-        if jar is not None:
-            return jar
-        obj = aq_parent(obj)
-    return None
-
-
-def unwrap_indexable(obj: Any) -> Any:
-    """Return the content object behind plone.indexer's or CMFCore's indexable wrapper."""
-    wrapped = getattr(type(obj), "_getWrappedObject", None)
-    if wrapped is not None:
-        return obj._getWrappedObject()
-    return getattr(obj, "_IndexableObjectWrapper__ob", obj)
-
-
-def clean_path(uid: str) -> str:
-    """Return *uid* as PostgreSQL can hold it: without NUL and lone surrogates."""
-    return uid.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def check_index_name(name: str, taken: Any) -> None:

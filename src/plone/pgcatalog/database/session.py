@@ -4,6 +4,8 @@ Reads go through the storage's own psycopg connection, so catalog and objects ar
 snapshot.  One SAVEPOINT per snapshot keeps an SQL error local to its query.
 """
 
+from Acquisition import aq_base
+from Acquisition import aq_parent
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -45,6 +47,16 @@ committing = Committing()
 def is_supported(jar: Any) -> bool:
     """True when *jar*, a ZODB connection, reads from zodb-pgjsonb."""
     return hasattr(getattr(jar, "_normal_storage", None), "pg_connection")
+
+
+def connection_of(obj: Any) -> Any:
+    """Return the ZODB connection of *obj*, or of the nearest container that has one."""
+    while obj is not None:
+        jar = getattr(aq_base(obj), "_p_jar", None)
+        if jar is not None:
+            return jar
+        obj = aq_parent(obj)
+    return None
 
 
 class Session:

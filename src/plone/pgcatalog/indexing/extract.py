@@ -78,3 +78,10 @@ class Extraction:
 
     def _reporter(self, name: str) -> Callable[[str], None]:
         return lambda message: logger.warning("%s: %s: %s", self.path, name, message)
+
+
+def metadata_of(path: str, source: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return the idx values of the metadata columns *names* of *source*."""
+    extraction = Extraction(path, source)
+    extraction.add_metadata(names)
+    return extraction.idx

@@ -1,0 +1,34 @@
+"""Which object, and which path, the catalog is told to index."""
+
+from Acquisition import aq_base
+from Acquisition import aq_parent
+from typing import Any
+from ZODB.utils import u64
+
+
+def oid_of(obj: Any, jar: Any) -> int | None:
+    """Return the oid of the content object behind *obj*, giving a new one its oid.
+
+    None for an object that is not persistent, stands in no container, or belongs to another connection than
+    *jar*: the catalog keeps such an entry without reference to an object.
+    """
+    real = unwrap_indexable(obj)
+    base = aq_base(real)
+    if not hasattr(base, "_p_oid") or not hasattr(base, "_p_jar"):
+        return None
+    if base._p_jar is None and aq_parent(real) is not None:
+        jar.add(base)
+    return u64(base._p_oid) if base._p_jar is jar and base._p_oid is not None else None
+
+
+def unwrap_indexable(obj: Any) -> Any:
+    """Return the content object behind plone.indexer's or CMFCore's indexable wrapper."""
+    wrapped = getattr(type(obj), "_getWrappedObject", None)
+    if wrapped is not None:
+        return obj._getWrappedObject()
+    return getattr(obj, "_IndexableObjectWrapper__ob", obj)
+
+
+def clean_path(uid: str) -> str:
+    """Return *uid* as PostgreSQL can hold it: without NUL and lone surrogates."""
+    return uid.replace("\0", "").encode("utf-8", "replace").decode()

@@ -1,0 +1,297 @@
+"""The catalog over HTTP: nobody can call more than on a stock site, and writing needs POST and a token."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from dataclasses import field
+from lxml import html
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.web import Web
+from typing import Any
+from zope.component.hooks import setSite
+
+import pytest
+import transaction
+
+
+CATALOG = "/plone/portal_catalog"
+MANAGER = "admin:secret"
+#: Where Plone sends those who may not.
+REFUSED = (302, 401, 403, 404)
+#: A manager's GET of these does something on a stock site, or asks whether it should.
+POST_ONLY = {
+    "manage_catalogClear",
+    "manage_catalogFoundItems",
+    "manage_catalogObject",
+    "manage_catalogRebuild",
+    "manage_catalogReindex",
+    "manage_clearIndex",
+    "manage_delIndex",
+    "manage_edit",
+    "manage_editCatalogReport",
+    "manage_normalize_paths",
+    "manage_reindexIndex",
+    "manage_resetCatalogReport",
+    "manage_setProgress",
+    "manage_subbingToggle",
+    "manage_uncatalogObject",
+}
+INDEXES = ("Title", "Subject", "UID", "path", "getObjPositionInParent", "start", "created", "effectiveRange", "is_folderish")
+
+
+@dataclass
+class Site:
+    """A site in a database of its own: over HTTP, and from the inside."""
+
+    db: Any
+    web: Web = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.web = Web(self.db)
+
+    @contextmanager
+    def inside(self) -> Iterator[Any]:
+        """Yield the portal, for a manager; what is done there is committed."""
+        with sites.application(self.db) as app:
+            sites.login(app)
+            setSite(app.plone)
+            yield app.plone
+            transaction.commit()
+
+    @property
+    def generation(self) -> int:
+        with self.inside() as portal:
+            return portal.portal_catalog.getCounter()
+
+    def token(self) -> str:
+        from plone.protect import createToken
+
+        with self.inside():
+            return createToken()
+
+
+@pytest.fixture(scope="module")
+def stock(stock_template: str, postgres: Any) -> Iterator[Site]:
+    """A site with Plone's own catalog."""
+    with sites.opened(sites.clone(postgres, stock_template)) as db:
+        yield Site(db)
+
+
+@pytest.fixture(scope="module")
+def shared(site_template: str, postgres: Any) -> Iterator[Site]:
+    """A site with our catalog, for tests that change nothing."""
+    with sites.opened(sites.clone(postgres, site_template)) as db:
+        yield Site(db)
+
+
+@pytest.fixture
+def ours(db: Any) -> Site:
+    """A fresh site with our catalog."""
+    return Site(db)
+
+
+def public_names(*objects: Any) -> list[str]:
+    """Return the names HTTP can reach; those in capitals are WebDAV's verbs, DELETE among them."""
+    names = {name for obj in objects for name in dir(obj)}
+    return sorted(n for n in names if not n.startswith("_") and not n.endswith("__roles__") and not n.isupper())
+
+
+def tool_names() -> list[str]:
+    from plone.pgcatalog.catalog import PlonePGCatalogTool
+    from Products.CMFPlone.CatalogTool import CatalogTool
+
+    return public_names(CatalogTool, PlonePGCatalogTool)
+
+
+def test_every_name_answers_anonymous_as_on_a_stock_site(stock: Site, shared: Site) -> None:
+    before = shared.generation
+    for name in tool_names():
+        url = f"{CATALOG}/{name}"
+        assert (name, shared.web.get(url).status) == (name, stock.web.get(url).status)
+    assert shared.generation == before
+
+
+def test_every_name_answers_a_manager_as_on_a_stock_site_or_asks_for_a_post(stock: Site, shared: Site) -> None:
+    before = shared.generation
+    refused = set()
+    for name in tool_names():
+        url = f"{CATALOG}/{name}"
+        mine, theirs = shared.web.get(url, MANAGER).status, stock.web.get(url, MANAGER).status
+        if mine == 403 and theirs != 403:
+            refused.add(name)
+        elif name != "refreshCatalog":  # runs on a stock site, at once
+            assert (name, mine) == (name, theirs)
+    assert refused == POST_ONLY
+    assert shared.generation == before
+
+
+@pytest.mark.parametrize("login", [None, MANAGER])
+@pytest.mark.parametrize("index", INDEXES)
+def test_indexes_answer_no_more_than_on_a_stock_site(stock: Site, shared: Site, index: str, login: Any) -> None:
+    before = shared.generation
+    with stock.inside() as theirs, shared.inside() as mine:
+        names = public_names(theirs.portal_catalog.Indexes[index], mine.portal_catalog.Indexes[index])
+    for name in names:
+        url = f"{CATALOG}/Indexes/{index}/{name}"
+        status = shared.web.get(url, login).status
+        if status not in REFUSED:
+            assert (name, status) == (name, stock.web.get(url, login).status)
+    assert shared.generation == before
+
+
+@pytest.mark.parametrize("method", ["searchResults", "unrestrictedSearchResults", "search", "__call__", "_catalog"])
+@pytest.mark.parametrize("send", ["get", "post"])
+def test_searching_is_not_published(shared: Site, method: str, send: str) -> None:
+    for login in (None, MANAGER):
+        assert getattr(shared.web, send)(f"{CATALOG}/{method}", login).status in REFUSED
+    assert getattr(shared.web, send)(CATALOG, portal_type="Plone Site").status in REFUSED
+
+
+# -- what writes
+
+
+@dataclass
+class Action:
+    """A writing action: its form, what it starts from, and how to see that it was done."""
+
+    name: str
+    done: Callable[[Any], bool]
+    form: dict[str, Any] = field(default_factory=dict)
+    prepare: Callable[[Any], Any] = lambda portal: None
+
+
+def uids(portal: Any) -> set[str]:
+    return set(portal.portal_catalog._catalog.uids)
+
+
+def has_types(portal: Any) -> bool:
+    return "Document" in portal.portal_catalog.uniqueValuesFor("portal_type")
+
+
+def lose_page(portal: Any) -> None:
+    portal.portal_catalog.uncatalog_object("/plone/page")
+
+
+def lose_types(portal: Any) -> None:
+    portal.portal_catalog.manage_clearIndex(["portal_type"])
+
+
+def lose_everything(portal: Any) -> None:
+    portal.portal_catalog.manage_catalogClear()
+
+
+def misplace(portal: Any) -> None:
+    lose_page(portal)
+    portal.portal_catalog.catalog_object(portal.page, "plone/page")
+
+
+ACTIONS = [
+    Action("manage_catalogClear", lambda p: len(p.portal_catalog) == 0),
+    Action("manage_catalogRebuild", lambda p: "/plone/page" in uids(p), prepare=lose_everything),
+    Action("manage_catalogReindex", has_types, prepare=lose_types),
+    Action("manage_catalogFoundItems", lambda p: "/plone/page" in uids(p), {"obj_ids": ["page"]}, lose_page),
+    Action("manage_catalogObject", lambda p: "/plone/page" in uids(p), {"urls": "/plone/page"}, lose_page),
+    Action("manage_uncatalogObject", lambda p: "/plone/page" not in uids(p), {"urls": "/plone/page"}),
+    Action("manage_normalize_paths", lambda p: "/plone/page" in uids(p) and "plone/page" not in uids(p), {}, misplace),
+    Action("manage_addIndex", lambda p: "odd" in p.portal_catalog.indexes(), {"name": "odd", "type": "FieldIndex"}),
+    Action("manage_delIndex", lambda p: "Type" not in p.portal_catalog.indexes(), {"ids:list": ["Type"]}),
+    Action("manage_clearIndex", lambda p: not has_types(p), {"ids": "portal_type"}),
+    Action("manage_reindexIndex", has_types, {"ids": "portal_type"}, lose_types),
+    Action("manage_addColumn", lambda p: "odd" in p.portal_catalog.schema(), {"name": "odd"}),
+    Action("manage_delColumn", lambda p: "Type" not in p.portal_catalog.schema(), {"names": "Type"}),
+    Action("manage_edit", lambda p: p.portal_catalog.threshold == 7, {"threshold": "7"}),
+    Action("manage_subbingToggle", lambda p: p.portal_catalog.threshold is None),
+    Action("manage_setProgress", lambda p: p.portal_catalog.pgthreshold == 7, {"pgthreshold:int": "7"}),
+    Action("manage_editCatalogReport", lambda p: p.portal_catalog.long_query_time == 7, {"long_query_time": "7"}),
+]
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+def test_writing_needs_a_manager_a_post_and_a_token(ours: Site, action: Action) -> None:
+    with ours.inside() as portal:
+        create(portal, "Document", "page", title="Page")
+        portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
+    with ours.inside() as portal:
+        action.prepare(portal)
+    token = ours.token()
+    before = ours.generation
+    url, web = f"{CATALOG}/{action.name}", ours.web
+
+    assert web.get(url, MANAGER, **action.form).status == 403
+    assert web.get(url, MANAGER, _authenticator=token, **action.form).status == 403
+    assert web.post(url, MANAGER, **action.form).status == 403
+    assert web.post(url, MANAGER, _authenticator="0" * 40, **action.form).status == 403
+    assert web.post(url, _authenticator=token, **action.form).status in REFUSED
+    assert web.post(url, "mara:secret", _authenticator=token, **action.form).status in REFUSED
+    with ours.inside() as portal:
+        assert not action.done(portal)
+    assert ours.generation == before
+
+    assert web.post(url, MANAGER, _authenticator=token, **action.form).status in (200, 204, 302)
+    with ours.inside() as portal:
+        assert action.done(portal)
+
+
+def test_all_writing_actions_are_tested() -> None:
+    from plone.pgcatalog.catalog import WEB_ACTIONS
+
+    # The report belongs to the process; there is nothing to see in the catalog.
+    assert {action.name for action in ACTIONS} | {"manage_resetCatalogReport"} == set(WEB_ACTIONS)
+
+
+@pytest.mark.parametrize("page", ["manage_catalogAdvanced", "manage_catalogIndexes", "manage_catalogSchema", "manage_catalogView"])
+def test_forms_of_the_zmi_carry_the_token(shared: Site, page: str) -> None:
+    response = shared.web.get(f"{CATALOG}/{page}", MANAGER, accept="text/html")
+    forms = [f for f in html.fromstring(response.body).forms if f.method == "POST"]
+    assert forms
+    for form in forms:
+        assert form.fields["_authenticator"] == shared.token()
+
+
+def test_a_button_of_the_zmi_works(ours: Site) -> None:
+    page = ours.web.get(f"{CATALOG}/manage_catalogAdvanced", MANAGER, accept="text/html")
+    button = html.fromstring(page.body).xpath('//input[@name="manage_catalogClear:method"]')[0]
+    form = button.getparent()
+    while form.tag != "form":
+        form = form.getparent()
+    fields = dict(form.form_values()) | {button.name: button.value}
+    assert ours.web.post(f"{CATALOG}/{form.action}".rstrip("/."), MANAGER, **fields).status == 302
+    with ours.inside() as portal:
+        assert len(portal.portal_catalog) == 0
+
+
+# -- searching over HTTP
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"allowedRolesAndUsers": "Manager"},
+        {"allowedRolesAndUsers:list": ["Manager", "user:admin"]},
+        {"allowedRolesAndUsers.query:record:list": ["Manager"], "allowedRolesAndUsers.not:record": "x"},
+        {"allowedRolesAndUsers.not:record": "Anonymous"},
+        {"allowedRolesAndUsers_usage": "range:min", "allowedRolesAndUsers": "A"},
+        {"allowedRolesAndUsers_not": "x"},
+        {"show_inactive": "1"},
+        {"effectiveRange": "1990-01-01"},
+        {"effectiveRange_usage": "range:min"},
+    ],
+    ids=str,
+)
+def test_nobody_finds_more_over_http(ours: Site, query: dict[str, Any]) -> None:
+    with ours.inside() as portal:
+        create(portal, "Document", "secret", title="Needle secret")
+        create(portal, "Document", "open", title="Needle open")
+        portal.portal_workflow.setChainForPortalTypes(("Document",), "simple_publication_workflow")
+        portal.portal_workflow.doActionFor(portal["open"], "publish")
+    found = ours.web.get("/plone/@search", accept="application/json", SearchableText="needle", **query)
+    if found.status == 200:
+        assert {item["@id"].rsplit("/", 1)[1] for item in found.json["items"]} <= {"open"}
+    else:
+        assert found.status == 400
+    page = ours.web.get("/plone/@@search", accept="text/html", SearchableText="needle", **query)
+    assert page.status == 200
+    assert "Needle secret" not in page.text
