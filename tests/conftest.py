@@ -23,9 +23,7 @@ def memory_folder() -> Path | None:
     """Return a folder in memory with room for the cluster; None when there is none."""
     if not os.path.ismount(SHARED_MEMORY) or not os.access(SHARED_MEMORY, os.W_OK):
         return None
-    return (
-        SHARED_MEMORY if shutil.disk_usage(SHARED_MEMORY).free > NEEDED_BYTES else None
-    )
+    return SHARED_MEMORY if shutil.disk_usage(SHARED_MEMORY).free > NEEDED_BYTES else None
 
 
 @pytest.fixture(scope="session")

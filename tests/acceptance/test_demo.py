@@ -32,9 +32,7 @@ def demo(data: Path, output: Path) -> Iterator[tuple[subprocess.Popen[bytes], st
     command = [*COMMAND, "--objects", "40", "--port", "0", "--data", str(data)]
     with (
         output.open("wb") as file,
-        subprocess.Popen(
-            command, stdout=file, stderr=subprocess.STDOUT, env=environment()
-        ) as process,
+        subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment()) as process,
     ):
         try:
             deadline = time.monotonic() + TIMEOUT

@@ -1,7 +1,7 @@
 """A small, nasty content tree."""
 
-from datetime import datetime
 from DateTime import DateTime
+from datetime import datetime
 from typing import Any
 
 import pytz
@@ -39,14 +39,24 @@ def populate(portal: Any) -> None:
     future.setEffectiveDate(DateTime("2099/01/01 UTC"))
     future.reindexObject()
     create(
-        folder, "Event", "weekly", title="Weekly meeting",
-        start=BERLIN.localize(datetime(2026, 3, 23, 9, 30)), end=BERLIN.localize(datetime(2026, 3, 23, 10, 30)),
+        folder,
+        "Event",
+        "weekly",
+        title="Weekly meeting",
+        start=BERLIN.localize(datetime(2026, 3, 23, 9, 30)),
+        end=BERLIN.localize(datetime(2026, 3, 23, 10, 30)),
         recurrence="RRULE:FREQ=WEEKLY;COUNT=5\nEXDATE:20260330T093000",
     )
     create(
-        folder, "Event", "once", title="One day",
-        start=datetime(2026, 6, 1, 8, 0, tzinfo=pytz.utc), end=datetime(2026, 6, 1, 9, 0, tzinfo=pytz.utc),
+        folder,
+        "Event",
+        "once",
+        title="One day",
+        start=datetime(2026, 6, 1, 8, 0, tzinfo=pytz.utc),
+        end=datetime(2026, 6, 1, 9, 0, tzinfo=pytz.utc),
     )
-    portal.portal_workflow.setChainForPortalTypes(("Document", "Folder", "News Item", "Event"), "simple_publication_workflow")
+    portal.portal_workflow.setChainForPortalTypes(
+        ("Document", "Folder", "News Item", "Event"), "simple_publication_workflow"
+    )
     for path in ("my_folder", "my_folder/page", "my_folder/news", "my_folder/expired", "my_folder/future"):
         portal.portal_workflow.doActionFor(portal.unrestrictedTraverse(path), "publish")

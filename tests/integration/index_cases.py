@@ -206,13 +206,7 @@ def pairs(pool: list[Any]) -> list[Any]:
     choices = [*pool, None, None, ABSENT, ABSENT, raising(AttributeError)]
     both = [(random.choice(choices), random.choice(choices)) for _ in range(60)]
     return [
-        Attributes(
-            {
-                name: value
-                for name, value in zip("yx", pair, strict=True)
-                if value is not ABSENT
-            }
-        )
+        Attributes({name: value for name, value in zip("yx", pair, strict=True) if value is not ABSENT})
         for pair in both
     ]
 
@@ -241,11 +235,7 @@ def events() -> list[Any]:
     random = Random(11)
     untils = [None, None, BERLIN.localize(datetime(2020, 5, 1))]
     return [
-        *(
-            Attributes(x=start, recurrence=rule, until=random.choice(untils))
-            for start in STARTS
-            for rule in RULES
-        ),
+        *(Attributes(x=start, recurrence=rule, until=random.choice(untils)) for start in STARTS for rule in RULES),
         *(Attributes(), Attributes(recurrence=RULES[0])),
     ]
 
@@ -261,9 +251,7 @@ def date_index(**settings: Any) -> Any:
 
 
 def recurring_index() -> Any:
-    return DateRecurringIndex(
-        "x", extra=SimpleNamespace(recurdef="recurrence", until="until")
-    )
+    return DateRecurringIndex("x", extra=SimpleNamespace(recurdef="recurrence", until="until"))
 
 
 def date_range_index(**settings: Any) -> Any:
@@ -317,10 +305,7 @@ def date_range_case(name: str, **settings: Any) -> Case:
 
 CASES = [
     *(field_case(name) for name in POOLS),
-    *(
-        keyword_case(name)
-        for name in ("numbers", "texts", "long texts", "tuples", "instants")
-    ),
+    *(keyword_case(name) for name in ("numbers", "texts", "long texts", "tuples", "instants")),
     Case(
         "field of two attributes",
         both_attributes(FieldIndex),
@@ -377,10 +362,7 @@ CASES = [
         events(),
         [
             *STARTS,
-            *(
-                BERLIN.localize(datetime(2020, 1, 7, 20) + timedelta(days=day))
-                for day in range(0, 400, 9)
-            ),
+            *(BERLIN.localize(datetime(2020, 1, 7, 20) + timedelta(days=day)) for day in range(0, 400, 9)),
             *(datetime(2020, 3, day, 1, 30, tzinfo=UTC) for day in range(1, 31)),
             None,
         ],

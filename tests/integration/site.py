@@ -56,11 +56,11 @@ def start_zope() -> None:
 @contextmanager
 def opened(dsn: str, **options: Any) -> Iterator[Any]:
     """Yield a ZODB.DB on a new PGJsonbStorage, announced as Zope does at start-up."""
-    from Zope2.App.ClassFactory import ClassFactory
-    from zodb_pgjsonb.storage import PGJsonbStorage
     from ZODB.DB import DB
+    from zodb_pgjsonb.storage import PGJsonbStorage
     from zope.event import notify
     from zope.processlifetime import DatabaseOpenedWithRoot
+    from Zope2.App.ClassFactory import ClassFactory
 
     db = DB(PGJsonbStorage(dsn=dsn, cache_warm_pct=0, **options))
     db.classFactory = ClassFactory
@@ -118,7 +118,11 @@ def create_site(dsn: str, id: str = "plone", profiles: tuple[str, ...] = ()) -> 
                 app.acl_users._doAddUser("admin", "secret", ["Manager"], [])
             login(app)
             site = addPloneSite(
-                app, id, title="Test", setup_content=False, default_language="en",
+                app,
+                id,
+                title="Test",
+                setup_content=False,
+                default_language="en",
                 extension_ids=("plone.app.contenttypes:default", "plonetheme.barceloneta:default"),
             )
             transaction.commit()

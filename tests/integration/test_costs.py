@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from tests.integration.content import create
 from typing import Any
 
-import os
 import psycopg
 import pytest
 import tempfile
@@ -27,7 +26,7 @@ class Traffic:
     @property
     def statements(self) -> list[str]:
         texts = [text for kind, text in self.messages if kind in ("Query", "Parse")]
-        return [text.replace('\\n', ' ') for text in texts]
+        return [text.replace("\\n", " ") for text in texts]
 
     def matching(self, word: str) -> list[str]:
         return [text for text in self.statements if word in text]
@@ -67,7 +66,8 @@ def test_the_first_search_of_a_snapshot_takes_two_round_trips(filled: Any) -> No
         assert len(results) == 10
     ours = traffic[0].matching("pgcatalog_")
     assert len(ours) == 2, ours  # savepoint and state, then the search
-    assert "SAVEPOINT" in ours[0] and "pgcatalog_state" in ours[0]
+    assert "SAVEPOINT" in ours[0]
+    assert "pgcatalog_state" in ours[0]
 
 
 def test_a_further_search_takes_one(filled: Any) -> None:
@@ -146,11 +146,11 @@ def big(site_template: str, postgres: Any) -> Iterator[tuple[str, str]]:
                 FROM generate_series(1, 20000) i, LATERAL (SELECT '/plone/f' || i % 200 || '/d' || i) AS v(p)"""
         )
         connection.execute(f'ANALYZE "{relation}"')
-    yield dsn, relation
+    return dsn, relation
 
 
 @pytest.mark.parametrize(
-    "where, order",
+    ("where", "order"),
     [
         ("uid = 'c4ca4238a0b923820dcc509a6f75849b'", "rid"),
         ("path_value = '/plone/f1/d1'", "rid"),
@@ -166,7 +166,7 @@ def test_queries_use_an_index(big: tuple[str, str], where: str, order: str) -> N
     dsn, relation = big
     with psycopg.connect(dsn) as connection:
         plan = connection.execute(
-            f'EXPLAIN SELECT rid, path FROM "{relation}" WHERE {where} ORDER BY {order} LIMIT 20'  # noqa: S608
+            f'EXPLAIN SELECT rid, path FROM "{relation}" WHERE {where} ORDER BY {order} LIMIT 20'
         ).fetchall()
     text = "\n".join(line for (line,) in plan)
     assert "Seq Scan" not in text, text

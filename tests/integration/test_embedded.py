@@ -200,9 +200,7 @@ print(server.process.pid, server.data_dir, flush=True)
 class TestDeathOfTheParent:
     def child(self, data_dir, then):
         code = CHILD.format(data_dir=data_dir and str(data_dir), then=then)
-        process = subprocess.Popen(
-            [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True
-        )
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
         with process.stdout:
             pid, _, folder = process.stdout.readline().strip().partition(" ")
         return process, int(pid), Path(folder)
@@ -240,8 +238,7 @@ class TestDeathOfTheParent:
                 "-c",
                 CHILD.format(
                     data_dir=None,
-                    then="import os\nif os.fork() == 0: sys.exit()\nos.wait()\n"
-                    "print(server.running, flush=True)",
+                    then="import os\nif os.fork() == 0: sys.exit()\nos.wait()\nprint(server.running, flush=True)",
                 ),
             ],
             stdout=subprocess.PIPE,
@@ -318,9 +315,7 @@ class TestBinaries:
         libraries = package.with_name(f"{package.name}.libs")
         if libraries.exists():
             (closed / libraries.name).symlink_to(libraries)
-        monkeypatch.setattr(
-            embedded_host, "find_binaries", lambda: iter([hidden / "bin"])
-        )
+        monkeypatch.setattr(embedded_host, "find_binaries", lambda: iter([hidden / "bin"]))
         monkeypatch.setattr(embedded_host.tempfile, "gettempdir", lambda: open_tmp)
         inodes = set()
         for _ in range(2):  # the second one takes the copy of the first

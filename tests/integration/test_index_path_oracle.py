@@ -359,7 +359,9 @@ def test_sorts_by_path(site: Pair) -> None:
 
 
 def test_unique_values(site: Pair) -> None:
-    rows = site._execute(f"SELECT k, count(*) FROM (SELECT {site.translator.key_expression()} AS k FROM t) s GROUP BY k")
+    rows = site._execute(
+        f"SELECT k, count(*) FROM (SELECT {site.translator.key_expression()} AS k FROM t) s GROUP BY k"
+    )
     keys = {key for key in site.index.uniqueValues() if key is not None}
     assert dict(rows.fetchall()) == {key: len(site.index._search(key, -1)) for key in keys}
 

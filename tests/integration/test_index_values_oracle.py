@@ -27,9 +27,7 @@ Query = dict[str, Any]
 QUERIES = 300
 #: What a query with a wrong option or value may raise.
 ERRORS = (ValueError, TypeError, IndexError, AttributeError)
-WITH_INDEXES = [
-    case for case in CASES if case.translator(case.index(), "x").sql_indexes()
-]
+WITH_INDEXES = [case for case in CASES if case.translator(case.index(), "x").sql_indexes()]
 WITH_NOT = [case for case in CASES if "not" in case.options]
 RANGES = ("min", "max", "min:max", "max:min", "minmax", "foo", "")
 
@@ -69,9 +67,7 @@ class Twins:
         ddl = ", ".join(column.ddl for column in columns)
         self.connection.execute(f"CREATE TABLE things (rid integer PRIMARY KEY, {ddl})")
         for index in self.translator.sql_indexes():
-            self.connection.execute(
-                f'CREATE INDEX "things_{index.name}" ON things {index.definition}'
-            )
+            self.connection.execute(f'CREATE INDEX "things_{index.name}" ON things {index.definition}')
         marks = ", ".join(["%s"] * (len(columns) + 1))
         for rid, values in rows.items():
             row = (rid, *(values or (None,) * len(columns)))
@@ -224,9 +220,7 @@ def test_same_unique_values(twins: Twins) -> None:
     if isinstance(twins.index, BooleanIndex):
         expected.sort()  # ZCatalog begins with the rarer one
     assert len(rows) == len(expected)
-    for (key, count), (expected_key, expected_count) in zip(
-        rows, expected, strict=True
-    ):
+    for (key, count), (expected_key, expected_count) in zip(rows, expected, strict=True):
         assert same(twins.translator.key(key), expected_key)
         assert count == expected_count
 
@@ -235,9 +229,7 @@ def test_same_order(twins: Twins) -> None:
     """Sorted by SQL, the objects are those ZCatalog sorts, and in its order."""
     expressions = twins.translator.order_by()
     assert expressions
-    rows = twins.select(
-        f"SELECT rid FROM things WHERE {expressions[0]} IS NOT NULL ORDER BY {', '.join(expressions)}"
-    )
+    rows = twins.select(f"SELECT rid FROM things WHERE {expressions[0]} IS NOT NULL ORDER BY {', '.join(expressions)}")
     keys = twins.index.documentToKeyMap()
     assert sorted(keys) == sorted(rid for (rid,) in rows)
     if isinstance(twins.index, DateRangeIndex):

@@ -153,7 +153,10 @@ def test_uninstall_gives_a_working_zcatalog_back(portal: Any, dsn: str) -> None:
     assert (settings(tool), set(tool.schema()), sorted(tool._catalog.uids)) == before
     assert [b.getId for b in tool(SearchableText="quick AND fox")] == ["page"]
     assert [b.getId for b in tool(**{"odd-name": "x y"})] == ["page"]
-    assert [b.getId for b in tool(path={"query": "/plone", "depth": 1}, sort_on="getObjPositionInParent")][0] == "my_folder"
+    assert (
+        next(b.getId for b in tool(path={"query": "/plone", "depth": 1}, sort_on="getObjPositionInParent"))
+        == "my_folder"
+    )
     assert relations(dsn) == set()
     with psycopg.connect(dsn) as connection:
         assert connection.execute("SELECT count(*) FROM object_state WHERE idx IS NOT NULL").fetchone() == (0,)

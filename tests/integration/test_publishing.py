@@ -38,7 +38,17 @@ POST_ONLY = {
     "manage_subbingToggle",
     "manage_uncatalogObject",
 }
-INDEXES = ("Title", "Subject", "UID", "path", "getObjPositionInParent", "start", "created", "effectiveRange", "is_folderish")
+INDEXES = (
+    "Title",
+    "Subject",
+    "UID",
+    "path",
+    "getObjPositionInParent",
+    "start",
+    "created",
+    "effectiveRange",
+    "is_folderish",
+)
 
 
 @dataclass
@@ -241,7 +251,9 @@ def test_all_writing_actions_are_tested() -> None:
     assert {action.name for action in ACTIONS} | {"manage_resetCatalogReport"} == set(WEB_ACTIONS)
 
 
-@pytest.mark.parametrize("page", ["manage_catalogAdvanced", "manage_catalogIndexes", "manage_catalogSchema", "manage_catalogView"])
+@pytest.mark.parametrize(
+    "page", ["manage_catalogAdvanced", "manage_catalogIndexes", "manage_catalogSchema", "manage_catalogView"]
+)
 def test_forms_of_the_zmi_carry_the_token(shared: Site, page: str) -> None:
     response = shared.web.get(f"{CATALOG}/{page}", MANAGER, accept="text/html")
     forms = [f for f in html.fromstring(response.body).forms if f.method == "POST"]

@@ -153,7 +153,7 @@ def test_unique_values_are_the_same(both: Any, name: str) -> None:
 
 
 def test_brains_act_like_zcatalogs(both: Any) -> None:
-    ours, oracle, portal = both
+    ours, oracle, _portal = both
     mine = ours(getId="page")[0]
     theirs = oracle(getId="page")[0]
     assert mine.getURL() == theirs.getURL() == "http://nohost/plone/my_folder/page"
@@ -161,10 +161,12 @@ def test_brains_act_like_zcatalogs(both: Any) -> None:
     assert mine["Title"] == theirs["Title"] == mine[list(mine.__record_schema__).index("Title")]
     assert mine.__record_schema__ == theirs.__record_schema__
     assert len(mine) == len(theirs)
-    assert "Title" in mine and mine.has_key("Title") and "nobody" not in mine
+    assert "Title" in mine
+    assert mine.has_key("Title")
+    assert "nobody" not in mine
     assert mine.getRID() == ours.getrid(mine.getPath())
     assert mine.portal_catalog.aq_base is ours.aq_base
     with pytest.raises(AttributeError):
-        mine.no_such_metadata
+        _ = mine.no_such_metadata
     with pytest.raises(KeyError):
         mine["no_such_metadata"]

@@ -24,7 +24,9 @@ def other(db: Any) -> Any:
 
 def test_created_objects_are_found_before_commit(portal: Any, catalog: Any, other: Any) -> None:
     create(portal, "Document", "page", title="Brand new", subject=("tag",))
-    assert ids(catalog, Title="brand") == ids(catalog, Subject="tag") == ids(catalog, portal_type="Document") == ["page"]
+    assert (
+        ids(catalog, Title="brand") == ids(catalog, Subject="tag") == ids(catalog, portal_type="Document") == ["page"]
+    )
     brain = catalog(getId="page")[0]
     assert (brain.Title, brain.Subject, brain.getURL()) == ("Brand new", ("tag",), "http://nohost/plone/page")
     assert ids(other(), getId="page") == []
@@ -175,7 +177,8 @@ def test_clear_is_inside_the_transaction(portal: Any, catalog: Any, other: Any) 
     create(portal, "Document", "page")
     transaction.commit()
     catalog.manage_catalogClear()
-    assert len(catalog) == 0 and ids(catalog, portal_type="Document") == []
+    assert len(catalog) == 0
+    assert ids(catalog, portal_type="Document") == []
     transaction.abort()
     assert ids(catalog, portal_type="Document") == ["page"]
     seen = other()
@@ -216,7 +219,8 @@ def test_indexes_and_columns_are_inside_the_transaction(portal: Any, catalog: An
     page.reindexObject()
     assert [b.getLayout for b in catalog(layout="document_view")] == ["document_view"]
     transaction.abort()
-    assert "layout" not in catalog.indexes() and "getLayout" not in catalog.schema()
+    assert "layout" not in catalog.indexes()
+    assert "getLayout" not in catalog.schema()
     assert ids(catalog, layout="document_view", getId="page") == ["page"]  # an unknown index is ignored
     catalog.addIndex("layout", "FieldIndex", {"indexed_attrs": "getLayout"})
     page.reindexObject(idxs=["layout"])
@@ -265,7 +269,8 @@ def test_results_keep_what_they_found(portal: Any, catalog: Any) -> None:
     page = catalog(portal_type="Document", sort_on="getId", b_start=0, b_size=10)
     portal.manage_delObjects([f"page{number:03}" for number in range(130)])
     assert len(catalog(portal_type="Document")) == 0
-    assert len(everything) == 130 and everything[129].getPath() == "/plone/page129"
+    assert len(everything) == 130
+    assert everything[129].getPath() == "/plone/page129"
     assert (len(page), page.actual_result_count) == (10, 130)
 
 

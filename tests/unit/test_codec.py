@@ -66,9 +66,7 @@ ZONES = st.sampled_from(
         tzoffset(None, -90),
     ]
 )
-TEXT = st.text(st.characters(codec=None)) | st.sampled_from(
-    ["", "@", "@tuple", "\0", "\ud83d\ude00", "ä\\u00e4"]
-)
+TEXT = st.text(st.characters(codec=None)) | st.sampled_from(["", "@", "@tuple", "\0", "\ud83d\ude00", "ä\\u00e4"])
 ZOPE_DATES = st.builds(
     lambda micros, naive, zone: zope_date(micros, naive, zone),
     st.integers(-(10**17), 10**18),
@@ -123,9 +121,7 @@ def zope_date(micros: int, naive: bool, zone: str) -> DateTime:
 def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     keys = KEYS | st.tuples(KEYS, KEYS)
     lists = st.lists(inner, max_size=4)
-    dicts = st.dictionaries(TEXT, inner, max_size=4) | st.dictionaries(
-        keys, inner, max_size=3
-    )
+    dicts = st.dictionaries(TEXT, inner, max_size=4) | st.dictionaries(keys, inner, max_size=3)
     return st.one_of(
         lists,
         lists.map(tuple),
@@ -138,9 +134,7 @@ def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-VALUES = st.recursive(
-    HASHABLE | ZOPE_DATES | st.just(Missing.Value), containers, max_leaves=12
-)
+VALUES = st.recursive(HASHABLE | ZOPE_DATES | st.just(Missing.Value), containers, max_leaves=12)
 
 
 def portrait(value: Any) -> Any:
@@ -153,9 +147,7 @@ def portrait(value: Any) -> Any:
     if kind is OrderedDict:
         return kind, [(portrait(key), portrait(item)) for key, item in value.items()]
     if kind in (dict, PersistentMapping):
-        return kind, sorted(
-            ((portrait(key), portrait(item)) for key, item in value.items()), key=repr
-        )
+        return kind, sorted(((portrait(key), portrait(item)) for key, item in value.items()), key=repr)
     if kind is Message:
         return kind, portrait(value.__reduce__()[1])
     if kind is DateTime:
@@ -192,9 +184,7 @@ def through_jsonb(connection: psycopg.Connection[Any]) -> Trip:
 def test_what_json_carries_comes_back_as_it_was(value: Any) -> None:
     encoded = encode(value)
     expected = portrait(value)
-    assert (
-        portrait(decode(json.loads(json.dumps(encoded, allow_nan=False)))) == expected
-    )
+    assert portrait(decode(json.loads(json.dumps(encoded, allow_nan=False)))) == expected
     assert portrait(decode(orjson.loads(orjson.dumps(encoded)))) == expected
 
 
@@ -226,9 +216,7 @@ def test_what_jsonb_keeps_comes_back_as_it_was(through_jsonb: Trip, value: Any) 
         -math.inf,
     ],
 )
-def test_a_float_comes_back_from_jsonb_as_that_float(
-    through_jsonb: Trip, value: float
-) -> None:
+def test_a_float_comes_back_from_jsonb_as_that_float(through_jsonb: Trip, value: float) -> None:
     back = decode(through_jsonb(encode(value)))
     assert type(back) is float
     assert repr(back) == repr(value)
@@ -237,10 +225,7 @@ def test_a_float_comes_back_from_jsonb_as_that_float(
 @given(
     obj=st.recursive(
         st.none() | st.booleans() | st.integers() | TEXT,
-        lambda inner: (
-            st.lists(inner)
-            | st.dictionaries(TEXT | st.sampled_from(sorted(codec._decoders)), inner)
-        ),
+        lambda inner: st.lists(inner) | st.dictionaries(TEXT | st.sampled_from(sorted(codec._decoders)), inner),
         max_leaves=8,
     )
 )
@@ -381,27 +366,21 @@ def test_a_type_that_is_not_on_the_list_is_refused_by_name(value: Any) -> None:
 
 
 def test_an_acquisition_wrapper_is_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
-        codec._encoders, Wrapped, lambda value, room: [value is aq_base(value)]
-    )
+    monkeypatch.setitem(codec._encoders, Wrapped, lambda value, room: [value is aq_base(value)])
     parent = Wrapped()
     parent.child = Wrapped()
     assert type(parent.child) is not Wrapped
     assert encode([parent.child]) == [[True]]
 
 
-@pytest.mark.parametrize(
-    "wrap", [lambda x: [x], lambda x: {5: x}, lambda x: PersistentMapping({5: x})]
-)
+@pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: {5: x}, lambda x: PersistentMapping({5: x})])
 def test_nesting_has_a_limit_that_every_json_library_can_take(
     wrap: Callable[[Any], Any],
 ) -> None:
     value: Any = 1
     for _ in range(codec.MAX_DEPTH):
         value = wrap(value)
-    assert portrait(decode(orjson.loads(orjson.dumps(encode(value))))) == portrait(
-        value
-    )
+    assert portrait(decode(orjson.loads(orjson.dumps(encode(value))))) == portrait(value)
     with pytest.raises(CodecError, match="nested"):
         encode(wrap(value))
 

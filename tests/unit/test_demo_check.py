@@ -53,9 +53,7 @@ def catalog(paths: str, count: int | None = None, **metadata: Any) -> Any:
 
 
 def whats(ours: Any, theirs: Any, step: Step = PLAIN) -> list[str]:
-    compare: Callable[..., Any] = (
-        check.compare_values if step.values_of else check.compare_searches
-    )
+    compare: Callable[..., Any] = check.compare_values if step.values_of else check.compare_searches
     site = SimpleNamespace(portal_catalog=ours)
     return [difference.what for difference in compare(site, theirs, step)]
 

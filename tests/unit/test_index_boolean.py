@@ -13,9 +13,7 @@ import pytest
 
 
 boolean = BooleanIndexTranslator(BooleanIndex("x"), "x")
-gopip = GopipIndexTranslator(
-    GopipIndex("x", caller=SimpleNamespace(_catalog=None)), "x"
-)
+gopip = GopipIndexTranslator(GopipIndex("x", caller=SimpleNamespace(_catalog=None)), "x")
 
 
 def refused(sentence: str) -> None:

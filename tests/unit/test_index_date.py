@@ -54,8 +54,7 @@ def matches(translator: DateIndexTranslator, query: Any, instant: datetime) -> b
     parts = condition.sql.split(" AND ")
     assert len(parts) == len(condition.params)
     return all(
-        instant >= end if ">=" in part else instant < end
-        for part, end in zip(parts, condition.params, strict=True)
+        instant >= end if ">=" in part else instant < end for part, end in zip(parts, condition.params, strict=True)
     )
 
 
@@ -92,15 +91,11 @@ def test_no_value(value: Any) -> None:
     assert dates.extract(SimpleNamespace(x=value), refused) is None
 
 
-@pytest.mark.parametrize(
-    "value", ["garbage", "2020/13/45", float("nan"), object(), b"2020", {}]
-)
+@pytest.mark.parametrize("value", ["garbage", "2020/13/45", float("nan"), object(), b"2020", {}])
 def test_what_is_no_date_is_reported(value: Any) -> None:
     reports: list[str] = []
     assert dates.extract(SimpleNamespace(x=value), reports.append) is None
-    assert reports == [
-        f"a value of type {type(value).__name__} is no date and is left out"
-    ]
+    assert reports == [f"a value of type {type(value).__name__} is no date and is left out"]
 
 
 @pytest.mark.parametrize(
@@ -125,9 +120,7 @@ def test_the_ends_of_time(value: Any, expected: datetime) -> None:
     assert isinstance(translator.entry((expected,)), int)
 
 
-@pytest.mark.parametrize(
-    "value", [DateTime("9999/12/31"), DateTime("5000/01/01 12:00 UTC"), date.max]
-)
+@pytest.mark.parametrize("value", [DateTime("9999/12/31"), DateTime("5000/01/01 12:00 UTC"), date.max])
 def test_a_far_date_is_found(value: Any) -> None:
     reports: list[str] = []
     values = dates.extract(SimpleNamespace(x=value), reports.append)
@@ -144,9 +137,7 @@ def test_a_far_date_is_found(value: Any) -> None:
 moments = st.one_of(
     st.datetimes(datetime(1900, 1, 1), datetime(4008, 1, 1)),
     st.builds(
-        lambda moment, minutes: moment.replace(
-            tzinfo=timezone(timedelta(minutes=minutes))
-        ),
+        lambda moment, minutes: moment.replace(tzinfo=timezone(timedelta(minutes=minutes))),
         st.datetimes(datetime(100, 1, 1), datetime(4008, 1, 1)),
         st.integers(-1439, 1439),
     ),
@@ -174,11 +165,7 @@ def test_the_minute_is_the_one_of_zcatalog(value: Any, local: bool) -> None:
 def test_from_minutes_is_the_first_instant(minutes: int) -> None:
     instant = from_minutes(minutes)
     if FLOOR < instant < CEILING:
-        assert (
-            to_minutes(instant)
-            >= minutes
-            > to_minutes(instant - timedelta(microseconds=1))
-        )
+        assert to_minutes(instant) >= minutes > to_minutes(instant - timedelta(microseconds=1))
 
 
 @given(
@@ -187,17 +174,13 @@ def test_from_minutes_is_the_first_instant(minutes: int) -> None:
     st.sampled_from([1, 7, 60, 1440]),
     st.sampled_from(["", "min", "max"]),
 )
-def test_matching_is_in_the_resolution_of_the_index(
-    stored: Any, asked: Any, precision: int, range_word: str
-) -> None:
+def test_matching_is_in_the_resolution_of_the_index(stored: Any, asked: Any, precision: int, range_word: str) -> None:
     translator = make(precision=precision)
     a, b = translator.index._convert(stored), translator.index._convert(asked)
     expected = {"": a == b, "min": a >= b, "max": a <= b}[range_word]
     instant = to_instant(stored, True)
     assert instant is not None
-    assert (
-        matches(translator, {"query": asked, "range": range_word}, instant) is expected
-    )
+    assert matches(translator, {"query": asked, "range": range_word}, instant) is expected
 
 
 @pytest.mark.parametrize(

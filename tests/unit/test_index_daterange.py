@@ -49,17 +49,10 @@ def test_value(attributes: dict[str, Any], values: tuple[int, int], entry: Any) 
 
 
 def test_an_index_without_fields_has_no_values() -> None:
-    assert (
-        DateRangeIndexTranslator(DateRangeIndex("x"), "x").extract(
-            SimpleNamespace(), refused
-        )
-        is None
-    )
+    assert DateRangeIndexTranslator(DateRangeIndex("x"), "x").extract(SimpleNamespace(), refused) is None
 
 
-@pytest.mark.parametrize(
-    "value", [DateTime("9999/12/31"), "garbage", float("nan"), [], object()]
-)
+@pytest.mark.parametrize("value", [DateTime("9999/12/31"), "garbage", float("nan"), [], object()])
 def test_what_is_no_date_is_an_open_end(value: Any) -> None:
     reports: list[str] = []
     values = effective.extract(SimpleNamespace(since=HOUR, until=value), reports.append)
@@ -75,9 +68,7 @@ def test_an_error_of_the_object_propagates() -> None:
         effective.extract(SimpleNamespace(since=method), refused)
 
 
-@pytest.mark.parametrize(
-    "query", [HOUR, [HOUR, "ignored"], {"query": HOUR}, 60, "1970/01/01 01:00 UTC"]
-)
+@pytest.mark.parametrize("query", [HOUR, [HOUR, "ignored"], {"query": HOUR}, 60, "1970/01/01 01:00 UTC"])
 def test_query(query: Any) -> None:
     condition = effective.where({"x": query})
     assert condition is not None
@@ -107,9 +98,7 @@ def test_a_wrong_query(query: Any, error: type[Exception]) -> None:
 
 
 def test_precision_and_limits_of_the_index() -> None:
-    index = DateRangeIndex(
-        "x", "since", "until", floor_value=0, ceiling_value=100, precision_value=30
-    )
+    index = DateRangeIndex("x", "since", "until", floor_value=0, ceiling_value=100, precision_value=30)
     translator = DateRangeIndexTranslator(index, "x")
     assert translator.extract(SimpleNamespace(since=45, until=145), refused) == (
         30,

@@ -44,9 +44,7 @@ def test_value(value: Any, keys: list[str] | None) -> None:
 
 
 def test_the_last_attribute_counts() -> None:
-    translator = KeywordIndexTranslator(
-        KeywordIndex("x", extra={"indexed_attrs": "a,b"}), "x"
-    )
+    translator = KeywordIndexTranslator(KeywordIndex("x", extra={"indexed_attrs": "a,b"}), "x")
     assert translator.extract(SimpleNamespace(a=["1"], b=["2"]), refused) == (["2"],)
     assert translator.extract(SimpleNamespace(a=["1"], b=[]), refused) is None
     assert translator.extract(SimpleNamespace(a=["1"]), refused) is None
@@ -109,9 +107,7 @@ def test_an_unknown_operator() -> None:
 def test_deviation_a_range_with_and_is_a_range() -> None:
     """ZCatalog: only the rows that have every key that lies in the range."""
     query = {"query": ["a", "c"], "range": "min:max"}
-    assert keyword.where({"x": {**query, "operator": "and"}}) == keyword.where(
-        {"x": query}
-    )
+    assert keyword.where({"x": {**query, "operator": "and"}}) == keyword.where({"x": query})
 
 
 def test_entry_and_key() -> None:

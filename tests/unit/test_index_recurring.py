@@ -21,9 +21,7 @@ import pytz
 
 
 start = DateRecurringIndexTranslator(
-    DateRecurringIndex(
-        "x", extra=SimpleNamespace(recurdef="recurrence", until="until")
-    ),
+    DateRecurringIndex("x", extra=SimpleNamespace(recurdef="recurrence", until="until")),
     "x",
 )
 BERLIN = pytz.timezone("Europe/Berlin")
@@ -84,9 +82,7 @@ def test_an_event_stays_at_its_hour_over_daylight_saving(zone: Any) -> None:
     assert occurrences(NOON.astimezone(zone), DAILY) == expected
 
 
-@pytest.mark.parametrize(
-    "zone", [pytz.utc, UTC, timezone(timedelta(hours=5)), ZoneInfo("UTC")]
-)
+@pytest.mark.parametrize("zone", [pytz.utc, UTC, timezone(timedelta(hours=5)), ZoneInfo("UTC")])
 def test_an_event_in_a_zone_without_daylight_saving(zone: Any) -> None:
     expected = days(NOON, NOON.replace(day=29), NOON.replace(day=30))
     assert occurrences(NOON.astimezone(zone), DAILY) == expected
@@ -124,15 +120,11 @@ def test_no_value(thing: Any) -> None:
 
 
 def test_an_event_whose_only_occurrence_is_excluded() -> None:
-    thing = SimpleNamespace(
-        x=NOON, recurrence="RRULE:FREQ=DAILY;COUNT=1\nEXDATE:20200328T000000"
-    )
+    thing = SimpleNamespace(x=NOON, recurrence="RRULE:FREQ=DAILY;COUNT=1\nEXDATE:20200328T000000")
     assert start.extract(thing, refused) is None
 
 
-@pytest.mark.parametrize(
-    "rule", ["RRULE:FREQ=SOMETIMES", "nonsense", "RRULE:COUNT=x", 7, ["RRULE"]]
-)
+@pytest.mark.parametrize("rule", ["RRULE:FREQ=SOMETIMES", "nonsense", "RRULE:COUNT=x", 7, ["RRULE"]])
 def test_a_broken_rule_is_reported(rule: Any) -> None:
     reports: list[str] = []
     thing = SimpleNamespace(x=NOON, recurrence=rule)
@@ -145,16 +137,12 @@ def test_a_broken_rule_is_reported(rule: Any) -> None:
 def test_what_is_no_date_is_reported(value: Any) -> None:
     reports: list[str] = []
     assert start.extract(SimpleNamespace(x=value), reports.append) is None
-    assert reports == [
-        f"a value of type {type(value).__name__} is no date and is left out"
-    ]
+    assert reports == [f"a value of type {type(value).__name__} is no date and is left out"]
 
 
 def test_a_far_occurrence_is_left_out() -> None:
     reports: list[str] = []
-    thing = SimpleNamespace(
-        x=NOON.replace(year=4008), recurrence="RRULE:FREQ=YEARLY;COUNT=5"
-    )
+    thing = SimpleNamespace(x=NOON.replace(year=4008), recurrence="RRULE:FREQ=YEARLY;COUNT=5")
     assert start.extract(thing, reports.append) == (days(NOON.replace(year=4008)),)
     assert start.extract(SimpleNamespace(x=datetime.max), reports.append) is None
     assert len(reports) == 2

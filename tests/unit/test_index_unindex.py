@@ -152,9 +152,7 @@ def test_usage_of_an_index_that_allows_it() -> None:
     for usage in ("range:min", "RANGE:MIN"):
         found = translator.where({"x": {"query": "b", "usage": usage}})
         assert found == field.where({"x": {"query": "b", "range": "min"}})
-    assert translator.where({"x": {"query": "b", "usage": "exact"}}) == field.where(
-        {"x": "b"}
-    )
+    assert translator.where({"x": {"query": "b", "usage": "exact"}}) == field.where({"x": "b"})
 
 
 def test_the_operator_of_an_index_that_means_and() -> None:

@@ -42,9 +42,7 @@ numbers = st.one_of(
     st.floats(allow_nan=False),
     st.decimals(allow_nan=False),
     st.decimals(-100, 100, places=2),
-    st.sampled_from(
-        [0.1, Decimal("0.1"), -0.0, 5e-324, 1e308, 10**2000, Decimal("1E-9999")]
-    ),
+    st.sampled_from([0.1, Decimal("0.1"), -0.0, 5e-324, 1e308, 10**2000, Decimal("1E-9999")]),
 )
 days = st.dates()
 local_times = st.datetimes()
@@ -70,9 +68,7 @@ scalars = [
 sequences = st.one_of(
     *(st.tuples(scalar, scalar) for scalar in scalars),
     *(st.lists(scalar, max_size=3).map(tuple) for scalar in scalars),
-    st.recursive(
-        st.lists(texts, max_size=3), lambda items: st.lists(items, max_size=3)
-    ),
+    st.recursive(st.lists(texts, max_size=3), lambda items: st.lists(items, max_size=3)),
 )
 
 
@@ -131,9 +127,7 @@ def test_a_key_fits_into_postgresql(value: Any) -> None:
 
 
 @given(st.one_of(texts, st.binary()), st.integers(1, 5), st.integers(300, 2000))
-def test_a_long_value_keeps_its_identity_and_its_beginning(
-    unit: Any, tail: int, times: int
-) -> None:
+def test_a_long_value_keeps_its_identity_and_its_beginning(unit: Any, tail: int, times: int) -> None:
     value = unit * times
     key = key_of(value)
     assert len(key.encode()) <= MAX_BYTES
@@ -216,9 +210,7 @@ def test_format(value: Any, key: str) -> None:
 
 
 def test_numbers_come_back_in_their_simplest_type() -> None:
-    values = [
-        encode(value) for value in (10.0, True, Decimal("0.5"), Decimal("0.1"), 10**30)
-    ]
+    values = [encode(value) for value in (10.0, True, Decimal("0.5"), Decimal("0.1"), 10**30)]
     decoded = [decode(key) for key in values if key]
     assert decoded == [10, 1, 0.5, Decimal("0.1"), 10**30]
     assert [type(value) for value in decoded] == [int, int, float, Decimal, int]

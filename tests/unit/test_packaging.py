@@ -37,10 +37,7 @@ def project_files():
         paths = [
             path
             for path in ROOT.rglob("*")
-            if not any(
-                part.startswith(".") or part in GENERATED
-                for part in path.relative_to(ROOT).parts
-            )
+            if not any(part.startswith(".") or part in GENERATED for part in path.relative_to(ROOT).parts)
         ]
     return sorted(path for path in paths if path.is_file())
 
@@ -98,9 +95,7 @@ def test_no_module_is_too_long():
 
 def test_query_and_indexes_import_no_plone():
     # plone.event is a library about dates that imports neither Zope nor Plone.
-    forbidden = re.compile(
-        r"plone\.(?!(?:pgcatalog|event)\b)|Products\.(?:CMF|GenericSetup)"
-    )
+    forbidden = re.compile(r"plone\.(?!(?:pgcatalog|event)\b)|Products\.(?:CMF|GenericSetup)")
     found = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in python_files(PACKAGE / "query", PACKAGE / "indexes")
@@ -128,7 +123,6 @@ class TestConstraints:
         for group in project["dependency-groups"].values():
             requirements += [entry for entry in group if isinstance(entry, str)]
         needed = {
-            re.sub(r"[._-]+", "-", re.match(r"[\w.-]+", requirement).group()).lower()
-            for requirement in requirements
+            re.sub(r"[._-]+", "-", re.match(r"[\w.-]+", requirement).group()).lower() for requirement in requirements
         }
         assert needed <= {line.partition("==")[0] for line in self.LINES}

@@ -120,9 +120,7 @@ class PlonePGCatalogTool(UniqueObject, Folder):
 
     @security.protected(SearchZCatalog)
     @zpublish(False)
-    def search(
-        self, query: Any, sort_index: Any = None, reverse: Any = 0, limit: Any = None, merge: Any = 1
-    ) -> Any:
+    def search(self, query: Any, sort_index: Any = None, reverse: Any = 0, limit: Any = None, merge: Any = 1) -> Any:
         """Programmatic search with the same restrictions as searchResults."""
         processQueue()
         query = without_options(query)

@@ -190,7 +190,7 @@ class _CatalogCompat:
         *idxs* limits the indexes (all for None or empty); metadata is taken unless *update_metadata* is false,
         and always for a path that is new.  Raises what indexers raise, AttributeError excepted.
         """
-        names = list(self.indexes) if not idxs else [n for n in dict.fromkeys(idxs)]
+        names = list(self.indexes) if not idxs else list(dict.fromkeys(idxs))
         source = OnceOnly(object)
         extraction = Extraction(uid, source)
         extraction.add_indexes([self.translator(n) for n in names], self.names)

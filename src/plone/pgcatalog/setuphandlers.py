@@ -1,15 +1,15 @@
 """Install and uninstall: one catalog tool takes the place, the indexes, the columns and the entries of another."""
 
 from Acquisition import aq_base
+from plone.base.interfaces import INonInstallable
 from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.config import strip_data
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import is_supported
-from Products.CMFCore.interfaces import ICatalogTool
 from Products.CMFCore.indexing import processQueue
+from Products.CMFCore.interfaces import ICatalogTool
 from Products.CMFPlone.CatalogTool import CatalogTool
-from plone.base.interfaces import INonInstallable
 from Products.GenericSetup.tool import importToolset
 from Products.GenericSetup.tool import TOOLSET_XML
 from Products.ZCTextIndex.ZCTextIndex import PLexicon

@@ -28,39 +28,25 @@ PROGRAM = "python -m tests.acceptance.plone_suites"
 def run_parser() -> argparse.ArgumentParser:
     """The arguments of a run."""
     parser = argparse.ArgumentParser(prog=PROGRAM)
-    parser.add_argument(
-        "--profile", required=True, help="GenericSetup profile, or none for the control"
-    )
+    parser.add_argument("--profile", required=True, help="GenericSetup profile, or none for the control")
     parser.add_argument(
         "--suite",
         action="append",
         required=True,
         help="of suites.json, quick, medium, all or module:dotted.name",
     )
-    parser.add_argument(
-        "--out", type=Path, help="JSON result file; an existing one is added to"
-    )
-    parser.add_argument(
-        "--compact", action="store_true", help="write only the status of each test"
-    )
-    parser.add_argument(
-        "--jobs", type=int, default=1, help="suites to run side by side"
-    )
+    parser.add_argument("--out", type=Path, help="JSON result file; an existing one is added to")
+    parser.add_argument("--compact", action="store_true", help="write only the status of each test")
+    parser.add_argument("--jobs", type=int, default=1, help="suites to run side by side")
     parser.add_argument("--only", help="regular expression on the test id")
     parser.add_argument(
         "--failed-in",
         type=Path,
         help="run only the tests that failed in this result file",
     )
-    parser.add_argument(
-        "--dsn", help="superuser DSN of a server to use instead of an embedded one"
-    )
-    parser.add_argument(
-        "--test-timeout", type=float, default=Options.test_timeout, metavar="SECONDS"
-    )
-    parser.add_argument(
-        "--suite-timeout", type=float, default=Options.suite_timeout, metavar="SECONDS"
-    )
+    parser.add_argument("--dsn", help="superuser DSN of a server to use instead of an embedded one")
+    parser.add_argument("--test-timeout", type=float, default=Options.test_timeout, metavar="SECONDS")
+    parser.add_argument("--suite-timeout", type=float, default=Options.suite_timeout, metavar="SECONDS")
     return parser
 
 
@@ -95,11 +81,7 @@ def main_run(argv: list[str]) -> int:
     except KeyError as exc:
         sys.exit(f"no suite {exc}: see suites.json")
     profile = None if args.profile == "none" else args.profile
-    result = (
-        results.load(args.out)
-        if args.out and args.out.exists()
-        else results.new(profile)
-    )
+    result = results.load(args.out) if args.out and args.out.exists() else results.new(profile)
     if result["profile"] != args.profile:
         sys.exit(f"{args.out} is the result of another profile: {result['profile']}")
     passed = True
@@ -112,19 +94,14 @@ def main_run(argv: list[str]) -> int:
             test_timeout=args.test_timeout,
             suite_timeout=args.suite_timeout,
         )
-        running = {
-            pool.submit(run_suite, name, spec, options): name
-            for name, spec in suites.items()
-        }
+        running = {pool.submit(run_suite, name, spec, options): name for name, spec in suites.items()}
         for future in as_completed(running):
             name, record = running[future], future.result()
             print(summary(name, record), flush=True)
             result["suites"][name] = record
             passed = passed and not is_bad(record)
             if args.out:
-                results.save(
-                    results.compact(result) if args.compact else result, args.out
-                )
+                results.save(results.compact(result) if args.compact else result, args.out)
     return 0 if passed else 1
 
 
@@ -140,23 +117,17 @@ def server(dsn: str | None) -> Iterator[str]:
 
 def is_bad(record: dict[str, Any]) -> bool:
     """True if a test failed, or not all were run."""
-    return bool(
-        record["exit"] or record["problems"] or record["counts"].keys() & set(BAD)
-    )
+    return bool(record["exit"] or record["problems"] or record["counts"].keys() & set(BAD))
 
 
 def summary(name: str, record: dict[str, Any]) -> str:
     """Return a line about a suite, and one for each problem beside failed tests."""
-    counts = ", ".join(
-        f"{number} {status}" for status, number in sorted(record["counts"].items())
-    )
+    counts = ", ".join(f"{number} {status}" for status, number in sorted(record["counts"].items()))
     lines = [
         f"{name}: {record['collected']} tests, {counts or 'none run'}, {record['seconds']} s, "
         f"{record['restarts']} restarts, {', '.join(record['catalog'])}"
     ]
-    lines += [
-        f"    {line}" for problem in record["problems"] for line in _describe(problem)
-    ]
+    lines += [f"    {line}" for problem in record["problems"] for line in _describe(problem)]
     return "\n".join(lines)
 
 

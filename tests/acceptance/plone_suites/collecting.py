@@ -47,9 +47,7 @@ def collect(job: Job, report: ImportProblem) -> list[Group]:
             continue
         if only.search(test.id) and (job.ids is None or test.id in job.ids):
             groups.setdefault(id(layer), Group(layer, [])).tests.append(test)
-    return sorted(
-        groups.values(), key=lambda group: [layer_name(x) for x in chain(group.layer)]
-    )
+    return sorted(groups.values(), key=lambda group: [layer_name(x) for x in chain(group.layer)])
 
 
 def chain(layer: Any) -> list[Any]:
@@ -91,11 +89,7 @@ def _module_names(spec: str) -> list[str]:
     package, _dot, pattern = spec.rpartition(".")
     matches = re.compile(pattern.replace("*", ".*")).fullmatch
     path = importlib.import_module(package).__path__
-    return [
-        f"{package}.{info.name}"
-        for info in pkgutil.iter_modules(path)
-        if matches(info.name)
-    ]
+    return [f"{package}.{info.name}" for info in pkgutil.iter_modules(path) if matches(info.name)]
 
 
 def _leaves(suite: Any, layer: Any) -> Iterator[tuple[Any, Any]]:

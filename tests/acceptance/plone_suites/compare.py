@@ -14,9 +14,7 @@ import re
 BOUND_FILE = Path(__file__).with_name("bound.json")
 
 #: The last line of a traceback begins like one of these.
-EXCEPTION_LINE = re.compile(
-    r"[\w.]*(Error|Exception|Found|Failure|Supported|Timeout)\b|\w+\.[\w.]+:"
-)
+EXCEPTION_LINE = re.compile(r"[\w.]*(Error|Exception|Found|Failure|Supported|Timeout)\b|\w+\.[\w.]+:")
 
 
 @dataclasses.dataclass
@@ -54,10 +52,7 @@ def compare(
 ) -> list[SuiteComparison]:
     """Compare the suites of *candidate* that *control* has too."""
     common = [name for name in candidate["suites"] if name in control["suites"]]
-    return [
-        compare_suite(name, control["suites"][name], candidate["suites"][name], bound)
-        for name in common
-    ]
+    return [compare_suite(name, control["suites"][name], candidate["suites"][name], bound) for name in common]
 
 
 def compare_suite(
@@ -70,9 +65,7 @@ def compare_suite(
     before, after = control["tests"], candidate["tests"]
     bad = [test_id for test_id, test in sorted(after.items()) if test["status"] in BAD]
     new = [i for i in bad if i in before and before[i]["status"] not in BAD]
-    excused = {
-        i: why for i in new for pattern, why in bound.items() if pattern.search(i)
-    }
+    excused = {i: why for i in new for pattern, why in bound.items() if pattern.search(i)}
     return SuiteComparison(
         name=name,
         control=control,
@@ -124,15 +117,10 @@ def _counts(record: dict[str, Any]) -> tuple[int, int, int]:
 
 
 def _total(comparisons: list[SuiteComparison]) -> str:
-    tests = sum(
-        len(c.control["tests"].keys() | c.candidate["tests"].keys())
-        for c in comparisons
-    )
+    tests = sum(len(c.control["tests"].keys() | c.candidate["tests"].keys()) for c in comparisons)
     control = sum(_counts(c.control)[0] for c in comparisons)
     candidate = sum(_counts(c.candidate)[0] for c in comparisons)
-    against = sum(
-        len(c.regressions) + len(c.unknown) + len(c.lost) for c in comparisons
-    )
+    against = sum(len(c.regressions) + len(c.unknown) + len(c.lost) for c in comparisons)
     bound = sum(len(c.bound) for c in comparisons)
     return f"| **all** | {tests} | {control} ok | {candidate} ok | **{against}** | {bound} |"
 

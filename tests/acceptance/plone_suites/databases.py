@@ -33,11 +33,7 @@ class Databases:
         """
         name = f"{self.prefix}{next(self._numbers)}"
         if template is None:
-            self._admin.execute(
-                sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(
-                    sql.Identifier(name)
-                )
-            )
+            self._admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE template0").format(sql.Identifier(name)))
         else:
             self._copy(name, template)
         return name
@@ -64,11 +60,7 @@ class Databases:
 
     def drop(self, name: str) -> None:
         """Drop a database together with its sessions."""
-        self._admin.execute(
-            sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(
-                sql.Identifier(name)
-            )
-        )
+        self._admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def drop_all(self) -> None:
         """Drop every database under the prefix."""

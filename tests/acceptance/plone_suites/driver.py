@@ -51,9 +51,7 @@ def select(names: list[str]) -> dict[str, dict[str, Any]]:
         if name == "all":
             selected |= known
         elif name in TIERS:
-            selected |= {
-                n: spec for n, spec in known.items() if spec["tier"] in TIERS[name]
-            }
+            selected |= {n: spec for n, spec in known.items() if spec["tier"] in TIERS[name]}
         elif name.startswith("module:"):
             selected[name] = {"modules": [name.removeprefix("module:")]}
         else:
@@ -63,18 +61,14 @@ def select(names: list[str]) -> dict[str, dict[str, Any]]:
 
 def run_suite(name: str, spec: dict[str, Any], options: Options) -> dict[str, Any]:
     """Run one suite and return its record (see ``results``)."""
-    with tempfile.TemporaryDirectory(
-        prefix="plone-suite-", ignore_cleanup_errors=True
-    ) as folder:
+    with tempfile.TemporaryDirectory(prefix="plone-suite-", ignore_cleanup_errors=True) as folder:
         return SuiteRun(name, spec, options, Path(folder)).run()
 
 
 class SuiteRun:
     """One suite, in one working directory."""
 
-    def __init__(
-        self, name: str, spec: dict[str, Any], options: Options, folder: Path
-    ) -> None:
+    def __init__(self, name: str, spec: dict[str, Any], options: Options, folder: Path) -> None:
         self.options = options
         self.folder = folder
         self.log = folder / "log"
@@ -120,9 +114,7 @@ class SuiteRun:
             "TZ": "UTC",
         }
         with self.log.open("ab") as log:
-            process = subprocess.Popen(
-                command, stdout=log, stderr=log, env=environment, cwd=self.folder
-            )
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=self.folder)
             try:
                 return self._wait(process)
             finally:
@@ -138,10 +130,7 @@ class SuiteRun:
             now = time.monotonic()
             if self.progress.size() != size:
                 size, changed = self.progress.size(), now
-            if (
-                now - changed > self.options.test_timeout + IDLE_MARGIN
-                or self._time_left() < 0
-            ):
+            if now - changed > self.options.test_timeout + IDLE_MARGIN or self._time_left() < 0:
                 return KILLED
 
     def _time_left(self) -> float:
@@ -157,9 +146,7 @@ class SuiteRun:
     def _record(self, code: int) -> dict[str, Any]:
         records = self.progress.records()
         tests = {
-            test_id: {
-                key: test[key] for key in ("status", "secs", "err") if test[key] != ""
-            }
+            test_id: {key: test[key] for key in ("status", "secs", "err") if test[key] != ""}
             for test_id, test in self.progress.finished().items()
         }
         problems = [
@@ -175,12 +162,8 @@ class SuiteRun:
             "exit": code,
             "partial": bool(self.options.only or self.options.failed_in),
             "catalog": sorted({r["catalog"] for r in records if "catalog" in r}),
-            "collected": max(
-                (r["collected"] for r in records if "collected" in r), default=0
-            ),
-            "counts": dict(
-                collections.Counter(test["status"] for test in tests.values())
-            ),
+            "collected": max((r["collected"] for r in records if "collected" in r), default=0),
+            "counts": dict(collections.Counter(test["status"] for test in tests.values())),
             "problems": problems,
             "tests": tests,
         }

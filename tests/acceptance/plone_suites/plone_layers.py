@@ -37,9 +37,7 @@ def patch_layers(stack: StorageStack, profile: str | None, report: Report) -> No
 def _wrap(owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
     """Replace ``owner.name`` by *wrapper*, which gets the original as its first argument."""
     original = getattr(owner, name)
-    setattr(
-        owner, name, functools.wraps(original)(functools.partial(wrapper, original))
-    )
+    setattr(owner, name, functools.wraps(original)(functools.partial(wrapper, original)))
 
 
 def _wrap_method(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
@@ -56,9 +54,7 @@ def _wrap_method(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
 def _patch_storage(stack: StorageStack) -> None:
     from plone.testing import zodb
 
-    def stack_storage(
-        original: Callable[..., Any], db: Any = None, name: str | None = None
-    ) -> Any:
+    def stack_storage(original: Callable[..., Any], db: Any = None, name: str | None = None) -> Any:
         if db is None or isinstance(db, StackedDB):
             return stack.stack(db)
         return original(db, name)
@@ -186,8 +182,6 @@ def _patch_mock_mailhost() -> None:
         mailhost = aq_base(portal.MockMailHost)
         portal._delObject("MailHost")
         portal._setObject("MailHost", mailhost)
-        self.getSiteManager().registerUtility(
-            aq_base(portal.MailHost), provided=IMailHost
-        )
+        self.getSiteManager().registerUtility(aq_base(portal.MailHost), provided=IMailHost)
 
     setuphandlers.replace_mailhost = replace_mailhost

@@ -53,9 +53,7 @@ def compact(result: dict[str, Any]) -> dict[str, Any]:
     suites = {
         name: {
             "seconds": suite["seconds"],
-            "tests": {
-                test_id: test["status"] for test_id, test in suite["tests"].items()
-            },
+            "tests": {test_id: test["status"] for test_id, test in suite["tests"].items()},
         }
         for name, suite in result["suites"].items()
     }

@@ -44,11 +44,7 @@ class Outcome(unittest.TestResult):
         """Keep *status* if it is worse; *err* is an exc_info triple or a text."""
         if self.RANK.index(status) > self.RANK.index(self.status):
             self.status = status
-            text = (
-                err
-                if isinstance(err, str)
-                else "".join(traceback.format_exception(*err))
-            )
+            text = err if isinstance(err, str) else "".join(traceback.format_exception(*err))
             self.err = text[-KEPT_CHARACTERS:]
 
     def addError(self, test: Any, err: Any) -> None:
@@ -65,9 +61,7 @@ class Outcome(unittest.TestResult):
 
     def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
         if err is not None:
-            self.note(
-                "fail" if issubclass(err[0], test.failureException) else "error", err
-            )
+            self.note("fail" if issubclass(err[0], test.failureException) else "error", err)
 
 
 class LayerRunner:
@@ -135,9 +129,7 @@ class LayerRunner:
         self.progress.append(start=test.id)
         started = time.perf_counter()
         outcome = Outcome()
-        healthy = self._step(
-            outcome, self.test_timeout, lambda: _set_up_and_run(test, outcome, layers)
-        )
+        healthy = self._step(outcome, self.test_timeout, lambda: _set_up_and_run(test, outcome, layers))
         # also after a broken set-up: what was set up has to go
         torn_down = self._step(
             outcome,
@@ -157,9 +149,7 @@ class LayerRunner:
             return False
         return True
 
-    def _record(
-        self, test: Test, layer: Any, status: str, seconds: float, err: str
-    ) -> None:
+    def _record(self, test: Test, layer: Any, status: str, seconds: float, err: str) -> None:
         self.progress.append(
             id=test.id,
             layer=layer_name(layer),

@@ -44,9 +44,7 @@ class ObjectCache:
 
     def forget(self, database: str) -> None:
         """Drop what is known of a database."""
-        self._objects = {
-            v: o for v, o in self._objects.items() if v.database != database
-        }
+        self._objects = {v: o for v, o in self._objects.items() if v.database != database}
 
 
 class StorageStack:
@@ -57,9 +55,7 @@ class StorageStack:
         self.cache = ObjectCache()
         self._announcing = False
 
-    def stack(
-        self, db: "StackedDB | None" = None, name: str | None = None
-    ) -> "StackedDB":
+    def stack(self, db: "StackedDB | None" = None, name: str | None = None) -> "StackedDB":
         """Return a new database, empty or on a copy of *db*: the replacement of stackDemoStorage."""
         if db is None:
             return StackedDB(self, self.databases.create())
@@ -90,9 +86,7 @@ class StackedDB:
     storage is closed, and a new one is opened when a layer or a test uses the base again.
     """
 
-    def __init__(
-        self, stack: StorageStack, database: str, base: Version | None = None
-    ) -> None:
+    def __init__(self, stack: StorageStack, database: str, base: Version | None = None) -> None:
         self._stack = stack
         self._base = base
         self._closed = False
@@ -108,9 +102,7 @@ class StackedDB:
     def _open(self) -> DB:
         if self.opened is not None:
             return self.opened
-        storage = PGJsonbStorage(
-            dsn=self._stack.databases.dsn_of(self.database), cache_warm_pct=0
-        )
+        storage = PGJsonbStorage(dsn=self._stack.databases.dsn_of(self.database), cache_warm_pct=0)
         version = self._version = Version(self.database, storage.lastTransaction())
         if self._base and self._base.tid == version.tid:
             self._stack.cache.fill(storage, self._base)

@@ -16,10 +16,7 @@ import re
 
 
 def result(**statuses: str) -> dict[str, Any]:
-    tests = {
-        name: {"status": status, "secs": 1, "err": "ValueError: x"}
-        for name, status in statuses.items()
-    }
+    tests = {name: {"status": status, "secs": 1, "err": "ValueError: x"} for name, status in statuses.items()}
     return {
         "profile": "x",
         "versions": {},
@@ -38,9 +35,7 @@ def only_suite(
 
 def test_what_fails_only_with_the_candidate_counts() -> None:
     control = result(a="ok", b="fail", c="ok", d="skip", e="ok")
-    suite = only_suite(
-        control, result(a="ok", b="error", c="fail", d="crash", e="skip")
-    )
+    suite = only_suite(control, result(a="ok", b="error", c="fail", d="crash", e="skip"))
     assert suite.regressions == ["c", "d"]
     assert not suite.passed
 
@@ -50,12 +45,8 @@ def test_an_equal_result_passes() -> None:
     assert suite.passed
 
 
-@pytest.mark.parametrize(
-    ("candidate", "kind"), [({"a": "ok", "b": "fail"}, "unknown"), ({}, "lost")]
-)
-def test_a_failure_unknown_to_the_control_and_a_test_not_run_count(
-    candidate: dict[str, str], kind: str
-) -> None:
+@pytest.mark.parametrize(("candidate", "kind"), [({"a": "ok", "b": "fail"}, "unknown"), ({}, "lost")])
+def test_a_failure_unknown_to_the_control_and_a_test_not_run_count(candidate: dict[str, str], kind: str) -> None:
     suite = only_suite(result(a="ok"), result(**candidate))
     assert getattr(suite, kind)
     assert not suite.passed
@@ -103,9 +94,7 @@ def test_the_telling_line_of_a_traceback(err: str, expected: str) -> None:
 
 
 def test_tiers_include_each_other() -> None:
-    quick, medium, everything = (
-        set(select([name])) for name in ("quick", "medium", "all")
-    )
+    quick, medium, everything = (set(select([name])) for name in ("quick", "medium", "all"))
     assert quick < medium <= everything
     assert select(["module:a.b"]) == {"module:a.b": {"modules": ["a.b"]}}
     with pytest.raises(KeyError):

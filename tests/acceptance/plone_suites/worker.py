@@ -28,14 +28,10 @@ def run(job: Job) -> int:
         job.profile,
         report=lambda name: progress.append(catalog=name),
     )
-    groups = collect(
-        job, report=lambda name, err: progress.append(import_error=name, err=err)
-    )
+    groups = collect(job, report=lambda name, err: progress.append(import_error=name, err=err))
     progress.append(collected=sum(len(group.tests) for group in groups))
     try:
-        complete = LayerRunner(progress, job.test_timeout).run(
-            groups, set(progress.finished())
-        )
+        complete = LayerRunner(progress, job.test_timeout).run(groups, set(progress.finished()))
     finally:
         databases.drop_all()
     return 0 if complete else EXIT_RESUME

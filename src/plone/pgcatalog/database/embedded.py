@@ -130,9 +130,7 @@ class EmbeddedPostgres:
         except BaseException as error:
             self.stop()
             if isinstance(error, OSError | subprocess.SubprocessError):
-                raise EmbeddedPostgresError(
-                    f"Cannot start PostgreSQL: {error}"
-                ) from error
+                raise EmbeddedPostgresError(f"Cannot start PostgreSQL: {error}") from error
             raise
         atexit.register(self.stop)
         return self
@@ -268,9 +266,7 @@ class EmbeddedPostgres:
         log = data_dir / "server.log"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
         with os.fdopen(os.open(log, flags, 0o600), "wb") as output:
-            self.process = self._user.run(
-                command, die_with=signal.SIGQUIT, stdout=output, stderr=output
-            )
+            self.process = self._user.run(command, die_with=signal.SIGQUIT, stdout=output, stderr=output)
         deadline = time.monotonic() + self.timeout
         while time.monotonic() < deadline and self.process.poll() is None:
             lines = _pid_file(data_dir)
@@ -305,9 +301,7 @@ class EmbeddedPostgres:
         process.wait(10)
         # A backend that still lives holds the shared memory: no start until it ends.
         deadline = time.monotonic() + ENDING_SECONDS
-        while time.monotonic() < deadline and any(
-            self.data_dir and _is_server(pid, self.data_dir) for pid in backends
-        ):
+        while time.monotonic() < deadline and any(self.data_dir and _is_server(pid, self.data_dir) for pid in backends):
             time.sleep(0.002)
 
     def _remove_stale_pid(self, data_dir: Path) -> None:
@@ -317,9 +311,7 @@ class EmbeddedPostgres:
             if not lines[0].isdigit() or not _is_server(int(lines[0]), data_dir):
                 (data_dir / "postmaster.pid").unlink(missing_ok=True)
             elif time.monotonic() > deadline:
-                raise EmbeddedPostgresError(
-                    f"Another PostgreSQL (pid {lines[0]}) runs on {data_dir}: stop it."
-                )
+                raise EmbeddedPostgresError(f"Another PostgreSQL (pid {lines[0]}) runs on {data_dir}: stop it.")
             else:
                 time.sleep(0.02)
 

@@ -75,9 +75,7 @@ class ServerUser:
         if self.uid is not None and self.gid is not None:
             os.chown(folder, self.uid, self.gid)
 
-    def run(
-        self, command: list[Any], die_with: signal.Signals, **keywords: Any
-    ) -> subprocess.Popen[bytes]:
+    def run(self, command: list[Any], die_with: signal.Signals, **keywords: Any) -> subprocess.Popen[bytes]:
         """Start a command as this user; it gets the signal when our thread ends."""
         prctl = getattr(ctypes.CDLL(None), "prctl", None)
         parent = os.getpid()
@@ -152,9 +150,7 @@ def find_binaries() -> Iterator[Path]:
             for root in (spec and spec.submodule_search_locations) or ():
                 folders += _newest_first(Path(root).glob("pginstall*/bin"))
         if pg_config := shutil.which("pg_config"):
-            found = subprocess.run(
-                [pg_config, "--bindir"], capture_output=True, text=True, check=False
-            )
+            found = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=False)
             folders.append(Path(found.stdout.strip() or os.devnull))
         folders += _newest_first(Path("/usr/lib/postgresql").glob("*/bin"))
     for folder in dict.fromkeys(folders):
@@ -178,9 +174,7 @@ def choose_binaries(user: ServerUser, major: str | None) -> tuple[Path, str]:
     """
     others = []
     for folder in find_binaries():
-        output = subprocess.run(
-            [folder / "postgres", "--version"], capture_output=True, text=True
-        ).stdout
+        output = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True).stdout
         match = re.search(r"\d+(\.\d+)*", output)
         version = match.group() if match else "0"
         if match and major in (None, version.split(".")[0]):

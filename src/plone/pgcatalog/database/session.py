@@ -151,7 +151,10 @@ class Session:
 
         Raises psycopg.Error; the transaction stays usable then.
         """
-        return self._guarded(lambda cursor: cursor.execute(query, params, prepare=False).fetchall())
+        rows: list[tuple[Any, ...]] = self._guarded(
+            lambda cursor: cursor.execute(query, params, prepare=False).fetchall()
+        )
+        return rows
 
     def write_overlay(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run *query*, a change of a temporary table, once for each of *rows*."""
@@ -186,7 +189,9 @@ class Session:
         return self.pending[zoid]
 
     def new_rid(self) -> int:
-        return u64(self.jar.new_oid())
+        """Return an oid that no object will ever have."""
+        rid: int = u64(self.jar.new_oid())
+        return rid
 
     def resolve(self, pending: CatalogPending) -> None:
         """Give pending entries their rids, as this snapshot knows them."""

@@ -68,12 +68,8 @@ def timed(title: str) -> Iterator[None]:
     type=click.Path(file_okay=False, path_type=Path),
     help="The folder of the database and of the Zope instance.",
 )
-@click.option(
-    "--dsn", envvar="PGCATALOG_DEMO_DSN", help="Use this PostgreSQL; none is started."
-)
-@click.option(
-    "--profile", default=DEFAULT_PROFILE, envvar="PGCATALOG_DEMO_PROFILE", hidden=True
-)
+@click.option("--dsn", envvar="PGCATALOG_DEMO_DSN", help="Use this PostgreSQL; none is started.")
+@click.option("--profile", default=DEFAULT_PROFILE, envvar="PGCATALOG_DEMO_PROFILE", hidden=True)
 def main(
     objects: int,
     port: int,
@@ -100,9 +96,7 @@ def main(
             dsn = dsn or stack.enter_context(_postgres(data, check, fresh))
             with timed("Connecting to PostgreSQL"):
                 version = server.wait_for(dsn)
-            instance = server.Instance(
-                data / "instance", dsn, with_package=profile != "none"
-            )
+            instance = server.Instance(data / "instance", dsn, with_package=profile != "none")
             stack.callback(instance.close)
             with timed("Starting Zope"):
                 root = instance.start()

@@ -28,9 +28,7 @@ class Difference:
     zcatalog: str
 
 
-def compare(
-    site: Any, oracle: Any, steps: list[Step], advance: Callable[[], None]
-) -> list[Difference]:
+def compare(site: Any, oracle: Any, steps: list[Step], advance: Callable[[], None]) -> list[Difference]:
     """Return every difference between the site's catalog and the oracle."""
     found: list[Difference] = []
     for step in (EVERYTHING, *steps):
@@ -90,9 +88,7 @@ def compare_searches(site: Any, oracle: Any, step: Step) -> Iterator[Difference]
         pairs = zip(expected, expected_keys, strict=True)
         inner = {path for path, its_key in pairs if its_key not in edge}
         if missing := inner - set(paths):
-            yield Difference(
-                step.title, "hits", "missing", str(sorted(missing)[:SHOWN])
-            )
+            yield Difference(step.title, "hits", "missing", str(sorted(missing)[:SHOWN]))
     yield from compare_brains(oracle, step, ours[:PAGE])
 
 
@@ -113,9 +109,7 @@ def compare_brains(oracle: Any, step: Step, brains: Any) -> Iterator[Difference]
         for name in ("getURL", "getObject"):
             mine, expected = getattr(brain, name)(), getattr(other, name)()
             if mine != expected:
-                yield Difference(
-                    step.title, f"{name}() of {path}", repr(mine), repr(expected)
-                )
+                yield Difference(step.title, f"{name}() of {path}", repr(mine), repr(expected))
 
 
 def describe(value: Any) -> Any:
@@ -135,18 +129,14 @@ def describe(value: Any) -> Any:
 def _sort_key(site: Any, oracle: Any, names: list[str]) -> Callable[[str], Any]:
     """Return what tells the sort key of a path, as the oracle's indexes know it."""
     maps = {
-        name: oracle._catalog.getIndex(name).documentToKeyMap()
-        for name in names
-        if name != "getObjPositionInParent"
+        name: oracle._catalog.getIndex(name).documentToKeyMap() for name in names if name != "getObjPositionInParent"
     }
 
     def key(path: str) -> tuple[Any, ...]:
         rid = oracle.getrid(path)
         parent, _, child = path.rpartition("/")
         return tuple(
-            maps[name].get(rid)
-            if name in maps
-            else site.unrestrictedTraverse(parent).getObjectPosition(child)
+            maps[name].get(rid) if name in maps else site.unrestrictedTraverse(parent).getObjectPosition(child)
             for name in names
         )
 
@@ -184,7 +174,5 @@ def table(differences: list[Difference]) -> Table:
     for name in ("Question", "What", "Ours", "ZCatalog"):
         result.add_column(name, overflow="fold")
     for difference in differences:
-        result.add_row(
-            difference.step, difference.what, difference.ours, difference.zcatalog
-        )
+        result.add_row(difference.step, difference.what, difference.ours, difference.zcatalog)
     return result

@@ -112,18 +112,10 @@ def live(site: Any, items: list[Item]) -> None:
     # The fullest folder that the tour does not visit; and nothing twice.
     visited = ("news", "news/climate", "news/climate/water", "events", "internal")
     folders = [
-        item
-        for item in items
-        if item.portal_type == "Folder"
-        and item.path.partition("/")[2] not in ("", *visited)
+        item for item in items if item.portal_type == "Folder" and item.path.partition("/")[2] not in ("", *visited)
     ]
     folder = max(folders, key=lambda item: _below(item, items))
-    pages = [
-        item
-        for item in items
-        if item.portal_type == "Document"
-        and not item.path.startswith(f"{folder.path}/")
-    ]
+    pages = [item for item in items if item.portal_type == "Document" and not item.path.startswith(f"{folder.path}/")]
     moved, copied, deleted, retracted = pages[:4]
     for item in (moved, copied, deleted):
         parent, _, name = item.path.rpartition("/")

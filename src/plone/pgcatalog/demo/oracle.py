@@ -40,10 +40,7 @@ def definition(catalog: Any) -> dict[str, Any]:
         settings = {key: getattr(index, name, None) for key, name in names.items()}
         indexes.append((index.getId(), index.meta_type, settings))
     lexicons = {
-        lexicon.getId(): [
-            f"{type(step).__module__}.{type(step).__qualname__}"
-            for step in lexicon._pipeline
-        ]
+        lexicon.getId(): [f"{type(step).__module__}.{type(step).__qualname__}" for step in lexicon._pipeline]
         for lexicon in catalog.objectValues("ZCTextIndex Lexicon")
     }
     return {"lexicons": lexicons, "indexes": indexes, "columns": list(catalog.schema())}

@@ -87,23 +87,17 @@ class _Planner:
         root = self.item("", code, "Folder", code, LANGUAGE_TITLES[code], topic)
         root.local_roles = people.LANGUAGE_ROLES[code]
         vocabulary = words.language(code)
-        internal = self.item(
-            code, "internal", "Folder", code, vocabulary.internal, topic
-        )
+        internal = self.item(code, "internal", "Folder", code, vocabulary.internal, topic)
         internal.state = "private"
         internal.effective = None
         internal.local_roles = people.INTERNAL_ROLES
         branch = [root]
         for number, title in enumerate(vocabulary.sections[:2]):
             name = words.language("en").sections[number]
-            branch.append(
-                self.item(code, words.slug(name), "Folder", code, title, topic)
-            )
+            branch.append(self.item(code, words.slug(name), "Folder", code, title, topic))
         deep = branch[1]
         for topic in words.topics()[:2]:
-            deep = self.item(
-                deep.path, topic.id, "Folder", code, topic.title(code), topic
-            )
+            deep = self.item(deep.path, topic.id, "Folder", code, topic.title(code), topic)
             branch.append(deep)
         # Something to find by all of several tags.
         deep.subjects = tuple(topic.title(code) for topic in words.topics()[:2])
@@ -122,15 +116,11 @@ class _Planner:
             path = f"{code}/{words.slug(name)}"
             if parent.depth == 1 and path not in self.paths:
                 topic = self.rng.choice(words.topics())
-                item = self.item(
-                    code, words.slug(name), "Folder", code, sections[number], topic
-                )
+                item = self.item(code, words.slug(name), "Folder", code, sections[number], topic)
                 break
         else:
             topic = self.topic()
-            item = self.item(
-                parent.path, topic.id, "Folder", code, topic.title(code), topic
-            )
+            item = self.item(parent.path, topic.id, "Folder", code, topic.title(code), topic)
             self.workflow(item)
         item.exclude_from_nav = self.rng.random() < 0.1
         self.folders[code].append(item)
@@ -163,9 +153,7 @@ class _Planner:
     def topic(self) -> Topic:
         return self.rng.choice(words.topics()[: self.rng.randint(4, 24)])
 
-    def item(
-        self, parent: str, name: str, kind: str, code: str, title: str, topic: Topic
-    ) -> Item:
+    def item(self, parent: str, name: str, kind: str, code: str, title: str, topic: Topic) -> Item:
         """Return an item with what all types have in common."""
         path = base = f"{parent}/{name}".lstrip("/")
         number = 1

@@ -28,9 +28,7 @@ Timed = Callable[[str], AbstractContextManager[None]]
 class Session:
     """One open connection to the database, acting as admin, with a site to show."""
 
-    def __init__(
-        self, root: Any, console: Console, progress: Progress, timed: Timed
-    ) -> None:
+    def __init__(self, root: Any, console: Console, progress: Progress, timed: Timed) -> None:
         self.app: Any = sites.with_request(root)
         self.console = console
         self.progress = progress
@@ -59,21 +57,14 @@ class Session:
         if self.site is None:
             today = datetime.now(ZoneInfo(sites.TIMEZONE)).date().isoformat()
             with self.timed("Creating the Plone site"):
-                self.site = sites.make_site(
-                    self.app, today=today, objects=objects, profile=sites.NO_PROFILE
-                )
+                self.site = sites.make_site(self.app, today=today, objects=objects, profile=sites.NO_PROFILE)
         made = sites.marker(self.site)
         if made["objects"] != objects:
-            self.console.print(
-                f"The site is there already, with {made['objects']} objects "
-                "(--fresh makes it anew)."
-            )
+            self.console.print(f"The site is there already, with {made['objects']} objects (--fresh makes it anew).")
         if not made["complete"]:
             self._fill(plan.make_plan(made["objects"], self.today), profile)
         elif made["profile"] != profile:
-            raise server.DemoError(
-                f"The site was made with the profile {made['profile']}: use --fresh."
-            )
+            raise server.DemoError(f"The site was made with the profile {made['profile']}: use --fresh.")
 
     def _fill(self, items: list[Item], profile: str) -> None:
         # The first objects are made with Plone's own catalog: the profile finds
@@ -110,12 +101,8 @@ class Session:
         if differences:
             self.console.print(check.table(differences))
         for title in check.unproven(self.site, zcatalog, steps):
-            self.console.print(
-                f"{title} - finds nothing, proves nothing", style="yellow"
-            )
-        replaced = type(aq_base(self.site.portal_catalog)) is not type(
-            aq_base(zcatalog)
-        )
+            self.console.print(f"{title} - finds nothing, proves nothing", style="yellow")
+        replaced = type(aq_base(self.site.portal_catalog)) is not type(aq_base(zcatalog))
         # Nothing of the oracle is to be stored.
         transaction.abort()
         with self.timed("Looking at it over HTTP"), server.http_server() as url:

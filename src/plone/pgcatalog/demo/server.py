@@ -100,9 +100,7 @@ class ErrorCounter(logging.Handler):
 def log_to(path: Path) -> ErrorCounter:
     """Send the log to a file, so that the screen belongs to the tour."""
     handler = logging.FileHandler(path, encoding="utf-8")
-    handler.setFormatter(
-        logging.Formatter("%(asctime)s %(levelname)s [%(name)s] %(message)s")
-    )
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s [%(name)s] %(message)s"))
     errors = ErrorCounter()
     logging.basicConfig(level=logging.INFO, handlers=[handler, errors], force=True)
     logging.captureWarnings(True)

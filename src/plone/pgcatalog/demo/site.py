@@ -159,13 +159,9 @@ def make_site(app: Any, **marked: Any) -> Any:
 def _add_people(site: Any) -> None:
     site.portal_groups.addGroup(people.RESEARCHERS, title="Researchers")
     for person in people.PEOPLE:
-        site.portal_membership.addMember(
-            person.id, people.PASSWORD, list(person.roles), []
-        )
+        site.portal_membership.addMember(person.id, people.PASSWORD, list(person.roles), [])
         member = site.portal_membership.getMemberById(person.id)
-        member.setMemberProperties(
-            {"fullname": person.fullname, "email": f"{person.id}@example.org"}
-        )
+        member.setMemberProperties({"fullname": person.fullname, "email": f"{person.id}@example.org"})
         for group in person.groups:
             site.portal_groups.addPrincipalToGroup(person.id, group)
 

@@ -82,9 +82,7 @@ def file(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
     """Return a small text or table."""
     vocabulary = words.language(item.language)
     if rng.random() < 0.6:
-        paragraphs = [
-            vocabulary.paragraph(rng, item.topic, 80) for _ in range(rng.randint(2, 9))
-        ]
+        paragraphs = [vocabulary.paragraph(rng, item.topic, 80) for _ in range(rng.randint(2, 9))]
         content, kind = "\n\n".join(paragraphs), "text/plain"
     else:
         rows = [

@@ -71,14 +71,12 @@ def steps(site_path: str, today: datetime) -> list[Step]:
         ),
         Step(
             "2  A folder in its own order",
-            {"path": {"query": f"{site_path}/de", "depth": 1}}
-            | {"sort_on": "getObjPositionInParent"},
+            {"path": {"query": f"{site_path}/de", "depth": 1}} | {"sort_on": "getObjPositionInParent"},
             user="anna",
         ),
         Step(
             "3  The navigation tree",
-            {"path": navigation, "exclude_from_nav": False}
-            | {"sort_on": "getObjPositionInParent"},
+            {"path": navigation, "exclude_from_nav": False} | {"sort_on": "getObjPositionInParent"},
         ),
         Step("4a Text in English", {"SearchableText": "citizens AND bridges"}),
         Step(
@@ -105,14 +103,12 @@ def steps(site_path: str, today: datetime) -> list[Step]:
         ),
         Step(
             "7  Changed within the last year",
-            {"modified": last_year, "portal_type": {"not": ["Folder", "Image"]}}
-            | newest,
+            {"modified": last_year, "portal_type": {"not": ["Folder", "Image"]}} | newest,
             user="emil",
         ),
         Step(
             "8  Three types by title, second page",
-            {"portal_type": types, "sort_on": ["sortable_title", "modified"]}
-            | {"b_start": 20, "b_size": 20},
+            {"portal_type": types, "sort_on": ["sortable_title", "modified"]} | {"b_start": 20, "b_size": 20},
             user="admin",
         ),
         Step("9a Internal folder: anonymous", internal),

@@ -21,9 +21,7 @@ LANGUAGES = ("de", "en", "zh")
 SLOT = re.compile(r"\{([ANPTV])\}")
 HAN = re.compile(r"[\u4e00-\u9fff]")
 #: What a URL shows instead of a German letter; all others lose their accents.
-SPELLED_OUT = str.maketrans(
-    {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"}
-)
+SPELLED_OUT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"})
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,7 @@ def _lines(name: str) -> list[str]:
 @cache
 def topics() -> tuple[Topic, ...]:
     """Return all topics, the frequent ones first."""
-    return tuple(
-        Topic(*(cell.strip() for cell in line.split("|")))
-        for line in _lines("topics.txt")
-    )
+    return tuple(Topic(*(cell.strip() for cell in line.split("|"))) for line in _lines("topics.txt"))
 
 
 @dataclass

@@ -49,9 +49,7 @@ class DateIndexTranslator(UnIndexTranslator):
             report(f"a value of type {type(value).__name__} is no date and is left out")
             return None
         if instant in (FLOOR, CEILING):
-            report(
-                f"a date is indexed as {instant.isoformat()}, which is as far as it goes"
-            )
+            report(f"a date is indexed as {instant.isoformat()}, which is as far as it goes")
         return (instant,)
 
     def convert_datum(self, datum: Any) -> Any:

@@ -33,9 +33,7 @@ def encode_number(value: int | float | Decimal) -> str:
     exponent = len(digits) + last
     text = "".join(map(str, digits)).rstrip("0")
     if sign:
-        return (
-            "<" + _encode_exponent(-exponent) + text.translate(_MIRROR) + _NEGATIVE_END
-        )
+        return "<" + _encode_exponent(-exponent) + text.translate(_MIRROR) + _NEGATIVE_END
     return ">" + _encode_exponent(exponent) + text
 
 

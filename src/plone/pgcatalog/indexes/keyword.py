@@ -38,11 +38,7 @@ class KeywordIndexTranslator(UnIndexTranslator):
     def match_any(self, keys: list[Any]) -> Condition:
         texts = encode_keys(keys)
         # && and not `= ANY(column)`, which no GIN can answer.
-        return (
-            Condition(f"{self.column.quoted} && %s::text[]", (texts,))
-            if texts
-            else NOTHING
-        )
+        return Condition(f"{self.column.quoted} && %s::text[]", (texts,)) if texts else NOTHING
 
     def match_all(self, keys: list[Any]) -> Condition:
         if any(encode(key) is None for key in keys):
@@ -53,9 +49,7 @@ class KeywordIndexTranslator(UnIndexTranslator):
         inside = text_range('keyword COLLATE "C"', low, high)
         if inside is NOTHING:
             return NOTHING
-        keywords = (
-            f"SELECT FROM unnest({self.column.quoted}) AS keyword WHERE {inside.sql}"
-        )
+        keywords = f"SELECT FROM unnest({self.column.quoted}) AS keyword WHERE {inside.sql}"
         return Condition(f"EXISTS ({keywords})", inside.params)
 
     def order_by(self) -> tuple[str, ...]:

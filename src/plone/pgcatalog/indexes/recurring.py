@@ -91,9 +91,7 @@ class DateRecurringIndexTranslator(UnIndexTranslator):
             # Both hold for an event that pauses all through the range.
             occurrences = f"SELECT FROM unnest({self.column.quoted}) AS occurrence"
             inside = "occurrence BETWEEN %s AND %s"
-            conditions.append(
-                Condition(f"EXISTS ({occurrences} WHERE {inside})", (low, high))
-            )
+            conditions.append(Condition(f"EXISTS ({occurrences} WHERE {inside})", (low, high)))
         return all_of(conditions)
 
     def order_by(self) -> tuple[str, ...]:
@@ -107,9 +105,7 @@ class DateRecurringIndexTranslator(UnIndexTranslator):
         return f"unnest({self.column.quoted})"
 
 
-def _occurrences(
-    value: Any, start: datetime, rule: Any, until: Any, report: Report
-) -> list[datetime]:
+def _occurrences(value: Any, start: datetime, rule: Any, until: Any, report: Report) -> list[datetime]:
     """Return what the real index expands, *start* alone if *rule* is empty or broken."""
     if not rule:
         return [start]

@@ -31,9 +31,7 @@ def parse(index: Any, query: Mapping[str, Any]) -> Any:
 
     Raises ValueError for an option or operator the index does not allow.
     """
-    return IndexQuery(
-        query, index.id, index.query_options, index.operators, index.useOperator
-    )
+    return IndexQuery(query, index.id, index.query_options, index.operators, index.useOperator)
 
 
 class UnIndexTranslator(IndexTranslator):

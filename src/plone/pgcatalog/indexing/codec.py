@@ -93,9 +93,7 @@ def _decode_marker(obj: dict[str, Any]) -> Any:
 
 def _encode(value: Any, room: int) -> Any:
     if room < 0:
-        raise CodecError(
-            f"{type(value).__name__} is nested deeper than {MAX_DEPTH} levels"
-        )
+        raise CodecError(f"{type(value).__name__} is nested deeper than {MAX_DEPTH} levels")
     encoder = _encoders.get(type(value))
     if encoder is not None:
         return encoder(value, room - 1)
@@ -110,9 +108,7 @@ def _encode_other(value: Any, room: int) -> Any:
     for scalar in SCALARS:
         if isinstance(value, scalar):
             return _encoders[scalar](value, room)
-    raise CodecError(
-        f"no JSON form for {type(value).__module__}.{type(value).__qualname__}"
-    )
+    raise CodecError(f"no JSON form for {type(value).__module__}.{type(value).__qualname__}")
 
 
 def _encode_str(value: str, room: int) -> Any:
@@ -186,9 +182,7 @@ def _encode_message(value: Any, room: int) -> Any:
     return _encode_list(state, room)
 
 
-def _register(
-    marker: str, kind: type, dump: Encoder, load: Callable[[Any], Any]
-) -> None:
+def _register(marker: str, kind: type, dump: Encoder, load: Callable[[Any], Any]) -> None:
     _encoders[kind] = lambda value, room: {marker: dump(value, room)}
     _decoders[marker] = load
 
@@ -197,9 +191,7 @@ _encoders[type(None)] = _encoders[bool] = lambda value, room: value
 _encoders.update({str: _encode_str, int: _encode_int, float: _encode_float})
 _encoders.update({list: _encode_list, dict: _encode_dict})
 _decoders["@str"] = lambda text: text.encode("ascii").decode("unicode_escape")
-_decoders.update(
-    {"@int": int, "@float": float, "@dict": lambda p: dict(_decode_pairs(p))}
-)
+_decoders.update({"@int": int, "@float": float, "@dict": lambda p: dict(_decode_pairs(p))})
 
 _register("@tuple", tuple, _encode_list, lambda p: tuple(decode(p)))
 _register("@set", set, _encode_set, lambda p: set(decode(p)))
@@ -216,13 +208,9 @@ _register("@date", date, lambda v, _: v.isoformat(), date.fromisoformat)
 _register("@time", time, _encode_date, dates.load_datetime(time))
 _register("@datetime", datetime, _encode_date, dates.load_datetime(datetime))
 _register("@timedelta", timedelta, _encode_timedelta, lambda p: timedelta(*p))
-_register(
-    "@DateTime", DateTime, lambda v, _: dates.dump_zope_date(v), dates.load_zope_date
-)
+_register("@DateTime", DateTime, lambda v, _: dates.dump_zope_date(v), dates.load_zope_date)
 _register("@missing", type(Missing.Value), lambda v, _: True, lambda _: Missing.Value)
 _register("@message", Message, _encode_message, lambda p: Message(*decode(p)))
 _register("@odict", OrderedDict, _encode_pairs, lambda p: OrderedDict(_decode_pairs(p)))
 _register("@plist", PersistentList, _encode_list, lambda p: PersistentList(decode(p)))
-_register(
-    "@pmapping", PersistentMapping, _encode_dict, lambda p: PersistentMapping(decode(p))
-)
+_register("@pmapping", PersistentMapping, _encode_dict, lambda p: PersistentMapping(decode(p)))

@@ -76,9 +76,7 @@ def dump_zone(zone: tzinfo | None) -> list[Any] | None:
     for kind, (matches, dump, _load) in ZONES.items():
         if matches(zone):
             return [kind, *dump(zone)]
-    raise ValueError(
-        f"no JSON form for time zone {type(zone).__module__}.{type(zone).__qualname__}"
-    )
+    raise ValueError(f"no JSON form for time zone {type(zone).__module__}.{type(zone).__qualname__}")
 
 
 def load_zone(payload: Any) -> tzinfo | None:
@@ -108,9 +106,7 @@ def _dump_dateutil_offset(zone: Any) -> list[Any]:
 
 
 #: kind -> (is the zone of that kind?, its arguments as JSON, arguments -> zone); the first match counts
-ZONES: dict[
-    str, tuple[Callable[[Any], bool], Callable[[Any], Any], Callable[..., tzinfo]]
-] = {
+ZONES: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Any], Callable[..., tzinfo]]] = {
     "utc": (lambda z: z is UTC, _nothing, lambda: UTC),
     "pytz.utc": (lambda z: z is pytz.utc, _nothing, lambda: pytz.utc),
     "pytz.offset": (lambda z: type(z) is PytzOffset, _reduced, pytz.FixedOffset),

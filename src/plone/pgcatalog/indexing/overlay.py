@@ -29,7 +29,7 @@ class Overlay:
         self.table = quote(f"pgcatalog_overlay_{pending.zoid:x}_{layout.signature}")
         self.fresh = True
         self.session.run(
-            f"CREATE TEMP TABLE IF NOT EXISTS {self.table} (rid bigint, path text COLLATE \"C\", zoid bigint"
+            f'CREATE TEMP TABLE IF NOT EXISTS {self.table} (rid bigint, path text COLLATE "C", zoid bigint'
             + "".join(f", {c.ddl}" for c in layout.columns)
             + ") ON COMMIT DELETE ROWS"
         )
@@ -74,7 +74,9 @@ class Overlay:
     def _insert_rows(self, entries: list[Entry]) -> None:
         if entries:
             names = ", ".join([*FIXED, *(c.quoted for c in self.layout.columns)])
-            values = ", ".join(["%s::bigint", "%s::text", "%s::bigint", *(f"%s::{c.type}" for c in self.layout.columns)])
+            values = ", ".join(
+                ["%s::bigint", "%s::text", "%s::bigint", *(f"%s::{c.type}" for c in self.layout.columns)]
+            )
             self.session.write_overlay(
                 f"INSERT INTO pg_temp.{self.table} ({names}) VALUES ({values})",
                 [[e.rid, e.path, e.zoid, *(e.columns.get(n) for n in self.layout.names)] for e in entries],

@@ -11,7 +11,6 @@ from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.session import stored_rows
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.overlay import by_columns
-from plone.pgcatalog.indexing.overlay import FIXED
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.resolve import resolve
@@ -39,7 +38,9 @@ class Writer:
     *has_idx* are the zoids whose idx went into object_state together with their state.
     """
 
-    def __init__(self, cursor: Any, session: Session, pending: CatalogPending, layout: Layout, has_idx: set[int]) -> None:
+    def __init__(
+        self, cursor: Any, session: Session, pending: CatalogPending, layout: Layout, has_idx: set[int]
+    ) -> None:
         self.cursor = cursor.connection.cursor(row_factory=tuple_row)
         self.session = session
         self.pending = pending

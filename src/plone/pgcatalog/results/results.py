@@ -3,7 +3,6 @@
 from array import array
 from collections.abc import Sequence
 from plone.pgcatalog.query.compiler import CompiledQuery
-from plone.pgcatalog.results.brain import PGCatalogBrain
 from plone.pgcatalog.results.view import CatalogView
 from typing import Any
 from ZTUtils.Lazy import LazyMap
@@ -143,7 +142,7 @@ class CatalogSearchResults(LazyMap):
 
     def _slice(self, index: slice) -> list[Any]:
         known = len(self._rids)
-        inside = index.step in (None, 1) and index.stop is not None and 0 <= (index.start or 0)
+        inside = index.step in (None, 1) and index.stop is not None and (index.start or 0) >= 0
         if not self._exhausted and not (inside and 0 <= index.stop <= known):
             self._fetch_rest()
         rids = self._rids[index]

@@ -106,7 +106,7 @@ class CatalogView:
     def paths(self, rids: Iterable[int]) -> dict[int, str]:
         """Return the paths of *rids*, leaving out unknown ones."""
         condition = Condition("rid = ANY(%s::bigint[])", (list(rids),))
-        return {rid: path for rid, path in self.select("rid, path", condition)}
+        return dict(self.select("rid, path", condition))
 
     # -- idx
 

@@ -31,7 +31,7 @@ def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
         return method(**arguments)
 
     namespace: dict[str, Any] = {"_curried": _curried, "_default": _default}
-    exec(buildfacade(method.__name__, method, method.__doc__), namespace)  # noqa: S102
+    exec(buildfacade(method.__name__, method, method.__doc__), namespace)
     facade: Callable[..., Any] = namespace[method.__name__]
     return facade
 
