@@ -195,3 +195,43 @@ def test_a_restart_does_no_ddl(dsn: str, postgres: Any) -> None:
         transaction.commit()
         assert len(app.plone.portal_catalog(getId="page")) == 1
     assert catalog_version() == before
+
+
+def test_deleting_the_site_drops_its_relation(app: Any, dsn: str) -> None:
+    assert len(relations(dsn)) == 1
+    app._delObject("plone")
+    transaction.commit()
+    assert relations(dsn) == set()
+
+
+def test_deleting_the_tool_aborted(portal: Any, dsn: str) -> None:
+    create(portal, "Document", "page")
+    transaction.commit()
+    portal._delObject("portal_catalog")
+    transaction.abort()
+    assert len(portal.portal_catalog(getId="page")) == 1
+    assert len(relations(dsn)) == 1
+
+
+def test_a_second_catalog_keeps_its_own_idx(portal: Any, catalog: Any) -> None:
+    folder = create(portal, "Folder", "folder")
+    page = create(portal, "Document", "page", title="One")
+    transaction.commit()
+    second = PlonePGCatalogTool()
+    folder._setOb("portal_catalog", second)
+    second = folder.portal_catalog
+    second._catalog.addIndex("getId", aq_base(catalog)._indexes["getId"])
+    second.addColumn("Title")
+    second.addColumn("portal_type")
+    second.catalog_object(page, "/plone/page")
+    page.title = "Two"
+    second.catalog_object(page, "/plone/page")
+    for _ in range(2):
+        assert [(b.Title, b.portal_type) for b in second.unrestrictedSearchResults(getId="page")] == [
+            ("Two", "Document")
+        ]
+        assert [b.Title for b in catalog.unrestrictedSearchResults(getId="page")] == ["One"]
+        transaction.commit()
+    second.manage_catalogClear()
+    transaction.commit()
+    assert [b.Title for b in catalog.unrestrictedSearchResults(getId="page")] == ["One"]

@@ -12,6 +12,7 @@ from plone.pgcatalog.compat import _CatalogCompat
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.zcatalog import borrow
 from plone.pgcatalog.zcatalog import borrow_rest
+from plone.pgcatalog.zmi.pages import PostForms
 from plone.pgcatalog.zmi.protect import post_only
 from Products.CMFCore.indexing import processQueue
 from Products.CMFCore.utils import _getAuthenticatedUser
@@ -47,6 +48,9 @@ WEB_ACTIONS = (
     "manage_subbingToggle",
     "manage_uncatalogObject",
 )
+
+#: Management pages whose forms call these actions.
+WEB_FORMS = ("manage_catalogAdvanced", "manage_catalogFind", "manage_catalogSchema", "manage_catalogView")
 
 
 def without_options(query: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +88,10 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     for _action in WEB_ACTIONS:
         borrow(locals(), CatalogTool, _action)
         locals()[_action] = post_only(locals()[_action])
-    del _action
+    for _page in WEB_FORMS:
+        borrow(locals(), CatalogTool, _page)
+        locals()[_page] = PostForms(locals()[_page])
+    del _action, _page
 
     _catalog = ComputedAttribute(_CatalogCompat, 1)
 
@@ -152,6 +159,18 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     def refreshCatalog(self, clear: Any = 0, pghandler: Any = None) -> None:
         """Catalogue everything catalogued again; over the web by ``manage_catalogReindex`` only."""
         ZCatalog.refreshCatalog(self, clear, pghandler)
+
+    @security.protected(ManageZCatalogEntries)
+    @post_only
+    def manage_normalize_paths(self, REQUEST):  # type: ignore[no-untyped-def]
+        """Catalogue what is catalogued by a relative or outdated path under its own, and forget what is gone"""
+        for path in list(self._catalog.uids):
+            obj = self.resolve_path(path) or self.resolve_url(path.lstrip("/"), REQUEST)
+            own = None if obj is None else "/".join(obj.getPhysicalPath())
+            if path != own:
+                self.uncatalog_object(path)
+                if own is not None:
+                    self.catalog_object(obj, own)
 
     @security.protected(ManageZCatalogEntries)
     @zpublish(False)

@@ -1,6 +1,8 @@
 """``portal_catalog._catalog`` and what hangs on it, for code that reaches inside a ZCatalog."""
 
 from Acquisition import aq_base
+from Acquisition import aq_inner
+from Acquisition import aq_parent
 from plone.pgcatalog.config import columns_of
 from plone.pgcatalog.config import strip_data
 from plone.pgcatalog.database.schema import Layout
@@ -27,6 +29,7 @@ from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.results import IdxBatches
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.zcatalog import borrow
+from Products.CMFCore.interfaces import ISiteRoot
 from Products.ZCatalog.Catalog import Catalog
 from Products.ZCatalog.Catalog import CatalogError
 from typing import Any
@@ -178,7 +181,7 @@ class _CatalogCompat:
         return CatalogView(self.session, self.zoid, self.layout())
 
     def _change(self) -> Any:
-        return self.session.change(self.tool, self.zoid)
+        return self.session.change(self.tool, self.zoid, is_site_catalog(self.tool))
 
     # -- cataloguing
 
@@ -308,6 +311,12 @@ class _CatalogCompat:
         state = session.states.get(self.zoid)
         pending = session.pending.get(self.zoid)
         return (state.generation if state else 0) + (pending.changes if pending else 0)
+
+
+def is_site_catalog(tool: Any) -> bool:
+    """True for a site's own portal_catalog, which keeps its idx with the objects."""
+    parent = aq_parent(aq_inner(tool))
+    return tool.getId() == "portal_catalog" and ISiteRoot.providedBy(parent)
 
 
 def canonical(query: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ interfaces are the real ones, everything that would read BTrees asks the catalog
 
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
+from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Mapping
 from functools import cache
@@ -108,6 +109,12 @@ class PGIndex:
         rows = self._pg_select(f"{expression} AS key, count(*)", self._pg_has_value(), "GROUP BY 1 ORDER BY 1")
         for key, count in rows:
             yield (translator.key(key), count) if withLengths else translator.key(key)
+
+    def histogram(self) -> dict[Any, int]:
+        """Return how many keys have so many rows; of a BooleanIndex, how many rows have each key."""
+        if self.meta_type == "BooleanIndex":
+            return {False: 0, True: 0} | dict(self.uniqueValues(withLengths=True))
+        return dict(Counter(count for _, count in self.uniqueValues(withLengths=True)))
 
     def documentToKeyMap(self) -> Mapping[int, Any]:
         return dict(self._pg_entries())

@@ -15,3 +15,8 @@ def register_processors(event: Any) -> None:
 def release_connection(event: Any) -> None:
     """Give the request's pooled connection back (IPubEnd)."""
     pool.release_request_connection()
+
+
+def drop_catalog(tool: Any, event: Any) -> None:
+    """Drop the relation of a catalog tool that is being deleted, alone or with its site."""
+    tool._catalog.drop()

@@ -67,4 +67,4 @@ def close_pools() -> None:
 
 def _configure(connection: Any) -> None:
     connection.autocommit = True
-    connection.read_only = True
+    connection.execute("SET default_transaction_read_only = on")

@@ -12,6 +12,7 @@ from importlib.resources import files
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import SQLIndex
 from psycopg import sql
+from psycopg.errors import LockNotAvailable
 from typing import Any
 
 import hashlib
@@ -19,6 +20,8 @@ import hashlib
 
 #: Longest wait for a lock of our own DDL; the commit then fails with a retryable error.
 LOCK_TIMEOUT = "10s"
+#: Longest wait for the readers of a relation that is to go.
+DROP_TIMEOUT = "1s"
 
 
 @cache
@@ -128,9 +131,12 @@ def drop_retired(cursor: Any) -> list[str]:
 
 
 def drop_relation(cursor: Any, relation: str) -> None:
-    """Drop *relation* at once.
-
-    Raises ``psycopg.errors.LockNotAvailable`` when readers hold it for longer than LOCK_TIMEOUT.
-    """
-    cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-    cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier(relation)))
+    """Drop *relation* now, or later when readers hold it for longer than DROP_TIMEOUT."""
+    table = sql.Identifier(relation)
+    cursor.execute("SAVEPOINT pgcatalog_drop")
+    try:
+        cursor.execute(f"SET LOCAL lock_timeout = '{DROP_TIMEOUT}'")
+        cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
+    except LockNotAvailable:
+        cursor.execute("ROLLBACK TO SAVEPOINT pgcatalog_drop")
+        retire_relation(cursor, relation)

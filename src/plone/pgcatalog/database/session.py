@@ -178,14 +178,14 @@ class Session:
 
     # -- changing
 
-    def change(self, tool: Any, zoid: int) -> CatalogPending:
+    def change(self, tool: Any, zoid: int, owns_idx: bool) -> CatalogPending:
         """Return the pending changes of the catalog *tool* for writing; joins the transaction."""
         self.complete_results()
         self.manager.join()
         # A commit without a changed object reaches the storage only when the connection has joined.
         self.jar._register()
         if zoid not in self.pending:
-            self.pending[zoid] = CatalogPending(tool, zoid)
+            self.pending[zoid] = CatalogPending(tool, zoid, owns_idx)
         return self.pending[zoid]
 
     def new_rid(self) -> int:

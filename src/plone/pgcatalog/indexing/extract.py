@@ -21,6 +21,7 @@ class OnceOnly:
     """Stands before an indexable object: each attribute is fetched, and called, once.
 
     An index and a metadata column of the same name, or two indexes over one attribute, ask for the same value.
+    What cannot be called is handed on as it is: whether that is an error differs between the index types.
     """
 
     def __init__(self, obj: Any) -> None:
@@ -29,7 +30,10 @@ class OnceOnly:
     def __getattr__(self, name: str) -> Any:
         value = getattr(self.__dict__["_once_object"], name)
         if safe_callable(value) and name not in ("getPhysicalPath", "aq_parent"):
-            value = value()
+            try:
+                value = value()
+            except (AttributeError, TypeError):
+                return value
         self.__dict__[name] = value
         return value
 

@@ -37,11 +37,6 @@ class Entry:
         """True when the row is written as a whole."""
         return self.full or self.exists is False
 
-    @property
-    def primary(self) -> bool:
-        """True when the row's idx lives in object_state."""
-        return self.rid is not None and self.rid == self.zoid
-
     def merged(self, later: "Entry") -> "Entry":
         """Return this entry with the partial *later* one applied."""
         idx = {k: v for k, v in self.idx.items() if k not in later.vanished} | later.idx
@@ -58,9 +53,11 @@ class Entry:
 class CatalogPending:
     """The pending changes of one catalog in one transaction."""
 
-    def __init__(self, tool: Any, zoid: int) -> None:
+    def __init__(self, tool: Any, zoid: int, owns_idx: bool = True) -> None:
         self.tool = tool
         self.zoid = zoid
+        #: True for the catalog that keeps what it knows in object_state.idx; others keep it in their own rows
+        self.owns_idx = owns_idx
         self.entries: dict[str, Entry] = {}
         #: committed rows that were looked up: path -> (rid, zoid), and back
         self.stored: dict[str, tuple[int, int | None]] = {}
@@ -137,6 +134,10 @@ class CatalogPending:
     def hidden(self) -> list[int]:
         """Rids of committed rows that the entries replace or remove."""
         return [*self.evicted, *(e.rid for e in self.entries.values() if e.exists and e.rid is not None)]
+
+    def is_primary(self, entry: Entry) -> bool:
+        """True when the idx of *entry* lives in object_state."""
+        return self.owns_idx and entry.rid is not None and entry.rid == entry.zoid
 
     def live(self) -> list[Entry]:
         """Return the entries that are rows, not removals."""

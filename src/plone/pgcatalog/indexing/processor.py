@@ -54,7 +54,7 @@ class PGCatalogStateProcessor:
 def primary_entry(pending: CatalogPending, zoid: int) -> Any:
     """Return the pending whole row whose idx belongs to the object *zoid*, or None."""
     entry = pending.entries.get(pending.owners.get(zoid, ""))
-    if entry is None or entry.deleted or not entry.new or entry.rid != zoid or not entry.primary:
+    if entry is None or entry.deleted or not entry.new or entry.rid != zoid or not pending.is_primary(entry):
         return None
     return entry
 

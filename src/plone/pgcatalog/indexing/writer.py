@@ -107,6 +107,8 @@ class Writer:
             schema.drop_relation(self.cursor, relation)
 
     def _forget_idx(self, relation: str) -> None:
+        if not self.pending.owns_idx:
+            return
         self._execute(
             f"UPDATE object_state o SET idx = NULL FROM {quote(relation)} c"
             " WHERE o.zoid = c.zoid AND c.rid = c.zoid AND o.idx IS NOT NULL AND o.zoid <> ALL(%s::bigint[])",
@@ -143,11 +145,18 @@ class Writer:
         names = ["rid", "path", "zoid", "idx", *(c.quoted for c in columns)]
         values = ["%s::bigint", "%s::text", "%s::bigint", "%s::jsonb", *(f"%s::{c.type}" for c in columns)]
         updates = ", ".join(f"{n} = EXCLUDED.{n}" for n in names[1:])
+        is_primary = self.pending.is_primary
         self._executemany(
             f"INSERT INTO {quote(state.relation)} ({', '.join(names)}) VALUES ({', '.join(values)})"
             f" ON CONFLICT (rid) DO UPDATE SET {updates}",
             [
-                [e.rid, e.path, e.zoid, None if e.primary else dump(e.idx), *(e.columns.get(c.name) for c in columns)]
+                [
+                    e.rid,
+                    e.path,
+                    e.zoid,
+                    None if is_primary(e) else dump(e.idx),
+                    *(e.columns.get(c.name) for c in columns),
+                ]
                 for e in entries
             ],
         )
@@ -165,18 +174,19 @@ class Writer:
 
     def _write_idx(self, state: CatalogState, live: list[Entry]) -> None:
         """Write idx of rows whose object was not stored in this commit, and merge partial changes."""
-        primary = {e.zoid for e in live if e.primary}
+        is_primary = self.pending.is_primary
+        primary = {e.zoid for e in live if is_primary(e)}
         gone = [rid for rid in self.pending.evicted if rid not in primary]
-        if gone:
+        if gone and self.pending.owns_idx:
             self._execute("UPDATE object_state SET idx = NULL WHERE zoid = ANY(%s) AND idx IS NOT NULL", [gone])
-        whole = [e for e in live if e.new and e.primary and e.zoid not in self.has_idx]
+        whole = [e for e in live if e.new and is_primary(e) and e.zoid not in self.has_idx]
         if whole:
             self._executemany(
                 "UPDATE object_state SET idx = %s::jsonb WHERE zoid = %s", [[dump(e.idx), e.zoid] for e in whole]
             )
         partial = [e for e in live if not e.new and (e.idx or e.vanished)]
-        self._merge_idx("object_state", "zoid", [e for e in partial if e.primary])
-        self._merge_idx(quote(state.relation), "rid", [e for e in partial if not e.primary])
+        self._merge_idx("object_state", "zoid", [e for e in partial if is_primary(e)])
+        self._merge_idx(quote(state.relation), "rid", [e for e in partial if not is_primary(e)])
 
     def _merge_idx(self, table: str, key: str, entries: list[Entry]) -> None:
         if entries:

@@ -1,0 +1,67 @@
+"""get_request_connection: the snapshot's connection where there is one, a pooled one elsewhere."""
+
+from plone.pgcatalog.database import pool
+from typing import Any
+
+import psycopg
+import pytest
+import threading
+
+
+@pytest.fixture(autouse=True)
+def closed_pools() -> Any:
+    yield
+    pool.release_request_connection()
+    pool.close_pools()
+
+
+def test_a_zodb_connection_lends_its_snapshot(portal: Any) -> None:
+    connection = pool.get_request_connection(portal._p_jar)
+    assert connection is portal._p_jar._normal_storage.pg_connection
+
+
+def test_elsewhere_one_connection_a_thread_until_released(database: str) -> None:
+    first = pool.get_request_connection(dsn=database)
+    assert pool.get_request_connection(dsn=database) is first
+    others: list[Any] = []
+    thread = threading.Thread(target=lambda: others.append(pool.get_request_connection(dsn=database)))
+    thread.start()
+    thread.join()
+    assert others[0] is not first
+    pool.release_request_connection()
+    assert pool.pool_for(database).get_stats()["pool_available"] >= 1
+
+
+def test_the_environment_names_the_database(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCATALOG_DSN", database)
+    assert pool.get_request_connection().execute("SELECT 1").fetchone() == (1,)
+
+
+def test_it_cannot_write(database: str) -> None:
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        pool.get_request_connection(dsn=database).execute("CREATE TABLE t ()")
+
+
+def test_a_connection_the_server_ended_is_replaced(database: str) -> None:
+    first = pool.get_request_connection(dsn=database)
+    pid = first.info.backend_pid
+    with psycopg.connect(database, autocommit=True) as admin:
+        admin.execute("SELECT pg_terminate_backend(%s)", [pid])
+    with pytest.raises(psycopg.OperationalError):
+        first.execute("SELECT 1")
+    assert pool.get_request_connection(dsn=database).execute("SELECT 1").fetchone() == (1,)
+
+
+def test_without_any_database_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PGCATALOG_DSN", raising=False)
+    with pytest.raises(LookupError, match="PGCATALOG_DSN"):
+        pool.get_request_connection()
+
+
+def test_the_end_of_a_request_gives_it_back(zope: None, database: str) -> None:
+    from zope.event import notify
+    from ZPublisher.pubevents import PubSuccess
+
+    pool.get_request_connection(dsn=database)
+    notify(PubSuccess(None))
+    assert "held" not in pool._local.__dict__
