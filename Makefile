@@ -3,8 +3,9 @@
 
 N ?= 1000
 PORT ?= 8080
-SUITE ?= quick
-PLONE_SUITES ?= tests/plone-suites
+SUITE ?= all
+JOBS ?= 2
+PAGE ?=
 PYTEST_ARGS ?=
 BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 
@@ -51,9 +52,9 @@ demo-check: $(VENV)/.installed-demo  ## start the demo, ask it some questions, s
 test: $(VENV)/.installed-test  ## our tests, on an embedded PostgreSQL (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(wildcard tests/unit tests/integration tests/acceptance tests/property) $(PYTEST_ARGS)
 
-test-plone: $(VENV)/.installed-suites  ## the suites of Plone's own packages, on our catalog (SUITE=quick)
-	@test -f $(PLONE_SUITES)/run_suites.py || { echo "No run_suites.py in PLONE_SUITES=$(PLONE_SUITES)." >&2; exit 1; }
-	$(BIN)/python $(PLONE_SUITES)/run_suites.py --python $(BIN)/python --profile plone.pgcatalog:default --suite $(SUITE)
+test-plone: $(VENV)/.installed-suites  ## Plone's own test suites, next to ZCatalog's results (SUITE=quick|medium|all)
+	$(BIN)/python -m tests.acceptance.plone_suites check --suite $(SUITE) --jobs $(JOBS) \
+		$(if $(PAGE),--page $(PAGE) --command 'make test-plone SUITE=$(SUITE) PAGE=$(PAGE)')
 
 bench: $(VENV)/.installed-bench  ## the benchmark against ZCatalog (BENCH_ARGS=...)
 	$(BIN)/python benchmarks/run_benchmarks.py $(BENCH_ARGS)

@@ -5,9 +5,7 @@ from pathlib import Path
 import tomllib
 
 
-_project = tomllib.loads(
-    (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
-)["project"]
+_project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
 
 project = _project["name"]
 author = "Plone Community"

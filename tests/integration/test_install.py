@@ -112,6 +112,37 @@ def test_survives_plones_own_toolset(portal: Any, profile: str) -> None:
     assert aq_base(portal.portal_catalog) is tool
 
 
+def test_registers_no_import_step_twice(portal: Any) -> None:
+    from Products.GenericSetup.browser.manage import ImportStepsView
+
+    view = ImportStepsView(portal.portal_setup, None)
+    assert view.doubleSteps() == []
+    assert view.invalidSteps() == []
+
+
+@pytest.mark.parametrize("profile", ["profile-Products.CMFPlone:plone", "profile-Products.CMFPlone:dependencies"])
+def test_survives_plones_own_toolset_without_our_overrides(stock: Any, profile: str) -> None:
+    from Products.GenericSetup.registry import _import_step_registry
+
+    ours = _import_step_registry.getStepMetadata("toolset")
+    _import_step_registry.registerStep("toolset", handler="Products.GenericSetup.tool.importToolset")
+    try:
+        run(stock, DEFAULT)
+        tool = aq_base(stock.portal_catalog)
+        stock.portal_setup.runImportStepFromProfile(profile, "toolset")
+        assert aq_base(stock.portal_catalog) is tool
+        run(stock, UNINSTALL)
+        assert "toolset" not in stock.portal_setup.getImportStepRegistry().listSteps()
+    finally:
+        _import_step_registry.registerStep("toolset", handler=ours["handler"])
+
+
+def test_the_toolset_of_a_site_without_us_is_plones(stock: Any) -> None:
+    stock._delObject("portal_catalog")
+    stock.portal_setup.runImportStepFromProfile("profile-Products.CMFPlone:plone", "toolset")
+    assert type(aq_base(stock.portal_catalog)) is CatalogTool
+
+
 def test_refuses_another_storage(zope: None) -> None:
     from OFS.Application import AppInitializer
     from OFS.Application import Application

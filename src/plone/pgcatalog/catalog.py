@@ -172,7 +172,7 @@ class PlonePGCatalogTool(UniqueObject, Folder):
                 if own is not None:
                     self.catalog_object(obj, own)
 
-    @security.protected(ManageZCatalogEntries)
+    @security.protected(SearchZCatalog)
     @zpublish(False)
     def index_objects(self) -> Any:
         """Return the index objects, not acquisition-wrapped."""

@@ -193,24 +193,27 @@ class _CatalogCompat:
         *idxs* limits the indexes (all for None or empty); metadata is taken unless *update_metadata* is false,
         and always for a path that is new.  Raises what indexers raise, AttributeError excepted.
         """
+        entry = self.entry(object, uid, idxs, bool(update_metadata))
+        self._change().put(entry)
+        return len(entry.columns)
+
+    def entry(self, object: Any, uid: str, idxs: Any = None, update_metadata: bool = True) -> Entry:
+        """Return what ``catalogObject`` would make of *object*, without cataloguing it."""
         names = list(self.indexes) if not idxs else list(dict.fromkeys(idxs))
         source = OnceOnly(object)
         extraction = Extraction(uid, source)
         extraction.add_indexes([self.translator(n) for n in names], self.names)
         if update_metadata:
             extraction.add_metadata(self.names)
-        self._change().put(
-            Entry(
-                clean_path(uid),
-                zoid=oid_of(object, self.jar),
-                full=not idxs and bool(update_metadata),
-                columns=extraction.columns,
-                idx=extraction.idx,
-                vanished=frozenset(extraction.vanished),
-                late=None if update_metadata else lambda: metadata_of(uid, source, self.names),
-            )
+        return Entry(
+            clean_path(uid),
+            zoid=oid_of(object, self.jar),
+            full=not idxs and update_metadata,
+            columns=extraction.columns,
+            idx=extraction.idx,
+            vanished=frozenset(extraction.vanished),
+            late=None if update_metadata else lambda: metadata_of(uid, source, self.names),
         )
-        return len(names)
 
     def uncatalogObject(self, uid: str) -> None:
         """Remove *uid*; an unknown one is logged, as in ZCatalog."""

@@ -5,6 +5,9 @@ index proxy is an instance of a subclass, of the same name, of the real index's 
 interfaces are the real ones, everything that would read BTrees asks the catalog.
 """
 
+from AccessControl.class_init import InitializeClass
+from AccessControl.Permissions import manage_zcatalog_indexes as ManageZCatalogIndexes
+from AccessControl.SecurityInfo import ClassSecurityInfo
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
 from collections import Counter
@@ -24,6 +27,8 @@ _marker = object()
 
 class PGIndex:
     """What every index proxy does differently from the real index class it is mixed into."""
+
+    security = ClassSecurityInfo()
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Settings belong to the persistent index that the tool keeps."""
@@ -59,13 +64,16 @@ class PGIndex:
 
     # -- the plug-in index API
 
+    @security.protected(ManageZCatalogIndexes)
     def index_object(self, documentId: int, obj: Any, threshold: Any = None) -> int:
         """The catalog indexes objects as a whole."""
         return 0
 
+    @security.protected(ManageZCatalogIndexes)
     def unindex_object(self, documentId: int) -> None:
         """The catalog removes rows as a whole."""
 
+    @security.protected(ManageZCatalogIndexes)
     def clear(self) -> None:
         """Empty this index."""
         if self.id in self._pg_catalog.indexes:
@@ -159,6 +167,8 @@ class PGIndex:
     def _length(self) -> Any:
         return lambda: len(self)
 
+
+InitializeClass(PGIndex)
 
 # A docstring must not publish a method: the classes of some index types let anybody call what is published.
 for _method in vars(PGIndex).values():

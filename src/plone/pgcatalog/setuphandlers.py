@@ -149,17 +149,23 @@ def fill(site: Any, catalog: Any, paths: list[str]) -> None:
 
 
 def protect_tool(setup_tool: Any) -> None:
-    """Let our tool survive imports of a toolset that wants Plone's catalog class."""
+    """Let our tool survive imports of a toolset that wants Plone's catalog class.
+
+    Our ``overrides.zcml`` gives the whole instance a toolset step that does it; where that is not loaded, the site
+    gets it.
+    """
     setup_tool.getToolsetRegistry().addRequiredTool(ID, dotted(PlonePGCatalogTool))
+    handler = f"{__name__}.{import_toolset.__name__}"
     step = setup_tool.getImportStepMetadata(TOOLSET_STEP) or {}
-    setup_tool.getImportStepRegistry().registerStep(
-        id=TOOLSET_STEP,
-        version=step.get("version"),
-        handler=f"{__name__}.import_toolset",
-        dependencies=step.get("dependencies", ()),
-        title=step.get("title"),
-        description=step.get("description"),
-    )
+    if step.get("handler") != handler:
+        setup_tool.getImportStepRegistry().registerStep(
+            id=TOOLSET_STEP,
+            version=step.get("version"),
+            handler=handler,
+            dependencies=step.get("dependencies", ()),
+            title=step.get("title"),
+            description=step.get("description"),
+        )
     setup_tool._p_changed = True
 
 
@@ -177,8 +183,9 @@ def dotted(cls: type) -> str:
 
 
 def import_toolset(context: Any) -> None:
-    """GenericSetup's toolset step, blind to a profile's wish for another catalog."""
-    importToolset(WithoutCatalog(context))
+    """GenericSetup's toolset step; where the site has our catalog, blind to a profile's wish for another one."""
+    ours = isinstance(getattr(aq_base(context.getSite()), ID, None), PlonePGCatalogTool)
+    importToolset(WithoutCatalog(context) if ours else context)
 
 
 class WithoutCatalog:

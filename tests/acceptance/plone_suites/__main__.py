@@ -15,6 +15,7 @@ from tests.acceptance.plone_suites.driver import Options
 from tests.acceptance.plone_suites.driver import run_suite
 from tests.acceptance.plone_suites.driver import select
 from tests.acceptance.plone_suites.job import BAD
+from tests.acceptance.plone_suites.page import page
 from tests.conftest import memory_folder
 from typing import Any
 
@@ -23,59 +24,101 @@ import sys
 
 
 PROGRAM = "python -m tests.acceptance.plone_suites"
+OUR_PROFILE = "plone.pgcatalog:default"
 
 
 def run_parser() -> argparse.ArgumentParser:
     """The arguments of a run."""
     parser = argparse.ArgumentParser(prog=PROGRAM)
     parser.add_argument("--profile", required=True, help="GenericSetup profile, or none for the control")
-    parser.add_argument(
-        "--suite",
-        action="append",
-        required=True,
-        help="of suites.json, quick, medium, all or module:dotted.name",
-    )
-    parser.add_argument("--out", type=Path, help="JSON result file; an existing one is added to")
     parser.add_argument("--compact", action="store_true", help="write only the status of each test")
-    parser.add_argument("--jobs", type=int, default=1, help="suites to run side by side")
     parser.add_argument("--only", help="regular expression on the test id")
     parser.add_argument(
         "--failed-in",
         type=Path,
         help="run only the tests that failed in this result file",
     )
-    parser.add_argument("--dsn", help="superuser DSN of a server to use instead of an embedded one")
-    parser.add_argument("--test-timeout", type=float, default=Options.test_timeout, metavar="SECONDS")
-    parser.add_argument("--suite-timeout", type=float, default=Options.suite_timeout, metavar="SECONDS")
+    _add_run_options(parser)
+    return parser
+
+
+def check_parser() -> argparse.ArgumentParser:
+    """The arguments of a run that is compared with the stored controls."""
+    parser = argparse.ArgumentParser(prog=f"{PROGRAM} check")
+    parser.add_argument("--profile", default=OUR_PROFILE)
+    _add_run_options(parser)
+    _add_report_options(parser)
+    parser.set_defaults(compact=False, only=None, failed_in=None)
     return parser
 
 
 def compare_parser() -> argparse.ArgumentParser:
     """The arguments of a comparison."""
     parser = argparse.ArgumentParser(prog=f"{PROGRAM} compare")
-    parser.add_argument("control", type=Path)
     parser.add_argument("candidate", type=Path)
-    parser.add_argument("--markdown", type=Path, help="write the report to this file")
+    parser.add_argument("--control", type=Path, help="result file; by default those kept here")
+    _add_report_options(parser)
     return parser
 
 
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--suite",
+        action="append",
+        required=True,
+        help="of suites.json, quick, medium, wide, all or module:dotted.name",
+    )
+    parser.add_argument("--out", type=Path, help="JSON result file; an existing one is added to")
+    parser.add_argument("--jobs", type=int, default=1, help="suites to run side by side")
+    parser.add_argument("--dsn", help="superuser DSN of a server to use instead of an embedded one")
+    parser.add_argument("--test-timeout", type=float, default=Options.test_timeout, metavar="SECONDS")
+    parser.add_argument("--suite-timeout", type=float, default=Options.suite_timeout, metavar="SECONDS")
+
+
+def _add_report_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--markdown", type=Path, help="write the report to this file")
+    parser.add_argument("--page", type=Path, help="write the page of the documentation to this file")
+    parser.add_argument("--command", help="what to name on that page as the command that makes it")
+
+
 def main_compare(argv: list[str]) -> int:
-    """Compare two result files; return 1 if anything counts against the candidate."""
+    """Compare a result file with a control; return 1 if anything counts against the candidate."""
     args = compare_parser().parse_args(argv)
-    control, candidate = results.load(args.control), results.load(args.candidate)
-    comparisons = compare(control, candidate, load_bound())
-    report = markdown(comparisons)
-    if args.markdown:
-        args.markdown.write_text(report)
-    print(report)
-    for name in sorted(candidate["suites"].keys() - control["suites"].keys()):
-        print(f"{name} is not in the control")
-    return 0 if comparisons and all(suite.passed for suite in comparisons) else 1
+    return judge(results.load(args.candidate), args, results.load(args.control) if args.control else None)
+
+
+def main_check(argv: list[str]) -> int:
+    """Run suites and compare them with the stored controls; return 1 if anything counts against the candidate."""
+    args = check_parser().parse_args(argv)
+    candidate, _passed = run(args)
+    return judge(candidate, args)
 
 
 def main_run(argv: list[str]) -> int:
     """Run suites; return 1 if a test failed or was not run."""
-    args = run_parser().parse_args(argv)
+    _result, passed = run(run_parser().parse_args(argv))
+    return 0 if passed else 1
+
+
+def judge(candidate: dict[str, Any], args: argparse.Namespace, control: dict[str, Any] | None = None) -> int:
+    """Report *candidate* next to *control*; return 1 if anything counts against it."""
+    control = control or results.stored_controls()
+    comparisons = compare(control, candidate, load_bound())
+    report = markdown(comparisons)
+    if args.markdown:
+        args.markdown.write_text(report)
+    if args.page:
+        command = args.command or f"{PROGRAM} {' '.join(sys.argv[1:])}"
+        args.page.write_text(page(comparisons, candidate, command))
+    print(report)
+    unjudged = sorted(candidate["suites"].keys() - control["suites"].keys())
+    for name in unjudged:
+        print(f"{name} is not in the control")
+    return 0 if comparisons and not unjudged and all(suite.passed for suite in comparisons) else 1
+
+
+def run(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    """Run suites; return the result, and True if every test was run and none failed."""
     try:
         suites = select(args.suite)
     except KeyError as exc:
@@ -102,7 +145,7 @@ def main_run(argv: list[str]) -> int:
             passed = passed and not is_bad(record)
             if args.out:
                 results.save(results.compact(result) if args.compact else result, args.out)
-    return 0 if passed else 1
+    return result, passed
 
 
 @contextmanager
@@ -140,8 +183,9 @@ def _describe(problem: dict[str, str]) -> list[str]:
 
 
 def main(argv: list[str]) -> int:
-    """Run or compare; return the exit status."""
-    return main_compare(argv[1:]) if argv[:1] == ["compare"] else main_run(argv)
+    """Run, check or compare; return the exit status."""
+    command = {"compare": main_compare, "check": main_check}.get(argv[0]) if argv else None
+    return command(argv[1:]) if command else main_run(argv)
 
 
 if __name__ == "__main__":

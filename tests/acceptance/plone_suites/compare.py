@@ -79,17 +79,22 @@ def compare_suite(
 
 def markdown(comparisons: list[SuiteComparison]) -> str:
     """Return the comparison as a table with the tests that differ below it."""
-    lines = [
-        "| suite | tests | control: ok / bad / skip, s | candidate: ok / bad / skip, s | only candidate | bound |",
-        "|---|---|---|---|---|---|",
-        *map(_row, comparisons),
-        _total(comparisons),
-    ]
+    lines = table(comparisons)
     for suite in comparisons:
         details = list(_details(suite))
         if details:
             lines += ["", f"### {suite.name}", "", *details]
     return "\n".join(lines) + "\n"
+
+
+def table(comparisons: list[SuiteComparison]) -> list[str]:
+    """Return the lines of the table: a row for each suite and one for all."""
+    return [
+        "| suite | tests | control: ok / bad / skip, s | candidate: ok / bad / skip, s | only candidate | bound |",
+        "|---|---|---|---|---|---|",
+        *map(_row, comparisons),
+        _total(comparisons),
+    ]
 
 
 def _row(suite: SuiteComparison) -> str:
@@ -122,7 +127,11 @@ def _total(comparisons: list[SuiteComparison]) -> str:
     candidate = sum(_counts(c.candidate)[0] for c in comparisons)
     against = sum(len(c.regressions) + len(c.unknown) + len(c.lost) for c in comparisons)
     bound = sum(len(c.bound) for c in comparisons)
-    return f"| **all** | {tests} | {control} ok | {candidate} ok | **{against}** | {bound} |"
+    seconds = [sum(c.control["seconds"] for c in comparisons), sum(c.candidate["seconds"] for c in comparisons)]
+    return (
+        f"| **all** | {tests} | {control} ok, {seconds[0]:.0f} | {candidate} ok, {seconds[1]:.0f} "
+        f"| **{against}** | {bound} |"
+    )
 
 
 def _details(suite: SuiteComparison) -> Iterator[str]:

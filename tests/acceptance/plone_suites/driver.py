@@ -21,7 +21,7 @@ import time
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-TIERS = {"quick": {"quick"}, "medium": {"quick", "medium"}}
+TIERS = {"quick": {"quick"}, "medium": {"quick", "medium"}, "wide": {"wide"}}
 MAX_RESTARTS = 60
 #: A worker that records nothing for this much longer than a test may take hangs.
 IDLE_MARGIN = 120
@@ -41,7 +41,7 @@ class Options:
 
 
 def select(names: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the suites for names of suites.json, ``quick``, ``medium``, ``all`` or ``module:dotted.name``.
+    """Return the suites for names of suites.json, ``quick``, ``medium``, ``wide``, ``all`` or ``module:dotted.name``.
 
     Raises KeyError for a name that is none of them.
     """
@@ -86,6 +86,7 @@ class SuiteRun:
             prefix=f"suite_{os.getpid()}_{slug}_",
             progress=str(self.progress.path),
             test_timeout=options.test_timeout,
+            drive=bool(spec.get("drive") and options.profile),
         ).write(folder / "job.json")
 
     def run(self) -> dict[str, Any]:

@@ -21,7 +21,8 @@ class Job:
 
     ``modules``: dotted names, ``package.pattern*`` allowed.  ``exclude``, ``only``: regular expressions on
     the test id.  ``ids``: run no other tests.  ``profile``: GenericSetup profile, None for the control.
-    ``dsn``: a superuser's; ``prefix``: of all databases made.
+    ``dsn``: a superuser's; ``prefix``: of all databases made.  ``drive``: let the tests make our catalog where
+    they make a ZCatalog.
     """
 
     modules: list[str]
@@ -33,6 +34,7 @@ class Job:
     prefix: str
     progress: str
     test_timeout: float
+    drive: bool = False
 
     def write(self, path: Path) -> None:
         """Write the job for a worker to read."""

@@ -13,6 +13,7 @@ import json
 import platform
 
 
+HERE = Path(__file__).parent
 DISTRIBUTIONS = (
     "Products.CMFPlone",
     "Products.ZCatalog",
@@ -39,6 +40,14 @@ def load(path: Path) -> dict[str, Any]:
             if isinstance(test, str):
                 suite["tests"][test_id] = {"status": test}
     return result
+
+
+def stored_controls() -> dict[str, Any]:
+    """Return the controls that are kept here, one file per tier, as one result."""
+    controls = [load(path) for path in sorted(HERE.glob("control-*.json"))]
+    merged = dict(controls[0])
+    merged["suites"] = {name: suite for control in controls for name, suite in control["suites"].items()}
+    return merged
 
 
 def save(result: dict[str, Any], path: Path) -> None:

@@ -6,6 +6,7 @@ Exit status 0: all tests were run.  EXIT_RESUME: something broke that could spoi
 from pathlib import Path
 from tests.acceptance.plone_suites.collecting import collect
 from tests.acceptance.plone_suites.databases import Databases
+from tests.acceptance.plone_suites.driven import Drive
 from tests.acceptance.plone_suites.job import EXIT_RESUME
 from tests.acceptance.plone_suites.job import Job
 from tests.acceptance.plone_suites.job import Progress
@@ -23,8 +24,11 @@ def run(job: Job) -> int:
     warnings.simplefilter("ignore")
     progress = Progress(Path(job.progress))
     databases = Databases(job.dsn, job.prefix)
+    stack = StorageStack(databases)
+    if job.drive:
+        Drive(stack).patch()
     patch_layers(
-        StorageStack(databases),
+        stack,
         job.profile,
         report=lambda name: progress.append(catalog=name),
     )

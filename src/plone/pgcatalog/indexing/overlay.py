@@ -19,6 +19,38 @@ Source = tuple[str, tuple[Any, ...]]
 FIXED = ("rid", "path", "zoid")
 
 
+class ScratchTable:
+    """A temporary table with the columns of a catalog, on the snapshot connection; emptied when that ends."""
+
+    def __init__(self, session: Session, name: str, layout: Layout) -> None:
+        self.session = session
+        self.layout = layout
+        self.name = f"pg_temp.{quote(f'{name}_{layout.signature}')}"
+        self.columns = ", ".join([*FIXED, *(c.quoted for c in layout.columns)])
+        self.session.run(
+            f'CREATE TEMP TABLE IF NOT EXISTS {self.name.removeprefix("pg_temp.")}'
+            ' (rid bigint, path text COLLATE "C", zoid bigint'
+            + "".join(f", {c.ddl}" for c in layout.columns)
+            + ") ON COMMIT DELETE ROWS"
+        )
+
+    def clear(self, paths: list[str] | None = None) -> None:
+        """Remove the rows at *paths*, or all."""
+        if paths is None:
+            self.session.run(f"DELETE FROM {self.name}")
+        else:
+            self.session.run(f"DELETE FROM {self.name} WHERE path = ANY(%s::text[])", (paths,))
+
+    def insert(self, entries: list[Entry]) -> None:
+        """Insert *entries*, which are whole rows."""
+        types = ["bigint", "text", "bigint", *(c.type for c in self.layout.columns)]
+        if entries:
+            self.session.write_overlay(
+                f"INSERT INTO {self.name} ({self.columns}) VALUES ({', '.join(f'%s::{t}' for t in types)})",
+                [[e.rid, e.path, e.zoid, *(e.columns.get(n) for n in self.layout.names)] for e in entries],
+            )
+
+
 class Overlay:
     """The pending rows of one catalog in a temporary table."""
 
@@ -26,20 +58,14 @@ class Overlay:
         self.session = session
         self.pending = pending
         self.layout = layout
-        self.table = quote(f"pgcatalog_overlay_{pending.zoid:x}_{layout.signature}")
+        self.table = ScratchTable(session, f"pgcatalog_overlay_{pending.zoid:x}", layout)
         self.fresh = True
-        self.session.run(
-            f'CREATE TEMP TABLE IF NOT EXISTS {self.table} (rid bigint, path text COLLATE "C", zoid bigint'
-            + "".join(f", {c.ddl}" for c in layout.columns)
-            + ") ON COMMIT DELETE ROWS"
-        )
 
     def source(self) -> Source:
         """Return the union of committed and pending rows, after bringing the latter up to date."""
         self._synchronize()
         state = None if self.pending.cleared else self.session.states.get(self.pending.zoid)
-        names = ", ".join([*FIXED, *(c.quoted for c in self.layout.columns)])
-        pending = f"SELECT {names} FROM pg_temp.{self.table}"
+        pending = f"SELECT {self.table.columns} FROM {self.table.name}"
         if state is None:
             return f"({pending}) AS catalog", ()
         committed = f"SELECT {self._committed(state)} FROM {quote(state.relation)} WHERE rid <> ALL(%s::bigint[])"
@@ -58,38 +84,26 @@ class Overlay:
         pending = self.pending
         self.session.resolve(pending)
         if self.fresh or pending.reset:
-            self.session.run(f"DELETE FROM pg_temp.{self.table}")
+            self.table.clear()
             pending.dirty.update(pending.entries)
             self.fresh = pending.reset = False
         elif not pending.dirty:
             return
         else:
-            self.session.run(f"DELETE FROM pg_temp.{self.table} WHERE path = ANY(%s::text[])", (list(pending.dirty),))
+            self.table.clear(list(pending.dirty))
         entries = [pending.entries[path] for path in pending.dirty if path in pending.entries]
         live = [e for e in entries if not e.deleted]
-        self._insert_rows([e for e in live if e.new])
+        self.table.insert([e for e in live if e.new])
         self._insert_changed([e for e in live if not e.new])
         pending.dirty.clear()
-
-    def _insert_rows(self, entries: list[Entry]) -> None:
-        if entries:
-            names = ", ".join([*FIXED, *(c.quoted for c in self.layout.columns)])
-            values = ", ".join(
-                ["%s::bigint", "%s::text", "%s::bigint", *(f"%s::{c.type}" for c in self.layout.columns)]
-            )
-            self.session.write_overlay(
-                f"INSERT INTO pg_temp.{self.table} ({names}) VALUES ({values})",
-                [[e.rid, e.path, e.zoid, *(e.columns.get(n) for n in self.layout.names)] for e in entries],
-            )
 
     def _insert_changed(self, entries: list[Entry]) -> None:
         """Copy committed rows and change what the partial *entries* change."""
         state = self.session.states.get(self.pending.zoid)
         if not entries or state is None:
             return
-        names = ", ".join([*FIXED, *(c.quoted for c in self.layout.columns)])
         self.session.run(
-            f"INSERT INTO pg_temp.{self.table} ({names}) SELECT {self._committed(state)}"
+            f"INSERT INTO {self.table.name} ({self.table.columns}) SELECT {self._committed(state)}"
             f" FROM {quote(state.relation)} WHERE rid = ANY(%s::bigint[])",
             ([e.rid for e in entries],),
         )
@@ -97,7 +111,7 @@ class Overlay:
         for columns, group in by_columns(entries, types):
             assignments = ", ".join(f"{quote(n)} = %s::{types[n]}" for n in columns)
             self.session.write_overlay(
-                f"UPDATE pg_temp.{self.table} SET {assignments} WHERE rid = %s",
+                f"UPDATE {self.table.name} SET {assignments} WHERE rid = %s",
                 [[*(e.columns[n] for n in columns), e.rid] for e in group],
             )
 

@@ -1,0 +1,6 @@
+"""``python -m plone.pgcatalog.cli``."""
+
+from plone.pgcatalog.cli.commands import main
+
+
+main()

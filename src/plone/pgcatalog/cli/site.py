@@ -1,0 +1,49 @@
+"""Opens a Plone site from a zope.conf for a command."""
+
+from AccessControl.SecurityManagement import newSecurityManager
+from AccessControl.SecurityManagement import noSecurityManager
+from AccessControl.users import system
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.interfaces import IPGCatalogTool
+from typing import Any
+from zope.component.hooks import setSite
+from zope.globalrequest import clearRequest
+from zope.globalrequest import setRequest
+
+import transaction
+
+
+class SiteError(RuntimeError):
+    """The site is not there, or its catalog is not ours."""
+
+
+@contextmanager
+def open_site(zope_conf: str, path: str) -> Iterator[Any]:
+    """Yield the Plone site at *path* of the Zope that *zope_conf* configures, acting as the system user.
+
+    Aborts what is not committed.  Raises SiteError.
+    """
+    from Testing.makerequest import makerequest
+    from Zope2.Startup.run import configure_wsgi
+
+    import Zope2
+
+    configure_wsgi(zope_conf)
+    app = makerequest(Zope2.app())
+    setRequest(app.REQUEST)
+    newSecurityManager(None, system)
+    try:
+        portal = app.unrestrictedTraverse(path, None)
+        if portal is None:
+            raise SiteError(f"there is no site {path!r}")
+        setSite(portal)
+        if not IPGCatalogTool.providedBy(getattr(portal, "portal_catalog", None)):
+            raise SiteError(f"the catalog of {path!r} is not plone.pgcatalog's")
+        yield portal
+    finally:
+        transaction.abort()
+        noSecurityManager()
+        setSite(None)
+        clearRequest()
+        app._p_jar.close()

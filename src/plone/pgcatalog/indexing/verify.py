@@ -1,0 +1,127 @@
+"""Compares a catalog with the content it stands for, object by object, and mends what differs."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import batched
+from plone.indexer.interfaces import IIndexableObject
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexing.codec import decode
+from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.indexing.overlay import ScratchTable
+from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.indexing.walk import content_of
+from plone.pgcatalog.indexing.writer import dump
+from Products.CMFCore.indexing import processQueue
+from typing import Any
+from zope.component import queryMultiAdapter
+
+import orjson
+
+
+BATCH = 200
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A path whose row is ``missing``, ``orphaned`` (no such object) or ``different`` in *names*."""
+
+    path: str
+    kind: str
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.path}" + (f" ({', '.join(self.names)})" if self.names else "")
+
+
+class Verifier:
+    """Verifies *catalog*, the wrapped tool, as the running transaction sees it.
+
+    ``checked`` counts the objects looked at.
+    """
+
+    def __init__(self, catalog: Any) -> None:
+        self.catalog = catalog
+        self.compat = catalog._catalog
+        self.checked = 0
+
+    def differences(self) -> Iterator[Difference]:
+        """Yield every difference between rows and content; objects are forgotten batch by batch."""
+        processQueue()
+        unmet = set(self.compat.uids)
+        for batch in batched(content_of(self.catalog), BATCH):
+            unmet.difference_update(clean_path(path) for path, _ in batch)
+            yield from self._compare(batch)
+            self.compat.jar.cacheGC()
+        for path in sorted(unmet):
+            yield from self._judge(path)
+
+    def repair(self, difference: Difference) -> None:
+        """Catalogue or uncatalog the path of *difference*, in the running transaction."""
+        obj = self.catalog.unrestrictedTraverse(difference.path, None)
+        if difference.kind == "orphaned" or obj is None:
+            self.catalog.uncatalog_object(difference.path)
+        else:
+            self.catalog.catalog_object(obj, difference.path)
+
+    def _judge(self, path: str) -> Iterator[Difference]:
+        """Compare a row the walk did not meet: objects may be catalogued by hand."""
+        obj = self.catalog.unrestrictedTraverse(path, None)
+        if obj is None or clean_path("/".join(obj.getPhysicalPath())) != path:
+            yield Difference(path, "orphaned")
+        else:
+            yield from self._compare([(path, obj)])
+
+    def _compare(self, batch: Iterable[tuple[str, Any]]) -> Iterator[Difference]:
+        entries = [self._fresh(path, obj) for path, obj in batch]
+        self.checked += len(entries)
+        different = self._different_columns(entries)
+        idx = self.compat.view().idx([rid for rid, _ in different.values()])
+        for entry in entries:
+            if entry.path not in different:
+                yield Difference(entry.path, "missing")
+                continue
+            rid, columns = different[entry.path]
+            names = dict.fromkeys(columns + different_keys(idx.get(rid, {}), entry.idx))
+            if names:
+                yield Difference(entry.path, "different", tuple(names))
+
+    def _fresh(self, path: str, obj: Any) -> Entry:
+        indexable = queryMultiAdapter((obj, self.catalog), IIndexableObject, default=obj)
+        entry: Entry = self.compat.entry(indexable, path)
+        return entry
+
+    def _different_columns(self, entries: list[Entry]) -> dict[str, tuple[int, tuple[str, ...]]]:
+        """Return path -> (rid, columns whose stored value is not the fresh one) of the rows that exist."""
+        view = self.compat.view()
+        names = view.layout.names
+        source = view.source()
+        if source is None:
+            return {}
+        fresh = ScratchTable(view.session, f"pgcatalog_verify_{view.zoid:x}", view.layout)
+        fresh.clear()
+        fresh.insert(entries)
+        flags = ", ".join(f'catalog."{n}" IS DISTINCT FROM fresh."{n}"' for n in names)
+        relation, params = source
+        relation = relation if relation.endswith(" AS catalog") else f"{relation} AS catalog"
+        rows = view.session.execute(
+            f"SELECT catalog.path, catalog.rid, {flags} FROM {relation} JOIN {fresh.name} AS fresh USING (path)", params
+        )
+        return {
+            path: (rid, tuple(n for n, differs in zip(names, flags, strict=True) if differs))
+            for path, rid, *flags in rows
+        }
+
+
+def different_keys(stored: dict[str, Any], fresh: dict[str, Any]) -> tuple[str, ...]:
+    """Return the idx keys in which two idx differ; *fresh* as JSON would hold it."""
+    fresh = orjson.loads(dump(fresh))
+    return tuple(k for k in sorted(stored.keys() | fresh.keys()) if not same_value(stored.get(k), fresh.get(k)))
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """True for JSON values that decode to equal ones.
+
+    The storage hands ``pytz.utc`` back as ``datetime.timezone.utc``: the same instant, another marker.
+    """
+    return bool(one == other or decode(one) == decode(other))

@@ -1,0 +1,77 @@
+"""The page of the documentation that shows a comparison."""
+
+from pathlib import Path
+from tests.acceptance.plone_suites.compare import SuiteComparison
+from tests.acceptance.plone_suites.compare import table
+from tests.acceptance.plone_suites.compare import telling_line
+from tests.acceptance.plone_suites.job import BAD
+from typing import Any
+
+import json
+
+
+LEFT_OUT_FILE = Path(__file__).with_name("left_out.json")
+
+
+def load_left_out(path: Path = LEFT_OUT_FILE) -> dict[str, str]:
+    """Return what of Plone's tests is not run -> why."""
+    reasons: dict[str, str] = json.loads(path.read_text())
+    return reasons
+
+
+def page(comparisons: list[SuiteComparison], candidate: dict[str, Any], command: str) -> str:
+    """Return the Markdown page about *comparisons* that *command* makes."""
+    lines = [
+        "# Plone's own test suites: the figures",
+        "",
+        "Made by this command; changes by hand are lost:",
+        "",
+        "```sh",
+        command,
+        "```",
+        "",
+        "The test suites that Plone's packages ship in their wheels, unchanged, on zodb-pgjsonb: the *control* with",
+        "Plone's standard ZCatalog, the *candidate* with our profile. *Only candidate* counts the tests that",
+        "pass with ZCatalog and not with us, *bound* those of them that ask for ZCatalog's own classes (below). How to run",
+        "them: {doc}`/how-to/plone-suites`.",
+        "",
+        ", ".join(f"{name} {version}" for name, version in sorted(candidate["versions"].items())) + ".",
+        "",
+        *table(comparisons),
+    ]
+    lines += _section(
+        "Tests bound to ZCatalog's own classes",
+        "They pass with ZCatalog and cannot pass with another catalog.",
+        {test: why for suite in comparisons for test, why in suite.bound.items()},
+    )
+    lines += _section(
+        "Tests that fail with ZCatalog too",
+        "Their cause is below the catalog, or in the test.",
+        {test: why for suite in comparisons for test, why in _control_failures(suite).items()},
+    )
+    lines += _section("What is not run", "", load_left_out())
+    against = {test: "" for suite in comparisons for test in (*suite.regressions, *suite.unknown, *suite.lost)}
+    lines += _section("Tests that count against us", "", against)
+    return "\n".join(lines) + "\n"
+
+
+def _control_failures(suite: SuiteComparison) -> dict[str, str]:
+    ours = suite.candidate["tests"]
+    failed = [i for i, test in sorted(suite.control["tests"].items()) if test["status"] in BAD]
+    return {
+        i: telling_line(ours[i].get("err", "")) or f"{ours[i]['status']} with ours" if i in ours else "" for i in failed
+    }
+
+
+def _section(title: str, text: str, items: dict[str, str]) -> list[str]:
+    if not items:
+        return []
+    lines = ["", f"## {title}", "", *([text, ""] if text else [])]
+    return lines + [f"- `{item}`: {_plain(why)}" if why else f"- `{item}`" for item, why in items.items()]
+
+
+def _plain(text: str) -> str:
+    """Return *text* so that Markdown takes no markup from it."""
+    for character in "\\`*_<[{":
+        text = text.replace(character, f"\\{character}")
+    return text

@@ -1,0 +1,70 @@
+"""The command pgcatalog, as an administrator runs it."""
+
+from pathlib import Path
+from tests.integration import site as sites
+from tests.integration.conftest import *  # noqa: F403  the fixtures with a Plone site
+from tests.integration.content import populate
+from tests.integration.test_verify import damage
+from typing import Any
+from zope.component.hooks import setSite
+
+import json
+import pytest
+import subprocess
+import sys
+import transaction
+
+
+ZOPE_CONF = """\
+%define INSTANCE {instance}
+%import zodb_pgjsonb
+instancehome $INSTANCE
+<zodb_db main>
+  mount-point /
+  <pgjsonb>
+    dsn {dsn}
+    cache-warm-pct 0
+  </pgjsonb>
+</zodb_db>
+"""
+
+
+@pytest.fixture
+def zope_conf(dsn: str, tmp_path: Path) -> str:
+    """A zope.conf for a site with content."""
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        populate(app.plone)
+        transaction.commit()
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "site.zcml").write_text(sites.SITE_ZCML)
+    conf = tmp_path / "etc" / "zope.conf"
+    conf.write_text(ZOPE_CONF.format(instance=tmp_path, dsn=dsn))
+    return str(conf)
+
+
+def pgcatalog(*args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "ignore", "-m", "plone.pgcatalog.cli", *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_verify_names_and_mends_differences(zope_conf: str, dsn: str) -> None:
+    sound = pgcatalog("verify", zope_conf, "--site", "plone")
+    assert (sound.returncode, sound.stdout) == (0, "15 objects compared: 0 differences\n"), sound.stderr
+    damage(dsn, "DELETE FROM {} WHERE get_id = 'page'")
+    damaged = pgcatalog("verify", zope_conf, "--site", "plone", "--json")
+    assert damaged.returncode == 1
+    assert json.loads(damaged.stdout)["differences"] == [
+        {"path": "/plone/my_folder/page", "kind": "missing", "names": []}
+    ]
+    mended = pgcatalog("verify", zope_conf, "--site", "plone", "--repair")
+    assert mended.returncode == 0
+    assert mended.stdout.endswith("15 objects compared: 1 differences, 1 mended\n")
+    assert pgcatalog("verify", zope_conf, "--site", "plone").returncode == 0
+
+
+def test_an_unknown_site_is_a_clear_error(zope_conf: str) -> None:
+    result: Any = pgcatalog("verify", zope_conf, "--site", "nowhere")
+    assert result.returncode == 2
+    assert "there is no site 'nowhere'" in result.stderr

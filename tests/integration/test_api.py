@@ -1,0 +1,128 @@
+"""The whole API: what ZCatalog's classes have, ours have too.
+
+The names come from the installed classes, so a release of Plone that adds a method fails here by name.
+What ours leave out on purpose stands in ``OMITTED``, with the reason.
+"""
+
+from Acquisition import aq_base
+from collections.abc import Iterator
+from inspect import Parameter
+from inspect import signature
+from plone.pgcatalog.catalog import PlonePGCatalogTool
+from plone.pgcatalog.compat import _CatalogCompat
+from plone.pgcatalog.config import is_data
+from plone.pgcatalog.proxies import proxy_class
+from Products.CMFPlone.CatalogTool import CatalogTool
+from Products.PluginIndexes.interfaces import IPluggableIndex
+from Products.ZCatalog.Catalog import Catalog
+from typing import Any
+
+import Acquisition
+import ExtensionClass
+import Persistence
+import pytest
+
+
+#: What every persistent, acquiring object has; the catalog is one, ``_CatalogCompat`` need not be.
+FOUNDATIONS = {
+    name for cls in (Persistence.Persistent, Acquisition.Implicit, ExtensionClass.Base) for name in dir(cls)
+}
+SPECIAL = ("__len__", "__getitem__", "__call__", "__init__")
+
+OMITTED: dict[str, str] = {}
+
+#: Types of the indexes that may stand in a catalog, and the data of each that only the class itself reads.
+INNER_DATA: dict[str, dict[str, str]] = {}
+
+
+def names_of(cls: type, *instances: Any) -> list[str]:
+    """Return the names that *cls* and its *instances* have, public and private."""
+    names = {n for n in dir(cls) if not n.startswith("__") or n in SPECIAL}
+    names |= {n for instance in instances for n in vars(aq_base(instance))}
+    return sorted(n for n in names if not n.endswith("__roles__"))
+
+
+def parameters(method: Any) -> list[str] | None:
+    """Return the names of the parameters of *method*, None if it takes just any."""
+    try:
+        found = signature(method).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for p in found):
+        return None
+    return [p.name for p in found if p.name != "self"]
+
+
+def accepts(ours: Any, theirs: Any) -> bool:
+    """True when a call that *theirs* accepts is accepted by *ours*, by position or by name."""
+    mine, wanted = parameters(ours), parameters(theirs)
+    if mine is None or wanted is None:
+        return True
+    extra = [p for p in list(signature(ours).parameters.values()) if p.name in mine[len(wanted) :]]
+    return mine[: len(wanted)] == wanted and all(p.default is not Parameter.empty for p in extra)
+
+
+def roles(cls: type, name: str) -> Any:
+    """Return the security declaration of *name* in a form that compares."""
+    declared = getattr(cls, f"{name}__roles__", "undeclared")
+    return (declared.__name__, declared._d) if hasattr(declared, "_d") else declared
+
+
+def index_classes() -> list[type]:
+    import Products
+
+    found = [i["instance"] for i in Products.meta_types if IPluggableIndex in (i["interfaces"] or ())]
+    return list(dict.fromkeys(found))
+
+
+def compare(theirs: type, ours: type, names: list[str], real: Any, other: Any) -> Iterator[str]:
+    """Yield what is wrong with *names* of the class *ours* and its instance *other*; *real* is one of *theirs*."""
+    for name in names:
+        if f"{theirs.__name__}.{name}" in OMITTED or not hasattr(real, name):
+            continue
+        if not hasattr(other, name):
+            yield f"{name} is missing"
+            continue
+        method, mine = getattr(theirs, name, None), getattr(other, name)
+        if callable(method) and not callable(mine):
+            yield f"{name} is not callable"
+        elif callable(method) and not accepts(getattr(ours, name), method):
+            yield f"{name} has the parameters {parameters(getattr(ours, name))}, not {parameters(method)}"
+        if roles(theirs, name) != roles(ours, name):
+            yield f"{name} has the roles {roles(ours, name)}, not {roles(theirs, name)}"
+
+
+def test_the_tool_has_everything(zope: None, catalog: Any) -> None:
+    theirs = CatalogTool()
+    wrong = compare(CatalogTool, PlonePGCatalogTool, names_of(CatalogTool, theirs), theirs, catalog)
+    assert "\n".join(wrong) == ""
+
+
+def test_the_inner_catalog_has_everything(zope: None, catalog: Any) -> None:
+    theirs = Catalog()
+    names = [n for n in names_of(Catalog, theirs) if n not in FOUNDATIONS or n in SPECIAL]
+    assert "\n".join(compare(Catalog, _CatalogCompat, names, theirs, catalog._catalog)) == ""
+
+
+def test_every_index_type_has_everything(zope: None, catalog: Any) -> None:
+    from tests.integration.test_custom_indexes import make_index
+
+    wrong: list[str] = []
+    for cls in index_classes():
+        index = make_index(cls, catalog)
+        data = {n for n, value in vars(aq_base(index)).items() if is_data(value)}
+        catalog._catalog.addIndex(index.getId(), index)
+        ours = catalog.Indexes[index.getId()]
+        names = names_of(cls, index)
+        assert data <= set(names)
+        found = list(compare(cls, proxy_class(cls), names, index, aq_base(ours)))
+        wrong += [f"{cls.__name__}.{line}" for line in found]
+    assert "\n".join(wrong) == ""
+
+
+def test_omissions_are_omissions() -> None:
+    for line in OMITTED:
+        owner, name = line.split(".")
+        cls = {"CatalogTool": PlonePGCatalogTool, "Catalog": _CatalogCompat}.get(owner)
+        assert cls is None or not hasattr(cls, name)
+    pytest.importorskip("Products.ZCatalog")

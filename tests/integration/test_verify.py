@@ -1,0 +1,77 @@
+"""Verify finds every difference between catalog and content, and mends it."""
+
+from plone.pgcatalog.indexing.verify import Difference
+from plone.pgcatalog.indexing.verify import Verifier
+from tests.integration.content import populate
+from typing import Any
+
+import psycopg
+import pytest
+import transaction
+
+
+@pytest.fixture
+def filled(portal: Any) -> Any:
+    populate(portal)
+    transaction.commit()
+    return portal
+
+
+def differences(portal: Any) -> set[Difference]:
+    transaction.begin()
+    return set(Verifier(portal.portal_catalog).differences())
+
+
+def damage(dsn: str, statement: str) -> None:
+    """Change the catalog behind everybody's back; {} stands for its relation."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
+        connection.execute(statement.format(f'"{relation}"'))
+
+
+def test_a_sound_catalog_has_no_differences(filled: Any) -> None:
+    verifier = Verifier(filled.portal_catalog)
+    assert list(verifier.differences()) == []
+    assert verifier.checked == len(filled.portal_catalog)
+
+
+def test_uncommitted_changes_count(filled: Any) -> None:
+    filled.my_folder.page.title = "Changed"
+    assert {d.path for d in Verifier(filled.portal_catalog).differences()} == {"/plone/my_folder/page"}
+    filled.my_folder.page.reindexObject()
+    assert list(Verifier(filled.portal_catalog).differences()) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("DELETE FROM {} WHERE get_id = 'page'", {Difference("/plone/my_folder/page", "missing")}),
+        (
+            "UPDATE {} SET subject = ARRAY['wrong'] WHERE get_id = 'page'",
+            {Difference("/plone/my_folder/page", "different", ("subject",))},
+        ),
+        (
+            "UPDATE {} SET searchable_text = 'wrong' WHERE get_id = 'page'",
+            {Difference("/plone/my_folder/page", "different", ("searchable_text",))},
+        ),
+        (
+            "UPDATE object_state SET idx = idx || '{{\"Title\": \"wrong\"}}' WHERE idx ->> 'getId' = 'page'",
+            {Difference("/plone/my_folder/page", "different", ("Title",))},
+        ),
+        (
+            "UPDATE {} SET path = '/plone/nowhere' WHERE get_id = 'page'",
+            {Difference("/plone/my_folder/page", "missing"), Difference("/plone/nowhere", "orphaned")},
+        ),
+        ("INSERT INTO {} (rid, path) VALUES (4711, '/plone/ghost')", {Difference("/plone/ghost", "orphaned")}),
+    ],
+)
+def test_finds_and_mends(filled: Any, dsn: str, statement: str, expected: set[Difference]) -> None:
+    damage(dsn, statement)
+    found = differences(filled)
+    assert found == expected
+    verifier = Verifier(filled.portal_catalog)
+    for difference in found:
+        verifier.repair(difference)
+    transaction.commit()
+    assert differences(filled) == set()
+    assert [b.Title for b in filled.portal_catalog(getId="page")] == ["Page one"]

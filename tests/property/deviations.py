@@ -1,0 +1,265 @@
+"""Where we differ from ZCatalog on purpose; the names are those of docs/explanation/deviations.md.
+
+``explain`` works out what a catalog with our deviations, and ZCatalog's answers in everything else, must say: the
+oracle is asked for each index of the query alone, each answer is corrected by the deviations that apply to it, and
+the rows in all of them are sorted and cut as the query wants.  A difference is explained if we say exactly that.
+"""
+
+from dataclasses import dataclass
+from dataclasses import field
+from Products.ZCatalog.query import IndexQuery
+from tests.property.compare import Answer
+from tests.property.compare import ask
+from tests.property.compare import both_answers
+from tests.property.compare import Difference
+from tests.property.compare import is_window
+from tests.property.compare import sort_keys
+from tests.property.compare import sort_names
+from tests.property.compare import values_only
+from tests.property.compare import whole
+from tests.property.pair import Pair
+from tests.property.queries import Case
+from typing import Any
+
+
+UNINDEX = ("FieldIndex", "KeywordIndex", "UUIDIndex", "DateIndex", "DateRecurringIndex")
+DATES = ("DateIndex", "DateRecurringIndex")
+#: Errors of ZCatalog where we answer: error type, meta types (all if empty) and the deviation.
+ERRORS = (
+    ("ParseError", ("ZCTextIndex",), "text-unparsable"),
+    ("QueryError", ("ZCTextIndex",), "text-leading-wildcard"),
+    ("TypeError", UNINDEX, "mixed-types"),
+    ("ValueError", UNINDEX, "range-not-all"),
+)
+
+
+def explain(pair: Pair, difference: Difference) -> str | None:
+    """Return the names of the deviations that *difference* is, None for a bug."""
+    if isinstance(difference.subject, Case) and isinstance(difference.ours, Answer):
+        return explain_answer(pair, difference.subject)
+    if difference.kind in ("index data", "unique values") and values_only(difference.ours) == values_only(
+        difference.theirs
+    ):
+        return "index-values"
+    if difference.kind == "unique values" and difference.subject in ("path", "place"):
+        return explain_path_keys(difference)
+    if difference.kind == "_apply_index" and isinstance(difference.subject, Case):
+        return explain_answer(pair, difference.subject)
+    return None
+
+
+def explain_path_keys(difference: Difference) -> str | None:
+    ours, theirs = difference.ours["uniqueValuesFor"], difference.theirs["uniqueValuesFor"]
+    same = ours == [v for v in theirs if v != ("NoneType", None)]
+    return "path-unique-values" if same and difference.theirs.get("withLengths") == "TypeError" else None
+
+
+@dataclass
+class Expected:
+    """What we must answer, and which deviations made it."""
+
+    paths: set[str]
+    names: list[str] = field(default_factory=list)
+
+    def correct(self, name: str) -> None:
+        if name not in self.names:
+            self.names.append(name)
+
+
+def explain_answer(pair: Pair, case: Case) -> str | None:
+    ours, theirs = both_answers(pair, case)
+    if ours.error is not None:
+        return explain_our_error(pair, case, ours, theirs)
+    expected = expected_rows(pair, case)
+    if expected is None:
+        return None
+    keys = expected_order(pair, case, expected)
+    page = page_of(case, len(expected.paths))
+    if ours.total != len(expected.paths) or ours.length != len(page) or not set(ours.paths) <= expected.paths:
+        return None
+    if keys is not None:
+        length = min((len(k) for k in keys), default=0)
+        mine = [k[:length] for k in sort_keys(pair.oracle, case, ours.paths)]
+        if mine != [keys[i] for i in page]:
+            return None
+    expected.names += name_sorting(pair, case, theirs)
+    return " + ".join(expected.names) or None
+
+
+def explain_our_error(pair: Pair, case: Case, ours: Answer, theirs: Answer) -> str | None:
+    """Either an index raises by itself, or it raises before ZCatalog, or instead of another index."""
+    for name in named(pair, case):
+        if type(ask(pair.oracle, alone(case, name)).error) is type(ours.error) and (theirs.error or not theirs.paths):
+            return "error-always"
+    return None
+
+
+def named(pair: Pair, case: Case) -> list[str]:
+    return [name for name in case.query if name in pair.oracle._catalog.indexes]
+
+
+def alone(case: Case, name: str) -> Case:
+    """Return the criterion for *name* alone, old-style options included."""
+    return Case({k: v for k, v in case.query.items() if k == name or str(k).startswith(f"{name}_")})
+
+
+def expected_rows(pair: Pair, case: Case) -> Expected | None:
+    """Return the rows that must be found, sorting aside."""
+    names = named(pair, case)
+    found: list[set[str]] = []
+    expected = Expected(set())
+    for name in names:
+        if case.restricted and name in ("allowedRolesAndUsers", "effectiveRange"):
+            continue
+        rows = corrected(pair, case, name, expected)
+        if rows is None:
+            return None
+        found.append(rows)
+    if case.restricted:
+        show = {k: v for k, v in case.query.items() if k == "show_inactive"}
+        path = case.query.get("path")
+        visible = Case(show, case.method, case.user)
+        with pair.acting_as(case.user):
+            found.append(set(ask(pair.oracle, visible).paths))
+            if path is not None and pair.oracle.allow_inactive(dict(case.query)) and case.method != "searchResults dict":
+                found[-1] = set(ask(pair.oracle, visible.with_value("show_inactive", True)).paths)
+    expected.paths = set.intersection(*found) if found else set()
+    return expected
+
+
+def corrected(pair: Pair, case: Case, name: str, expected: Expected) -> set[str] | None:
+    """Return what we must find for the criterion *name*; None if we do not know."""
+    single = alone(case, name)
+    index = pair.oracle._catalog.getIndex(name)
+    theirs = ask(pair.oracle, single)
+    record = criterion(index, single)
+    if record is not None and index.meta_type in UNINDEX:
+        rows = correct_unindex(pair, name, index, record, expected, set(theirs.paths))
+        if rows is not None:
+            return rows
+    if theirs.error is None:
+        return set(theirs.paths)
+    for error, types, deviation in ERRORS:
+        if type(theirs.error).__name__ == error and index.meta_type in types:
+            expected.correct(deviation)
+            return set(ask(pair.ours, single).paths)
+    return None
+
+
+def criterion(index: Any, case: Case) -> Any:
+    if not hasattr(index, "query_options"):
+        return None
+    try:
+        return IndexQuery(case.query, index.id, index.query_options, index.operators, index.useOperator)
+    except ValueError:
+        return None
+
+
+def correct_unindex(
+    pair: Pair, name: str, index: Any, record: Any, expected: Expected, theirs: set[str]
+) -> set[str] | None:
+    """Return what an index of the UnIndex family must find, None if no deviation applies."""
+    keys, excluded = list(record.keys or ()), record.get("not")
+    ranged = record.get("range") or (record.get("usage") or "").startswith("range")
+    options = {k: record.get(k) for k in ("range", "usage") if record.get(k)}
+    options["operator"] = "or" if ranged else record.operator
+    if "operator" not in index.query_options:
+        del options["operator"]
+    if excluded and not keys and not ranged:
+        rows = set(pair.oracle._catalog.uids) - rows_with(pair, name, excluded)
+        note(expected, "not-alone", rows, theirs)
+        return rows
+    if not ranged and record.operator == "and" and all(k is None for k in keys):
+        note(expected, "and-empty", set(), theirs)
+        return set()
+    if ranged and record.operator == "and" and keys:
+        rows = set(ask(pair.oracle, Case({name: {"query": keys, **options}})).paths)
+        rows -= rows_with(pair, name, excluded or [])
+        note(expected, "range-and", rows, theirs)
+        return rows
+    if excluded and keys and index.meta_type in DATES:
+        answer = ask(pair.oracle, Case({name: {"query": keys, **options}}))
+        if answer.error is None:
+            rows = set(answer.paths) - rows_with(pair, name, excluded)
+            note(expected, "date-not-with-query", rows, theirs)
+            return rows
+    return None
+
+
+def rows_with(pair: Pair, name: str, values: Any) -> set[str]:
+    """Return the rows that have one of *values*."""
+    return {path for value in values for path in ask(pair.oracle, Case({name: [value]})).paths}
+
+
+def note(expected: Expected, name: str, rows: set[str], theirs: set[str]) -> None:
+    if rows != theirs:
+        expected.correct(name)
+
+
+# -- sorting and windows
+
+
+def directions(case: Case, count: int) -> list[bool]:
+    order = case.query.get("sort-order", case.query.get("sort_order"))
+    if case.method == "search":
+        return [order == "descending"] * count
+    if order is None or isinstance(order, str):
+        order = [order or ""]
+    reverse = [o.lower() in ("reverse", "descending") for o in order] or [False]
+    return [reverse[i] if i < len(reverse) else reverse[0] for i in range(count)]
+
+
+def effective_sort(pair: Pair, case: Case) -> list[str]:
+    """Return the sort indexes; Plone's own methods leave out unknown ones among keywords."""
+    return [name for name in sort_names(case) if name in pair.oracle._catalog.indexes]
+
+
+def expected_order(pair: Pair, case: Case, expected: Expected) -> list[Any] | None:
+    """Leave out rows without a value in a sort index; return the sorted keys up to the first date."""
+    names = effective_sort(pair, case)
+    if not names:
+        return None
+    paths = sorted(expected.paths)
+    keyed = dict(zip(paths, sort_keys(pair.oracle, case, paths), strict=True))
+    keyed = {path: key for path, key in keyed.items() if None not in key}
+    expected.paths = set(keyed)
+    types = [pair.oracle._catalog.indexes[name].meta_type for name in names]
+    reverse = directions(case, len(names))
+    if "DateIndex" in types:
+        length = types.index("DateIndex") + 1
+        if length < len(names):
+            expected.correct("date-resolution")
+        reverse = reverse[:length]
+    keys = [key[: len(reverse)] for key in keyed.values()]
+    for at in reversed(range(len(reverse))):
+        keys.sort(key=lambda key: key[at], reverse=reverse[at])
+    return keys
+
+
+def page_of(case: Case, total: int) -> range:
+    query = case.query
+    start, size = int(query.get("b_start", 0)), query.get("b_size")
+    limit = query.get("sort-limit", query.get("sort_limit"))
+    if size is None and not limit:
+        return range(total)
+    return range(total)[start : start + int(limit if size is None else size)]
+
+
+def name_sorting(pair: Pair, case: Case, theirs: Answer) -> list[str]:
+    """Return the deviations of sorting and cutting that *case* touches."""
+    names, found = effective_sort(pair, case), []
+    if not names:
+        return ["sort-empty"] if theirs.error is not None and sort_names(case) == [] else []
+    order = case.query.get("sort-order", case.query.get("sort_order"))
+    if isinstance(order, list | tuple) and len(order) != len(names) and case.method != "search":
+        found.append("sort-orders")
+    if len(names) > 1:
+        found.append("sort-missing")
+    rows = ask(pair.oracle, whole(Case({k: v for k, v in case.query.items() if not str(k).startswith("sort")}))).paths
+    if any(None in key for key in sort_keys(pair.oracle, case, rows)):
+        found.append("count-of-sorted")
+        if is_window(case):
+            found.append("window-of-sorted")
+    if "b_start" in case.query and "b_size" not in case.query:
+        found.append("start-and-limit")
+    return found

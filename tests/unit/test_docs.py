@@ -1,0 +1,278 @@
+"""The documentation is complete, its links lead somewhere, and its examples run."""
+
+from pathlib import Path
+from plone.pgcatalog import interfaces
+from plone.pgcatalog.indexes.base import all_of
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.registry import BUILT_IN
+from plone.pgcatalog.indexes.registry import translator_class
+from plone.pgcatalog.indexing import codec
+from types import SimpleNamespace
+from typing import Any
+from zope.component import getGlobalSiteManager
+
+import ast
+import psycopg
+import pytest
+import re
+
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "plone" / "pgcatalog"
+DOCS = ROOT / "docs"
+PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
+DEVIATIONS = DOCS / "explanation" / "deviations.md"
+INDEX_TYPE = DOCS / "how-to" / "index-type.md"
+
+FENCE = re.compile(r"^( *)```\{?([\w-]*)\}?\n(.*?)^\1```$", re.M | re.S)
+LINK = re.compile(r"\]\(([^)\s]+)\)|<(https?://[^>\s]+)>")
+HEADING = re.compile(r"^#+ (.+)$", re.M)
+LABEL = re.compile(r"^\(([\w-]+)\)=$", re.M)
+
+
+def text(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
+def reference() -> str:
+    return "\n".join(text(path) for path in (DOCS / "reference").glob("*.md"))
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """Return the code blocks of *path* in *language*, without their indentation."""
+    return [
+        "\n".join(line.removeprefix(indent) for line in body.splitlines())
+        for indent, name, body in FENCE.findall(text(path))
+        if name == language
+    ]
+
+
+def modules() -> list[tuple[Path, ast.Module]]:
+    return [(path, ast.parse(text(path))) for path in sorted(SOURCE.rglob("*.py"))]
+
+
+# -- complete
+
+
+def environment_variables() -> set[str]:
+    """Return the variables that the sources read, or let click read."""
+    names = set()
+    for _path, tree in modules():
+        constants = {
+            target.id: node.value.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(tree):
+            for argument in read_from_environment(node):
+                if isinstance(argument, ast.Name):
+                    names.add(constants[argument.id])
+                elif isinstance(argument, ast.Constant):
+                    names.add(argument.value)
+    return names
+
+
+def read_from_environment(node: ast.AST) -> list[ast.expr]:
+    """Return the names of environment variables in *node*, as expressions."""
+    if isinstance(node, ast.keyword) and node.arg == "envvar":
+        return [node.value]
+    if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
+        return [node.slice]
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+        "os.environ.get",
+        "os.environ.pop",
+        "os.environ.setdefault",
+        "os.getenv",
+    ):
+        return node.args[:1]
+    return []
+
+
+def test_every_environment_variable_is_in_the_reference() -> None:
+    variables = environment_variables()
+    assert {"PGCATALOG_DSN", "PGCATALOG_PG_BIN", "PGCATALOG_DEMO_DSN"} <= variables
+    page = text(DOCS / "reference" / "environment.md")
+    assert {name for name in variables if f"`{name}`" not in page} == set()
+    documented = set(re.findall(r"^\| `(\w+)`", page, re.M))
+    assert documented == variables
+
+
+def created_tables() -> dict[str, list[str]]:
+    """Return the tables that ``database/sql`` creates, each with its columns."""
+    tables: dict[str, list[str]] = {}
+    for path in sorted((SOURCE / "database" / "sql").glob("*.sql")):
+        statements = re.sub(r"--.*", "", text(path))
+        for name, body in re.findall(r"CREATE TABLE (?:IF NOT EXISTS )?(\S+) \((.*?)^\)", statements, re.M | re.S):
+            tables[name] = re.findall(r"^ +([a-z_]+) +[A-Z]", body, re.M)
+        for name, column in re.findall(r"ALTER TABLE (\S+) ADD COLUMN (?:IF NOT EXISTS )?(\S+)", statements):
+            tables.setdefault(f"{name}.{column}", [])
+    return tables
+
+
+def test_every_table_is_in_the_reference() -> None:
+    tables = created_tables()
+    assert {"pgcatalog_state", "pgcatalog_retired", "object_state.idx"} <= set(tables)
+    page = text(DOCS / "reference" / "tables.md")
+    for table, columns in tables.items():
+        # The relation of a catalog has its name from its tool.
+        heading = table if table != "{relation}" else "pgcatalog_`<hex oid>`"
+        assert f"\n## {heading}\n" in page
+        section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+        assert [c for c in columns if f"| `{c}` |" not in section] == []
+
+
+def test_every_index_type_is_in_the_reference() -> None:
+    table = text(DOCS / "reference" / "tables.md")
+    rows = re.findall(r"^\| ((?:\w+Index(?:, )?)+) \|", table, re.M)
+    assert {name for row in rows for name in row.split(", ")} == set(BUILT_IN)
+    assert [n for n in BUILT_IN if n not in text(DOCS / "reference/python-api.md")] == []
+
+
+def test_every_marker_is_in_the_reference() -> None:
+    page = text(DOCS / "reference" / "idx-markers.md")
+    markers = set(re.findall(r"`(@\w+)`", page))
+    assert markers == set(codec._decoders)
+
+
+def test_examples_of_markers_can_be_decoded() -> None:
+    page = text(DOCS / "reference" / "idx-markers.md")
+    examples = re.findall(r"`(\{\"@.*?\})` \|", page)
+    assert len(examples) >= 18
+    for example in examples:
+        data = ast.literal_eval(example.replace("null", "None").replace("false", "False").replace("true", "True"))
+        assert codec.encode(codec.decode(data)) == data
+
+
+def test_every_interface_is_in_the_reference() -> None:
+    names = [
+        name for name, value in vars(interfaces).items() if getattr(value, "__module__", "") == interfaces.__name__
+    ]
+    assert len(names) >= 3
+    assert [name for name in names if name not in reference()] == []
+
+
+def test_every_logger_is_in_the_reference() -> None:
+    page = text(DOCS / "reference" / "logging.md")
+    calls = re.compile(r"\blogger\.(?:debug|info|warning|error|exception)\(")
+    silent = {
+        path.relative_to(ROOT).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if calls.search(text(path)) and "demo" not in path.parts
+        if f"| `{'.'.join(path.relative_to(ROOT / 'src').with_suffix('').parts)}` |" not in page
+    }
+    assert silent == set()
+
+
+def test_every_chore_is_in_the_readme() -> None:
+    chores = set(re.findall(r"^([a-z-]+):.*## ", text(ROOT / "Makefile"), re.M))
+    documented = set(re.findall(r"^\| `make ([a-z-]+)`", text(ROOT / "README.md"), re.M))
+    assert documented == chores - {"help"}
+
+
+def test_deviations_have_unique_names_and_reasons() -> None:
+    sections = re.split(r"^### ", text(DEVIATIONS), flags=re.M)[1:]
+    names = [section.partition("\n")[0] for section in sections]
+    assert len(names) == len(set(names)) > 30
+    assert [name for name in names if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name)] == []
+    assert [n for n, s in zip(names, sections, strict=True) if "\n*Why:* " not in s] == []
+
+
+# -- links
+
+
+def anchors(path: Path) -> set[str]:
+    """Return what a link may put behind ``#``: labels, and headings as MyST and GitHub name them."""
+    page = FENCE.sub("", text(path))
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(page)}
+    return slugs | set(LABEL.findall(page))
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *PAGES], ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(path: Path) -> None:
+    broken = []
+    for link, _url in LINK.findall(FENCE.sub("", text(path))):
+        if not link or re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (path.parent / name).resolve() if name else path
+        if not target.is_file() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_page_is_in_a_toctree() -> None:
+    listed = {DOCS / "index.md"}
+    for path in PAGES:
+        for tree in re.findall(r"```\{toctree\}\n(.*?)```", text(path), re.S):
+            names = [line for line in tree.splitlines() if line and line[0] != ":"]
+            listed |= {(path.parent / f"{name}.md").resolve() for name in names}
+    assert listed == set(PAGES)
+
+
+# -- examples
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: p.relative_to(DOCS).as_posix())
+def test_python_examples_are_python(path: Path) -> None:
+    for block in blocks(path, "python"):
+        ast.parse(block)
+
+
+@pytest.fixture(scope="module")
+def example() -> dict[str, Any]:
+    """What the code of the how-to about index types defines."""
+    namespace: dict[str, Any] = {"__name__": "example"}
+    for block in blocks(INDEX_TYPE, "python"):
+        exec(compile(block, INDEX_TYPE.name, "exec"), namespace)
+    return namespace
+
+
+def test_example_of_a_name_alone(example: dict[str, Any]) -> None:
+    translator = example["CaselessIndexTranslator"](SimpleNamespace(id="color"), "color")
+    assert translator.meta_type == "CaselessIndex"
+    assert [column.type for column in translator.columns()] == ["text"]
+
+
+def test_example_is_found_when_it_is_registered(example: dict[str, Any]) -> None:
+    cls = example["PriceIndexTranslator"]
+    assert issubclass(cls, IndexTranslator)
+    assert translator_class("PriceIndex") is None
+    registry = getGlobalSiteManager()
+    registry.registerUtility(cls, interfaces.IPGIndexTranslator, name="PriceIndex")
+    try:
+        assert translator_class("PriceIndex") is cls
+    finally:
+        registry.unregisterUtility(cls, interfaces.IPGIndexTranslator, name="PriceIndex")
+    # The ZCML in the page says the same.
+    (zcml,) = blocks(INDEX_TYPE, "xml")
+    assert f"{interfaces.__name__}.IPGIndexTranslator" in zcml
+    assert 'name="PriceIndex"' in zcml
+
+
+def test_example_answers_in_postgresql(example: dict[str, Any], connection: psycopg.Connection[Any]) -> None:
+    translator = example["PriceIndexTranslator"](example["PriceIndex"]("price"), "price")
+    reports: list[str] = []
+    columns = ", ".join(column.ddl for column in translator.columns())
+    connection.execute(f"CREATE TABLE example (rid serial, {columns})")
+    for index in translator.sql_indexes():
+        connection.execute(f"CREATE INDEX ON example {index.definition}")
+    for value in (10, "9.5", 100, None, "cheap"):
+        found = translator.extract(SimpleNamespace(price=value), reports.append)
+        connection.execute("INSERT INTO example (price) VALUES (%s)", found or (None,))
+    assert reports == ["'cheap' is no price and is left out"]
+
+    def search(query: Any) -> list[int]:
+        where = all_of([translator.where({"price": query})])
+        order = ", ".join(translator.order_by())
+        rows = connection.execute(f"SELECT rid FROM example WHERE {where.sql} ORDER BY {order}", where.params)
+        return [rid for (rid,) in rows]
+
+    assert search(10) == [1]
+    assert search([100, "9.50"]) == [2, 3]
+    assert search({"query": 10, "range": "max"}) == [2, 1]
+    assert search({"query": 10, "range": "min"}) == [1, 3]
+    assert search({"query": (9, 11), "range": "min:max"}) == [2, 1]
+    assert search({"not": 10}) == [2, 3, 4, 5]
+    assert search("cheap") == []
