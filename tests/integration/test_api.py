@@ -68,11 +68,9 @@ def roles(cls: type, name: str) -> Any:
     return (declared.__name__, declared._d) if hasattr(declared, "_d") else declared
 
 
-def index_classes() -> list[type]:
-    import Products
-
-    found = [i["instance"] for i in Products.meta_types if IPluggableIndex in (i["interfaces"] or ())]
-    return list(dict.fromkeys(found))
+def index_classes(catalog: Any) -> list[type]:
+    """Return the classes of all index types that can be added."""
+    return list(dict.fromkeys(i["instance"] for i in catalog.Indexes.all_meta_types()))
 
 
 def compare(theirs: type, ours: type, names: list[str], real: Any, other: Any) -> Iterator[str]:
@@ -108,7 +106,7 @@ def test_every_index_type_has_everything(zope: None, catalog: Any) -> None:
     from tests.integration.test_custom_indexes import make_index
 
     wrong: list[str] = []
-    for cls in index_classes():
+    for cls in index_classes(catalog):
         index = make_index(cls, catalog)
         data = {n for n, value in vars(aq_base(index)).items() if is_data(value)}
         catalog._catalog.addIndex(index.getId(), index)

@@ -232,8 +232,15 @@ def expected_order(pair: Pair, case: Case, expected: Expected) -> list[Any] | No
         reverse = reverse[:length]
     keys = [key[: len(reverse)] for key in keyed.values()]
     for at in reversed(range(len(reverse))):
-        keys.sort(key=lambda key: key[at], reverse=reverse[at])
+        keys.sort(key=lambda key: orderable(key[at]), reverse=reverse[at])
     return keys
+
+
+def orderable(value: Any) -> Any:
+    """Return *value* so that None, in a pair too, comes first."""
+    if isinstance(value, tuple):
+        return (1, tuple(orderable(v) for v in value))
+    return (0,) if value is None else (1, value)
 
 
 def page_of(case: Case, total: int) -> range:

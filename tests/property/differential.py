@@ -12,6 +12,8 @@ from rich.progress import Progress
 from rich.table import Table
 from tests.conftest import memory_folder
 from tests.integration import site as sites
+from tests.property.compare import both_answers
+from tests.property.compare import compare_answers
 from tests.property.compare import compare_apply
 from tests.property.compare import compare_case
 from tests.property.compare import compare_contents
@@ -79,7 +81,7 @@ class Report:
 class Differential:
     """Compares the catalogs of *pair*; *other* is the same site in a second connection."""
 
-    def __init__(self, pair: Pair, other: Pair, seed: int, most: int = 20) -> None:
+    def __init__(self, pair: Pair, other: Pair, seed: int, most: int = 40) -> None:
         self.pair = pair
         self.other = other
         self.seed = seed
@@ -113,8 +115,9 @@ class Differential:
         maker = QueryMaker(Random(f"{self.seed}-{number}"), self.values)
         case = maker.case()
         self.report.queries += 1
-        difference = compare_case(self.pair, case)
-        self.report.found += bool(self.pair.ours.unrestrictedSearchResults(case.query)) if False else 0
+        ours, theirs = both_answers(self.pair, case)
+        self.report.found += bool(theirs.paths)
+        difference = compare_answers(self.pair, case, ours, theirs)
         if difference is None and number % 4 == 0:
             difference = compare_apply(self.pair, case)
         if difference is None or self.is_explained(difference):

@@ -1,5 +1,6 @@
 """The documentation is complete, its links lead somewhere, and its examples run."""
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from plone.pgcatalog import interfaces
 from plone.pgcatalog.indexes.base import all_of
@@ -12,9 +13,11 @@ from typing import Any
 from zope.component import getGlobalSiteManager
 
 import ast
+import click
 import psycopg
 import pytest
 import re
+import tomllib
 
 
 ROOT = Path(__file__).parents[2]
@@ -169,6 +172,27 @@ def test_every_chore_is_in_the_readme() -> None:
     chores = set(re.findall(r"^([a-z-]+):.*## ", text(ROOT / "Makefile"), re.M))
     documented = set(re.findall(r"^\| `make ([a-z-]+)`", text(ROOT / "README.md"), re.M))
     assert documented == chores - {"help"}
+
+
+def commands() -> list[tuple[str, click.Command]]:
+    """Return the console scripts of the package, and their subcommands, by the names they are called by."""
+    scripts = tomllib.loads(text(ROOT / "pyproject.toml"))["project"]["scripts"]
+    found: list[tuple[str, click.Command]] = []
+    for script, target in scripts.items():
+        command = EntryPoint(script, target, "console_scripts").load()
+        subcommands = getattr(command, "commands", {})
+        found += [(f"{script} {name}", sub) for name, sub in subcommands.items()] or [(script, command)]
+    return found
+
+
+def test_every_command_is_in_the_reference() -> None:
+    page = text(DOCS / "reference" / "commands.md")
+    documented = set(re.findall(r"^## (.+)$", page, re.M))
+    assert documented == {name for name, _command in commands()}
+    for name, command in commands():
+        section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        options = {o.opts[0] for o in command.params if isinstance(o, click.Option) and not o.hidden}
+        assert set(re.findall(r"^\| `(--[\w-]+)`", section, re.M)) == options
 
 
 def test_deviations_have_unique_names_and_reasons() -> None:

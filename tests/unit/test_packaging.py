@@ -126,3 +126,10 @@ class TestConstraints:
             re.sub(r"[._-]+", "-", re.match(r"[\w.-]+", requirement).group()).lower() for requirement in requirements
         }
         assert needed <= {line.partition("==")[0] for line in self.LINES}
+
+
+def test_nothing_imports_testing() -> None:
+    """Importing Testing before Zope has started swaps the configured database for a DemoStorage."""
+    sources = (ROOT / "src").rglob("*.py")
+    pattern = re.compile(r"^\s*(from|import) Testing\b", re.MULTILINE)
+    assert [path.name for path in sources if pattern.search(path.read_text("utf-8"))] == []

@@ -113,10 +113,16 @@ class PGIndex:
         translator = self._pg_translator()
         expression = translator.key_expression()
         if expression is None:
-            raise NotImplementedError(f"{self.meta_type} has no unique values")
+            # None, or what the real class says about having none.
+            yield from super().uniqueValues(None, withLengths)  # type: ignore[misc]
+            return
         rows = self._pg_select(f"{expression} AS key, count(*)", self._pg_has_value(), "GROUP BY 1 ORDER BY 1")
-        for key, count in rows:
-            yield (translator.key(key), count) if withLengths else translator.key(key)
+        counted = [(translator.key(key), count) for key, count in rows]
+        if translator.constant_keys:
+            found = dict(counted)
+            counted = [(key, found.get(key, 0)) for key in translator.constant_keys]
+        for key, count in counted:
+            yield (key, count) if withLengths else key
 
     def histogram(self) -> dict[Any, int]:
         """Return how many keys have so many rows; of a BooleanIndex, how many rows have each key."""

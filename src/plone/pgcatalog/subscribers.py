@@ -9,7 +9,7 @@ def register_processors(event: Any) -> None:
     """Register the catalog's hooks with every zodb-pgjsonb storage of the opened database; idempotent."""
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
-        processor.register(database.storage)
+        processor.register(database)
 
 
 def release_connection(event: Any) -> None:

@@ -6,9 +6,9 @@ connection; nothing is committed, so that all they catalogue is pending, as befo
 
 from functools import cached_property
 from tests.acceptance.plone_suites.storage_stack import StorageStack
+from types import SimpleNamespace
 from typing import Any
 
-import itertools
 import transaction
 
 
@@ -17,42 +17,42 @@ class Drive:
 
     def __init__(self, stack: StorageStack) -> None:
         self._stack = stack
-        self._numbers = itertools.count()
 
     @cached_property
-    def _root(self) -> Any:
+    def _connection(self) -> Any:
         from plone.pgcatalog.subscribers import register_processors
 
-        import types
-
         db = self._stack.stack().opened
-        register_processors(types.SimpleNamespace(database=db))
-        return db.open().root()
+        register_processors(SimpleNamespace(database=db))
+        return db.open()
 
-    def tool(self, id: str = "Catalog", title: str = "", **_options: Any) -> Any:
-        """Return a new, empty tool; what the test before has left is gone."""
-        from plone.pgcatalog.catalog import PlonePGCatalogTool
-
-        if not next(self._numbers) % 50:
-            transaction.abort()
-        tool = PlonePGCatalogTool(id)
-        tool.title = title
-        self._root._p_jar.add(tool)
-        return tool
+    def add(self, tool: Any) -> None:
+        """Give *tool* its place in the database; what the test before has left is gone."""
+        transaction.abort()
+        self._connection.add(tool)
 
     def patch(self) -> None:
         """Put our catalog into the place of ZCatalog's for the modules imported from now on."""
+        from plone.pgcatalog.catalog import PlonePGCatalogTool
         from plone.pgcatalog.compat import _CatalogCompat
         from Products.ZCatalog import Catalog
         from Products.ZCatalog import ZCatalog
 
         drive = self
 
+        class DrivenZCatalog(PlonePGCatalogTool):
+            """``ZCatalog()``: a tool."""
+
+            def __init__(self, id: str = "Catalog", title: str = "") -> None:
+                super().__init__(id)
+                self.title = title
+                drive.add(self)
+
         class DrivenCatalog(_CatalogCompat):
-            """``Catalog()``: the inside of a tool, which keeps the attributes (a lexicon) that a test sets."""
+            """``Catalog()``: the inside of a tool, which keeps the lexicon that a test sets."""
 
             def __init__(self) -> None:
-                super().__init__(drive.tool())
+                super().__init__(DrivenZCatalog())
 
             def __setattr__(self, name: str, value: Any) -> None:
                 if name == "lexicon":
@@ -61,12 +61,6 @@ class Drive:
 
             def __of__(self, parent: Any) -> Any:
                 return self
-
-        class DrivenZCatalog:
-            """``ZCatalog()``: a tool; the class for what is asked of ZCatalog's."""
-
-            def __new__(cls, *args: Any, **options: Any) -> Any:
-                return drive.tool(*args, **options)
 
         Catalog.Catalog = DrivenCatalog
         ZCatalog.ZCatalog = DrivenZCatalog

@@ -1,7 +1,7 @@
 """``pgcatalog``: commands for the administrator of a site."""
 
-from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.site import open_site
+from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.indexing.verify import Verifier
 from rich.console import Console
 from rich.progress import Progress

@@ -6,6 +6,7 @@ from AccessControl.users import system
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.request import with_request
 from typing import Any
 from zope.component.hooks import setSite
 from zope.globalrequest import clearRequest
@@ -24,13 +25,12 @@ def open_site(zope_conf: str, path: str) -> Iterator[Any]:
 
     Aborts what is not committed.  Raises SiteError.
     """
-    from Testing.makerequest import makerequest
     from Zope2.Startup.run import configure_wsgi
 
     import Zope2
 
     configure_wsgi(zope_conf)
-    app = makerequest(Zope2.app())
+    app = with_request(Zope2.app())
     setRequest(app.REQUEST)
     newSecurityManager(None, system)
     try:

@@ -129,6 +129,11 @@ class Session:
         return self.jar._normal_storage.pg_connection
 
     @property
+    def keeps_history(self) -> bool:
+        """True when the storage can undo."""
+        return bool(self.jar._normal_storage.supportsUndo())
+
+    @property
     def states(self) -> dict[int, CatalogState]:
         """The catalogs of this snapshot by tool zoid, read once."""
         if self._states is None:

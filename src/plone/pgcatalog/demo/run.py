@@ -29,7 +29,7 @@ class Session:
     """One open connection to the database, acting as admin, with a site to show."""
 
     def __init__(self, root: Any, console: Console, progress: Progress, timed: Timed) -> None:
-        self.app: Any = sites.with_request(root)
+        self.app: Any = sites.published(root)
         self.console = console
         self.progress = progress
         self.timed = timed

@@ -4,13 +4,12 @@ from AccessControl.SecurityManagement import getSecurityManager
 from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SecurityManagement import noSecurityManager
 from AccessControl.SecurityManagement import setSecurityManager
-from Acquisition import aq_base
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from plone.pgcatalog.demo import oracle
 from plone.pgcatalog.demo import people
 from plone.pgcatalog.demo.server import DemoError
+from plone.pgcatalog.request import with_request
 from plone.registry.interfaces import IRegistry
 from Products.CMFPlone.factory import addPloneSite
 from typing import Any
@@ -19,10 +18,6 @@ from zope.component import getUtility
 from zope.component.hooks import setSite
 from zope.globalrequest import clearRequest
 from zope.globalrequest import setRequest
-from zope.publisher.browser import setDefaultSkin
-from ZPublisher.BaseRequest import RequestContainer
-from ZPublisher.HTTPRequest import HTTPRequest
-from ZPublisher.HTTPResponse import HTTPResponse
 
 import transaction
 
@@ -35,25 +30,15 @@ NO_PROFILE = "none"
 MARKER = "plone.pgcatalog.demo"
 
 
-def with_request(root: Any) -> Any:
-    """Return the application root with a request, as a published object has one."""
-    environ = {
-        "SERVER_NAME": "localhost",
-        "SERVER_PORT": "80",
-        "REQUEST_METHOD": "GET",
-        "SCRIPT_NAME": "",
-    }
-    request = HTTPRequest(BytesIO(), environ, HTTPResponse(stdout=BytesIO()))
-    app = aq_base(root).__of__(RequestContainer(REQUEST=request))
-    request["PARENTS"] = [app]
-    # Views are looked up by the layer of the request.
-    setDefaultSkin(request)
-    setRequest(request)
+def published(root: Any) -> Any:
+    """Return the application root with a request that is the current one."""
+    app = with_request(root)
+    setRequest(app.REQUEST)
     return app
 
 
 def leave(app: Any) -> None:
-    """End what with_request, become and setSite began; close the connection."""
+    """End what published, become and setSite began; close the connection."""
     # The site first: to abort, Plone looks for utilities, which a site that could
     # not be made has not.
     setSite(None)

@@ -127,6 +127,8 @@ class IndexTranslator(ABC):
     in_idx: ClassVar[bool] = True
     #: True: the order is known to Python only; ``order_by`` returns no expressions.
     sorts_in_python: ClassVar[bool] = False
+    #: The keys that the index always has, whether a row has them or not; empty for those of the rows.
+    constant_keys: ClassVar[tuple[Any, ...]] = ()
 
     def __init__(self, index: Any, base: str) -> None:
         self.index = index

@@ -16,6 +16,7 @@ class BooleanIndexTranslator(IndexTranslator):
     """A boolean column; NULL for an object without the attribute, while None counts as false."""
 
     meta_type = "BooleanIndex"
+    constant_keys = (True, False)
 
     def columns(self) -> tuple[Column, ...]:
         return (Column(self.base, "boolean"),)

@@ -1,12 +1,13 @@
 """The storage's hooks: the only place where the catalog writes.
 
-Registered once with each opened zodb-pgjsonb storage; knows nothing but its storage.
+Registered once with the storage of each opened database; knows nothing but its database.
 """
 
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.database.session import committing
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.indexing.undo import follow_undo
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.indexing.writer import Writer
 from typing import Any
@@ -20,8 +21,8 @@ class PGCatalogStateProcessor:
     The class name is the key under which the storage remembers that the schema is there.
     """
 
-    def __init__(self, storage: Any) -> None:
-        self._storage = ref(storage)
+    def __init__(self, database: Any) -> None:
+        self._database = ref(database)
 
     def get_extra_columns(self) -> list[ExtraColumn]:
         return [ExtraColumn("idx", "%(idx)s::jsonb")]
@@ -46,9 +47,13 @@ class PGCatalogStateProcessor:
                 layout = pending.tool._catalog.layout()
                 Writer(cursor, session, pending, layout, session.idx_written).write()
 
+    def undone(self, cursor: Any, tid: int, restored: Any, deleted: Any, entries: Any) -> None:
+        """Let the catalogs follow the undo of *tid*, as soon as it is committed."""
+        follow_undo(self._database(), cursor, tid)
+
     def _sessions(self) -> list[Session]:
-        storage = self._storage()
-        return [s for s in committing.sessions if s.jar.db().storage is storage]
+        database = self._database()
+        return [s for s in committing.sessions if s.jar.db() is database]
 
 
 def primary_entry(pending: CatalogPending, zoid: int) -> Any:
@@ -59,10 +64,11 @@ def primary_entry(pending: CatalogPending, zoid: int) -> Any:
     return entry
 
 
-def register(storage: Any) -> bool:
-    """Register the processor with *storage* unless it has one; False when it is not zodb-pgjsonb."""
+def register(database: Any) -> bool:
+    """Register the processor with the storage of *database* unless it has one; False when it is not zodb-pgjsonb."""
+    storage = database.storage
     if not hasattr(storage, "register_state_processor"):
         return False
     if not any(isinstance(p, PGCatalogStateProcessor) for p in storage._state_processors):
-        storage.register_state_processor(PGCatalogStateProcessor(storage))
+        storage.register_state_processor(PGCatalogStateProcessor(database))
     return True

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import batched
 from plone.indexer.interfaces import IIndexableObject
-from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.overlay import ScratchTable

@@ -32,6 +32,13 @@ SAVE_STATE = (
 )
 
 
+#: The writing transaction's own tid is the newest in the log: commits are serialised.
+LOG_CHANGES = (
+    "INSERT INTO pgcatalog_changes (tid, catalog, path)"
+    " SELECT (SELECT max(tid) FROM transaction_log), %s, unnest(%s::text[]) ON CONFLICT DO NOTHING"
+)
+
+
 class Writer:
     """Puts the changes *pending* in *session* into PostgreSQL with *cursor*.
 
@@ -49,6 +56,9 @@ class Writer:
 
     def write(self) -> None:
         """Write everything; raises psycopg.Error, which aborts the commit."""
+        if self.session.keeps_history:
+            paths = [*self.pending.entries, *([""] if self.pending.cleared or self.pending.dropped else [])]
+            self._execute(LOG_CHANGES, [self.pending.zoid, paths])
         if self.pending.dropped:
             self._drop()
             return

@@ -16,3 +16,12 @@ CREATE TABLE IF NOT EXISTS pgcatalog_retired (
     relation   TEXT PRIMARY KEY,
     retired_by XID8 NOT NULL DEFAULT pg_current_xact_id()
 );
+
+-- History-preserving storages only: which paths a transaction (re)catalogued or removed, so that undoing it can
+-- catalogue them anew.  The path '' stands for all of them (a clear).
+CREATE TABLE IF NOT EXISTS pgcatalog_changes (
+    tid     BIGINT NOT NULL REFERENCES transaction_log (tid) ON DELETE CASCADE,
+    catalog BIGINT NOT NULL,
+    path    TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (tid, catalog, path)
+);

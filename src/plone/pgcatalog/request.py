@@ -1,0 +1,24 @@
+"""A request for code that runs outside one."""
+
+from Acquisition import aq_base
+from io import BytesIO
+from typing import Any
+from zope.publisher.browser import setDefaultSkin
+from ZPublisher.BaseRequest import RequestContainer
+from ZPublisher.HTTPRequest import HTTPRequest
+from ZPublisher.HTTPResponse import HTTPResponse
+
+
+def with_request(root: Any) -> Any:
+    """Return the application *root* with a request, as a published object has one.
+
+    Not Testing.makerequest: importing Testing before Zope has started swaps the configured database for a
+    DemoStorage.
+    """
+    environ = {"SERVER_NAME": "localhost", "SERVER_PORT": "80", "REQUEST_METHOD": "GET", "SCRIPT_NAME": ""}
+    request = HTTPRequest(BytesIO(), environ, HTTPResponse(stdout=BytesIO()))
+    app = aq_base(root).__of__(RequestContainer(REQUEST=request))
+    request["PARENTS"] = [app]
+    # Views are looked up by the layer of the request.
+    setDefaultSkin(request)
+    return app
