@@ -1,7 +1,7 @@
 """The oracle: a real ZCatalog with the same settings as ours, filled from the same objects."""
 
 from Acquisition import aq_base
-from plone.pgcatalog.config import strip_data
+from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.setuphandlers import fill
 from plone.pgcatalog.setuphandlers import revive
 from plone.pgcatalog.setuphandlers import take_settings
@@ -16,7 +16,7 @@ def make_oracle(portal: Any) -> Any:
     take_settings(ours, tool)
     oracle = tool.__of__(portal)
     for name, index in aq_base(ours)._indexes.items():
-        oracle._catalog.addIndex(name, strip_data(index))
+        oracle._catalog.addIndex(name, settings_of(index))
         revive(oracle, name)
     for name in ours._catalog.names:
         oracle._catalog.addColumn(name)

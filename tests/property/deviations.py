@@ -24,11 +24,13 @@ from typing import Any
 
 UNINDEX = ("FieldIndex", "KeywordIndex", "UUIDIndex", "DateIndex", "DateRecurringIndex")
 DATES = ("DateIndex", "DateRecurringIndex")
+PATHS = ("PathIndex", "ExtendedPathIndex")
 #: Errors of ZCatalog where we answer: error type, meta types (all if empty) and the deviation.
 ERRORS = (
     ("ParseError", ("ZCTextIndex",), "text-unparsable"),
     ("QueryError", ("ZCTextIndex",), "text-leading-wildcard"),
     ("TypeError", UNINDEX, "mixed-types"),
+    ("TypeError", PATHS, "path-malformed"),
     ("ValueError", UNINDEX, "range-not-all"),
 )
 
@@ -256,17 +258,44 @@ def name_sorting(pair: Pair, case: Case, theirs: Answer) -> list[str]:
     """Return the deviations of sorting and cutting that *case* touches."""
     names, found = effective_sort(pair, case), []
     if not names:
-        return ["sort-empty"] if theirs.error is not None and sort_names(case) == [] else []
+        return ["sort-empty"] if type(theirs.error) is IndexError and has_sort(case) else []
     order = case.query.get("sort-order", case.query.get("sort_order"))
     if isinstance(order, list | tuple) and len(order) != len(names) and case.method != "search":
         found.append("sort-orders")
-    if len(names) > 1:
+    types = {pair.oracle._catalog.indexes[name].meta_type for name in names}
+    if types & {"KeywordIndex", "DateRecurringIndex"}:
+        found.append("sort-multiple")
+    if "DateRangeIndex" in types:
+        found.append("sort-range")
+    rows = ask_as(pair, unsorted(case)).paths
+    keys = sort_keys(pair.oracle, case, rows)
+    if any(None in key[1:] for key in keys):
         found.append("sort-missing")
-    rows = ask(pair.oracle, whole(Case({k: v for k, v in case.query.items() if not str(k).startswith("sort")}))).paths
-    if any(None in key for key in sort_keys(pair.oracle, case, rows)):
+    if any(key[0] is None for key in keys):
         found.append("count-of-sorted")
-        if is_window(case):
-            found.append("window-of-sorted")
+    if is_window(case) and any(None in key for key in keys):
+        found.append("window-of-sorted")
     if "b_start" in case.query and "b_size" not in case.query:
         found.append("start-and-limit")
+    if type(theirs.error) is TypeError and str(case.query.get("b_size")) == "0":
+        found.append("limit-zero")
     return found
+
+
+SORTING = ("sort_on", "sort-on", "sort_order", "sort-order")
+
+
+def has_sort(case: Case) -> bool:
+    return "sort_on" in case.query or "sort-on" in case.query
+
+
+def unsorted(case: Case) -> Case:
+    """Return *case* without sorting and window."""
+    for key in SORTING:
+        case = case.without(key)
+    return whole(case)
+
+
+def ask_as(pair: Pair, case: Case) -> Answer:
+    with pair.acting_as(case.user):
+        return ask(pair.oracle, case)

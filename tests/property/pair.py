@@ -40,15 +40,7 @@ class Pair:
 
     @property
     def oracle(self) -> Any:
-        """The ZCatalog; it forgets what its indexes cached for the request (see ``forget_request_cache``)."""
         return getattr(self.portal, ORACLE)
-
-    def forget_request_cache(self) -> None:
-        """Empty ZCatalog's per-request cache.
-
-        Its key is a counter per index, which an abort sets back: the cache then answers for what was undone.
-        """
-        self.app.REQUEST.other.pop("__catalog_cache__", None)
 
     @contextmanager
     def acting_as(self, user: str) -> Iterator[None]:

@@ -5,7 +5,6 @@ from AccessControl.Permissions import manage_zcatalog_entries as ManageZCatalogE
 from AccessControl.Permissions import manage_zcatalog_indexes as ManageZCatalogIndexes
 from AccessControl.Permissions import search_zcatalog as SearchZCatalog
 from AccessControl.SecurityInfo import ClassSecurityInfo
-from ComputedAttribute import ComputedAttribute
 from DateTime import DateTime
 from OFS.Folder import Folder
 from plone.pgcatalog.compat import _CatalogCompat
@@ -93,7 +92,9 @@ class PlonePGCatalogTool(UniqueObject, Folder):
         locals()[_page] = PostForms(locals()[_page])
     del _action, _page
 
-    _catalog = ComputedAttribute(_CatalogCompat, 1)
+    @property
+    def _catalog(self) -> Any:
+        return _CatalogCompat(self)
 
     def __init__(self, id: str = "portal_catalog") -> None:
         super().__init__(id)

@@ -3,6 +3,7 @@
 from Acquisition import aq_base
 from Acquisition import aq_inner
 from Acquisition import aq_parent
+from ExtensionClass import Base
 from plone.pgcatalog.config import columns_of
 from plone.pgcatalog.config import strip_data
 from plone.pgcatalog.database.schema import Layout
@@ -36,18 +37,34 @@ from typing import Any
 from ZODB.utils import u64
 
 
-class _CatalogCompat:
-    """Answers for ``Products.ZCatalog.Catalog.Catalog``; bound to the acquisition-wrapped *tool*.
+class _CatalogCompat(Base):
+    """Answers for ``Products.ZCatalog.Catalog.Catalog``; bound to the *tool*, which may be acquisition-wrapped.
 
     Not persistent: the tool keeps the index settings and column names, PostgreSQL the rest.
     """
 
     borrow(locals(), Catalog, "merge_query_args", "_get_sort_attr", "_getSortIndex", "recordify")
-    borrow(locals(), Catalog, "getCatalogPlan", "_get_index_query_names")
+    borrow(locals(), Catalog, "getCatalogPlan", "_get_index_query_names", "make_query")
+    # Sorting a set of rids, as some add-ons do themselves.
+    borrow(locals(), Catalog, "sortResults", "_sorted_search_indexes", "_limit_sequence", "_sort_limit_arguments")
+    borrow(locals(), Catalog, "_sort_iterate_index", "_sort_iterate_resultset", "_sort_nbest", "_sort_nbest_reverse")
+
+    #: the class of the brains
+    _v_result_class = PGCatalogBrain
 
     def __init__(self, tool: Any) -> None:
-        self.tool = tool
+        # In a tuple: an attribute of its own would be wrapped in this object's acquisition context.
+        self._bound = (tool,)
         self._translators: dict[str, IndexTranslator] = {}
+
+    def __of__(self, tool: Any) -> "_CatalogCompat":
+        """Return the one bound to the wrapped *tool*: what ``tool._catalog`` gives."""
+        return _CatalogCompat(tool)
+
+    @property
+    def tool(self) -> Any:
+        """The catalog tool."""
+        return self._bound[0]
 
     @property
     def __parent__(self) -> Any:
@@ -277,6 +294,9 @@ class _CatalogCompat:
 
     def __len__(self) -> int:
         return len(self.paths)
+
+    def _length(self) -> int:
+        return len(self)
 
     def __bool__(self) -> bool:
         return True

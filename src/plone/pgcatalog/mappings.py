@@ -3,6 +3,7 @@
 from Acquisition import aq_base
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import MutableMapping
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexing.codec import decode
@@ -13,14 +14,22 @@ from typing import Any
 import Missing
 
 
-class IndexMapping(Mapping[str, Any]):
-    """``_catalog.indexes``: index name to index object."""
+class IndexMapping(MutableMapping[str, Any]):
+    """``_catalog.indexes``: index name to index object; setting adds, or replaces, an index."""
 
     def __init__(self, catalog: Any) -> None:
         self._catalog = catalog
 
     def __getitem__(self, name: str) -> Any:
         return index_proxy(self._catalog, aq_base(self._catalog.tool)._indexes[name])
+
+    def __setitem__(self, name: str, index: Any) -> None:
+        if name in self:
+            del self[name]
+        self._catalog.addIndex(name, index)
+
+    def __delitem__(self, name: str) -> None:
+        self._catalog.delIndex(name)
 
     def __contains__(self, name: object) -> bool:
         return name in aq_base(self._catalog.tool)._indexes

@@ -42,11 +42,15 @@ class PGIndex:
 
     # -- asking the catalog
 
+    def _pg_catalog(self) -> Any:
+        # Kept in a tuple: as an attribute it would be bound to this index instead of the tool.
+        return self._pg_bound[0]  # type: ignore[attr-defined]
+
     def _pg_translator(self) -> Any:
-        return self._pg_catalog.translator(self.id)
+        return self._pg_catalog().translator(self.id)
 
     def _pg_select(self, expressions: str, where: Condition = EVERYTHING, tail: str = "") -> list[Any]:
-        return self._pg_catalog.view().select(expressions, where, tail)
+        return self._pg_catalog().view().select(expressions, where, tail)
 
     def _pg_entries(self, where: Condition = EVERYTHING) -> Iterator[tuple[int, Any]]:
         """Yield (rid, entry) of the rows that have a value, ascending by rid."""
@@ -76,8 +80,8 @@ class PGIndex:
     @security.protected(ManageZCatalogIndexes)
     def clear(self) -> None:
         """Empty this index."""
-        if self.id in self._pg_catalog.indexes:
-            self._pg_catalog.clearIndex(self.id)
+        if self.id in self._pg_catalog().indexes:
+            self._pg_catalog().clearIndex(self.id)
 
     def _apply_index(self, request: Any, resultset: Any = None) -> Any:
         """Return (rids as an IISet, names used) for *request*, None when it does not name this index."""
@@ -159,7 +163,7 @@ class PGIndex:
         return True
 
     def getCounter(self) -> int:
-        return self._pg_catalog.generation
+        return self._pg_catalog().generation
 
     @property
     def _index(self) -> "Keys":
@@ -242,7 +246,7 @@ def index_proxy(catalog: Any, real: Any) -> Any:
     cls = proxy_class(type(real))
     proxy = cls.__new__(cls)
     proxy.__dict__.update(real.__dict__)
-    proxy.__dict__["_pg_catalog"] = catalog
+    proxy.__dict__["_pg_bound"] = (catalog,)
     proxy.__dict__["_pg_real"] = real
     lexicon = getattr(aq_base(catalog.tool), real.__dict__.get("lexicon_id", ""), None)
     if lexicon is not None:

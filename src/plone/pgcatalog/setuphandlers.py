@@ -4,14 +4,16 @@ from Acquisition import aq_base
 from plone.base.interfaces import INonInstallable
 from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.catalog import PlonePGCatalogTool
-from plone.pgcatalog.config import strip_data
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import is_supported
+from plone.pgcatalog.indexes.registry import is_known
+from plone.pgcatalog.indexes.registry import settings_of
 from Products.CMFCore.indexing import processQueue
 from Products.CMFCore.interfaces import ICatalogTool
 from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.GenericSetup.tool import importToolset
 from Products.GenericSetup.tool import TOOLSET_XML
+from Products.ZCatalog.Catalog import CatalogError
 from Products.ZCTextIndex.ZCTextIndex import PLexicon
 from typing import Any
 from xml.dom import minidom
@@ -34,6 +36,15 @@ class UnsupportedStorage(RuntimeError):
         super().__init__(self.__doc__)
 
 
+class UnsupportedIndexes(CatalogError):
+    """plone.pgcatalog has no translator for some indexes of this site; nothing has been changed."""
+
+    def __init__(self, unknown: list[tuple[str, str]]) -> None:
+        """*unknown* are (name, type) of the indexes."""
+        names = ", ".join(f"{name} ({meta_type})" for name, meta_type in unknown)
+        super().__init__(f"{self.__doc__} Remove them, or register an IPGIndexTranslator for their type: {names}")
+
+
 @implementer(INonInstallable)
 class HiddenProfiles:
     """The uninstall profile is not offered for installation."""
@@ -51,6 +62,21 @@ def check_storage(setup_tool: Any) -> None:
         raise UnsupportedStorage
 
 
+def check_indexes(setup_tool: Any) -> None:
+    """Refuse (UnsupportedIndexes), before anything is changed, indexes that PostgreSQL cannot keep."""
+    indexes = aq_base(site_of(setup_tool)[ID])._catalog.indexes
+    unknown = [(name, getattr(i, "meta_type", type(i).__name__)) for name, i in indexes.items() if not is_known(i)]
+    if unknown:
+        raise UnsupportedIndexes(unknown)
+
+
+def check_site(setup_tool: Any) -> None:
+    """Refuse, before anything is changed, a site whose catalog cannot be taken over."""
+    check_storage(setup_tool)
+    if not isinstance(aq_base(site_of(setup_tool)[ID]), PlonePGCatalogTool):
+        check_indexes(setup_tool)
+
+
 def install(setup_tool: Any) -> None:
     """Replace the site's ZCatalog by ours; does nothing when ours is there."""
     site = site_of(setup_tool)
@@ -58,12 +84,12 @@ def install(setup_tool: Any) -> None:
     old = site[ID]
     if isinstance(aq_base(old), PlonePGCatalogTool):
         return
-    check_storage(setup_tool)
+    check_site(setup_tool)
     processQueue()
     paths = list(old._catalog.uids.keys())
     new = PlonePGCatalogTool()
     take_settings(old, new)
-    indexes = {name: strip_data(index) for name, index in aq_base(old)._catalog.indexes.items()}
+    indexes = {name: settings_of(index) for name, index in aq_base(old)._catalog.indexes.items()}
     columns = tuple(aq_base(old)._catalog.names)
     new = replace_tool(site, new)
     for name, index in indexes.items():
@@ -84,7 +110,7 @@ def uninstall(setup_tool: Any) -> None:
     paths = list(old._catalog.uids.keys())
     new = CatalogTool()
     take_settings(old, new)
-    indexes = {name: strip_data(index) for name, index in aq_base(old)._indexes.items()}
+    indexes = {name: settings_of(index) for name, index in aq_base(old)._indexes.items()}
     columns = old._catalog.names
     old._catalog.drop()
     new = replace_tool(site, new)

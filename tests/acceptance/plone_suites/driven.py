@@ -9,8 +9,6 @@ from tests.acceptance.plone_suites.storage_stack import StorageStack
 from types import SimpleNamespace
 from typing import Any
 
-import transaction
-
 
 class Drive:
     """Makes catalog tools in a database."""
@@ -27,8 +25,7 @@ class Drive:
         return db.open()
 
     def add(self, tool: Any) -> None:
-        """Give *tool* its place in the database; what the test before has left is gone."""
-        transaction.abort()
+        """Give *tool* its place in the database, as long as the transaction lasts."""
         self._connection.add(tool)
 
     def patch(self) -> None:

@@ -23,9 +23,12 @@ from weakref import WeakSet
 from ZODB.utils import u64
 from zope.interface import implementer
 
+import logging
 import psycopg
 import threading
 
+
+logger = logging.getLogger(__name__)
 
 READ_STATE = "SELECT catalog, relation, version, columns, generation FROM pgcatalog_state"
 STORED_ROWS = (
@@ -101,7 +104,12 @@ class Session:
         self.forget_snapshot()
 
     def beforeCompletion(self, txn: Any) -> None:
-        self.complete_results()
+        try:
+            self.complete_results()
+        except psycopg.Error as error:
+            # The end of a transaction must not fail for a result somebody might still look at.
+            logger.warning("results of the ending transaction stay incomplete: %s", error)
+            self.open_results.clear()
 
     def afterCompletion(self, txn: Any) -> None:
         self.forget_snapshot()

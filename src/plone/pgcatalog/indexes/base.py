@@ -14,6 +14,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from plone.pgcatalog.config import strip_data
 from typing import Any
 from typing import ClassVar
 
@@ -129,6 +130,14 @@ class IndexTranslator(ABC):
     sorts_in_python: ClassVar[bool] = False
     #: The keys that the index always has, whether a row has them or not; empty for those of the rows.
     constant_keys: ClassVar[tuple[Any, ...]] = ()
+
+    @classmethod
+    def settings(cls, index: Any) -> Any:
+        """Return a copy of the ZCatalog *index* with its settings only, which is what the catalog tool keeps.
+
+        For an index type that keeps settings in a BTree, too, which ``strip_data`` takes for data.
+        """
+        return strip_data(index)
 
     def __init__(self, index: Any, base: str) -> None:
         self.index = index

@@ -2,6 +2,7 @@
 
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.boolean import BooleanIndexTranslator
+from plone.pgcatalog.indexes.composite import CompositeIndexTranslator
 from plone.pgcatalog.indexes.date import DateIndexTranslator
 from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
 from plone.pgcatalog.indexes.field import FieldIndexTranslator
@@ -11,6 +12,7 @@ from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
 from plone.pgcatalog.indexes.path import PathIndexTranslator
 from plone.pgcatalog.indexes.recurring import DateRecurringIndexTranslator
 from plone.pgcatalog.indexes.text import ZCTextIndexTranslator
+from plone.pgcatalog.indexes.topic import TopicIndexTranslator
 from plone.pgcatalog.indexes.uuid import UUIDIndexTranslator
 from plone.pgcatalog.interfaces import IPGIndexTranslator
 from typing import Any
@@ -21,6 +23,7 @@ BUILT_IN: dict[str, type[IndexTranslator]] = {
     cls.meta_type: cls
     for cls in (
         BooleanIndexTranslator,
+        CompositeIndexTranslator,
         DateIndexTranslator,
         DateRangeIndexTranslator,
         DateRecurringIndexTranslator,
@@ -29,6 +32,7 @@ BUILT_IN: dict[str, type[IndexTranslator]] = {
         GopipIndexTranslator,
         KeywordIndexTranslator,
         PathIndexTranslator,
+        TopicIndexTranslator,
         UUIDIndexTranslator,
         ZCTextIndexTranslator,
     )
@@ -38,10 +42,17 @@ BUILT_IN: dict[str, type[IndexTranslator]] = {
 def translator_class(meta_type: str) -> type[IndexTranslator] | None:
     """Return the translator class for *meta_type*, None for an index type nobody knows.
 
-    A utility providing IPGIndexTranslator, named like the meta_type, teaches one more than the built-in ones.
+    A utility providing IPGIndexTranslator, named like the meta_type, teaches a new one, or replaces a built-in one.
     """
-    built_in = BUILT_IN.get(meta_type)
-    if built_in is not None:
-        return built_in
-    utility: Any = queryUtility(IPGIndexTranslator, name=meta_type)
-    return utility  # type: ignore[no-any-return]
+    utility: type[IndexTranslator] | None = queryUtility(IPGIndexTranslator, name=meta_type)
+    return utility or BUILT_IN.get(meta_type)
+
+
+def settings_of(index: Any) -> Any:
+    """Return a copy of *index*, of whatever type, with its settings only."""
+    return (translator_class(index.meta_type) or IndexTranslator).settings(index)
+
+
+def is_known(index: Any) -> bool:
+    """True when PostgreSQL can keep *index*; False also for one whose class is not installed any more."""
+    return translator_class(getattr(index, "meta_type", "")) is not None

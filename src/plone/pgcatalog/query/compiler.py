@@ -21,7 +21,8 @@ class CompiledQuery:
     """A query ready to run against a catalog source.
 
     ``order`` are ORDER BY terms (direction included, always ending with rid); ``score`` an SQL number to rank
-    by, or None; ``python_sort`` the translators' names to sort by in Python instead of SQL.
+    by, or None; ``python_sort`` the translators' names to sort by in Python instead of SQL; ``sort_count`` how many
+    indexes sort.
     """
 
     where: Condition
@@ -29,6 +30,7 @@ class CompiledQuery:
     score: Condition | None
     window: "Window"
     python_sort: tuple[tuple[str, bool], ...] = ()
+    sort_count: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -47,6 +49,19 @@ class Window:
     def fits_sql(self) -> bool:
         """False for a negative start, which counts as Python slices do."""
         return self.start >= 0 and (self.size is None or self.size >= 0)
+
+    def cut(self, rows: Sequence[Any], sort_count: int) -> Sequence[Any]:
+        """Return the wanted part of all *rows*, sorted by *sort_count* indexes, for any start.
+
+        For few rows of many ZCatalog keeps, by one index, no more than those up to the end of the window; a
+        negative start counts from there.
+        """
+        if self.size is None:
+            return rows
+        end = self.start + self.size
+        if self.start < 0 and sort_count == 1 and end * 4 <= len(rows):
+            rows = rows[: max(end, 0)]
+        return rows[self.start : end]
 
 
 def compile_query(
@@ -68,10 +83,10 @@ def compile_query(
     order, not_null = order_terms(sorters)
     score = None if sorters else next((s for t in named if (s := t.score(query)) is not None), None)
     if any(t.order_by() == () for t, _ in sorters):
-        return CompiledQuery(where, ("rid",), None, window(query, limit), tuple(sort))
+        return CompiledQuery(where, ("rid",), None, window(query, limit), tuple(sort), len(sorters))
     if not_null:
         where = all_of((where, *not_null))
-    return CompiledQuery(where, order, score, window(query, limit))
+    return CompiledQuery(where, order, score, window(query, limit), sort_count=len(sorters))
 
 
 def order_terms(sorters: Sequence[tuple[IndexTranslator, bool]]) -> tuple[tuple[str, ...], list[Condition]]:

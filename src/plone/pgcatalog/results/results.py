@@ -83,10 +83,7 @@ class CatalogSearchResults(LazyMap):
         if self._query.python_sort:
             rows = self._catalog.sort_in_python(rows, self._query.python_sort)
         self._total = len(rows)
-        window = self._query.window
-        if window.size is not None:
-            rows = rows[window.start : window.start + window.size]
-        self._keep(rows)
+        self._keep(self._query.window.cut(rows, self._query.sort_count))
 
     def _keep(self, rows: Sequence[tuple[Any, ...]]) -> None:
         self._rids = array("q", [row[0] for row in rows])
