@@ -47,7 +47,7 @@ demo: $(VENV)/.installed-demo  ## a Plone site with N=1000 objects on PORT=8080,
 	$(BIN)/python -m plone.pgcatalog.demo --objects $(N) --port $(PORT)
 
 demo-check: $(VENV)/.installed-demo  ## start the demo, ask it some questions, stop it
-	$(BIN)/python -m plone.pgcatalog.demo --check
+	$(BIN)/python -m plone.pgcatalog.demo --check --objects $(N)
 
 test: $(VENV)/.installed-test  ## our tests, on an embedded PostgreSQL (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(wildcard tests/unit tests/integration tests/acceptance tests/property) $(PYTEST_ARGS)

@@ -20,7 +20,8 @@ def make_oracle(portal: Any) -> Any:
         revive(oracle, name)
     for name in ours._catalog.names:
         oracle._catalog.addColumn(name)
-    fill(portal, oracle, list(ours._catalog.uids.keys()))
+    # In the order of our rids: results come in the order of the record ids where nothing else is asked for.
+    fill(portal, oracle, list(ours._catalog.paths.values()))
     return oracle
 
 

@@ -1,7 +1,6 @@
 """The tool copied and pasted: what ``TestCatalogBugs`` of Products.CMFPlone asks of the class it patches itself."""
 
 from Acquisition import aq_base
-from collections.abc import Iterator
 from OFS.ObjectManager import REPLACEABLE
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from tests.integration.content import create
@@ -12,14 +11,14 @@ import transaction
 
 
 @pytest.fixture
-def pasted(portal: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def pasted(portal: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A copy of the site's catalog in a folder."""
     monkeypatch.setattr(PlonePGCatalogTool, "__replaceable__", REPLACEABLE, raising=False)
     create(portal, "Folder", "folder")
     create(portal, "Document", "page", title="Fox")
     transaction.commit()
     portal.folder.manage_pasteObjects(portal.manage_copyObjects(["portal_catalog"]))
-    yield portal.folder.portal_catalog
+    return portal.folder.portal_catalog
 
 
 def test_a_tool_can_be_pasted(pasted: Any, portal: Any) -> None:

@@ -18,6 +18,7 @@ def closed_pools() -> Any:
 def test_a_zodb_connection_lends_its_snapshot(portal: Any) -> None:
     connection = pool.get_request_connection(portal._p_jar)
     assert connection is portal._p_jar._normal_storage.pg_connection
+    assert pool.get_request_connection() is connection  # the current site's
 
 
 def test_elsewhere_one_connection_a_thread_until_released(database: str) -> None:
@@ -34,7 +35,7 @@ def test_elsewhere_one_connection_a_thread_until_released(database: str) -> None
 
 def test_the_environment_names_the_database(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGCATALOG_DSN", database)
-    assert pool.get_request_connection().execute("SELECT 1").fetchone() == (1,)
+    assert pool.get_request_connection().execute("SELECT 1 AS one").fetchone() == {"one": 1}
 
 
 def test_it_cannot_write(database: str) -> None:
@@ -49,7 +50,7 @@ def test_a_connection_the_server_ended_is_replaced(database: str) -> None:
         admin.execute("SELECT pg_terminate_backend(%s)", [pid])
     with pytest.raises(psycopg.OperationalError):
         first.execute("SELECT 1")
-    assert pool.get_request_connection(dsn=database).execute("SELECT 1").fetchone() == (1,)
+    assert pool.get_request_connection(dsn=database).execute("SELECT 1 AS one").fetchone() == {"one": 1}
 
 
 def test_without_any_database_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

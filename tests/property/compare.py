@@ -10,6 +10,7 @@ from dataclasses import field
 from datetime import datetime
 from datetime import timedelta
 from DateTime import DateTime
+from Products.PluginIndexes.util import MAX32
 from random import Random
 from tests.property.pair import Pair
 from tests.property.queries import Case
@@ -29,7 +30,7 @@ NOT_COMPARED = {
     "ExtendedPathIndex": ("indexSize",),
 }
 #: Characters of an answer that are shown.
-LONGEST = 400
+LONGEST = 500
 
 
 @dataclass
@@ -154,6 +155,13 @@ def everything(pair: Pair, case: Case) -> set[str]:
         return set(ask(pair.oracle, whole(case)).paths)
 
 
+#: Makes sort keys comparable: keywords come in any order, an open end is None.
+READABLE: dict[str, Any] = {
+    "KeywordIndex": sorted,
+    "DateRangeIndex": lambda ends: (-MAX32 if ends[0] is None else ends[0], MAX32 if ends[1] is None else ends[1]),
+}
+
+
 def sort_keys(oracle: Any, case: Case, paths: Iterable[str]) -> list[Any]:
     """Return for each path its keys in the sort indexes, as the oracle has them."""
     uids = oracle._catalog.uids
@@ -161,10 +169,11 @@ def sort_keys(oracle: Any, case: Case, paths: Iterable[str]) -> list[Any]:
     maps = []
     for name in sort_names(case):
         index = oracle._catalog.indexes.get(name)
-        if index is not None:
+        if hasattr(index, "documentToKeyMap"):
             keys = index.documentToKeyMap()
-            multiple = index.meta_type == "KeywordIndex"
-            maps.append({rid: sorted(keys[rid]) for rid in rs if rid in keys} if multiple else keys)
+            if index.meta_type in READABLE:
+                keys = {rid: READABLE[index.meta_type](keys[rid]) for rid in rs if rid in keys}
+            maps.append(keys)
     return [tuple(keys.get(rid) for keys in maps) for rid in rs]
 
 
@@ -188,7 +197,7 @@ def plain(value: Any) -> Any:
     if value is Missing.Value:
         return "Missing.Value"
     if isinstance(value, DateTime):
-        return ("DateTime", repr(value), value.timezoneNaive())
+        return ("DateTime", repr(value), bool(value.timezoneNaive()))
     if isinstance(value, datetime):
         offset: timedelta | None = value.utcoffset()
         zone = "UTC" if offset == timedelta(0) and "UTC" in str(value.tzinfo) else str(value.tzinfo)

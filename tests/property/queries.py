@@ -87,8 +87,10 @@ class QueryMaker:
             query |= self.window()
         method = random.choice(METHODS)
         user = random.choice(content.USERS) if method != "unrestrictedSearchResults" else "admin"
-        if method == "search" and not isinstance(query.get("sort_on", ""), str):
-            del query["sort_on"]
+        if method == "search":  # takes one name as an argument, and no other sorting
+            query = {k: v for k, v in query.items() if not k.startswith("sort-")}
+            if not isinstance(query.get("sort_on", ""), str):
+                del query["sort_on"]
         return Case(query, method, user)
 
     def criterion(self, name: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from DateTime import DateTime
 from OFS.Folder import Folder
 from plone.pgcatalog.compat import _CatalogCompat
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.mappings import Indexes
 from plone.pgcatalog.zcatalog import borrow
 from plone.pgcatalog.zcatalog import borrow_rest
 from plone.pgcatalog.zmi.pages import PostForms
@@ -69,6 +70,9 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     threshold = 10000
     long_query_time = 0.1
 
+    #: SQL columns of removed indexes, which stay in the relation: name -> type
+    _old_columns: dict[str, str] = {}
+
     security = ClassSecurityInfo()
 
     manage_options = (
@@ -83,7 +87,8 @@ class PlonePGCatalogTool(UniqueObject, Folder):
         {"label": "Security", "action": "manage_access"},
     )
 
-    borrow(locals(), ZCatalog, "Indexes", "manage_main")
+    Indexes = Indexes()
+    borrow(locals(), ZCatalog, "manage_main")
     for _action in WEB_ACTIONS:
         borrow(locals(), CatalogTool, _action)
         locals()[_action] = post_only(locals()[_action])
@@ -172,6 +177,18 @@ class PlonePGCatalogTool(UniqueObject, Folder):
                 self.uncatalog_object(path)
                 if own is not None:
                     self.catalog_object(obj, own)
+
+    @security.protected(SearchZCatalog)
+    @zpublish(False)
+    def getAllBrains(self) -> Any:
+        """Generate the brains of everything catalogued."""
+        yield from self.searchAll()
+
+    @security.protected(SearchZCatalog)
+    @zpublish(False)
+    def searchAll(self) -> Any:
+        """Return the brains of everything catalogued."""
+        return self._catalog.everything()
 
     @security.protected(SearchZCatalog)
     @zpublish(False)

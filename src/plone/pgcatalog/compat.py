@@ -3,15 +3,20 @@
 from Acquisition import aq_base
 from Acquisition import aq_inner
 from Acquisition import aq_parent
+from BTrees.IIBTree import IISet
 from ExtensionClass import Base
+from plone.pgcatalog.advisor.report import report_slow
 from plone.pgcatalog.config import columns_of
-from plone.pgcatalog.config import strip_data
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import is_supported
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexes.registry import translator_class
+from plone.pgcatalog.indexing.codec import encode
 from plone.pgcatalog.indexing.extract import Extraction
 from plone.pgcatalog.indexing.extract import metadata_of
 from plone.pgcatalog.indexing.extract import OnceOnly
@@ -23,34 +28,25 @@ from plone.pgcatalog.mappings import IndexMapping
 from plone.pgcatalog.mappings import Paths
 from plone.pgcatalog.mappings import Uids
 from plone.pgcatalog.query.compiler import compile_query
+from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import sort_directions
-from plone.pgcatalog.results.brain import PGCatalogBrain
-from plone.pgcatalog.results.brain import record_schema
+from plone.pgcatalog.query.compiler import Window
+from plone.pgcatalog.records import Records
 from plone.pgcatalog.results.results import CatalogSearchResults
-from plone.pgcatalog.results.results import IdxBatches
 from plone.pgcatalog.results.view import CatalogView
-from plone.pgcatalog.zcatalog import borrow
 from Products.CMFCore.interfaces import ISiteRoot
-from Products.ZCatalog.Catalog import Catalog
+from Products.PluginIndexes.interfaces import ITransposeQuery
 from Products.ZCatalog.Catalog import CatalogError
+from time import perf_counter
 from typing import Any
 from ZODB.utils import u64
 
 
-class _CatalogCompat(Base):
+class _CatalogCompat(Records, Base):
     """Answers for ``Products.ZCatalog.Catalog.Catalog``; bound to the *tool*, which may be acquisition-wrapped.
 
     Not persistent: the tool keeps the index settings and column names, PostgreSQL the rest.
     """
-
-    borrow(locals(), Catalog, "merge_query_args", "_get_sort_attr", "_getSortIndex", "recordify")
-    borrow(locals(), Catalog, "getCatalogPlan", "_get_index_query_names", "make_query")
-    # Sorting a set of rids, as some add-ons do themselves.
-    borrow(locals(), Catalog, "sortResults", "_sorted_search_indexes", "_limit_sequence", "_sort_limit_arguments")
-    borrow(locals(), Catalog, "_sort_iterate_index", "_sort_iterate_resultset", "_sort_nbest", "_sort_nbest_reverse")
-
-    #: the class of the brains
-    _v_result_class = PGCatalogBrain
 
     def __init__(self, tool: Any) -> None:
         # In a tuple: an attribute of its own would be wrapped in this object's acquisition context.
@@ -91,16 +87,20 @@ class _CatalogCompat(Base):
         return {name: i for i, name in enumerate(self.names)}
 
     def addColumn(self, name: str, default_value: Any = None, threshold: Any = None) -> None:
-        """Add the metadata column *name*; rows have Missing.Value there until they are reindexed.
+        """Add the metadata column *name*; rows have *default_value*, or Missing.Value, until they are reindexed.
 
         Raises CatalogError as ZCatalog does for a taken or refused name.
         """
         name = name.strip()
         if name in self.names:
             raise CatalogError(f"The column {name} already exists")
-        if name.startswith("_"):
+        if name[0] == "_":
             raise CatalogError('Cannot cache fields beginning with "_"')
         self.names = (*self.names, name)
+        if default_value not in (None, ""):
+            idx = {name: encode(default_value)}
+            for path, zoid in self.view().select("path, zoid"):
+                self._change().put(Entry(path, zoid=zoid, idx=idx))
 
     def delColumn(self, name: str, threshold: Any = None) -> None:
         """Remove the metadata column *name*; raises ValueError when there is none."""
@@ -133,30 +133,45 @@ class _CatalogCompat(Base):
             tool._v_layout = layout
         return layout
 
-    def addIndex(self, name: str, index: Any) -> None:
-        """Add the index object *index*; its column appears with the commit.
+    def addIndex(self, name: str, index_type: Any) -> None:
+        """Add the index object *index_type*; its column appears with the commit.
 
         Raises CatalogError for a bad or taken name, or an index type nobody can translate.
         """
-        if isinstance(index, str):
-            raise TypeError("addIndex takes an index object; resolve its type first")
         check_index_name(name, self.indexes)
+        if isinstance(index_type, str):
+            raise TypeError("addIndex takes an index object; resolve its type first")
         name = name.strip()
-        if translator_class(index.meta_type) is None:
-            raise CatalogError(f"indexes of type {index.meta_type!r} cannot be kept in PostgreSQL ({name})")
+        cls = translator_class(index_type.meta_type)
+        if cls is None:
+            raise CatalogError(f"indexes of type {index_type.meta_type!r} cannot be kept in PostgreSQL ({name})")
         tool = aq_base(self.tool)
-        tool._index_columns[name] = columns_of(name, tool._index_columns.values())
-        tool._indexes[name] = strip_data(aq_base(index))
+        index = settings_of(aq_base(index_type))
+        tool._index_columns[name] = self._free_columns(name, cls, index)
+        tool._indexes[name] = index
         tool._p_changed = True
         self._change_layout()
+
+    def _free_columns(self, name: str, cls: type[IndexTranslator], index: Any) -> str:
+        """Return the base name for columns of *index* that no other index uses, nor ever used with another type."""
+        tool = aq_base(self.tool)
+        used = set(self.layout().names)
+        taken = set(tool._index_columns.values())
+        while True:
+            base = columns_of(name, taken)
+            columns = cls(index, base).columns()
+            if not any(c.name in used or tool._old_columns.get(c.name, c.type) != c.type for c in columns):
+                return base
+            taken.add(base)
 
     def delIndex(self, name: str) -> None:
         if name not in self.indexes:
             raise CatalogError(f"The index {name} does not exist")
         tool = aq_base(self.tool)
         self._translators.clear()
-        columns = frozenset(c.name for c in self.translator(name).columns())
-        self._change().clear_columns(columns)
+        columns = self.translator(name).columns()
+        self._change().clear_columns(frozenset(c.name for c in columns))
+        tool._old_columns = tool._old_columns | {c.name: c.type for c in columns}
         del tool._indexes[name]
         del tool._index_columns[name]
         tool._p_changed = True
@@ -168,9 +183,18 @@ class _CatalogCompat(Base):
         if columns:
             self._change().clear_columns(columns)
 
+    def unindex(self, name: str, rid: int) -> None:
+        """Empty the index *name* for the row *rid*; an unknown row is none of it."""
+        translator = self.translator(name)
+        columns = {c.name: None for c in translator.columns()}
+        vanished = frozenset({name} - set(self.names) if translator.in_idx else ())
+        for path, zoid in self.view().select("path, zoid", Condition("rid = %s", (rid,))):
+            self._change().put(Entry(path, zoid=zoid, columns=columns, vanished=vanished))
+
     def _change_layout(self) -> None:
         self._translators.clear()
-        aq_base(self.tool)._v_layout = None
+        tool = aq_base(self.tool)
+        tool._v_layout = tool._v_transposing = None
         self._change().layout_changed = True
 
     # -- connection
@@ -216,7 +240,7 @@ class _CatalogCompat(Base):
 
     def entry(self, object: Any, uid: str, idxs: Any = None, update_metadata: bool = True) -> Entry:
         """Return what ``catalogObject`` would make of *object*, without cataloguing it."""
-        names = list(self.indexes) if not idxs else list(dict.fromkeys(idxs))
+        names = list(self.indexes) if not idxs else self._with_transposing(idxs)
         source = OnceOnly(object)
         extraction = Extraction(uid, source)
         extraction.add_indexes([self.translator(n) for n in names], self.names)
@@ -232,8 +256,16 @@ class _CatalogCompat(Base):
             late=None if update_metadata else lambda: metadata_of(uid, source, self.names),
         )
 
+    def _with_transposing(self, idxs: Any) -> list[str]:
+        """Return the names *idxs*, and those of the indexes that answer queries in their place."""
+        names = dict.fromkeys(idxs)
+        for name in self._transposing():
+            if not names.keys().isdisjoint(self.getIndex(name).getIndexNames()):
+                names[name] = None
+        return list(names)
+
     def uncatalogObject(self, uid: str) -> None:
-        """Remove *uid*; an unknown one is logged, as in ZCatalog."""
+        """Remove *uid*; an unknown one is no error."""
         path = clean_path(uid)
         self._change().delete(path)
 
@@ -263,17 +295,45 @@ class _CatalogCompat(Base):
         self, query: Any, sort_index: Any = None, reverse: Any = False, limit: Any = None, merge: bool = True
     ) -> Any:
         """Search with resolved *sort_index* objects; *reverse* is a bool, or a sort_order value."""
+        query = self.make_query(query)
+        started = perf_counter()
         indexes = [] if sort_index is None else sort_index if isinstance(sort_index, list) else [sort_index]
         if isinstance(reverse, bool | int):
             directions = [bool(reverse)] * len(indexes)
         else:
             directions = sort_directions(len(indexes), reverse)
         sort = [(index.getId(), r) for index, r in zip(indexes, directions, strict=True)]
-        compiled = compile_query(canonical(query), self.indexes, self.translator, sort, limit)
+        compiled = compile_query(query, self.indexes, self.translator, sort, limit)
         results = CatalogSearchResults(self, self.view(), compiled)
-        if merge:
-            return results
-        return [(position, rid, self.__getitem__) for position, rid in enumerate(b.getRID() for b in results)]
+        report_slow(self, query, perf_counter() - started)
+        return results if merge else self._unmerged(results, indexes, directions, compiled.score is not None)
+
+    def _unmerged(self, results: Any, indexes: list[Any], directions: list[bool], scored: bool) -> Any:
+        """Return *results* as ``Products.ZCatalog.Catalog.mergeResults`` takes them from several catalogs."""
+        if indexes and results:
+            return self.sortResults(IISet(b.getRID() for b in results), indexes, directions, merge=False)
+        if scored:
+            return [(b.data_record_score_, (1, b.data_record_score_, b.getRID()), self.__getitem__) for b in results]
+        return results
+
+    def everything(self) -> CatalogSearchResults:
+        """Return all brains, ordered by rid."""
+        return CatalogSearchResults(self, self.view(), CompiledQuery(EVERYTHING, ("rid",), None, Window()))
+
+    def make_query(self, query: Any) -> dict[str, Any]:
+        """Return *query* as the indexes that rewrite queries want it, its plain lists sorted."""
+        for name in self._transposing():
+            query = self.getIndex(name).make_query(query)
+        return canonical(query)
+
+    def _transposing(self) -> tuple[str, ...]:
+        """Return the names of the indexes that rewrite queries (ITransposeQuery)."""
+        tool = aq_base(self.tool)
+        names: tuple[str, ...] | None = getattr(tool, "_v_transposing", None)
+        if names is None:
+            indexes = tool._indexes.items()
+            names = tool._v_transposing = tuple(n for n, i in indexes if ITransposeQuery.providedBy(i))
+        return names
 
     def sort_in_python(self, rows: list[Any], sort: Any) -> list[Any]:
         """Sort (rid, path, score) *rows* by index objects that compute their keys (GopipIndex)."""
@@ -282,15 +342,6 @@ class _CatalogCompat(Base):
         return sort_rows(self, rows, sort)
 
     # -- single rows
-
-    def brain(self, batches: Any, rid: int, path: str, score: Any = 1, normalized: Any = 1) -> Any:
-        """Return the brain of a row, wrapped in the tool."""
-        return PGCatalogBrain(batches, record_schema(self.names), rid, path, score, normalized).__of__(self.tool)
-
-    def __getitem__(self, index: Any) -> Any:
-        normalized, score, rid = index if isinstance(index, tuple) else (1, 1, index)
-        path = self.paths[rid]
-        return self.brain(IdxBatches(self.view(), [rid]), rid, path, score, normalized)
 
     def __len__(self) -> int:
         return len(self.paths)

@@ -1,14 +1,18 @@
 """The mappings of a ZCatalog's Catalog (``indexes``, ``paths``, ``uids``, ``data``), read from PostgreSQL."""
 
+from AccessControl.class_init import InitializeClass
 from Acquisition import aq_base
+from Acquisition import aq_inner
+from Acquisition import aq_parent
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import MutableMapping
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexing.codec import decode
-from plone.pgcatalog.proxies import index_proxy
+from plone.pgcatalog.proxy_types import index_proxy
 from plone.pgcatalog.results.results import IdxBatches
+from Products.ZCatalog.ZCatalogIndexes import ZCatalogIndexes
 from typing import Any
 
 import Missing
@@ -42,6 +46,19 @@ class IndexMapping(MutableMapping[str, Any]):
 
     def __len__(self) -> int:
         return len(aq_base(self._catalog.tool)._indexes)
+
+
+class Indexes(ZCatalogIndexes):  # type: ignore[misc]
+    """``portal_catalog.Indexes``: the indexes as a folder."""
+
+    def _setOb(self, id: str, object: Any) -> None:
+        aq_parent(aq_inner(self))._catalog.indexes[id] = object
+
+    def _delOb(self, id: str) -> None:
+        del aq_parent(aq_inner(self))._catalog.indexes[id]
+
+
+InitializeClass(Indexes)
 
 
 class RowMapping(Mapping[Any, Any]):

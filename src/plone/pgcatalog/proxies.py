@@ -8,12 +8,10 @@ interfaces are the real ones, everything that would read BTrees asks the catalog
 from AccessControl.class_init import InitializeClass
 from AccessControl.Permissions import manage_zcatalog_indexes as ManageZCatalogIndexes
 from AccessControl.SecurityInfo import ClassSecurityInfo
-from Acquisition import aq_base
 from BTrees.IIBTree import IISet
 from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Mapping
-from functools import cache
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import NOTHING
@@ -21,14 +19,14 @@ from types import FunctionType
 from typing import Any
 from ZPublisher import zpublish
 
+import psycopg
+
 
 _marker = object()
 
 
-class PGIndex:
-    """What every index proxy does differently from the real index class it is mixed into."""
-
-    security = ClassSecurityInfo()
+class ProxyBase:
+    """What every index proxy is: the real index's settings, bound to a catalog."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Settings belong to the persistent index that the tool keeps."""
@@ -40,11 +38,17 @@ class PGIndex:
     def __reduce__(self) -> Any:
         raise TypeError("an index proxy is not stored; the catalog tool keeps the index's settings")
 
-    # -- asking the catalog
-
     def _pg_catalog(self) -> Any:
         # Kept in a tuple: as an attribute it would be bound to this index instead of the tool.
         return self._pg_bound[0]  # type: ignore[attr-defined]
+
+
+class PGIndex(ProxyBase):
+    """What an index proxy does differently from the real index class it is mixed into."""
+
+    security = ClassSecurityInfo()
+
+    # -- asking the catalog
 
     def _pg_translator(self) -> Any:
         return self._pg_catalog().translator(self.id)
@@ -70,12 +74,14 @@ class PGIndex:
 
     @security.protected(ManageZCatalogIndexes)
     def index_object(self, documentId: int, obj: Any, threshold: Any = None) -> int:
-        """The catalog indexes objects as a whole."""
-        return 0
+        """Index the object of the row *documentId* anew, here only."""
+        path = self._pg_catalog().paths.get(documentId)
+        return 0 if path is None else self._pg_catalog().catalogObject(obj, path, idxs=[self.id], update_metadata=False)
 
     @security.protected(ManageZCatalogIndexes)
     def unindex_object(self, documentId: int) -> None:
-        """The catalog removes rows as a whole."""
+        """Forget the row *documentId*, here only."""
+        self._pg_catalog().unindex(self.id, documentId)
 
     @security.protected(ManageZCatalogIndexes)
     def clear(self) -> None:
@@ -195,16 +201,19 @@ class Keys(Mapping[Any, Any]):
         self._single = index.meta_type == "UUIDIndex"
 
     def __getitem__(self, key: Any) -> Any:
-        found = self._index._apply_index({self._index.id: {"query": [key]}})
-        if not found or not found[0]:
+        try:
+            found = self._index._pg_rids(self._index._pg_translator().match_key(key))
+        except (TypeError, ValueError, AttributeError, psycopg.DataError):
+            found = ()  # a value of another type than the keys
+        if not found:
             raise KeyError(key)
-        return found[0][0] if self._single else found[0]
+        return found[0] if self._single else found
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._index.uniqueValues())
 
     def __len__(self) -> int:
-        return len(self._index)
+        return len(self.keys())
 
     def keys(self) -> Any:
         return list(self._index.uniqueValues())
@@ -223,33 +232,3 @@ class Keys(Mapping[Any, Any]):
         for key, rid in index._pg_select(f"{expression} AS key, rid", index._pg_has_value(), "ORDER BY 1, 2"):
             found.setdefault(translator.key(key), []).append(rid)
         return [(k, v[0] if self._single else IISet(v)) for k, v in found.items()]
-
-
-@cache
-def proxy_class(cls: type) -> type:
-    """Return the subclass of the index class *cls* that answers from PostgreSQL, under the same name."""
-    namespace: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__}
-    if not hasattr(cls, "documentToKeyMap"):
-        # ZCatalog tells a sortable index by this attribute.
-        namespace["documentToKeyMap"] = property(_no_attribute)
-    return type(cls)(cls.__name__, (PGIndex, cls), namespace)
-
-
-def _no_attribute(index: Any) -> Any:
-    raise AttributeError("documentToKeyMap")
-
-
-def index_proxy(catalog: Any, real: Any) -> Any:
-    """Return the proxy of *real*, a stripped index that the tool of *catalog* keeps."""
-    real = aq_base(real)
-    real._p_activate()
-    cls = proxy_class(type(real))
-    proxy = cls.__new__(cls)
-    proxy.__dict__.update(real.__dict__)
-    proxy.__dict__["_pg_bound"] = (catalog,)
-    proxy.__dict__["_pg_real"] = real
-    lexicon = getattr(aq_base(catalog.tool), real.__dict__.get("lexicon_id", ""), None)
-    if lexicon is not None:
-        # Found by acquisition in ZCatalog; a proxy need not be wrapped.
-        proxy.__dict__["_v_lexicon"] = lexicon
-    return proxy

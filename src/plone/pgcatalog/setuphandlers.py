@@ -165,7 +165,7 @@ def fill(site: Any, catalog: Any, paths: list[str]) -> None:
     """Catalogue the objects at *paths*; one that cannot be found any more is logged and left out."""
     for path in paths:
         obj = site.unrestrictedTraverse(path, None)
-        if obj is None:
+        if obj is None or "/".join(obj.getPhysicalPath()) != path:
             logger.warning("%s: in the old catalog, but no object is there: left out", path)
         else:
             catalog.catalog_object(obj, path)

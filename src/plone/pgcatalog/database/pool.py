@@ -5,9 +5,12 @@ SQL and objects agree.  Elsewhere a psycopg_pool connection serves, one per thre
 ``release_request_connection`` (at IPubEnd) gives it back.
 """
 
+from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import is_supported
+from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 from typing import Any
+from zope.component.hooks import getSite
 
 import os
 import threading
@@ -21,11 +24,15 @@ _lock = threading.Lock()
 def get_request_connection(jar: Any = None, dsn: str | None = None) -> Any:
     """Return a psycopg connection to read from.
 
-    *jar*, a ZODB connection of zodb-pgjsonb, gives its own snapshot connection.  Otherwise *dsn*, or the
-    environment's PGCATALOG_DSN, names the database; the connection is autocommit, read-only, and kept for the
-    thread until it is released.  Raises LookupError when neither is there.
+    *jar*, a ZODB connection of zodb-pgjsonb (the current site's when nothing is given), gives its own snapshot
+    connection.  Otherwise *dsn*, or the environment's PGCATALOG_DSN, names the database; the connection is
+    autocommit, read-only, and kept for the thread until it is released.  Rows are dicts by column name.
+
+    Raises LookupError when there is none of them.
     """
-    if jar is not None and is_supported(jar):
+    if jar is None and dsn is None:
+        jar = connection_of(getSite())
+    if is_supported(jar):
         return jar._normal_storage.pg_connection
     dsn = dsn or os.environ.get("PGCATALOG_DSN")
     if not dsn:
@@ -67,4 +74,5 @@ def close_pools() -> None:
 
 def _configure(connection: Any) -> None:
     connection.autocommit = True
+    connection.row_factory = dict_row
     connection.execute("SET default_transaction_read_only = on")

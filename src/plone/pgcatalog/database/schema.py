@@ -13,9 +13,14 @@ from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import SQLIndex
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
+from transaction.interfaces import TransientError
 from typing import Any
 
 import hashlib
+
+
+class CatalogLocked(TransientError):
+    """A table of the catalog is in use and cannot be changed now; the transaction may be tried again."""
 
 
 #: Longest wait for a lock of our own DDL; the commit then fails with a retryable error.
@@ -88,11 +93,15 @@ def keep_in_row(cursor: Any, relation: str, names: Iterable[str]) -> None:
 def add_columns(cursor: Any, relation: str, columns: Sequence[Column]) -> None:
     """Add *columns* to *relation*.
 
-    Raises ``psycopg.errors.LockNotAvailable`` when readers hold the table for longer than LOCK_TIMEOUT.
+    Raises CatalogLocked, which Zope answers with a retry, when readers hold the table for longer than LOCK_TIMEOUT.
     """
     clauses = sql.SQL(", ").join(sql.SQL(f"ADD COLUMN IF NOT EXISTS {c.ddl}") for c in columns)
     cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-    cursor.execute(sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(relation), clauses))
+    try:
+        cursor.execute(sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(relation), clauses))
+    except LockNotAvailable as error:
+        raise CatalogLocked(f"{relation} is in use: no column can be added now") from error
+    cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
     keep_in_row(cursor, relation, [c.name for c in columns if c.stays_in_row])
 
 
@@ -137,6 +146,7 @@ def drop_relation(cursor: Any, relation: str) -> None:
     try:
         cursor.execute(f"SET LOCAL lock_timeout = '{DROP_TIMEOUT}'")
         cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
+        cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
     except LockNotAvailable:
         cursor.execute("ROLLBACK TO SAVEPOINT pgcatalog_drop")
         retire_relation(cursor, relation)

@@ -178,9 +178,9 @@ class Session:
         self._guarded(lambda cursor: cursor.execute(query, params, prepare=False))
 
     def _guarded(self, action: Callable[[Any], Any]) -> Any:
-        self.states  # noqa: B018  sets the savepoint
         connection = self.connection
         try:
+            self.states  # noqa: B018  sets the savepoint
             with connection.cursor(row_factory=tuple_row) as cursor:
                 return action(cursor)
         except psycopg.Error:

@@ -197,6 +197,10 @@ class IndexTranslator(ABC):
         """
         return self.column.quoted
 
+    def match_key(self, key: Any) -> Condition:
+        """Return the condition for rows that have *key*, one of the index's keys."""
+        return self.where({self.id: {"query": [key]}}) or NOTHING
+
     def key(self, value: Any) -> Any:
         """Return the Python value of a key that ``key_expression`` delivered."""
         return value

@@ -20,6 +20,10 @@ from plone.pgcatalog.indexes.unindex import UnIndexTranslator
 from typing import Any
 
 
+#: Dates from here on are converted without the real index.
+FAR = to_minutes(datetime(4008, 1, 1, tzinfo=UTC))
+
+
 class DateIndexTranslator(UnIndexTranslator):
     """A timestamptz column in full resolution, to sort by; it is matched in the index's own resolution."""
 
@@ -61,7 +65,10 @@ class DateIndexTranslator(UnIndexTranslator):
         try:
             minutes = self.index._convert(key)
         except OverflowError:
-            # From October 4008 on ZCatalog's integers leave their 32 bits; ours need not fit anywhere.
+            minutes = FAR
+        if minutes is not None and minutes >= FAR:
+            # From October 4008 on ZCatalog's integers leave their 32 bits: an OverflowError, which CMFPlone turns
+            # into the year 4008.  Ours need not fit anywhere.
             instant = to_instant(key, self.index.index_naive_time_as_local)
             minutes = None if instant is None else self._to_key(instant)
         return None if minutes is None else int(minutes)
@@ -98,7 +105,7 @@ class DateIndexTranslator(UnIndexTranslator):
         minutes = f"(({hours}) * 60 + extract(minute FROM {utc}))::bigint"
         if self.precision == 1:
             return minutes
-        return f"{minutes} - {minutes} % {self.precision}"
+        return f"{minutes} - {minutes} %% {self.precision}"
 
     def key(self, value: Any) -> int:
         return int(value)

@@ -16,6 +16,7 @@ from plone.pgcatalog.indexes.keys import encode
 from plone.pgcatalog.indexes.unindex import parse
 from RestrictedPython.Eval import RestrictionCapableEval
 from typing import Any
+from ZODB.POSException import ConflictError
 
 
 class TopicIndexTranslator(IndexTranslator):
@@ -47,6 +48,8 @@ class TopicIndexTranslator(IndexTranslator):
             try:
                 if RestrictionCapableEval(filtered.getExpression()).eval({"o": obj}):
                     keys.append(set_key(id, filtered))
+            except ConflictError:
+                raise
             except Exception as error:  # noqa: BLE001  an expression can raise anything, as in the real index
                 report(f"the expression of {id!r} failed: {error!r}")
         return (keys,) if keys else None

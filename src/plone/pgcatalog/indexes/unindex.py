@@ -81,6 +81,9 @@ class UnIndexTranslator(IndexTranslator):
         """Return the *key* of a query as the index stores values; None is never looked up."""
         return self.index._convert(key)
 
+    def match_key(self, key: Any) -> Condition:
+        return self._match_any([key])
+
     def has_value(self) -> Condition:
         """Return the condition for rows that have a value in this index."""
         return Condition(f"{self.column.quoted} IS NOT NULL")

@@ -41,7 +41,7 @@ class OnceOnly:
 class Extraction:
     """Columns and idx values of one object.
 
-    *names* are the indexes wanted; *columns_of* says which metadata columns, none to leave metadata alone.
+    *path* names the object in the log; *obj* gives its attributes.
     """
 
     def __init__(self, path: str, obj: Any) -> None:

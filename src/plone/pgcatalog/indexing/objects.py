@@ -2,6 +2,7 @@
 
 from Acquisition import aq_base
 from Acquisition import aq_parent
+from plone.pgcatalog.indexes.path_columns import storable
 from typing import Any
 from ZODB.utils import u64
 
@@ -30,5 +31,5 @@ def unwrap_indexable(obj: Any) -> Any:
 
 
 def clean_path(uid: str) -> str:
-    """Return *uid* as PostgreSQL can hold it: without NUL and lone surrogates."""
-    return uid.replace("\0", "").encode("utf-8", "replace").decode()
+    """Return *uid* as PostgreSQL can hold it: NUL and lone surrogates become U+FFFD, as in path indexes."""
+    return storable(uid)

@@ -16,6 +16,10 @@ from plone.pgcatalog.indexes.base import NOTHING
 from typing import Any
 
 
+#: More rows than there can be; PostgreSQL adds LIMIT and OFFSET up in 64 bits.
+MANY = 2**60
+
+
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
     """A query ready to run against a catalog source.
@@ -53,15 +57,12 @@ class Window:
     def cut(self, rows: Sequence[Any], sort_count: int) -> Sequence[Any]:
         """Return the wanted part of all *rows*, sorted by *sort_count* indexes, for any start.
 
-        For few rows of many ZCatalog keeps, by one index, no more than those up to the end of the window; a
-        negative start counts from there.
+        ZCatalog sorts no more rows than up to the end of the window; a negative start counts from there.
         """
         if self.size is None:
             return rows
         end = self.start + self.size
-        if self.start < 0 and sort_count == 1 and end * 4 <= len(rows):
-            rows = rows[: max(end, 0)]
-        return rows[self.start : end]
+        return (rows[:end] if sort_count else rows)[self.start : end]
 
 
 def compile_query(
@@ -118,8 +119,9 @@ def sort_directions(count: int, order: Any) -> list[bool]:
 def window(query: Mapping[str, Any], limit: Any) -> Window:
     """Return the wanted part of the result, from ``b_start``, ``b_size`` and ``sort_limit``."""
     size = query.get("b_size")
-    if size is not None:
-        return Window(int(query.get("b_start", 0)), int(size))
-    if limit:
-        return Window(int(query.get("b_start", 0)), int(limit))
-    return Window()
+    if size is None:
+        size = limit or None
+    if size is None:
+        return Window()
+    start, size = int(query.get("b_start", 0)), int(size)
+    return Window(min(start, MANY), min(size, MANY))

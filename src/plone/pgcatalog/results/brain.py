@@ -1,6 +1,7 @@
 """Catalog brains: equal to ZCatalog's, but reading their metadata only when touched."""
 
 from Acquisition import Implicit
+from functools import cache
 from plone.pgcatalog.indexing.codec import decode
 from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain
 from Products.ZCatalog.interfaces import ICatalogBrain
@@ -82,6 +83,14 @@ class PGCatalogBrain(Implicit):
 
     def __iter__(self) -> Any:
         return (getattr(self, name) for name in list(self.__record_schema__))
+
+
+@cache
+def brain_class(mixin: type) -> type[PGCatalogBrain]:
+    """Return the class of brains that also are *mixin*, whose methods count less than a brain's own."""
+    if not [name for name in vars(mixin) if not name.startswith("__")] and mixin.__bases__ == (object,):
+        return PGCatalogBrain
+    return type(PGCatalogBrain)(PGCatalogBrain.__name__, (PGCatalogBrain, mixin), {})
 
 
 def record_schema(names: tuple[str, ...]) -> dict[str, int]:

@@ -10,18 +10,24 @@ from ZTUtils.Lazy import LazyMap
 
 #: Rows that the first statement of a search without a limit brings.
 FIRST_WINDOW = 100
-#: Brains whose idx (or path) is loaded together.
-IDX_BATCH = 100
+#: Brains whose idx (or path) is loaded together at the most.
+IDX_BATCH = 50
 
 
 class IdxBatches:
-    """Loads the idx of result rows in batches around the row that is touched."""
+    """Loads the idx of result rows in batches: the slice that somebody took, else rows around the touched one."""
 
     def __init__(self, view: CatalogView, rids: Sequence[int]) -> None:
         self.view = view
         self.rids = rids
-        self.position: dict[int, int] | None = None
         self.loaded: dict[int, dict[str, Any]] = {}
+        self._slices: dict[int, Sequence[int]] = {}
+        self._position: dict[int, int] = {}
+
+    def expect(self, rids: Sequence[int]) -> None:
+        """Note that *rids* will probably be wanted together."""
+        if len(rids) <= IDX_BATCH:
+            self._slices.update(dict.fromkeys(rids, rids))
 
     def idx_of(self, rid: int) -> dict[str, Any]:
         """Return the idx JSON of the row *rid*."""
@@ -30,14 +36,15 @@ class IdxBatches:
         return self.loaded[rid]
 
     def _load_idx_batch(self, rid: int) -> None:
-        if self.position is None or rid not in self.position:
-            self.position = {r: i for i, r in enumerate(self.rids)}
-        at = self.position.get(rid)
-        start = 0 if at is None else at - at % IDX_BATCH
-        wanted = [rid] if at is None else list(self.rids[start : start + IDX_BATCH])
+        wanted = [r for r in self._slices.get(rid) or self._around(rid) if r not in self.loaded]
         found = self.view.idx(wanted)
-        for r in wanted:
-            self.loaded[r] = found.get(r, {})
+        self.loaded.update((r, found.get(r, {})) for r in wanted)
+
+    def _around(self, rid: int) -> Sequence[int]:
+        if len(self._position) != len(self.rids):
+            self._position = {r: i for i, r in enumerate(self.rids)}
+        at = self._position.get(rid)
+        return [rid] if at is None else self.rids[at - at % IDX_BATCH :][:IDX_BATCH]
 
 
 class CatalogSearchResults(LazyMap):
@@ -144,6 +151,7 @@ class CatalogSearchResults(LazyMap):
             self._fetch_rest()
         rids = self._rids[index]
         self._load_paths(rids)
+        self._batches.expect(rids)
         return [self._brain(rid) for rid in rids]
 
     def __iter__(self) -> Any:

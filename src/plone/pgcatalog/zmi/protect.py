@@ -16,7 +16,7 @@ _default: list[Any] = []
 def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return *method* refusing (Forbidden) a call that comes from the web without POST and token.
 
-    A call from Python, which passes no REQUEST or RESPONSE, is not the web's.  The result has the very
+    A call from Python, which passes no REQUEST or RESPONSE, or outside of any request, is not the web's.  The result has the very
     signature of *method*, from which ZPublisher takes the form fields.
     """
     parameters = signature(method).parameters
@@ -26,8 +26,11 @@ def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
             name: parameter.default if value is _default and parameter.default is not Parameter.empty else value
             for (name, parameter), value in zip(parameters.items(), values, strict=True)
         }
-        if arguments.get("REQUEST") is not None or arguments.get("RESPONSE") is not None:
-            check(arguments.get("REQUEST") or getRequest())
+        request = arguments.get("REQUEST")
+        if request is None and arguments.get("RESPONSE") is not None:
+            request = getRequest()
+        if request is not None:
+            check(request)
         return method(**arguments)
 
     namespace: dict[str, Any] = {"_curried": _curried, "_default": _default}
@@ -38,6 +41,6 @@ def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def check(request: Any) -> None:
     """Raise Forbidden unless *request* is a POST with a valid token."""
-    if request is None or request.get("REQUEST_METHOD", "GET") != "POST":
+    if request.get("REQUEST_METHOD", "GET") != "POST":
         raise Forbidden("Request must be POST")
     CheckAuthenticator(request)

@@ -1,0 +1,1 @@
+"""What the catalog knows about its own searches."""

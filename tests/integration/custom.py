@@ -1,0 +1,30 @@
+"""Indexes as add-ons add them."""
+
+from types import SimpleNamespace
+from typing import Any
+
+
+#: Settings that index classes ask for, whatever their type.
+EXTRA = SimpleNamespace(
+    since_field="effective",
+    until_field="expires",
+    recurdef="recurrence",
+    until="",
+    lexicon_id="plone_lexicon",
+    index_type="Okapi BM25 Rank",
+    doc_attr="Title",
+)
+COMPONENTS = [
+    {"id": "portal_type", "meta_type": "FieldIndex", "attributes": "portal_type"},
+    {"id": "Subject", "meta_type": "KeywordIndex", "attributes": "Subject"},
+    {"id": "is_folderish", "meta_type": "BooleanIndex", "attributes": "is_folderish"},
+]
+
+
+def make_index(cls: Any, catalog: Any, name: str = "") -> Any:
+    """Return a new index of type *cls*, named like its class unless it has a *name*."""
+    name = name or f"a{cls.__name__}"
+    parameters = cls.__init__.__code__.co_varnames
+    if "extra" in parameters:
+        return cls(name, extra=COMPONENTS if cls.__name__ == "CompositeIndex" else EXTRA, caller=catalog)
+    return cls(name, caller=catalog) if "caller" in parameters else cls(name)
