@@ -7,6 +7,8 @@ SUITE ?= all
 JOBS ?= 2
 PAGE ?=
 PYTEST_ARGS ?=
+SEQUENCES ?= 50
+DIFF_ARGS ?= --seed 1
 BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 
 VENV := .venv
@@ -35,7 +37,7 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo demo-check test test-plone bench lint format docs clean
+.PHONY: help install demo demo-check test test-plone differential bench lint format docs clean
 
 help:  ## list the chores
 	@echo "make <chore>:"
@@ -55,6 +57,9 @@ test: $(VENV)/.installed-test  ## our tests, on an embedded PostgreSQL (PYTEST_A
 test-plone: $(VENV)/.installed-suites  ## Plone's own test suites, next to ZCatalog's results (SUITE=quick|medium|all)
 	$(BIN)/python -m tests.acceptance.plone_suites check --suite $(SUITE) --jobs $(JOBS) \
 		$(if $(PAGE),--page $(PAGE) --command 'make test-plone SUITE=$(SUITE) PAGE=$(PAGE)')
+
+differential: $(VENV)/.installed-test  ## random queries (N=1000) and write sequences, next to a real ZCatalog
+	$(BIN)/python -m tests.property.differential --queries $(N) --sequences $(SEQUENCES) $(DIFF_ARGS)
 
 bench: $(VENV)/.installed-bench  ## the benchmark against ZCatalog (BENCH_ARGS=...)
 	$(BIN)/python benchmarks/run_benchmarks.py $(BENCH_ARGS)

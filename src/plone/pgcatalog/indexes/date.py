@@ -21,7 +21,7 @@ from typing import Any
 
 
 #: Dates from here on are converted without the real index.
-FAR = to_minutes(datetime(4008, 1, 1, tzinfo=UTC))
+FAR = to_minutes(datetime(4007, 12, 31, tzinfo=UTC))
 
 
 class DateIndexTranslator(UnIndexTranslator):

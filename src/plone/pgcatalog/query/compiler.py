@@ -57,12 +57,15 @@ class Window:
     def cut(self, rows: Sequence[Any], sort_count: int) -> Sequence[Any]:
         """Return the wanted part of all *rows*, sorted by *sort_count* indexes, for any start.
 
-        ZCatalog sorts no more rows than up to the end of the window; a negative start counts from there.
+        ZCatalog sorts no more rows than up to the end of the window; a negative start counts from there.  With an end
+        before the first row it fails by one index (nothing, here), and counts backwards by several.
         """
         if self.size is None:
             return rows
         end = self.start + self.size
-        return (rows[:end] if sort_count else rows)[self.start : end]
+        if sort_count:
+            rows = rows[: max(end, 0) if sort_count == 1 else end]
+        return rows[self.start : end]
 
 
 def compile_query(
