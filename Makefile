@@ -54,7 +54,7 @@ demo-check: $(VENV)/.installed-demo  ## start the demo, ask it some questions, s
 test: $(VENV)/.installed-test  ## our tests, on an embedded PostgreSQL (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest $(wildcard tests/unit tests/integration tests/acceptance tests/property) $(PYTEST_ARGS)
 
-test-plone: $(VENV)/.installed-suites  ## Plone's own test suites, next to ZCatalog's results (SUITE=quick|medium|all)
+test-plone: $(VENV)/.installed-suites  ## Plone's own test suites, next to ZCatalog's results (SUITE=quick, medium, all)
 	$(BIN)/python -m tests.acceptance.plone_suites check --suite $(SUITE) --jobs $(JOBS) \
 		$(if $(PAGE),--page $(PAGE) --command 'make test-plone SUITE=$(SUITE) PAGE=$(PAGE)')
 

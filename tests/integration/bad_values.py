@@ -1,10 +1,10 @@
 """Values that no index expects in a query, and texts that are no search."""
 
+from DateTime import DateTime
 from datetime import date
 from datetime import datetime
 from datetime import timedelta
 from datetime import UTC
-from DateTime import DateTime
 from decimal import Decimal
 from typing import Any
 from zope.i18nmessageid import Message
@@ -270,5 +270,5 @@ TEXTS: list[str] = [
     '"page one" ' * 100,
     "p* OR a* OR t*",
     "the",
-    "super* AND expi* AND \"a phrase\" AND \"and\"",
+    'super* AND expi* AND "a phrase" AND "and"',
 ]

@@ -4,6 +4,7 @@ from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SecurityManagement import noSecurityManager
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from typing import Any
 
@@ -39,8 +40,9 @@ SITE_ZCML = """\
 """
 
 
+@cache
 def start_zope() -> None:
-    """Load Zope, Plone and our ZCML into this process; the configured database stays empty."""
+    """Load Zope, Plone and our ZCML into this process, once; the configured database stays empty."""
     from Zope2.Startup.run import configure_wsgi
 
     import Zope2

@@ -121,3 +121,17 @@ def test_a_new_column_has_its_default_until_the_object_is_reindexed(portal: Any,
         assert (brain.extra, brain.plain, brain.Title) == ("new", Missing.Value, "Fox")
     portal.page.reindexObject()
     assert catalog(getId="page")[0].extra is Missing.Value
+
+
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+def test_equal_dates_come_as_zcatalog_sorts_them(portal: Any, catalog: Any, order: str) -> None:
+    """Plone's search page lists what was created together newest first."""
+    for number in range(4):
+        page = create(portal, "Document", f"page{number}", title="Fox")
+        page.setEffectiveDate("2024/01/01 12:00 UTC")
+        page.reindexObject()
+    transaction.commit()
+    query = {"Title": "fox", "sort_on": "effective", "sort_order": order, "b_size": 10}
+    paths, _count = answer(make_oracle(portal), query)
+    assert answer(catalog, query)[0] == paths
+    assert paths[0] == ("/plone/page0" if order == "ascending" else "/plone/page3")

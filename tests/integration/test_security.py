@@ -177,7 +177,7 @@ WAYS: dict[str, Any] = {
     "call": lambda catalog, query: catalog(query),
     "call with keywords": lambda catalog, query: catalog(**query),
     "search": lambda catalog, query: catalog.search(query),
-    "search, unmerged": lambda catalog, query: [get(rid) for _, rid, get in catalog.search(query, merge=0)],
+    "search, unmerged": lambda catalog, query: list(catalog.search(query, merge=0)),
 }
 
 

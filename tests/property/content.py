@@ -91,7 +91,9 @@ def decorate(obj: Any, random: Random) -> None:
     if random.random() < 0.2:
         obj.setExpirationDate(random.choice((some_date(random), DateTime("2001/01/01 UTC"), None)))
     if random.random() < 0.4:
-        obj.manage_setLocalRoles(random.choice(("anna", "otto", "team")), [random.choice(("Reader", "Owner", "Editor"))])
+        obj.manage_setLocalRoles(
+            random.choice(("anna", "otto", "team")), [random.choice(("Reader", "Owner", "Editor"))]
+        )
 
 
 def plant(container: Any, random: Random, id: str, portal_type: str | None = None) -> Any:

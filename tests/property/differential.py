@@ -41,6 +41,7 @@ import time
 import transaction
 
 
+TEMPLATE = "differential_template"
 PROFILE = "plone.pgcatalog:default"
 
 
@@ -112,6 +113,8 @@ class Differential:
 
     def run_query(self, number: int) -> None:
         """Ask query *number* of this seed."""
+        if number % 50 == 0:
+            self.other.begin()  # the server ends transactions that are idle for long
         maker = QueryMaker(Random(f"{self.seed}-{number}"), self.values)
         case = maker.case()
         self.report.queries += 1
@@ -157,14 +160,14 @@ def make_template(postgres: EmbeddedPostgres) -> str:
     from zope.component.hooks import setSite
 
     sites.start_zope()
-    dsn = postgres.createdb(sites.TEMPLATE)
+    dsn = postgres.createdb(TEMPLATE)
     sites.create_site(dsn)
     with sites.opened(dsn) as db, sites.application(db) as app:
         sites.login(app)
         setSite(app.plone)
         app.plone.portal_setup.runAllImportStepsFromProfile(f"profile-{PROFILE}")
         transaction.commit()
-    return sites.TEMPLATE
+    return TEMPLATE
 
 
 def run(dsn: str, seed: int, queries: int, sequences: int, progress: Progress | None = None) -> Report:

@@ -42,6 +42,10 @@ class Pair:
     def oracle(self) -> Any:
         return getattr(self.portal, ORACLE)
 
+    def begin(self) -> None:
+        """Begin a new transaction: see what others have committed."""
+        self.app._p_jar.transaction_manager.begin()
+
     @contextmanager
     def acting_as(self, user: str) -> Iterator[None]:
         """Search as *user*; "" is anonymous."""

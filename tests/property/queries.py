@@ -16,6 +16,8 @@ METHODS = (
     *("unrestrictedSearchResults",) * 5,
     *("searchResults", "searchResults dict", "__call__", "__call__ dict", "search"),
 )
+#: How often an index is asked for, by its type.
+WEIGHTS = {"KeywordIndex": 4, "ExtendedPathIndex": 8, "ZCTextIndex": 4, "DateIndex": 2, "DateRecurringIndex": 3}
 SORT_ORDERS = (
     *("ascending", "descending", "reverse", "DESCENDING", "Reverse", "", "odd", None),
     *(["descending"], ["ascending", "descending"], ["reverse", "", "reverse"], ("descending", "")),
@@ -57,6 +59,7 @@ class QueryMaker:
     def __init__(self, random: Random, values: QueryValues) -> None:
         self.random = random
         self.values = values
+        self.weighted = [n for n in values.names for _ in range(WEIGHTS.get(values.meta_types[n], 1))]
         self.kinds: dict[str, Callable[[str], Any]] = {
             "BooleanIndex": self.boolean,
             "DateIndex": self.unindex,
@@ -75,7 +78,7 @@ class QueryMaker:
         """Return a random case, often below the path *within*."""
         random = self.random
         query: dict[str, Any] = {}
-        for name in random.sample(self.values.names, random.choice((0, *(1,) * 7, 2, 2, 3))):
+        for name in random.sample(self.weighted, random.choice((0, *(1,) * 7, 2, 2, 3))):
             query |= self.criterion(name)
         if within and random.random() < 0.6:
             query["path"] = {"query": within, "depth": random.choice((-1, 0, 1, 2))}
@@ -133,8 +136,11 @@ class QueryMaker:
             options["range"] = random.choice(("min", "max", "min:max", "minmax", "max:min"))
             if options["range"] not in ("min", "max") and random.random() < 0.8:
                 options["query"] = [self.values.value(random, name) for _ in range(2)]
-        if random.random() < 0.15:
-            options["operator"] = random.choice(("and", "or", "AND", "Or", "xor"))
+        many = self.values.meta_types[name] == "KeywordIndex"
+        if random.random() < (0.5 if many else 0.15):
+            options["operator"] = random.choice(
+                ("and", "and", "or", "AND", "Or", "xor" if random.random() < 0.1 else "or")
+            )
         if random.random() < 0.02:
             options["odd option"] = 1
         return options

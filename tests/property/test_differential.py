@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from tests.integration import site as sites
+from tests.property.differential import make_template
 from tests.property.differential import run
 from tests.property.queries import Case
 from tests.property.shrink import shrink_case
@@ -14,8 +15,8 @@ import re
 DEVIATIONS = Path(__file__).parents[2] / "docs" / "explanation" / "deviations.md"
 
 
-def test_no_unexplained_difference(site_template: str, postgres: Any) -> None:
-    report = run(sites.clone(postgres, site_template), seed=42, queries=300, sequences=8)
+def test_no_unexplained_difference(postgres: Any) -> None:
+    report = run(sites.clone(postgres, make_template(postgres)), seed=42, queries=300, sequences=8)
     assert report.unexplained == []
     assert report.found > 75
     assert report.comparisons > 20

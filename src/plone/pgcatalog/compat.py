@@ -105,7 +105,7 @@ class _CatalogCompat(Records, Base):
     def delColumn(self, name: str, threshold: Any = None) -> None:
         """Remove the metadata column *name*; raises ValueError when there is none."""
         names = list(self.names)
-        names.remove(name)
+        del names[names.index(name)]
         self.names = tuple(names)
 
     def getIndex(self, name: str) -> Any:
@@ -266,8 +266,8 @@ class _CatalogCompat(Records, Base):
 
     def uncatalogObject(self, uid: str) -> None:
         """Remove *uid*; an unknown one is no error."""
-        path = clean_path(uid)
-        self._change().delete(path)
+        if isinstance(uid, str):
+            self._change().delete(clean_path(uid))
 
     def clear(self) -> None:
         self._change().clear()
@@ -298,6 +298,8 @@ class _CatalogCompat(Records, Base):
         query = self.make_query(query)
         started = perf_counter()
         indexes = [] if sort_index is None else sort_index if isinstance(sort_index, list) else [sort_index]
+        for index in indexes:
+            index.documentToKeyMap  # noqa: B018  AttributeError for an index that cannot sort, as in ZCatalog
         if isinstance(reverse, bool | int):
             directions = [bool(reverse)] * len(indexes)
         else:

@@ -8,7 +8,9 @@ import re
 
 
 #: Columns of every catalog relation; no index may use their names.
-RESERVED = frozenset({"rid", "path", "zoid", "idx", "pkey", "zoid_fk", "score", "catalog", "ctid", "oid", "tableoid", "xmin", "xmax"})
+RESERVED = frozenset(
+    {"rid", "path", "zoid", "idx", "pkey", "zoid_fk", "score", "catalog", "ctid", "oid", "tableoid", "xmin", "xmax"}
+)
 WELL_KNOWN = {"allowedRolesAndUsers": "allowed_roles", "SearchableText": "searchable_text"}
 
 

@@ -10,6 +10,8 @@ from collections.abc import MutableMapping
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexing.codec import decode
+from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.proxy_types import index_proxy
 from plone.pgcatalog.results.results import IdxBatches
 from Products.ZCatalog.ZCatalogIndexes import ZCatalogIndexes
@@ -33,6 +35,8 @@ class IndexMapping(MutableMapping[str, Any]):
         self._catalog.addIndex(name, index)
 
     def __delitem__(self, name: str) -> None:
+        if name not in self:
+            raise KeyError(name)
         self._catalog.delIndex(name)
 
     def __contains__(self, name: object) -> bool:
@@ -86,7 +90,7 @@ class RowMapping(Mapping[Any, Any]):
         return Condition(f"{self.key} = %s", (key,))
 
     def _is_key(self, key: Any) -> bool:
-        return isinstance(key, int) and -(2**63) <= key < 2**63
+        return is_rid(key)
 
     def __contains__(self, key: object) -> bool:
         return self._is_key(key) and bool(self._rows("1", self._is(key)))
@@ -107,9 +111,14 @@ class RowMapping(Mapping[Any, Any]):
     def items(self) -> Any:
         return [(key, self._found(key, value)) for key, value in self._rows(f"{self.key}, {self.value}")]
 
-    iterkeys = keys
-    itervalues = values
-    iteritems = items
+    def iterkeys(self) -> Iterator[Any]:
+        return iter(self.keys())
+
+    def itervalues(self) -> Iterator[Any]:
+        return iter(self.values())
+
+    def iteritems(self) -> Iterator[Any]:
+        return iter(self.items())
 
 
 class Paths(RowMapping):
@@ -122,8 +131,11 @@ class Uids(RowMapping):
     key = "path"
     value = "rid"
 
+    def _is(self, key: Any) -> Condition:
+        return super()._is(clean_path(key))
+
     def _is_key(self, key: Any) -> bool:
-        return isinstance(key, str) and "\0" not in key
+        return isinstance(key, str)
 
 
 class Data(RowMapping):
@@ -134,7 +146,11 @@ class Data(RowMapping):
     def __init__(self, catalog: Any) -> None:
         super().__init__(catalog)
         self._names = catalog.names
-        self._batches = IdxBatches(self._view, self.keys())
+        self._batches = IdxBatches(self._view, ())
+
+    def items(self) -> Any:
+        self._batches.rids = rids = self.keys()
+        return [(rid, self._found(rid, rid)) for rid in rids]
 
     def _found(self, key: Any, value: Any) -> tuple[Any, ...]:
         idx = self._batches.idx_of(key)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.indexing.objects import is_rid
 from types import FunctionType
 from typing import Any
 from ZPublisher import zpublish
@@ -27,6 +28,11 @@ _marker = object()
 
 class ProxyBase:
     """What every index proxy is: the real index's settings, bound to a catalog."""
+
+    security = ClassSecurityInfo()
+    for _name in ("clear", "index_object", "unindex_object"):
+        security.declareProtected(ManageZCatalogIndexes, _name)
+    del _name
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Settings belong to the persistent index that the tool keeps."""
@@ -112,7 +118,8 @@ class PGIndex(ProxyBase):
         """Return what is indexed for the row *documentId*."""
         if not self._pg_translator().columns():
             return super().getEntryForObject(documentId, default)  # type: ignore[misc]
-        for _, entry in self._pg_entries(Condition("rid = %s", (documentId,))):
+        where = Condition("rid = %s", (documentId,)) if is_rid(documentId) else NOTHING
+        for _, entry in self._pg_entries(where):
             return entry
         return None if default is _marker else default
 
@@ -184,6 +191,7 @@ class PGIndex(ProxyBase):
         return lambda: len(self)
 
 
+InitializeClass(ProxyBase)
 InitializeClass(PGIndex)
 
 # A docstring must not publish a method: the classes of some index types let anybody call what is published.

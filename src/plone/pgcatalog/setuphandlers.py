@@ -26,6 +26,8 @@ import logging
 logger = logging.getLogger(__name__)
 
 ID = "portal_catalog"
+#: Attributes of a catalog tool that make it the tool it is, ours or ZCatalog's; the others are settings.
+OWN_STATE = ("id", "_objects", "_catalog", "_counter", "_indexes", "_index_columns", "_old_columns", "_columns")
 TOOLSET_STEP = "toolset"
 
 
@@ -127,9 +129,12 @@ def site_of(setup_tool: Any) -> Any:
 
 
 def take_settings(old: Any, new: Any) -> None:
-    """Copy title, lexicons and other sub-objects; a lexicon without its words."""
-    new.title = getattr(aq_base(old), "title", "")
-    for id, item in old.objectItems():
+    """Copy properties, local roles and permissions, lexicons and other sub-objects; a lexicon without its words."""
+    items = dict(old.objectItems())
+    for name, value in vars(aq_base(old)).items():
+        if name not in OWN_STATE and name not in items and not name.startswith("_v_"):
+            setattr(new, name, value)
+    for id, item in items.items():
         item = aq_base(item)
         new._setObject(id, empty_lexicon(item) if isinstance(item, PLexicon) else item._getCopy(old))
 

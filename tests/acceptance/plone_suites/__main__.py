@@ -66,7 +66,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         "--suite",
         action="append",
         required=True,
-        help="of suites.json, quick, medium, wide, all or module:dotted.name",
+        help="of suites.json, quick, medium, all, only:tier or module:dotted.name",
     )
     parser.add_argument("--out", type=Path, help="JSON result file; an existing one is added to")
     parser.add_argument("--jobs", type=int, default=1, help="suites to run side by side")

@@ -21,7 +21,7 @@ import time
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-TIERS = {"quick": {"quick"}, "medium": {"quick", "medium"}, "wide": {"wide"}}
+TIERS = {"quick": {"quick"}, "medium": {"quick", "medium"}}
 MAX_RESTARTS = 60
 #: A worker that records nothing for this much longer than a test may take hangs.
 IDLE_MARGIN = 120
@@ -41,7 +41,7 @@ class Options:
 
 
 def select(names: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the suites for names of suites.json, ``quick``, ``medium``, ``wide``, ``all`` or ``module:dotted.name``.
+    """Return the suites for names of suites.json, ``quick``, ``medium``, ``all``, ``only:tier`` or ``module:dotted.name``.
 
     Raises KeyError for a name that is none of them.
     """
@@ -52,6 +52,8 @@ def select(names: list[str]) -> dict[str, dict[str, Any]]:
             selected |= known
         elif name in TIERS:
             selected |= {n: spec for n, spec in known.items() if spec["tier"] in TIERS[name]}
+        elif name.startswith("only:"):
+            selected |= {n: spec for n, spec in known.items() if spec["tier"] == name.removeprefix("only:")}
         elif name.startswith("module:"):
             selected[name] = {"modules": [name.removeprefix("module:")]}
         else:

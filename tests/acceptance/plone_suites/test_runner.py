@@ -9,6 +9,8 @@ from tests.acceptance.plone_suites.compare import telling_line
 from tests.acceptance.plone_suites.driver import select
 from tests.acceptance.plone_suites.job import Job
 from tests.acceptance.plone_suites.job import Progress
+from tests.acceptance.plone_suites.page import load_left_out
+from tests.acceptance.plone_suites.page import page
 from typing import Any
 
 import pytest
@@ -94,8 +96,10 @@ def test_the_telling_line_of_a_traceback(err: str, expected: str) -> None:
 
 
 def test_tiers_include_each_other() -> None:
-    quick, medium, everything = (set(select([name])) for name in ("quick", "medium", "all"))
-    assert quick < medium <= everything
+    quick, medium, wide, everything = (set(select([name])) for name in ("quick", "medium", "only:wide", "all"))
+    assert quick < medium < everything
+    assert wide == everything - medium
+    assert set(select(["only:medium"])) == medium - quick
     assert select(["module:a.b"]) == {"module:a.b": {"modules": ["a.b"]}}
     with pytest.raises(KeyError):
         select(["no such suite"])
@@ -127,12 +131,36 @@ def test_a_job_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert Job.read(tmp_path / "job.json") == job
 
 
-def test_the_kept_control_fits_the_quick_tier() -> None:
-    control = results.load(Path(__file__).with_name("control-quick.json"))
-    assert set(control["suites"]) == set(select(["quick"]))
+@pytest.mark.parametrize("tier", ["quick", "medium", "wide"])
+def test_the_kept_controls_fit_their_tiers(tier: str) -> None:
+    control = results.load(Path(__file__).with_name(f"control-{tier}.json"))
+    assert set(control["suites"]) == set(select([f"only:{tier}"]))
     assert control["profile"] == "none"
+
+
+def test_the_kept_controls_are_read_as_one() -> None:
+    assert set(results.stored_controls()["suites"]) == set(select(["all"]))
 
 
 def test_every_excuse_has_a_reason() -> None:
     assert load_bound()
     assert all(load_bound().values())
+    assert load_left_out()
+    assert all(load_left_out().values())
+
+
+def test_every_bound_test_exists() -> None:
+    suites = results.stored_controls()["suites"].values()
+    ids = [test for suite in suites for test, result in suite["tests"].items() if result["status"] == "ok"]
+    assert [pattern.pattern for pattern in load_bound() if not any(pattern.search(test) for test in ids)] == []
+
+
+def test_the_page_shows_all_that_is_not_equal() -> None:
+    control = result(a="ok", b="ok", c="fail", d="ok")
+    candidate = result(a="fail", b="fail", c="fail", d="ok")
+    text = page(compare(control, candidate, {re.compile("a"): "asks for a class"}), candidate, "make it")
+    assert "```sh\nmake it\n```" in text
+    assert "| s | 4 | 3 / 1 / 0, 2 | 1 / 3 / 0, 2 | 1 | 1 |" in text
+    assert "- `a`: asks for a class" in text
+    assert "- `c`: ValueError: x" in text
+    assert text.endswith("## Tests that count against us\n\n- `b`\n")

@@ -37,6 +37,8 @@ def to_instant(value: Any, naive_as_local: bool) -> datetime | None:
         value = DateTime(value) if value else None
     if isinstance(value, DateTime):
         return _since_epoch(value.micros())
+    if isinstance(value, float) and math.isinf(value):
+        return CEILING if value > 0 else FLOOR
     if isinstance(value, float | int):
         seconds = math.floor(value)
         # A float just below a whole second may round up to it, out of ZCatalog's minute.

@@ -58,7 +58,10 @@ class DateRecurringIndexTranslator(UnIndexTranslator):
             return None
         if value is None:
             return None
-        start = pydt(value)
+        try:
+            start = pydt(value)
+        except (ValueError, OverflowError):  # a DateTime outside of the years 1 to 9999
+            start = None
         if start is None:
             report(f"a value of type {type(value).__name__} is no date and is left out")
             return None

@@ -14,6 +14,7 @@ from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.keys import encode
 from plone.pgcatalog.indexes.unindex import parse
+from plone.pgcatalog.indexing.extract import original
 from RestrictedPython.Eval import RestrictionCapableEval
 from typing import Any
 from ZODB.POSException import ConflictError
@@ -44,6 +45,7 @@ class TopicIndexTranslator(IndexTranslator):
     def extract(self, obj: Any, report: Report) -> Values | None:
         """See IndexTranslator; an object that makes an expression fail is not in its set, reported."""
         keys = []
+        obj = original(obj)
         for id, filtered in self.index.filteredSets.items():
             try:
                 if RestrictionCapableEval(filtered.getExpression()).eval({"o": obj}):

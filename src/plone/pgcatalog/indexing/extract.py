@@ -38,6 +38,11 @@ class OnceOnly:
         return value
 
 
+def original(obj: Any) -> Any:
+    """Return the object behind a OnceOnly, methods being methods; any other object as it is."""
+    return obj.__dict__["_once_object"] if isinstance(obj, OnceOnly) else obj
+
+
 class Extraction:
     """Columns and idx values of one object.
 
@@ -50,6 +55,7 @@ class Extraction:
         self.columns: dict[str, Any] = {}
         self.idx: dict[str, Any] = {}
         self.vanished: set[str] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def add_indexes(self, translators: Iterable[IndexTranslator], metadata: Iterable[str]) -> None:
         """Take the index values; those that are not metadata too go into idx under the index's name."""
@@ -81,7 +87,14 @@ class Extraction:
             self.vanished.add(name)
 
     def _reporter(self, name: str) -> Callable[[str], None]:
-        return lambda message: logger.warning("%s: %s: %s", self.path, name, message)
+        """Return what logs a message about *name*, and the same one only once."""
+
+        def report(message: str) -> None:
+            if (name, message) not in self._reported:
+                self._reported.add((name, message))
+                logger.warning("%s: %s: %s", self.path, name, message)
+
+        return report
 
 
 def metadata_of(path: str, source: Any, names: Iterable[str]) -> dict[str, Any]:

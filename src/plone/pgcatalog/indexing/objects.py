@@ -30,6 +30,11 @@ def unwrap_indexable(obj: Any) -> Any:
     return getattr(obj, "_IndexableObjectWrapper__ob", obj)
 
 
+def is_rid(value: Any) -> bool:
+    """True for what can be the record id of a row."""
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+
+
 def clean_path(uid: str) -> str:
     """Return *uid* as PostgreSQL can hold it: NUL and lone surrogates become U+FFFD, as in path indexes."""
     return storable(uid)

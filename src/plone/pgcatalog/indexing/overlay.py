@@ -28,7 +28,7 @@ class ScratchTable:
         self.name = f"pg_temp.{quote(f'{name}_{layout.signature}')}"
         self.columns = ", ".join([*FIXED, *(c.quoted for c in layout.columns)])
         self.session.run(
-            f'CREATE TEMP TABLE IF NOT EXISTS {self.name.removeprefix("pg_temp.")}'
+            f"CREATE TEMP TABLE IF NOT EXISTS {self.name.removeprefix('pg_temp.')}"
             ' (rid bigint, path text COLLATE "C", zoid bigint'
             + "".join(f", {c.ddl}" for c in layout.columns)
             + ") ON COMMIT DELETE ROWS"

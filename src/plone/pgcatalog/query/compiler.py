@@ -96,7 +96,7 @@ def compile_query(
 def order_terms(sorters: Sequence[tuple[IndexTranslator, bool]]) -> tuple[tuple[str, ...], list[Condition]]:
     """Return ORDER BY terms, and the conditions that drop rows without a value in a sort index.
 
-    Ties are broken by rid, ascending whatever the direction, as where ZCatalog walks the sort index.
+    Ties are broken by rid, descending in a descending sort by one index, as where ZCatalog sorts (key, rid) pairs.
     """
     terms: list[str] = []
     not_null: list[Condition] = []
@@ -104,7 +104,8 @@ def order_terms(sorters: Sequence[tuple[IndexTranslator, bool]]) -> tuple[tuple[
         expressions = translator.order_by() or ()
         terms += [f"{e} DESC" if reverse else e for e in expressions]
         not_null += [Condition(f"{e} IS NOT NULL") for e in expressions[:1]]
-    return (*terms, "rid"), not_null
+    backwards = len(sorters) == 1 and sorters[0][1]
+    return (*terms, "rid DESC" if backwards else "rid"), not_null
 
 
 def sort_directions(count: int, order: Any) -> list[bool]:

@@ -90,7 +90,9 @@ def brain_class(mixin: type) -> type[PGCatalogBrain]:
     """Return the class of brains that also are *mixin*, whose methods count less than a brain's own."""
     if not [name for name in vars(mixin) if not name.startswith("__")] and mixin.__bases__ == (object,):
         return PGCatalogBrain
-    return type(PGCatalogBrain)(PGCatalogBrain.__name__, (PGCatalogBrain, mixin), {})
+    metaclass: Any = type(PGCatalogBrain)
+    cls: type[PGCatalogBrain] = metaclass(PGCatalogBrain.__name__, (PGCatalogBrain, mixin), {})
+    return cls
 
 
 def record_schema(names: tuple[str, ...]) -> dict[str, int]:

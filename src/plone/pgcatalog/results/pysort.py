@@ -1,6 +1,9 @@
 """Sorting by indexes that have no column: getObjPositionInParent lives in the folders, not in the catalog."""
 
 from plone.folder.nogopip import GopipIndex
+from plone.pgcatalog.indexes.daterange import ALWAYS_SINCE
+from plone.pgcatalog.indexes.daterange import ALWAYS_UNTIL
+from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
 from typing import Any
 
 
@@ -24,6 +27,12 @@ def document_keys(catalog: Any, name: str, rows: list[Any]) -> Any:
     ``index.catalog``.
     """
     index = catalog.indexes[name]
+    if index.meta_type == DateRangeIndexTranslator.meta_type:
+        # Pairs with None for open ends, which have no order; in SQL they are outermost.
+        return {
+            rid: (ALWAYS_SINCE if since is None else since, ALWAYS_UNTIL if until is None else until)
+            for rid, (since, until) in index.documentToKeyMap().items()
+        }
     if index.meta_type != GopipIndex.meta_type:
         return index.documentToKeyMap()
     index.__dict__["catalog"] = KnownPaths({rid: path for rid, path, _ in rows})

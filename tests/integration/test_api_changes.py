@@ -1,0 +1,243 @@
+"""Changing the catalog through its API: as in ZCatalog, within the transaction."""
+
+from Acquisition import aq_base
+from BTrees.IIBTree import IISet
+from collections.abc import Callable
+from Products.CMFCore.indexing import processQueue
+from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
+from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
+from tests.integration.content import create
+from tests.integration.content import populate
+from tests.integration.oracle import make_oracle
+from typing import Any
+
+import Missing
+import pytest
+import transaction
+
+
+@pytest.fixture
+def filled(portal: Any) -> Any:
+    """Our catalog, with content."""
+    populate(portal)
+    transaction.commit()
+    return portal.portal_catalog
+
+
+def error_of(call: Callable[[], Any]) -> tuple[type, str] | None:
+    try:
+        call()
+    except Exception as error:  # noqa: BLE001  whatever it is, both must raise it
+        return type(error), str(error)
+    return None
+
+
+REFUSED: list[tuple[str, tuple[Any, ...]]] = [
+    ("addIndex", ("getId", "FieldIndex")),
+    ("addIndex", ("_private", "FieldIndex")),
+    ("addIndex", ("", "FieldIndex")),
+    ("addIndex", ("new", "NobodysIndex")),
+    ("delIndex", ("nobody",)),
+    ("clearIndex", ("nobody",)),
+    ("reindexIndex", ("nobody", None)),
+    ("addColumn", ("Title",)),
+    ("addColumn", (" Title ",)),
+    ("addColumn", ("_private",)),
+    ("addColumn", ("",)),
+    ("delColumn", ("nobody",)),
+    ("manage_addIndex", ("getId", "FieldIndex")),
+    ("manage_addColumn", ("Title",)),
+    ("manage_delColumn", (["nobody"],)),
+    ("manage_delIndex", ()),
+    ("manage_delIndex", (["nobody"],)),
+    ("manage_clearIndex", ()),
+    ("manage_clearIndex", ("nobody",)),
+    ("manage_reindexIndex", ()),
+    ("catalog_object", (object(),)),
+    ("catalog_object", (object(), 17)),
+]
+
+
+def test_the_same_is_refused(portal: Any, catalog: Any) -> None:
+    create(portal, "Document", "page")
+    oracle = make_oracle(portal)
+    for name, arguments in REFUSED:
+        ours, theirs = (error_of(lambda: getattr(c, name)(*arguments)) for c in (catalog, oracle))  # noqa: B023
+        assert ours is not None
+        assert (name, arguments, ours) == (name, arguments, theirs)
+    assert error_of(lambda: catalog._catalog.addIndex("new", "FieldIndex")) is not None
+
+
+@pytest.mark.parametrize("ids", ["getId", ("getId", "Subject"), ["getId", "Subject"]], ids=repr)
+def test_indexes_are_cleared_and_reindexed(filled: Any, ids: Any) -> None:
+    filled.manage_clearIndex(ids)
+    for end in (lambda: None, transaction.commit):
+        end()
+        assert len(filled(getId="page")) == 0
+        assert filled.Indexes["getId"].numObjects() == 0
+        assert list(filled.Indexes["getId"].uniqueValues()) == []
+        assert (len(filled(Subject="Rot")) == 0) is (ids != "getId")
+        assert len(filled(portal_type="Folder")) == 5
+    filled.manage_reindexIndex(ids)
+    for end in (lambda: None, transaction.commit):
+        end()
+        assert len(filled(getId="page")) == 1
+        assert len(filled(Subject="Rot")) == 2
+
+
+def test_a_cleared_index_comes_back_with_abort(filled: Any) -> None:
+    filled.clearIndex("getId")
+    transaction.abort()
+    assert len(filled(getId="page")) == 1
+
+
+@pytest.mark.parametrize("ids", ["getId", ("getId", "Subject"), ["getId", "Subject"]], ids=repr)
+def test_indexes_are_deleted(filled: Any, ids: Any) -> None:
+    filled.manage_delIndex(ids)
+    for end in (lambda: None, transaction.commit):
+        end()
+        assert "getId" not in filled.indexes()
+        assert ("Subject" in filled.indexes()) is (ids == "getId")
+        assert len(filled.unrestrictedSearchResults(getId="page")) == 0
+        assert len(filled.unrestrictedSearchResults(getId="page", portal_type="Document")) == 6
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_index_comes_back_with_another_type(filled: Any, before: bool) -> None:
+    filled.delIndex("Subject")
+    if before:
+        transaction.commit()
+    filled.addIndex("Subject", "FieldIndex")
+    filled.manage_reindexIndex(["Subject"])
+    for end in (lambda: None, transaction.commit):
+        end()
+        assert [b.getId for b in filled(Subject=("Rot", "x y"))] == []
+        assert ("Rot", "x y") in filled.uniqueValuesFor("Subject")
+    filled.delIndex("Subject")
+    filled.addIndex("Subject", "KeywordIndex")
+    transaction.commit()
+    assert len(filled(Subject="Rot")) == 0
+    filled.reindexIndex("Subject", None)
+    transaction.commit()
+    assert len(filled(Subject="Rot")) == 2
+
+
+def test_an_index_comes_back_empty(filled: Any) -> None:
+    filled.delIndex("getId")
+    filled.addIndex("getId", "FieldIndex")
+    for end in (lambda: None, transaction.commit):
+        end()
+        assert len(filled(getId="page")) == 0
+    filled.reindexIndex(["getId"], None)
+    assert len(filled(getId="page")) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["depth", "parent_path", "rid", "zoid", "path_value", "effective_range_since", "odd-name"]
+)
+def test_an_index_may_have_any_name(filled: Any, name: str) -> None:
+    filled.addIndex(name, FieldIndex(name, extra={"indexed_attrs": "getId"}))
+    filled.reindexIndex(name, None)
+    for end in (lambda: None, transaction.commit):
+        end()
+        assert [b.getId for b in filled(**{name: "page"})] == ["page"]
+        assert len(filled(path={"query": "/plone/my_folder", "depth": 1})) == 9
+
+
+def test_an_index_of_one_name_is_stripped(filled: Any) -> None:
+    filled.addIndex(" mine ", KeywordIndex("mine", extra={"indexed_attrs": "Subject"}))
+    assert "mine" in filled.indexes()
+
+
+def test_the_folder_of_indexes_deletes(filled: Any) -> None:
+    filled.Indexes.manage_delObjects(["getId"])
+    transaction.commit()
+    assert "getId" not in filled.indexes()
+    assert len(filled(portal_type="Event")) == 2
+    with pytest.raises(KeyError):
+        del filled._catalog.indexes["nobody"]
+
+
+def test_columns_come_and_go(filled: Any) -> None:
+    filled.addColumn("getLayout")
+    assert "getLayout" in filled.schema()
+    assert filled(getId="page")[0].getLayout is Missing.Value
+    filled.catalog_object(filled.resolve_path("/plone/my_folder/page"))
+    assert filled(getId="page")[0].getLayout == "document_view"
+    filled.manage_delColumn("getLayout")
+    assert not hasattr(aq_base(filled(getId="page")[0]), "getLayout")
+    filled.manage_delColumn(["Title", "Creator"])
+    transaction.commit()
+    assert not {"Title", "Creator", "getLayout"} & set(filled.schema())
+    assert filled(getId="page")[0].Description == "A quick brown fox"
+
+
+@pytest.mark.parametrize("clear", [0, 1])
+def test_the_catalog_is_refreshed(filled: Any, portal: Any, clear: int) -> None:
+    before = sorted(filled._catalog.uids)
+    portal.my_folder.page.title = "Changed"
+    filled.refreshCatalog(clear=clear)
+    for end in (lambda: None, transaction.commit):
+        end()
+        assert sorted(filled._catalog.uids) == before
+        assert [b.getPath() for b in filled(Title="changed")] == ["/plone/my_folder/page"]
+
+
+def test_clearFindAndRebuild_stays_in_the_transaction(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sorted(filled._catalog.uids)
+    filled.uncatalog_object("/plone/my_folder/page")
+    filled.catalog_object(filled.aq_parent.portal_workflow, "/plone/portal_workflow")
+    transaction.commit()
+    ended: list[str] = []
+    monkeypatch.setattr(transaction.Transaction, "commit", lambda self: ended.append("commit"))
+    monkeypatch.setattr(transaction.Transaction, "abort", lambda self: ended.append("abort"))
+    filled.clearFindAndRebuild()
+    processQueue()
+    assert ended == []
+    assert sorted(filled._catalog.uids) == before
+    monkeypatch.undo()
+    transaction.abort()
+    assert "/plone/portal_workflow" in filled._catalog.uids
+    assert "/plone/my_folder/page" not in filled._catalog.uids
+
+
+def test_metadata_alone_is_updated(filled: Any, portal: Any) -> None:
+    page = portal.my_folder.page
+    page.title = "Changed"
+    rid = filled.getrid("/plone/my_folder/page")
+    assert filled._catalog.updateMetadata(page, "/plone/my_folder/page", rid) == rid
+    for end in (lambda: None, transaction.commit):
+        end()
+        assert filled(getId="page")[0].Title == "Changed"
+        assert len(filled(Title="changed")) == 0
+
+
+def test_sorts_rids_by_position(filled: Any, portal: Any) -> None:
+    def ids(catalog: Any) -> list[str]:
+        inside = catalog._catalog
+        query = {"path": {"query": "/plone/my_folder", "depth": 1}}
+        rids = IISet(b.getRID() for b in catalog.unrestrictedSearchResults(query))
+        return [b.getId for b in inside.sortResults(rids, inside.getIndex("getObjPositionInParent"))]
+
+    assert ids(filled) == ids(make_oracle(portal)) == portal.my_folder.objectIds()
+
+
+def test_slow_searches_are_reported(filled: Any, portal: Any) -> None:
+    oracle = make_oracle(portal)
+    for catalog in (filled, oracle):
+        catalog.manage_resetCatalogReport()
+        assert catalog.getCatalogReport() == []
+        catalog.manage_editCatalogReport(long_query_time="5")
+        catalog.unrestrictedSearchResults(getId="page")
+        assert catalog.getCatalogReport() == []
+        catalog.manage_editCatalogReport(long_query_time=0.0)
+        catalog.unrestrictedSearchResults(getId="page", path="/plone", sort_on="getId")
+        catalog.unrestrictedSearchResults(getId="news", path="/plone", sort_on="getId")
+        reports = catalog.getCatalogReport()
+        # ZCatalog's key has the values, too, of indexes with few values.
+        keys = [{key if isinstance(key, str) else key[0] for key in report["query"]} for report in reports]
+        assert keys == [{"getId", "path", "sort_on"}] * len(keys)
+        assert sum(report["counter"] for report in reports) == 2
+        assert all(report["duration"] > 0 and report["last"]["duration"] > 0 for report in reports)
+        catalog.manage_resetCatalogReport()
+        assert catalog.getCatalogReport() == []

@@ -1,0 +1,374 @@
+"""Whatever is asked: ZCatalog's answer or a clear error, and the transaction goes on."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from DateTime.interfaces import DateTimeError
+from Products.ZCatalog.Catalog import CatalogError
+from tests.integration import site as sites
+from tests.integration.bad_values import Hostile
+from tests.integration.bad_values import Odd
+from tests.integration.bad_values import TEXTS
+from tests.integration.bad_values import VALUES
+from tests.integration.content import create
+from tests.integration.content import populate
+from tests.integration.oracle import make_oracle
+from typing import Any
+from zope.component.hooks import setSite
+
+import psycopg
+import pytest
+import transaction
+
+
+FOLDER = "/plone/my_folder"
+INDEXES = (
+    "portal_type",  # FieldIndex
+    "Subject",  # KeywordIndex
+    "created",  # DateIndex
+    "effectiveRange",  # DateRangeIndex
+    "start",  # DateRecurringIndex
+    "is_folderish",  # BooleanIndex
+    "UID",  # UUIDIndex
+    "SearchableText",  # ZCTextIndex
+    "path",  # ExtendedPathIndex
+    "getObjPositionInParent",  # GopipIndex
+)
+#: What a caller may have to catch: errors that say what is wrong with the query.
+CLEAR = (CatalogError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, DateTimeError, RuntimeError)
+ODD_IDS = (
+    "with space",
+    "it's",
+    'a"quote',
+    "back\\slash",
+    "100%",
+    "a_b",
+    "a-b",
+    "aXb",
+    "%s",
+    "{0}",
+    "ümläut",
+    "u\u0308mla\u0308ut",
+    "数据",
+    "\U0001f600",
+    "a~b",
+    "a+b;c=d",
+    "(x)[y]",
+    "dot.html",
+    "x" * 200,
+)
+
+
+class Both:
+    """Our catalog and a real one over the same committed content."""
+
+    def __init__(self, portal: Any) -> None:
+        self.portal = portal
+        self.ours = portal.portal_catalog
+        self.oracle = make_oracle(portal)
+        self.folders = answer(self.oracle, portal_type="Folder")
+
+    def check(self) -> None:
+        """The transaction is alive: a search answers."""
+        assert answer(self.ours, portal_type="Folder") == self.folders
+
+    def change(self) -> None:
+        """Leave something pending, which changes no answer."""
+        self.portal.my_folder.page.reindexObject(idxs=["portal_type", "Subject", "path"])
+
+
+@pytest.fixture(scope="module")
+def module_both(site_template: str, postgres: Any) -> Iterator[Both]:
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        populate(app.plone)
+        for number, id in enumerate(ODD_IDS):
+            folder = create(app.plone.my_folder, "Folder", id, title=f"Title {id}")
+            create(folder, "Document", f"child{number}")
+        transaction.commit()
+        yield Both(app.plone)
+
+
+@pytest.fixture(params=["nothing pending", "pending"])
+def both(module_both: Both, request: Any) -> Iterator[Both]:
+    """The two catalogs, with and without pending changes; afterwards the transaction must commit."""
+    if request.param == "pending":
+        module_both.change()
+    yield module_both
+    module_both.check()
+    module_both.change()
+    transaction.commit()
+    module_both.check()
+
+
+def answer(catalog: Any, query: Any = None, method: str = "unrestrictedSearchResults", **kw: Any) -> Any:
+    """Return the paths found, or the exception raised, until the last brain has been made."""
+    try:
+        return [brain.getPath() for brain in getattr(catalog, method)(query, **kw)]
+    except Exception as error:  # noqa: BLE001  which exception it is is the point
+        return error
+
+
+def wrong(ours: Any, theirs: Any, same_order: bool = True) -> bool:
+    """True unless *ours* is the answer *theirs*, or answers or refuses where that is an exception."""
+    if isinstance(theirs, Exception):
+        return isinstance(ours, Exception) and not isinstance(ours, CLEAR)
+    if isinstance(ours, Exception):
+        return True
+    return bool(ours != theirs if same_order else sorted(ours) != sorted(theirs))
+
+
+def compare(both: Both, queries: list[Any], method: str = "unrestrictedSearchResults", same_order: bool = True) -> None:
+    found = []
+    for query in queries:
+        ours = answer(both.ours, query, method)
+        both.check()
+        theirs = answer(both.oracle, query, method)
+        if wrong(ours, theirs, same_order):
+            found.append((query, ours, theirs))
+    assert not found, found
+
+
+def is_known(index: str, value: Any) -> bool:
+    """True for the deviations ``not-alone``, ``date-not-with-query`` and ``date-far``."""
+    if index == "created" and isinstance(value, dict) and value.get("query") == [2**70, -(2**70)]:
+        return True
+    excluded = value.get("not") if isinstance(value, dict) else None
+    if not excluded:
+        return False
+    return "query" not in value if index in ("Subject", "start", "UID") else index == "created"
+
+
+def takes_for_ever(value: Any) -> bool:
+    """True for what ZCatalog counts up to."""
+    return isinstance(value, dict) and 2**70 in [value.get(k) for k in ("depth", "level", "navtree_start")]
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_odd_values(both: Both, index: str) -> None:
+    compare(both, [{index: v} for v in VALUES if not is_known(index, v) and not takes_for_ever(v)], same_order=False)
+    for value in VALUES:
+        ours = answer(both.ours, {index: value}, "searchResults")
+        assert not isinstance(ours, Exception) or isinstance(ours, CLEAR), value
+        both.check()
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_odd_values_beside_sensible_ones(both: Both, index: str) -> None:
+    others = {"path": FOLDER} if index != "path" else {"portal_type": "Document"}
+    for value in VALUES:
+        alone = answer(both.ours, {index: value})
+        together = answer(both.ours, {index: value, **others, "sort_on": "getId"})
+        if isinstance(alone, Exception):
+            assert type(together) is type(alone)
+        elif index != "getObjPositionInParent":  # which finds nothing out
+            assert set(together) == set(alone) & set(answer(both.ours, others))
+        both.check()
+
+
+@pytest.mark.parametrize("index", ["SearchableText", "Title", "Description"])
+def test_broken_texts(both: Both, index: str) -> None:
+    compare(both, [{index: text} for text in TEXTS], same_order=False)
+    compare(both, [{index: {"query": text}} for text in TEXTS], "searchResults", same_order=False)
+    for text in TEXTS:
+        assert not isinstance(answer(both.ours, {index: text}), Exception), text
+
+
+def test_odd_paths(both: Both) -> None:
+    paths = [f"{FOLDER}/{id}" for id in ODD_IDS]
+    assert set(paths) <= set(answer(both.oracle, path=FOLDER))
+    for tail in ("", "/", "/child1", "%", "_", "\\", "'", "//child", "/..", "\0", " "):
+        compare(both, [{"path": path + tail} for path in paths], same_order=False)
+        for depth in (0, 1, 2):
+            compare(both, [{"path": {"query": p + tail, "depth": depth}} for p in paths], same_order=False)
+    compare(both, [{"path": paths}, {"path": {"query": paths, "depth": 0}}, {"path": {"query": paths, "depth": 1}}])
+    compare(both, [{"getId": id} for id in ODD_IDS] + [{"Title": id} for id in ODD_IDS], same_order=False)
+    for path in paths:
+        assert both.ours.getrid(path) == both.ours._catalog.uids[path]
+        assert both.ours.getpath(both.ours.getrid(path)) == path
+        assert answer(both.ours, path={"query": path, "depth": 0}) == [path]
+
+
+@pytest.mark.parametrize("name", ["nobody", "", " ", "a\0b", "\ud800", 'x"; DROP TABLE object_state; --', "%s", "é"])
+def test_unknown_indexes_are_ignored(both: Both, name: str) -> None:
+    for value in ("x", None, {"query": Odd()}, Hostile()):
+        assert answer(both.ours, {name: value}) == []
+        assert answer(both.ours, {name: value, "portal_type": "Folder"}) == both.folders
+        assert answer(both.ours, {name: value, "portal_type": "Folder"}, "searchResults") == both.folders
+    compare(both, [{name: "x", "sort_on": "getId"}, {name: "x", "b_size": 2}])
+
+
+@pytest.mark.parametrize(
+    "query", [None, "", "portal_type", 5, [], [("portal_type", "Folder")], Odd(), b"x", {1: 2}], ids=repr
+)
+@pytest.mark.parametrize("method", ["searchResults", "unrestrictedSearchResults", "__call__", "search"])
+def test_odd_queries(both: Both, query: Any, method: str) -> None:
+    compare(both, [query], method)
+    if method != "search":
+        ours = answer(both.ours, query, method, portal_type="Folder")
+        assert not wrong(ours, answer(both.oracle, query, method, portal_type="Folder"))
+
+
+SORT_ON = (
+    "nobody",
+    "",
+    "a\0b",
+    "getId,nobody",
+    "getId,portal_type",
+    'getId" DESC, "x',
+    ["nobody"],
+    ["getId", "nobody"],
+    ["getId", 5],
+    ["getId", None],
+    [["getId"]],
+    ("portal_type", "getId"),
+    {"getId"},
+    {"getId": 1},
+    5,
+    True,
+    b"getId",
+    Odd(),
+    Hostile(),
+    "SearchableText",
+    None,
+)
+ORDERS = (
+    5, Odd(), Hostile(), "sideways", "", None, [], {}, ["desc", 5], [None], True, b"reverse",
+    "REVERSE", "Descending", "reverse ", ("reverse",), 'DESC"; --',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["searchResults", "unrestrictedSearchResults"])
+def test_odd_sorting(both: Both, method: str) -> None:
+    base = {"path": f"{FOLDER}/a"}
+    for key in ("sort_on", "sort-on"):
+        compare(both, [{**base, key: value} for value in SORT_ON], method)
+        compare(both, [{**base, key: value, "sort_limit": 2, "sort_order": "descending"} for value in SORT_ON], method)
+    for key in ("sort_order", "sort-order"):
+        compare(both, [{**base, "sort_on": "getId", key: value} for value in ORDERS], method)
+        for sort_on in (["portal_type", "getId"], "getObjPositionInParent"):
+            for value in ORDERS:
+                assert isinstance(answer(both.ours, {**base, "sort_on": sort_on, key: value}, method), (list, *CLEAR))
+
+
+@pytest.mark.parametrize("name", ["nobody", "SearchableText"])
+def test_unknown_and_unsortable_indexes_are_catalog_errors(both: Both, name: str) -> None:
+    for sort_on in (name, ["getId", name]):
+        with pytest.raises(CatalogError, match=name):
+            both.ours.unrestrictedSearchResults(path=FOLDER, sort_on=sort_on)
+        both.check()
+
+
+NUMBERS = (
+    -1, -3, -200, 0, 1, 3, 200, 2**31, 2**63 - 1, 2**63, 2**70, -(2**63), -(2**70), 1.5, float("nan"), float("inf"),
+    True, None, "3", " 2 ", "-2", "x", "", "1.5", "99999999999999999999", [], [1], Odd(), Hostile(), b"3",
+)  # fmt: skip
+SORTS: tuple[dict[str, Any], ...] = (
+    {},
+    {"sort_on": "getId"},
+    {"sort_on": "getId", "sort_order": "reverse"},
+    {"sort_on": ["portal_type", "getId"]},
+    {"sort_on": "getObjPositionInParent"},
+)
+
+
+@pytest.mark.parametrize("sort", SORTS, ids=str)
+@pytest.mark.parametrize("start", [None, -1, -200, 2, 2**70, "3", "x", float("nan"), Odd()], ids=repr)
+def test_odd_numbers(module_both: Both, sort: dict[str, Any], start: Any) -> None:
+    both = module_both
+    base = {"path": FOLDER, **sort}
+    everything = answer(both.ours, base)
+    for limits in [{"sort_limit": n} for n in NUMBERS] + [{"b_size": n} for n in NUMBERS] + [{}]:
+        query = {**base, **limits, "b_start": start}
+        found = answer(both.ours, query)
+        if isinstance(found, Exception):
+            assert isinstance(found, CLEAR), query
+        else:
+            assert "".join(found) in "".join(everything)
+    both.check()
+
+
+@pytest.mark.parametrize("sort", SORTS, ids=str)
+@pytest.mark.parametrize("name", ["sort_limit", "sort-limit", "b_size"])
+def test_limits_as_in_zcatalog(module_both: Both, sort: dict[str, Any], name: str) -> None:
+    both = module_both
+    for number in (1, 3, 200, 2**31, 2**63, 2**70, "3", " 2 ", True, None):
+        for start in ({}, {"b_start": 2}, {"b_start": "2"}, {"b_start": 200}, {"b_start": 2**70}):
+            query = {"path": FOLDER, **sort, name: number, **start}
+            if name == "b_size" or not start:
+                assert not wrong(answer(both.ours, query), answer(both.oracle, query)), query
+    both.check()
+
+
+ARGUMENTS = (
+    None,
+    "",
+    "nobody",
+    "a\0b",
+    "\ud800",
+    "ü",
+    -1,
+    0,
+    2**31,
+    2**63,
+    2**70,
+    1.5,
+    True,
+    b"x",
+    [],
+    (),
+    {},
+    Odd(),
+    Hostile(),
+)
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "uniqueValuesFor": lambda catalog, x: catalog.uniqueValuesFor(x),
+    "getpath": lambda catalog, x: catalog.getpath(x),
+    "getrid": lambda catalog, x: catalog.getrid(x),
+    "getobject": lambda catalog, x: catalog.getobject(x),
+    "getMetadataForRID": lambda catalog, x: catalog.getMetadataForRID(x),
+    "getMetadataForUID": lambda catalog, x: catalog.getMetadataForUID(x),
+    "getIndexDataForUID": lambda catalog, x: catalog.getIndexDataForUID(x),
+    "getIndexDataForRID": lambda catalog, x: catalog.getIndexDataForRID(x),
+    "getEntryForObject": lambda catalog, x: catalog._catalog.indexes["Title"].getEntryForObject(x),
+    "keyForDocument": lambda catalog, x: catalog._catalog.indexes["portal_type"].keyForDocument(x),
+    "_apply_index": lambda catalog, x: catalog._catalog.indexes["portal_type"]._apply_index(x),
+    "resolve_path": lambda catalog, x: catalog.resolve_path(x),
+    "getIndex": lambda catalog, x: catalog._catalog.getIndex(x),
+    "hasuid": lambda catalog, x: catalog._catalog.hasuid(x),
+    "item": lambda catalog, x: catalog._catalog[x],
+    "uids": lambda catalog, x: catalog._catalog.uids[x],
+    "uids.get": lambda catalog, x: catalog._catalog.uids.get(x),
+    "in uids": lambda catalog, x: x in catalog._catalog.uids,
+    "paths": lambda catalog, x: catalog._catalog.paths[x],
+    "paths.get": lambda catalog, x: catalog._catalog.paths.get(x),
+    "data": lambda catalog, x: catalog._catalog.data[x],
+    "indexes": lambda catalog, x: catalog._catalog.indexes[x],
+    "_index": lambda catalog, x: catalog._catalog.indexes["portal_type"]._index[x],
+    "_index.get": lambda catalog, x: catalog._catalog.indexes["UID"]._index.get(x),
+    "Indexes": lambda catalog, x: catalog.Indexes[x],
+    "delColumn": lambda catalog, x: catalog.delColumn(x),
+    "delIndex": lambda catalog, x: catalog.delIndex(x),
+    "clearIndex": lambda catalog, x: catalog.clearIndex(x),
+    "uncatalog_object": lambda catalog, x: catalog.uncatalog_object(x),
+    "addIndex": lambda catalog, x: catalog.addIndex("", x),
+    "search by": lambda catalog, x: list(catalog.search({"portal_type": "Folder"}, x)),
+    "search limit": lambda catalog, x: len(catalog.search({"portal_type": "Folder"}, "getId", limit=x)) >= 0,
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_odd_arguments(both: Both, name: str) -> None:
+    for argument in ARGUMENTS:
+        outcome = []
+        for catalog in (both.ours, both.oracle):
+            try:
+                outcome.append(CALLS[name](catalog, argument))
+            except Exception as error:  # noqa: BLE001  which exception it is is the point
+                outcome.append(error)
+        ours, theirs = outcome
+        assert not isinstance(ours, psycopg.Error), argument
+        if isinstance(ours, Exception):
+            assert isinstance(theirs, Exception), (argument, ours)
+            assert isinstance(ours, CLEAR), (argument, ours)
+        both.check()

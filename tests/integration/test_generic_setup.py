@@ -1,0 +1,177 @@
+"""catalog.xml: exported and imported by GenericSetup, as an add-on's profile, Plone's own, or our own export."""
+
+from plone.pgcatalog.catalog import PlonePGCatalogTool
+from Products.CMFCore.exportimport.catalog import exportCatalogTool
+from Products.CMFCore.exportimport.catalog import importCatalogTool
+from Products.CMFCore.indexing import processQueue
+from Products.GenericSetup.tests.common import DummyExportContext
+from Products.GenericSetup.tests.common import DummyImportContext
+from tests.integration import site as sites
+from tests.integration.content import populate
+from tests.integration.oracle import answer
+from tests.integration.oracle import make_oracle
+from typing import Any
+
+import pathlib
+import Products.CMFPlone
+import pytest
+import re
+import transaction
+
+
+PLONES = pathlib.Path(Products.CMFPlone.__file__).parent / "profiles" / "default" / "catalog.xml"
+ADD_ON = """\
+<object name="portal_catalog">
+  <object name="addon_lexicon" meta_type="ZCTextIndex Lexicon">
+    <element name="Whitespace splitter" group="Word Splitter"/>
+    <element name="Case Normalizer" group="Case Normalizer"/>
+  </object>
+  <index name="addon_text" meta_type="ZCTextIndex">
+    <indexed_attr value="Description"/>
+    <extra name="index_type" value="Okapi BM25 Rank"/>
+    <extra name="lexicon_id" value="addon_lexicon"/>
+  </index>
+  <index name="addon_field" meta_type="FieldIndex"><indexed_attr value="getId"/></index>
+  <index name="addon_keywords" meta_type="KeywordIndex"><indexed_attr value="Subject"/></index>
+  <index name="addon_range" meta_type="DateRangeIndex" since_field="created" until_field="expires"/>
+  <index name="addon_date" meta_type="DateIndex"><property name="index_naive_time_as_local">True</property></index>
+  <index name="addon_topic" meta_type="TopicIndex">
+    <filtered_set name="pages" meta_type="PythonFilteredSet" expression="o.portal_type == 'Document'"/>
+  </index>
+  <index name="Subject" remove="True"/>
+  <index name="nobody" remove="True"/>
+  <column value="addon_column"/>
+  <column value="Creator" remove="True"/>
+  <column value="nobody" remove="True"/>
+</object>
+"""
+
+
+def exported(tool: Any) -> str:
+    context = DummyExportContext(tool.aq_parent, tool.aq_parent.portal_setup)
+    exportCatalogTool(context)
+    ((_, text, _),) = [wrote for wrote in context._wrote if wrote[0] == "catalog.xml"]
+    return text.decode() if isinstance(text, bytes) else str(text)
+
+
+def importable(text: str) -> str:
+    """Return *text* without DateRecurringIndexes: GenericSetup cannot import one that is there, in a ZCatalog either."""
+    return re.sub(r'\s*<index [^>]*"(?:start|end)"(?:[^>]*/>|[^>]*>.*?</index>)', "", text, flags=re.DOTALL)
+
+
+def imported(tool: Any, text: str, purge: bool = False) -> None:
+    context = DummyImportContext(tool.aq_parent, purge)
+    context._files["catalog.xml"] = text.encode()
+    importCatalogTool(context)
+
+
+@pytest.fixture
+def filled(portal: Any) -> Any:
+    """Our catalog, with content."""
+    populate(portal)
+    transaction.commit()
+    return portal.portal_catalog
+
+
+def reindexed(catalog: Any) -> None:
+    processQueue()
+    catalog.refreshCatalog(clear=0)
+    transaction.commit()
+
+
+@pytest.mark.parametrize("purge", [False, True])
+def test_an_export_is_imported_again(filled: Any, purge: bool) -> None:
+    text = exported(filled)
+    assert 'name="portal_catalog" meta_type="PG Catalog Tool"' in text
+    rows = len(filled)
+    imported(filled, importable(text), purge)
+    for end in (lambda: None, transaction.commit):
+        end()
+        assert exported(filled) == (importable(text) if purge else text)
+    assert len(filled) == rows
+    assert len(filled.unrestrictedSearchResults(getId="page")) == (0 if purge else 1)
+    reindexed(filled)
+    assert [b.Title for b in filled(getId="page", SearchableText="quick")] == ["Page one"]
+    assert answer(filled, {"path": "/plone", "sort_on": "getId"}) == answer(
+        make_oracle(filled.aq_parent), {"path": "/plone", "sort_on": "getId"}
+    )
+
+
+def test_an_import_of_the_same_keeps_the_index_filled(filled: Any) -> None:
+    before = {name: filled.Indexes[name].numObjects() for name in filled.indexes()}
+    imported(filled, importable(exported(filled)))
+    transaction.commit()
+    assert {name: filled.Indexes[name].numObjects() for name in filled.indexes()} == before
+
+
+@pytest.mark.parametrize("purge", [False, True])
+def test_plones_own_profile_is_imported(filled: Any, purge: bool) -> None:
+    before = set(filled.indexes())
+    text = PLONES.read_text("utf-8")
+    imported(filled, text if purge else importable(text), purge)
+    transaction.commit()
+    assert isinstance(filled.aq_base, PlonePGCatalogTool)
+    assert set(filled.indexes()) <= before
+    reindexed(filled)
+    oracle = make_oracle(filled.aq_parent)
+    for query in ({"SearchableText": "quick"}, {"path": "/plone", "sort_on": "modified"}, {"Subject": "Rot"}):
+        assert sorted(answer(filled, query)[0]) == sorted(answer(oracle, query)[0])
+
+
+def test_an_add_ons_profile_is_imported(filled: Any) -> None:
+    for _ in range(2):  # an upgrade imports it again
+        imported(filled, ADD_ON)
+        transaction.commit()
+    assert "addon_lexicon" in filled.objectIds()
+    assert "Subject" not in filled.indexes()
+    assert "addon_column" in filled.schema()
+    assert "Creator" not in filled.schema()
+    reindexed(filled)
+    oracle = make_oracle(filled.aq_parent)
+    for query in (
+        {"addon_text": "quick"},
+        {"addon_field": "page", "sort_on": "addon_field"},
+        {"addon_keywords": ["Rot"]},
+        {"addon_topic": "pages"},
+        {"addon_range": filled.aq_parent.my_folder.page.created() + 1},
+    ):
+        assert answer(filled, query) == answer(oracle, query)
+        assert answer(filled, query)[1] > 0
+    text = importable(exported(filled))
+    imported(filled, text, purge=True)
+    assert exported(filled) == text
+
+
+def test_a_changed_attribute_stays_and_empties_the_index(filled: Any, db: Any) -> None:
+    text = importable(exported(filled))
+    old = '<index name="getId" meta_type="FieldIndex">\n  <indexed_attr value="getId"/>'
+    assert old in text
+    imported(filled, text.replace(old, old.replace('value="getId"', 'value="Title"')))
+    assert len(filled(getId="page")) == 0
+    transaction.commit()
+    manager = transaction.TransactionManager()
+    connection = db.open(manager)
+    other = connection.root()["Application"].plone.portal_catalog
+    assert other.Indexes["getId"].getIndexSourceNames() == ["Title"]
+    assert len(other.unrestrictedSearchResults(getId="page")) == 0
+    manager.abort()
+    connection.close()
+    filled.reindexIndex("getId", None)
+    assert len(filled(getId="Page one")) == 2
+
+
+def test_an_unknown_type_stops_the_import(filled: Any) -> None:
+    with pytest.raises(ValueError, match="NobodysIndex"):
+        imported(filled, '<object name="portal_catalog"><index name="x" meta_type="NobodysIndex"/></object>')
+
+
+def test_the_export_is_zcatalogs(stock_dsn: str) -> None:
+    from zope.component.hooks import setSite
+
+    with sites.opened(stock_dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        before = exported(app.plone.portal_catalog)
+        app.plone.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
+        after = exported(app.plone.portal_catalog)
+    assert after.replace("PG Catalog Tool", "Plone Catalog Tool") == before

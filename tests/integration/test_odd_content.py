@@ -1,0 +1,418 @@
+"""Content with values PostgreSQL cannot hold: it is saved, it is found, and one log line says what was trimmed."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from DateTime import DateTime
+from datetime import datetime
+from datetime import UTC
+from plone.dexterity.interfaces import IDexterityContent
+from plone.indexer import indexer
+from tests.integration import site as sites
+from tests.integration.bad_values import Hostile
+from tests.integration.bad_values import Odd
+from tests.integration.bad_values import SCALARS
+from tests.integration.content import create
+from tests.integration.oracle import make_oracle
+from typing import Any
+from zope.component import getGlobalSiteManager
+from zope.component.hooks import setSite
+from zope.globalrequest import setRequest
+from zope.i18nmessageid import Message
+
+import logging
+import Missing
+import pytest
+import transaction
+
+
+class Extra:
+    """Options of a new index."""
+
+    def __init__(self, **options: Any) -> None:
+        self.__dict__.update(options)
+
+
+#: Index id -> type and options; each indexes what the object says ``odd`` is.
+INDEXES: dict[str, Any] = {
+    "odd-field": ("FieldIndex", Extra(indexed_attrs="odd")),
+    "odd-keyword": ("KeywordIndex", Extra(indexed_attrs="odd")),
+    "odd-bool": ("BooleanIndex", Extra(indexed_attrs="odd")),
+    "odd-uuid": ("UUIDIndex", Extra(indexed_attrs="odd")),
+    "odd-text": ("ZCTextIndex", Extra(doc_attr="odd", lexicon_id="plone_lexicon", index_type="Okapi BM25 Rank")),
+    "odd-range": ("DateRangeIndex", Extra(since_field="odd", until_field="odd_until")),
+    "odd-path": ("PathIndex", None),
+}
+
+
+@contextmanager
+def indexed(name: str, value: Callable[[Any], Any]) -> Iterator[None]:
+    """Within the block, content has *value* (of the object) for the catalog's attribute *name*."""
+
+    @indexer(IDexterityContent)
+    def factory(obj: Any) -> Any:
+        return value(obj)
+
+    manager = getGlobalSiteManager()
+    manager.registerAdapter(factory, name=name)
+    try:
+        yield
+    finally:
+        manager.unregisterAdapter(factory, name=name)
+
+
+@pytest.fixture(scope="module")
+def shared_site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """A site whose catalog indexes ``odd`` in every way; the tests change one page."""
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        catalog = app.plone.portal_catalog
+        for id, (kind, extra) in INDEXES.items():
+            catalog.addIndex(id, kind, extra)
+        # These have no option for the attribute: it is their id.
+        catalog.addIndex("odd", "DateIndex")
+        catalog.addIndex("odd_start", "DateRecurringIndex", Extra(recurdef="odd_rule", until=""))
+        catalog.addColumn("odd")
+        create(app.plone, "Document", "page", title="Some page")
+        transaction.commit()
+        yield app.plone
+
+
+@pytest.fixture
+def site(shared_site: Any) -> Any:
+    """That site, for a manager; other tests may have left it."""
+    sites.login(shared_site.getPhysicalRoot())
+    setSite(shared_site)
+    setRequest(shared_site.REQUEST)
+    return shared_site
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [
+        r.getMessage() for r in caplog.records if r.name.startswith("plone.pgcatalog") and r.levelno >= logging.WARNING
+    ]
+
+
+def found(catalog: Any, **query: Any) -> list[str]:
+    return [brain.getPath() for brain in catalog.unrestrictedSearchResults(**query)]
+
+
+def check_found(portal: Any, path: str) -> Any:
+    """The object at *path* is found by everything that is not odd; return its brain."""
+    catalog = portal.portal_catalog
+    obj = portal.unrestrictedTraverse(path)
+    for query in (
+        {"path": {"query": path, "depth": 0}},
+        {"getId": obj.getId(), "portal_type": obj.portal_type},
+        {"UID": obj.UID()},
+    ):
+        assert found(catalog, **query) == [path]
+    (brain,) = catalog.unrestrictedSearchResults(UID=obj.UID())
+    assert brain.getId == obj.getId()
+    assert brain.getObject().aq_base is obj.aq_base
+    return brain
+
+
+VALUES: list[Any] = [
+    # The catalog, any, calls what can be called, and compares new values with old ones.
+    *(value for value in SCALARS if not callable(value) and not isinstance(value, Hostile)),
+    "k" * 10_000,
+    "f" * 9_000,
+    "ü" * 88_000,
+    "needle " + "word\0word " * 1000,
+    "needle " + "x" * 3000,
+    ["a", "b"],
+    ("x" * 10_000, "y" * 10_000, "z"),
+    ["k" * 88_000],
+    [f"keyword {n}" for n in range(5000)],
+    [None, 1, "a", 1.5, Odd(), b"x", float("nan")],
+    [["nested"], ("tuple",)],
+    {"a": {"b": {"c": [1, {"d": object}]}}},
+    {1: 2, (3,): "x"},
+    DateTime("4008/12/31 UTC"),
+    DateTime(-(10**11)),
+    [DateTime("2026/01/01 UTC"), datetime(2026, 1, 1, tzinfo=UTC)],
+    Message("untranslated", domain="plone", default="Translated"),
+]
+
+
+def deep(levels: int, kind: type = list) -> Any:
+    value: Any = "bottom"
+    for _ in range(levels):
+        value = {"level": value} if kind is dict else kind([value])
+    return value
+
+
+class Circle(list[Any]):
+    """A list that contains itself."""
+
+    def __init__(self) -> None:
+        super().__init__([self])
+
+
+NESTED = [deep(20), deep(500), deep(100_000), deep(60, dict), deep(2_000, dict), deep(60, tuple), Circle()]
+
+
+def label(value: Any) -> str:
+    """A short name of a test case; repr() of the nested ones is too deep to be made."""
+    return type(value).__name__ if value in NESTED[-7:] else ascii(value)[:40]
+
+
+@pytest.mark.parametrize("value", [*VALUES, *NESTED], ids=lambda value: type(value).__name__)
+def test_any_value_is_saved(site: Any, caplog: pytest.LogCaptureFixture, value: Any) -> None:
+    catalog, page = site.portal_catalog, site.page
+    with indexed("odd", lambda obj: value), indexed("odd_start", lambda obj: value):
+        page.title = "Some page"
+        page.reindexObject()
+        assert found(catalog, Title="some") == ["/plone/page"]  # before the commit
+        transaction.commit()
+    lines = warnings(caplog)
+    named = [(line.split(": ")[0], line.split(": ")[1]) for line in lines]
+    assert {path for path, _ in named} <= {"/plone/page"}
+    assert {name for _, name in named} <= {*INDEXES, "odd", "odd_start"}
+    assert len(set(lines)) == len(lines)
+
+    brain = check_found(site, "/plone/page")
+    metadata = brain.odd
+    if metadata is Missing.Value and value is not Missing.Value:
+        assert ("/plone/page", "odd") in named
+    catalog.getIndexDataForRID(brain.getRID())
+    for name in (*INDEXES, "odd", "odd_start"):
+        index = catalog._catalog.getIndex(name)
+        len(index)
+        if name not in ("odd-text", "odd-range"):
+            list(index.uniqueValues(withLengths=True))
+        if index.meta_type not in ("ZCTextIndex",):
+            found(catalog, portal_type="Document", sort_on=name)
+    assert len(catalog) == len(catalog.unrestrictedSearchResults(path="/"))
+
+
+@pytest.mark.parametrize(
+    "value", [v for v in VALUES if v != "" and isinstance(v, (str, int, float, bytes))], ids=lambda v: ascii(v)[:30]
+)
+def test_a_value_is_found_as_a_whole_or_reported(site: Any, caplog: pytest.LogCaptureFixture, value: Any) -> None:
+    catalog, page = site.portal_catalog, site.page
+    with indexed("odd", lambda obj: value):
+        page.reindexObject()
+        transaction.commit()
+    reported = {line.split(": ")[1] for line in warnings(caplog)}
+    for name in ("odd-field", "odd-uuid"):
+        assert found(catalog, **{name: value}) == ["/plone/page"] or name in reported
+    if isinstance(value, str):
+        assert found(catalog, **{"odd-keyword": value}) == ["/plone/page"]
+        assert not found(catalog, **{"odd-keyword": value + "x"})
+        assert found(catalog, **{"odd-field": ["other", value]}) == ["/plone/page"]
+    assert "odd-text" not in reported or "needle" not in str(value) or found(catalog, **{"odd-text": "needle"})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": [1, (2, 3)], "b": {"c": None}},
+        {1: "int key", (1, 2): "tuple key"},
+        {1, 2, 3},
+        b"\x00\xff",
+        "a\0b\ud800c",
+        float("inf"),
+        float("-inf"),
+        2**70,
+        -0.0,
+        DateTime("9999/12/31 23:59:59 UTC"),
+        datetime(9999, 12, 31, 23, 59, tzinfo=UTC),
+        ("x" * 100_000,),
+        Message("hello", domain="plone", default="Hello ${name}", mapping={"name": "x"}),
+        Missing.Value,
+        [],
+        (),
+        "",
+        None,
+        False,
+    ],
+    ids=ascii,
+)
+def test_metadata_comes_back_as_it_was(site: Any, value: Any) -> None:
+    with indexed("odd", lambda obj: value):
+        site.page.reindexObject()
+        pending = site.portal_catalog(getId="page")[0].odd
+        transaction.commit()
+    kept = site.portal_catalog(getId="page")[0].odd
+    for answer in (pending, kept):
+        assert type(answer) is type(value)
+        assert answer == value
+    if isinstance(value, Message):
+        assert (kept.domain, kept.default, kept.mapping) == (value.domain, value.default, value.mapping)
+
+
+def test_an_object_without_a_form_in_json_is_missing_and_reported(site: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with indexed("odd", lambda obj: Odd()):
+        site.page.reindexObject()
+        transaction.commit()
+    assert site.portal_catalog(getId="page")[0].odd is Missing.Value
+    (line,) = [line for line in warnings(caplog) if "JSON" in line]
+    assert line.startswith("/plone/page: odd: left out")
+    assert "Odd" in line
+
+
+# -- real content
+
+
+def test_a_very_long_text_is_searchable_by_its_beginning(portal: Any, caplog: pytest.LogCaptureFixture) -> None:
+    from plone.app.textfield import RichTextValue
+
+    words = " ".join(f"word{n}" for n in range(500_000))
+    assert len(words) > 5_000_000
+    page = create(portal, "Document", "page", title="Long")
+    caplog.clear()
+    page.text = RichTextValue(f"<p>beginning {words}</p>", "text/html", "text/html")
+    page.reindexObject()
+    transaction.commit()
+    assert found(portal.portal_catalog, SearchableText="beginning") == ["/plone/page"]
+    assert found(portal.portal_catalog, SearchableText="word7 AND long") == ["/plone/page"]
+    (line,) = warnings(caplog)
+    assert line.startswith("/plone/page: SearchableText: ")
+    assert "too long" in line
+    page.text = RichTextValue("<p>short</p>", "text/html", "text/html")
+    page.reindexObject()
+    transaction.commit()
+    assert len(warnings(caplog)) == 1
+    assert found(portal.portal_catalog, SearchableText="short") == ["/plone/page"]
+    assert not found(portal.portal_catalog, SearchableText="beginning")
+
+
+@pytest.mark.parametrize("year", [1000, 1969, 4007, 4008, 9999])
+def test_far_dates(portal: Any, year: int) -> None:
+    date = DateTime(f"{year:04}/06/30 UTC")
+    page = create(portal, "Document", "page")
+    page.setEffectiveDate(date)
+    page.reindexObject()
+    transaction.commit()
+    brain = check_found(portal, "/plone/page")
+    assert brain.effective == date
+    assert found(portal.portal_catalog, effective={"query": [date - 1, date + 1], "range": "min:max"}) == [
+        "/plone/page"
+    ]
+    assert found(portal.portal_catalog, portal_type="Document", sort_on="effective") == ["/plone/page"]
+    now = DateTime()
+    for catalog in (portal.portal_catalog, make_oracle(portal)):
+        # Beyond the index's ceiling, the year 2500, an end counts as open: anybody sees the page.
+        assert ("/plone/page" in found(catalog, effectiveRange=now)) is (year < now.year() or year > 2500)
+
+
+@pytest.mark.parametrize("id", ["with space", "a~b", "100%", "50%_off", "ümläut", "a'b", 'a"b', "%s", "x" * 1000])
+def test_odd_ids(portal: Any, id: str) -> None:
+    catalog = portal.portal_catalog
+    folder = create(portal, "Folder", id, title="Odd folder")
+    child = create(folder, "Document", id, title="Odd child")
+    path = f"/plone/{id}"
+    for _ in range(2):
+        check_found(portal, path)
+        check_found(portal, f"{path}/{id}")
+        assert set(found(catalog, path=path)) == {path, f"{path}/{id}"}
+        assert found(catalog, path={"query": path, "depth": 1}) == [f"{path}/{id}"]
+        transaction.commit()
+    child.title = "Changed"
+    child.reindexObject(idxs=["Title"])
+    assert found(catalog, Title="changed") == [f"{path}/{id}"]
+    transaction.commit()
+    folder.manage_renameObject(id, "plain")
+    assert set(found(catalog, path=path)) == {path, f"{path}/plain"}
+    transaction.commit()
+    portal.manage_delObjects([id])
+    assert not found(catalog, path=path)
+    transaction.commit()
+    assert not found(catalog, path=path)
+
+
+@pytest.mark.parametrize(
+    "rule", ["nonsense", "RRULE:FREQ=NEVER", "RRULE:FREQ=DAILY;COUNT=x", "RRULE:", "\0", "\ud800", 5, Odd()]
+)
+def test_a_broken_recurrence_rule_leaves_the_start(site: Any, caplog: pytest.LogCaptureFixture, rule: Any) -> None:
+    start = datetime(2026, 6, 1, 8, 0, tzinfo=UTC)
+    with indexed("odd_start", lambda obj: start), indexed("odd_rule", lambda obj: rule):
+        site.page.reindexObject()
+        transaction.commit()
+    check_found(site, "/plone/page")
+    assert found(site.portal_catalog, odd_start=start) == ["/plone/page"]
+    assert found(site.portal_catalog, portal_type="Document", sort_on="odd_start") == ["/plone/page"]
+    (line,) = warnings(caplog)
+    assert line.startswith("/plone/page: odd_start: the recurrence rule is broken")
+
+
+def test_a_title_with_nul_is_saved_and_found(portal: Any) -> None:
+    page = create(portal, "Document", "page", title="before\0after")
+    transaction.commit()
+    assert check_found(portal, "/plone/page").Title == "before\0after"
+    assert (
+        found(portal.portal_catalog, Title="before") == found(portal.portal_catalog, Title="after") == ["/plone/page"]
+    )
+    page.title = "plain"
+    page.reindexObject()
+    transaction.commit()
+    assert check_found(portal, "/plone/page").Title == "plain"
+
+
+def test_many_and_long_keywords(portal: Any) -> None:
+    keywords = ("k" * 10_000, "k" * 10_000 + "x", "ü" * 88_000, *(f"tag {n}" for n in range(2000)))
+    create(portal, "Document", "page", subject=keywords)
+    transaction.commit()
+    assert check_found(portal, "/plone/page").Subject == keywords
+    for keyword in (*keywords[:3], "tag 0", "tag 1999"):
+        assert found(portal.portal_catalog, Subject=keyword) == ["/plone/page"]
+    assert not found(portal.portal_catalog, Subject="k" * 9_999)
+    assert len(portal.portal_catalog.uniqueValuesFor("Subject")) == len(keywords)
+
+
+# -- indexers
+
+
+def raising(error: Exception) -> Callable[[Any], Any]:
+    def value(obj: Any) -> Any:
+        raise error
+
+    return value
+
+
+def test_an_indexer_that_raises_attribute_error_says_there_is_no_value(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    catalog.addIndex("odd", "FieldIndex")
+    catalog.addColumn("odd")
+    page = create(portal, "Document", "page")
+    with indexed("odd", lambda obj: "value"):
+        page.reindexObject()
+        transaction.commit()
+    assert "/plone/page" in found(catalog, odd="value")
+    with indexed("odd", raising(AttributeError("odd"))):
+        page.reindexObject()
+        assert "/plone/page" not in found(catalog, odd="value")
+        transaction.commit()
+    assert "/plone/page" not in found(catalog, odd="value")
+    assert check_found(portal, "/plone/page").odd is Missing.Value
+
+
+@pytest.mark.parametrize("kind", ["index", "column"])
+def test_what_another_indexer_raises_reaches_the_caller(portal: Any, kind: str) -> None:
+    catalog = portal.portal_catalog
+    if kind == "index":
+        catalog.addIndex("odd", "FieldIndex")
+    else:
+        catalog.addColumn("odd")
+    page = create(portal, "Document", "page", title="Before")
+    transaction.commit()
+    with indexed("odd", raising(ValueError("an indexer is broken"))):
+        page.title = "Broken"
+        page.reindexObject()
+        with pytest.raises(ValueError, match="an indexer is broken"):
+            found(catalog, Title="broken")
+        transaction.abort()
+        page.title = "Broken"
+        page.reindexObject()
+        with pytest.raises(ValueError, match="an indexer is broken"):
+            transaction.commit()
+        transaction.abort()
+    assert found(catalog, Title="before") == ["/plone/page"]
+    assert not found(catalog, Title="broken")
+    page.title = "After"
+    page.reindexObject()
+    transaction.commit()
+    assert found(catalog, Title="after") == ["/plone/page"]
