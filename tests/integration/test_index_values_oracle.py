@@ -74,7 +74,7 @@ class Twins:
             self.connection.execute(f"INSERT INTO things VALUES ({marks})", row)
 
     def select(self, sql: str, params: tuple[Any, ...] = ()) -> list[Any]:
-        return self.connection.execute(sql, params or None).fetchall()
+        return self.connection.execute(sql, params).fetchall()
 
     def ask_zcatalog(self, query: Query) -> Any:
         """Return the sorted rids, None if the index is not concerned, or what it raised."""

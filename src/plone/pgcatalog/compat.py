@@ -14,12 +14,12 @@ from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.once import OnceOnly
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing.codec import encode
 from plone.pgcatalog.indexing.extract import Extraction
 from plone.pgcatalog.indexing.extract import metadata_of
-from plone.pgcatalog.indexing.extract import OnceOnly
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import oid_of
 from plone.pgcatalog.indexing.pending import Entry

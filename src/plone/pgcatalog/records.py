@@ -1,8 +1,8 @@
 """Single records: brains, also of a class of one's own, and their metadata."""
 
 from Acquisition import aq_base
+from plone.pgcatalog.indexes.once import OnceOnly
 from plone.pgcatalog.indexing.extract import Extraction
-from plone.pgcatalog.indexing.extract import OnceOnly
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import oid_of
 from plone.pgcatalog.indexing.pending import Entry

@@ -13,8 +13,8 @@ from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.keys import encode
+from plone.pgcatalog.indexes.once import original
 from plone.pgcatalog.indexes.unindex import parse
-from plone.pgcatalog.indexing.extract import original
 from RestrictedPython.Eval import RestrictionCapableEval
 from typing import Any
 from ZODB.POSException import ConflictError

@@ -1,0 +1,370 @@
+"""Two Plone sites in one database know nothing of each other."""
+
+from AccessControl.SecurityManagement import newSecurityManager
+from AccessControl.SpecialUsers import nobody
+from collections.abc import Iterator
+from DateTime import DateTime
+from tests.integration import site as sites
+from tests.integration.content import create
+from Products.CMFCore.indexing import processQueue
+from typing import Any
+from zope.component.hooks import setSite
+
+import psycopg
+import pytest
+import transaction
+
+
+PROFILE = "plone.pgcatalog:default"
+
+
+@pytest.fixture(scope="module")
+def template(site_template: str, postgres: Any) -> str:
+    """Name of a database with the sites ``plone`` and ``second``, both with our catalog and the same content."""
+    dsn = postgres.createdb("two_sites_template", template=site_template)
+    sites.create_site(dsn, "second", (PROFILE,))
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        for site in (app.plone, app.second):
+            fill(site)
+            transaction.commit()
+    return "two_sites_template"
+
+
+def enter(site: Any) -> None:
+    """Make *site* the current one; CMF's indexing queue belongs to the site that is current when it is processed."""
+    processQueue()
+    setSite(site)
+
+
+def fill(site: Any) -> None:
+    enter(site)
+    site.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
+    folder = create(site, "Folder", "folder", title=f"Folder of {site.id}", subject=("both", f"only {site.id}"))
+    create(folder, "Document", "page", title=f"Needle {site.id}", subject=("both",))
+    site.portal_workflow.doActionFor(create(folder, "Document", "open", title="Needle open"), "publish")
+    create(site, "Event", "event", title="Event", start=DateTime("2026/01/01").asdatetime())
+
+
+@pytest.fixture
+def dsn(template: str, postgres: Any) -> str:
+    return sites.clone(postgres, template)
+
+
+@pytest.fixture
+def app(db: Any) -> Iterator[Any]:
+    with sites.application(db) as application:
+        sites.login(application)
+        enter(application.plone)
+        yield application
+
+
+class Pair:
+    """The first site, in which something happens, and the second, which must not notice."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self.first = first
+        self.second = second
+
+
+@pytest.fixture(params=["plone", "second"])
+def pair(request: Any, app: Any) -> Pair:
+    """Both sites, each once as the first."""
+    first, second = (app.plone, app.second) if request.param == "plone" else (app.second, app.plone)
+    enter(first)
+    return Pair(first, second)
+
+
+QUERIES: list[dict[str, Any]] = [
+    {"path": "/"},
+    {"path": {"query": "/", "depth": 3}},
+    {"path": {"query": "/plone", "depth": 1}},
+    {"path": {"query": "/second", "depth": 1}},
+    {"path": ["/plone", "/second"]},
+    {"path": {"query": ["/plone/folder/page", "/second/folder/page"], "depth": 0}},
+    {"path": {"query": "/plone/folder", "navtree": 1}},
+    {"path": {"query": "folder", "level": 1}},
+    {"portal_type": {"not": "nothing"}},
+    {"portal_type": ["Document", "Folder", "Event", "Plone Site"]},
+    {"getId": "page"},
+    {"Subject": "both"},
+    {"Subject": ["only plone", "only second"]},
+    {"SearchableText": "needle"},
+    {"SearchableText": "plone OR second"},
+    {"UID": {"not": "nobody"}},
+    {"effectiveRange": DateTime()},
+    {"created": {"query": DateTime("2000/01/01"), "range": "min"}},
+    {"start": {"query": DateTime("2000/01/01"), "range": "min"}},
+    {"allowedRolesAndUsers": "Manager"},
+    {"is_folderish": True, "sort_on": "getId"},
+    {"path": "/", "sort_on": "created", "sort_limit": 3},
+]
+
+
+def root(site: Any) -> str:
+    return "/".join(site.getPhysicalPath())
+
+
+def view(site: Any) -> Any:
+    """Everything the catalog of *site* says."""
+    enter(site)
+    catalog = site.portal_catalog
+    rids = catalog._catalog.paths.keys()
+    return (
+        [[b.getPath() for b in catalog.unrestrictedSearchResults(**query)] for query in QUERIES],
+        {path: catalog.getMetadataForRID(rid) for rid, path in catalog._catalog.paths.items()},
+        [catalog.getIndexDataForRID(rid) for rid in rids],
+        [list(catalog._catalog.getIndex(name).uniqueValues(withLengths=True)) for name in ("Subject", "getId")],
+        {name: len(index) for name, index in catalog._catalog.indexes.items()},
+        catalog.indexes(),
+        list(catalog.schema()),
+        catalog.getCounter(),
+        len(catalog),
+    )
+
+
+def relations(dsn: str) -> dict[int, str]:
+    """Return tool oid -> relation of all catalogs, each of which exists."""
+    with psycopg.connect(dsn) as connection:
+        found = dict(connection.execute("SELECT catalog, relation FROM pgcatalog_state").fetchall())
+        for relation in found.values():
+            connection.execute(f'SELECT count(*) FROM "{relation}"')
+        return found
+
+
+def oid(obj: Any) -> int:
+    return int.from_bytes(obj._p_oid)
+
+
+def test_each_site_has_a_relation_of_its_own(app: Any, dsn: str) -> None:
+    found = relations(dsn)
+    assert found.keys() == {oid(app.plone.portal_catalog), oid(app.second.portal_catalog)}
+    assert len(set(found.values())) == 2
+
+
+@pytest.mark.parametrize("state", ["committed", "pending"])
+def test_no_answer_comes_from_the_other_site(pair: Pair, state: str) -> None:
+    if state == "pending":
+        for site in (pair.first, pair.second):
+            enter(site)
+            create(site.folder, "Document", "new", title="Needle new", subject=("both",))
+    for site, other in ((pair.first, pair.second), (pair.second, pair.first)):
+        enter(site)
+        catalog = site.portal_catalog
+        searches = [catalog.unrestrictedSearchResults, catalog.searchResults, catalog, catalog.search]
+        for query in QUERIES:
+            for search in searches:
+                brains = search(dict(query))
+                assert {b.getPath().split("/")[1] for b in brains} <= {site.id}, query
+                assert all(b.getObject().getPhysicalPath()[1] == site.id for b in brains)
+                assert brains.actual_result_count <= len(catalog)
+        for brains in (catalog.searchAll(), catalog.getAllBrains()):
+            assert {b.getPath().split("/")[1] for b in brains} == {site.id}
+        assert len(catalog.unrestrictedSearchResults(UID=site.folder.UID())) == 1
+        assert not catalog.unrestrictedSearchResults(UID=other.folder.UID())
+        assert not catalog.unrestrictedSearchResults(path=root(other))
+        assert not catalog.unrestrictedSearchResults(Subject=f"only {other.id}")
+        assert f"only {other.id}" not in catalog.uniqueValuesFor("Subject")
+        assert all(path.startswith(root(site)) for path in catalog._catalog.uids)
+        assert catalog.getrid(root(other)) is None
+        assert catalog.getpath(catalog.getrid(root(site))) == root(site)
+        rid = other.portal_catalog.getrid(f"{root(other)}/folder")
+        assert rid not in catalog._catalog.paths
+        with pytest.raises(KeyError):
+            catalog.getMetadataForRID(rid)
+
+
+def test_the_same_user_id_means_another_user(pair: Pair) -> None:
+    for site in (pair.first, pair.second):
+        enter(site)
+        site.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
+    enter(pair.first)
+    pair.first.folder.page.manage_setLocalRoles("mara", ["Reader"])
+    pair.first.folder.page.reindexObjectSecurity()
+    transaction.commit()
+
+    def found(site: Any, user: Any) -> set[str]:
+        enter(site)
+        newSecurityManager(None, user.__of__(site.acl_users))
+        return {b.getPath() for b in site.portal_catalog(SearchableText="needle")}
+
+    for site, visible in ((pair.first, {"page", "open"}), (pair.second, {"open"})):
+        assert found(site, site.acl_users.getUser("mara")) == {f"{root(site)}/folder/{id}" for id in visible}
+        assert found(site, nobody) == {f"{root(site)}/folder/open"}
+
+
+def clear(site: Any) -> None:
+    site.portal_catalog.manage_catalogClear()
+
+
+def rebuild(site: Any) -> None:
+    site.portal_catalog.manage_catalogRebuild()
+
+
+def clear_index(site: Any) -> None:
+    site.portal_catalog.manage_clearIndex(["Subject", "SearchableText"])
+
+
+def drop_index(site: Any) -> None:
+    site.portal_catalog.delIndex("Subject")
+
+
+def add_index(site: Any) -> None:
+    site.portal_catalog.addIndex("odd", "FieldIndex")
+    site.portal_catalog.addColumn("odd")
+
+
+def retype_index(site: Any) -> None:
+    site.portal_catalog.delIndex("Subject")
+    site.portal_catalog.addIndex("Subject", "FieldIndex")
+    site.portal_catalog.manage_reindexIndex(["Subject"])
+
+
+def edit(site: Any) -> None:
+    site.folder.page.title = "Edited"
+    site.folder.page.reindexObject()
+
+
+def publish(site: Any) -> None:
+    site.portal_workflow.doActionFor(site.folder.page, "publish")
+
+
+def rename(site: Any) -> None:
+    site.manage_renameObject("folder", "renamed")
+
+
+def delete(site: Any) -> None:
+    site.manage_delObjects(["folder"])
+
+
+def uncatalog(site: Any) -> None:
+    for path in list(site.portal_catalog._catalog.uids):
+        site.portal_catalog.uncatalog_object(path)
+
+
+def uncatalog_the_others(site: Any) -> None:
+    for other in ("plone", "second"):
+        if other != site.id:
+            site.portal_catalog.uncatalog_object(f"/{other}/folder/page")
+
+
+def uninstall(site: Any) -> None:
+    site.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
+
+
+def reinstall(site: Any) -> None:
+    uninstall(site)
+    site.portal_setup.runAllImportStepsFromProfile(f"profile-{PROFILE}")
+
+
+def delete_site(site: Any) -> None:
+    site.getPhysicalRoot()._delObject(site.id)
+
+
+ACTIONS = [
+    clear,
+    rebuild,
+    clear_index,
+    drop_index,
+    add_index,
+    retype_index,
+    edit,
+    publish,
+    rename,
+    delete,
+    uncatalog,
+    uncatalog_the_others,
+    uninstall,
+    reinstall,
+    delete_site,
+]
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_nothing_that_happens_to_one_site_touches_the_other(pair: Pair, db: Any, dsn: str, action: Any) -> None:
+    before = view(pair.second)
+    relation = relations(dsn)[oid(pair.second.portal_catalog)]
+    enter(pair.first)
+    action(pair.first)
+    assert view(pair.second) == before
+    transaction.commit()
+    assert view(pair.second) == before
+    with sites.application(db, transaction.TransactionManager()) as other:
+        assert view(other[pair.second.id]) == before
+    assert relations(dsn)[oid(pair.second.portal_catalog)] == relation
+
+
+@pytest.mark.parametrize("action", [uninstall, delete_site])
+def test_only_the_relation_of_the_site_goes(pair: Pair, dsn: str, action: Any) -> None:
+    gone = oid(pair.first.portal_catalog)
+    before = relations(dsn)
+    action(pair.first)
+    transaction.commit()
+    # What a transaction with an older snapshot may read goes with a later commit of a catalog.
+    assert relations(dsn) == {zoid: relation for zoid, relation in before.items() if zoid != gone}
+
+
+def test_an_abort_of_both(pair: Pair) -> None:
+    before = view(pair.first), view(pair.second)
+    for site in (pair.first, pair.second):
+        enter(site)
+        edit(site)
+        rename(site)
+        view(site)
+    transaction.abort()
+    assert (view(pair.first), view(pair.second)) == before
+
+
+def test_changes_of_both_in_one_transaction(pair: Pair) -> None:
+    for site in (pair.first, pair.second):
+        enter(site)
+        edit(site)
+        create(site.folder, "Document", f"new-{site.id}", title="Needle new")
+    for _ in range(2):
+        for site in (pair.first, pair.second):
+            catalog = site.portal_catalog
+            enter(site)
+            found = {b.getPath() for b in catalog.unrestrictedSearchResults(SearchableText="needle")}
+            assert found == {f"{root(site)}/folder/open", f"{root(site)}/folder/new-{site.id}"}
+            assert [b.Title for b in catalog.unrestrictedSearchResults(Title="edited")] == ["Edited"]
+        transaction.commit()
+
+
+def test_content_moves_from_one_site_to_the_other(pair: Pair) -> None:
+    first, second = pair.first, pair.second
+    uid = first.folder.page.UID()
+    clipboard = first.folder.manage_cutObjects(["page"])
+    second.manage_pasteObjects(clipboard)
+    for _ in range(2):
+        assert not first.portal_catalog.unrestrictedSearchResults(UID=uid)
+        (brain,) = second.portal_catalog.unrestrictedSearchResults(UID=uid)
+        assert brain.getPath() == f"{root(second)}/page"
+        assert brain.Title == f"Needle {first.id}"
+        transaction.commit()
+
+
+def test_an_object_of_the_other_site_catalogued_here(pair: Pair) -> None:
+    """Code may do that: each catalog then has its own row, with its own metadata."""
+    first, second = pair.first, pair.second
+    first.portal_catalog.addColumn("odd")
+    before = view(second)
+    enter(first)
+    foreign = f"{root(second)}/folder/page"
+    first.portal_catalog.catalog_object(second.folder.page, foreign)
+    for _ in range(2):
+        assert view(second) == before
+        enter(first)
+        (brain,) = first.portal_catalog.unrestrictedSearchResults(path=root(second))
+        assert (brain.getPath(), brain.Title) == (foreign, f"Needle {second.id}")
+        transaction.commit()
+    first.portal_catalog.uncatalog_object(foreign)
+    for _ in range(2):
+        assert view(second) == before
+        enter(first)
+        assert not first.portal_catalog.unrestrictedSearchResults(path=root(second))
+        transaction.commit()
+    first.portal_catalog.catalog_object(second.folder.page, foreign)
+    transaction.commit()
+    clear(first)
+    transaction.commit()
+    assert view(second) == before
