@@ -1,9 +1,18 @@
-"""Fixtures for every test that needs a PostgreSQL but no Plone."""
+"""Fixtures for every test: a PostgreSQL server, and Plone sites on it."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from tests.integration.fixtures import app  # noqa: F401
+from tests.integration.fixtures import catalog  # noqa: F401
+from tests.integration.fixtures import db  # noqa: F401
+from tests.integration.fixtures import dsn  # noqa: F401
+from tests.integration.fixtures import portal  # noqa: F401
+from tests.integration.fixtures import site_template  # noqa: F401
+from tests.integration.fixtures import stock_dsn  # noqa: F401
+from tests.integration.fixtures import stock_template  # noqa: F401
+from tests.integration.fixtures import zope  # noqa: F401
 from typing import Any
 
 import itertools

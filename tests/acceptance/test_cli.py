@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from tests.integration import site as sites
-from tests.integration.conftest import *  # noqa: F403  the fixtures with a Plone site
 from tests.integration.content import populate
 from tests.integration.test_verify import damage
 from typing import Any

@@ -135,3 +135,7 @@ def test_equal_dates_come_as_zcatalog_sorts_them(portal: Any, catalog: Any, orde
     paths, _count = answer(make_oracle(portal), query)
     assert answer(catalog, query)[0] == paths
     assert paths[0] == ("/plone/page0" if order == "ascending" else "/plone/page3")
+    del query["b_size"]
+    paths, _count = answer(make_oracle(portal), query)
+    assert answer(catalog, query)[0] == paths
+    assert paths[0] == "/plone/page0"

@@ -8,6 +8,7 @@ from datetime import datetime
 from datetime import UTC
 from plone.dexterity.interfaces import IDexterityContent
 from plone.indexer import indexer
+from Products.ZCatalog.Catalog import CatalogError
 from tests.integration import site as sites
 from tests.integration.bad_values import Hostile
 from tests.integration.bad_values import Odd
@@ -20,6 +21,7 @@ from zope.component.hooks import setSite
 from zope.globalrequest import setRequest
 from zope.i18nmessageid import Message
 
+import contextlib
 import logging
 import Missing
 import pytest
@@ -416,3 +418,66 @@ def test_what_another_indexer_raises_reaches_the_caller(portal: Any, kind: str) 
     page.reindexObject()
     transaction.commit()
     assert found(catalog, Title="after") == ["/plone/page"]
+
+
+# -- names of indexes and columns
+
+NAMES = (
+    "odd-name",
+    "with space",
+    "Ümläut",
+    "数据",
+    'quote"s',
+    'x"; DROP TABLE object_state; --',
+    "it's",
+    "%s",
+    "{0}",
+    "@date",
+    "select",
+    "rid",
+    "idx",
+    "zoid",
+    "Path",
+    "ODD",
+    "n" * 300,
+)
+
+
+@pytest.mark.parametrize("kind", ["FieldIndex", "KeywordIndex", "DateRangeIndex"])
+def test_odd_names_of_indexes_and_columns(portal: Any, kind: str) -> None:
+    catalog = portal.portal_catalog
+    page = create(portal, "Document", "page")
+    for name in NAMES:
+        extra = Extra(since_field="created", until_field="created") if kind == "DateRangeIndex" else None
+        catalog.addIndex(name, kind, extra)
+        catalog.addColumn(name)
+    with contextlib.ExitStack() as stack:
+        for name in NAMES:
+            stack.enter_context(indexed(name, lambda obj, name=name: f"value of {name}"))
+        page.reindexObject()
+        for _ in range(2):
+            brain = check_found(portal, "/plone/page")
+            for name in NAMES:
+                assert brain[name] == f"value of {name}"
+                value = page.created() if kind == "DateRangeIndex" else f"value of {name}"
+                assert "/plone/page" in found(catalog, **{name: value})
+                assert found(catalog, portal_type="Document", sort_on=name) == ["/plone/page"]
+            transaction.commit()
+    for name in NAMES:
+        catalog.delIndex(name)
+        catalog.delColumn(name)
+    transaction.commit()
+    check_found(portal, "/plone/page")
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "", "_private", "Title"])
+def test_names_that_cannot_be(portal: Any, name: str) -> None:
+    catalog = portal.portal_catalog
+    with pytest.raises(CatalogError):
+        catalog.addIndex(name, "FieldIndex")
+    if name:
+        with pytest.raises(CatalogError):
+            catalog.addColumn(name)
+    create(portal, "Document", "page")
+    transaction.commit()
+    check_found(portal, "/plone/page")

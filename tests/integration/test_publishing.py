@@ -357,3 +357,47 @@ def test_nobody_finds_more_over_http(ours: Site, query: dict[str, Any]) -> None:
     page = ours.web.get("/plone/@@search", accept="text/html", SearchableText="needle", **query)
     assert page.status == 200
     assert "Needle secret" not in page.text
+
+
+BAD_INPUT: list[dict[str, Any]] = [
+    {"sort_on": "nobody"},
+    {"sort_on": "SearchableText"},
+    {"sort_on": ["getId", "nobody"]},
+    {"sort_on": "getId", "sort_order": "sideways"},
+    {"sort_limit": "x"},
+    {"sort_limit": "-1"},
+    {"b_start": "x"},
+    {"b_start": "-5"},
+    {"b_start": "99999999999999999999"},
+    {"b_size": "x"},
+    {"b_size": "-1"},
+    {"b_size": "99999999999999999999"},
+    {"SearchableText": '"('},
+    {"SearchableText": "\0"},
+    {"SearchableText": "foo AND"},
+    {"path": "\0"},
+    {"path.depth:int": "99", "path.query": "/plone"},
+    {"path.depth": "x", "path.query": "/plone"},
+    {"created": "no date"},
+    {"created.query:date": "2026-13-99"},
+    {"created.query": "2026-01-01", "created.range": "sideways"},
+    {"portal_type.operator": "xor", "portal_type.query": "Document"},
+    {"portal_type.not": "Document"},
+    {"is_folderish": "perhaps"},
+    {"UID": "\0"},
+    {"Subject:list": ["a", "\0"]},
+    {"effectiveRange": "x"},
+    {"nobody": "x"},
+    {"metadata_fields": "nobody"},
+]
+
+
+@pytest.mark.parametrize("query", BAD_INPUT, ids=str)
+def test_bad_input_over_http_is_no_worse_than_on_a_stock_site(stock: Site, shared: Site, query: dict[str, Any]) -> None:
+    url = "/plone/@search"
+    mine = shared.web.get(url, MANAGER, accept="application/json", **query)
+    theirs = stock.web.get(url, MANAGER, accept="application/json", **query)
+    assert mine.status == theirs.status or mine.status < 500
+    assert "psycopg" not in mine.text
+    if mine.status == theirs.status == 200:
+        assert mine.json["items_total"] == theirs.json["items_total"]

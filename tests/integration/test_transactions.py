@@ -157,6 +157,22 @@ def test_partial_reindex_leaves_the_rest_alone(portal: Any, catalog: Any) -> Non
         transaction.commit()
 
 
+@pytest.mark.parametrize("look", [True, False])
+def test_removed_and_reindexed_in_part_is_one_row(portal: Any, catalog: Any, look: bool) -> None:
+    page = create(portal, "Document", "page", title="Title")
+    transaction.commit()
+    catalog.uncatalog_object("/plone/page")
+    if look:
+        assert ids(catalog, path="/plone/page") == []
+    catalog.catalog_object(page, "/plone/page", idxs=["getId"])
+    for _ in range(2):
+        assert ids(catalog, path="/plone") == ["plone"]  # its path was not indexed again
+        assert ids(catalog, getId="page") == ["page"]
+        assert ids(catalog, portal_type="Document") == []
+        assert len(catalog) == 2
+        transaction.commit()
+
+
 def test_security_reindex_touches_only_the_roles(portal: Any, catalog: Any) -> None:
     page = create(portal, "Document", "page", title="Title")
     transaction.commit()

@@ -4,9 +4,9 @@ from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SpecialUsers import nobody
 from collections.abc import Iterator
 from DateTime import DateTime
+from Products.CMFCore.indexing import processQueue
 from tests.integration import site as sites
 from tests.integration.content import create
-from Products.CMFCore.indexing import processQueue
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -330,16 +330,22 @@ def test_changes_of_both_in_one_transaction(pair: Pair) -> None:
         transaction.commit()
 
 
-def test_content_moves_from_one_site_to_the_other(pair: Pair) -> None:
+@pytest.mark.parametrize("order", [1, -1])
+def test_content_moves_from_one_site_to_the_other(pair: Pair, order: int) -> None:
     first, second = pair.first, pair.second
-    uid = first.folder.page.UID()
-    clipboard = first.folder.manage_cutObjects(["page"])
-    second.manage_pasteObjects(clipboard)
+    page, uid = first.folder.page, first.folder.page.UID()
+    new = f"{root(second)}/folder/moved"
+    # As the events of a move do it, for each catalog in its site.
+    steps = [
+        lambda: first.portal_catalog.uncatalog_object(f"{root(first)}/folder/page"),
+        lambda: second.portal_catalog.catalog_object(page, new),
+    ]
+    for step in steps[::order]:
+        step()
     for _ in range(2):
         assert not first.portal_catalog.unrestrictedSearchResults(UID=uid)
         (brain,) = second.portal_catalog.unrestrictedSearchResults(UID=uid)
-        assert brain.getPath() == f"{root(second)}/page"
-        assert brain.Title == f"Needle {first.id}"
+        assert (brain.getPath(), brain.Title) == (new, f"Needle {first.id}")
         transaction.commit()
 
 

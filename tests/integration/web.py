@@ -40,12 +40,12 @@ class Web:
     def __init__(self, db: Any) -> None:
         self.db = db
 
-    def get(self, path: str, login: str | None = None, accept: str = "*/*", **query: Any) -> Response:
+    def get(self, path: str, login: str | None = None, /, accept: str = "*/*", **query: Any) -> Response:
         environ = self._environ("GET", path, login, accept)
         environ["QUERY_STRING"] = urlencode(query, doseq=True, quote_via=quote)
         return self._send(environ)
 
-    def post(self, path: str, login: str | None = None, **form: Any) -> Response:
+    def post(self, path: str, login: str | None = None, /, **form: Any) -> Response:
         body = urlencode(form, doseq=True).encode()
         environ = self._environ("POST", path, login, "*/*") | {
             "CONTENT_TYPE": "application/x-www-form-urlencoded",

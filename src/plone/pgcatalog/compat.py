@@ -21,6 +21,7 @@ from plone.pgcatalog.indexing.codec import encode
 from plone.pgcatalog.indexing.extract import Extraction
 from plone.pgcatalog.indexing.extract import metadata_of
 from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.indexing.objects import is_storable
 from plone.pgcatalog.indexing.objects import oid_of
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.mappings import Data
@@ -96,6 +97,8 @@ class _CatalogCompat(Records, Base):
             raise CatalogError(f"The column {name} already exists")
         if name[0] == "_":
             raise CatalogError('Cannot cache fields beginning with "_"')
+        if not is_storable(name):
+            raise CatalogError(f"{name!a} has characters that PostgreSQL cannot hold")
         self.names = (*self.names, name)
         if default_value not in (None, ""):
             idx = {name: encode(default_value)}
@@ -222,7 +225,7 @@ class _CatalogCompat(Records, Base):
         return CatalogView(self.session, self.zoid, self.layout())
 
     def _change(self) -> Any:
-        return self.session.change(self.tool, self.zoid, is_site_catalog(self.tool))
+        return self.session.change(self.tool, self.zoid, site_path(self.tool))
 
     # -- cataloguing
 
@@ -389,10 +392,12 @@ class _CatalogCompat(Records, Base):
         return (state.generation if state else 0) + (pending.changes if pending else 0)
 
 
-def is_site_catalog(tool: Any) -> bool:
-    """True for a site's own portal_catalog, which keeps its idx with the objects."""
+def site_path(tool: Any) -> str | None:
+    """Return the path of the site whose portal_catalog *tool* is, None if it is another catalog."""
     parent = aq_parent(aq_inner(tool))
-    return tool.getId() == "portal_catalog" and ISiteRoot.providedBy(parent)
+    if tool.getId() != "portal_catalog" or not ISiteRoot.providedBy(parent):
+        return None
+    return "/".join(parent.getPhysicalPath())
 
 
 def canonical(query: Any) -> dict[str, Any]:
@@ -408,3 +413,5 @@ def check_index_name(name: str, taken: Any) -> None:
         raise CatalogError('Cannot index fields beginning with "_"')
     if not name:
         raise CatalogError("Name of index is empty")
+    if not is_storable(name):
+        raise CatalogError(f"{name!a} has characters that PostgreSQL cannot hold")

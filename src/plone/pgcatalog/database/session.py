@@ -191,14 +191,18 @@ class Session:
 
     # -- changing
 
-    def change(self, tool: Any, zoid: int, owns_idx: bool) -> CatalogPending:
-        """Return the pending changes of the catalog *tool* for writing; joins the transaction."""
+    def change(self, tool: Any, zoid: int, site_path: str | None) -> CatalogPending:
+        """Return the pending changes of the catalog *tool* for writing; joins the transaction.
+
+        *site_path* is the path of the site whose catalog it is, None if it is not a site's.
+        """
         self.complete_results()
         self.manager.join()
         # A commit without a changed object reaches the storage only when the connection has joined.
         self.jar._register()
         if zoid not in self.pending:
-            self.pending[zoid] = CatalogPending(tool, zoid, owns_idx)
+            self.pending[zoid] = CatalogPending(tool, zoid)
+        self.pending[zoid].site_path = site_path
         return self.pending[zoid]
 
     def new_rid(self) -> int:

@@ -3,6 +3,7 @@
 from Acquisition import aq_base
 from Acquisition import aq_parent
 from plone.pgcatalog.indexes.path_columns import storable
+from plone.pgcatalog.indexes.path_columns import UNSTORABLE
 from typing import Any
 from ZODB.utils import u64
 
@@ -28,6 +29,11 @@ def unwrap_indexable(obj: Any) -> Any:
     if wrapped is not None:
         return obj._getWrappedObject()
     return getattr(obj, "_IndexableObjectWrapper__ob", obj)
+
+
+def is_storable(text: str) -> bool:
+    """True for a text without NUL and lone surrogates, which PostgreSQL cannot hold."""
+    return UNSTORABLE.search(text) is None
 
 
 def is_rid(value: Any) -> bool:

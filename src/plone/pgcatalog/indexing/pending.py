@@ -53,11 +53,12 @@ class Entry:
 class CatalogPending:
     """The pending changes of one catalog in one transaction."""
 
-    def __init__(self, tool: Any, zoid: int, owns_idx: bool = True) -> None:
+    def __init__(self, tool: Any, zoid: int) -> None:
         self.tool = tool
         self.zoid = zoid
-        #: True for the catalog that keeps what it knows in object_state.idx; others keep it in their own rows
-        self.owns_idx = owns_idx
+        #: path of the site whose catalog this is: what it knows of objects there is kept in object_state.idx, all
+        #: else in the catalog's own rows; None for a catalog that is not a site's
+        self.site_path: str | None = None
         self.entries: dict[str, Entry] = {}
         #: committed rows that were looked up: path -> (rid, zoid), and back
         self.stored: dict[str, tuple[int, int | None]] = {}
@@ -137,7 +138,9 @@ class CatalogPending:
 
     def is_primary(self, entry: Entry) -> bool:
         """True when the idx of *entry* lives in object_state."""
-        return self.owns_idx and entry.rid is not None and entry.rid == entry.zoid
+        if self.site_path is None or entry.rid is None or entry.rid != entry.zoid:
+            return False
+        return f"{entry.path}/".startswith(f"{self.site_path}/")
 
     def live(self) -> list[Entry]:
         """Return the entries that are rows, not removals."""

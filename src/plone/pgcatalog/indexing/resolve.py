@@ -47,6 +47,9 @@ def _settle_row(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> Entry
     stored = pending.stored.get(entry.path)
     if stored is not None and entry.zoid in (None, stored[1]) and stored[0] not in pending.evicted:
         rid, exists = stored[0], entry.exists is not False
+        if not exists:
+            # Removed and catalogued again in part: the stored row gives way to one with just these values.
+            pending.evicted.add(rid)
     else:
         if stored is not None:
             pending.evicted.add(stored[0])

@@ -66,7 +66,7 @@ class Writer:
         entries = self._entries(state)
         evicted = self.pending.evicted
         if evicted:
-            self._execute(f"DELETE FROM {quote(state.relation)} WHERE rid = ANY(%s)", [list(evicted)])
+            self._evict(state, list(evicted))
         live = [e for e in entries if not e.deleted]
         self._write_rows(state, [e for e in live if e.new])
         self._change_rows(state, [e for e in live if not e.new])
@@ -117,12 +117,25 @@ class Writer:
             schema.drop_relation(self.cursor, relation)
 
     def _forget_idx(self, relation: str) -> None:
-        if not self.pending.owns_idx:
-            return
         self._execute(
             f"UPDATE object_state o SET idx = NULL FROM {quote(relation)} c"
-            " WHERE o.zoid = c.zoid AND c.rid = c.zoid AND o.idx IS NOT NULL AND o.zoid <> ALL(%s::bigint[])",
-            [list(self.has_idx)],
+            " WHERE o.zoid = c.rid AND c.idx IS NULL AND o.idx IS NOT NULL AND o.zoid <> ALL(%s::bigint[])",
+            [self._keeps_idx()],
+        )
+
+    def _keeps_idx(self) -> list[int]:
+        """Return the objects whose idx in object_state this commit writes, whichever catalog it is for."""
+        pendings = self.session.pending.values()
+        written = {e.zoid for p in pendings for e in p.live() if e.zoid is not None and p.is_primary(e)}
+        return [*written, *self.has_idx]
+
+    def _evict(self, state: CatalogState, rids: list[int]) -> None:
+        """Delete the rows *rids*, and the idx that those have in object_state."""
+        self._execute(
+            f"WITH gone AS (DELETE FROM {quote(state.relation)} WHERE rid = ANY(%s) RETURNING rid, idx)"
+            " UPDATE object_state o SET idx = NULL FROM gone"
+            " WHERE o.zoid = gone.rid AND gone.idx IS NULL AND o.idx IS NOT NULL AND o.zoid <> ALL(%s::bigint[])",
+            [rids, self._keeps_idx()],
         )
 
     def _empty_columns(self, state: CatalogState) -> None:
@@ -185,10 +198,6 @@ class Writer:
     def _write_idx(self, state: CatalogState, live: list[Entry]) -> None:
         """Write idx of rows whose object was not stored in this commit, and merge partial changes."""
         is_primary = self.pending.is_primary
-        primary = {e.zoid for e in live if is_primary(e)}
-        gone = [rid for rid in self.pending.evicted if rid not in primary]
-        if gone and self.pending.owns_idx:
-            self._execute("UPDATE object_state SET idx = NULL WHERE zoid = ANY(%s) AND idx IS NOT NULL", [gone])
         whole = [e for e in live if e.new and is_primary(e) and e.zoid not in self.has_idx]
         if whole:
             self._executemany(

@@ -84,7 +84,7 @@ def compile_query(
     conditions = [t.where(query) or NOTHING for t in named]
     where = all_of(conditions) if conditions else NOTHING
     sorters = [(translator(name), reverse) for name, reverse in sort]
-    order, not_null = order_terms(sorters)
+    order, not_null = order_terms(sorters, window(query, limit).size is not None)
     score = None if sorters else next((s for t in named if (s := t.score(query)) is not None), None)
     if any(t.order_by() == () for t, _ in sorters):
         return CompiledQuery(where, ("rid",), None, window(query, limit), tuple(sort), len(sorters))
@@ -93,10 +93,13 @@ def compile_query(
     return CompiledQuery(where, order, score, window(query, limit), sort_count=len(sorters))
 
 
-def order_terms(sorters: Sequence[tuple[IndexTranslator, bool]]) -> tuple[tuple[str, ...], list[Condition]]:
+def order_terms(
+    sorters: Sequence[tuple[IndexTranslator, bool]], limited: bool
+) -> tuple[tuple[str, ...], list[Condition]]:
     """Return ORDER BY terms, and the conditions that drop rows without a value in a sort index.
 
-    Ties are broken by rid, descending in a descending sort by one index, as where ZCatalog sorts (key, rid) pairs.
+    Ties are broken by rid: descending in a *limited* descending sort by one index, where ZCatalog sorts (key, rid)
+    pairs, else ascending, as where it walks the sort index.
     """
     terms: list[str] = []
     not_null: list[Condition] = []
@@ -104,7 +107,7 @@ def order_terms(sorters: Sequence[tuple[IndexTranslator, bool]]) -> tuple[tuple[
         expressions = translator.order_by() or ()
         terms += [f"{e} DESC" if reverse else e for e in expressions]
         not_null += [Condition(f"{e} IS NOT NULL") for e in expressions[:1]]
-    backwards = len(sorters) == 1 and sorters[0][1]
+    backwards = limited and len(sorters) == 1 and sorters[0][1]
     return (*terms, "rid DESC" if backwards else "rid"), not_null
 
 
