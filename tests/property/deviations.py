@@ -154,6 +154,13 @@ def expected_rows(pair: Pair, case: Case) -> Expected | None:
             as_keywords = not case.method.endswith("dict")
             if path is not None and as_keywords and pair.oracle.allow_inactive(dict(case.query)):
                 found[-1] = set(ask(pair.oracle, visible.with_value("show_inactive", True)).paths)
+            shown = case.query.get("show_inactive")
+            if shown is None:
+                shown = pair.oracle.allow_inactive(dict(case.query) if as_keywords else {})
+        unranged = found[-1] & without_range(pair)
+        if unranged and not shown:
+            expected.correct("range-unindexed")
+            found[-1] -= unranged
     expected.paths = set.intersection(*found) if found else set()
     return expected
 
@@ -250,6 +257,12 @@ def duplicates(pair: Pair) -> set[str]:
         if real != path:
             found |= {real, path}
     return found
+
+
+def without_range(pair: Pair) -> set[str]:
+    """Return the paths that were never indexed in effectiveRange."""
+    index = pair.oracle._catalog.indexes["effectiveRange"]
+    return {path for path, rid in pair.oracle._catalog.uids.items() if index.getEntryForObject(rid) is None}
 
 
 def rows_with(pair: Pair, name: str, values: Any) -> set[str]:
