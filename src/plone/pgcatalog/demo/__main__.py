@@ -88,6 +88,8 @@ def main(
     started = time.monotonic()
     # Whoever ends us gracefully ends the database server, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # A shell without job control starts background commands with Ctrl-C ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     problems: list[str] = []
     try:
         with ExitStack() as stack:
