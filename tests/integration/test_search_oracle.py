@@ -193,6 +193,19 @@ def test_open_ranges_sort_together_with_positions(both: Any) -> None:
     assert paths[-1] == f"{FOLDER}/future"
 
 
+def test_rows_of_vanished_objects_drop_out_of_a_sort_by_position(both: Any) -> None:
+    """ZCatalog drops them where all rows are of one folder, and raises ValueError where they are not."""
+    ours, oracle, portal = both
+    query = {"portal_type": "Folder", "sort_on": "getObjPositionInParent"}
+    before = answer(ours, query)
+    for catalog in (ours, oracle):
+        catalog.catalog_object(portal["my_folder"], f"{FOLDER}/vanished")
+    assert answer(ours, query) == before
+    with pytest.raises(ValueError, match="vanished"):
+        oracle.searchResults(**query)
+    transaction.abort()
+
+
 def test_search_refuses_an_index_that_cannot_sort(both: Any) -> None:
     for catalog in both[:2]:
         with pytest.raises(AttributeError):

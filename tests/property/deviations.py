@@ -351,6 +351,8 @@ def name_sorting(pair: Pair, case: Case, theirs: Answer) -> list[str]:
         found.append("sort-multiple")
     if "DateRangeIndex" in types:
         found.append("sort-range")
+    if "GopipIndex" in types and type(theirs.error) is ValueError:
+        found.append("position-vanished")
     rows = ask_as(pair, unsorted(case)).paths
     keys = sort_keys(pair.oracle, case, rows)
     if any(None in key[1:] for key in keys):

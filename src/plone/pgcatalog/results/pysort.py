@@ -1,10 +1,14 @@
 """Sorting by indexes that have no column: getObjPositionInParent lives in the folders, not in the catalog."""
 
+from Acquisition import aq_base
 from plone.folder.nogopip import GopipIndex
+from plone.folder.nogopip import traverse
 from plone.pgcatalog.indexes.daterange import ALWAYS_SINCE
 from plone.pgcatalog.indexes.daterange import ALWAYS_UNTIL
 from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
+from Products.CMFCore.interfaces import ISiteRoot
 from typing import Any
+from zope.component import getUtility
 
 
 def sort_rows(catalog: Any, rows: list[Any], sort: Any) -> list[Any]:
@@ -36,8 +40,26 @@ def document_keys(catalog: Any, name: str, rows: list[Any]) -> Any:
     if index.meta_type != GopipIndex.meta_type:
         return index.documentToKeyMap()
     index.__dict__["catalog"] = KnownPaths({rid: path for rid, path, _ in rows})
-    rs = [row[0] for row in rows]  # noqa: F841
-    return GopipIndex.documentToKeyMap(index)
+    rs = [row[0] for row in rows]
+    try:
+        return GopipIndex.documentToKeyMap(index)
+    except ValueError:
+        # Rows of objects that are no longer in their folder: a sort over one folder drops them, over several it fails.
+        rs = [rid for rid, path, _ in rows if has_position(path)]  # noqa: F841
+        return GopipIndex.documentToKeyMap(index)
+
+
+def has_position(path: str) -> bool:
+    """Return whether the folder of *path*, a physical path, can say where its object is."""
+    parent, _, name = path.rpartition("/")
+    folder = traverse(getUtility(ISiteRoot).getPhysicalRoot(), parent)
+    if not hasattr(aq_base(folder), "getObjectPosition"):
+        return True
+    try:
+        folder.getObjectPosition(name)
+    except ValueError:
+        return False
+    return True
 
 
 class KnownPaths:
