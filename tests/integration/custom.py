@@ -13,6 +13,8 @@ EXTRA = SimpleNamespace(
     lexicon_id="plone_lexicon",
     index_type="Okapi BM25 Rank",
     doc_attr="Title",
+    startindex="effective",
+    endindex="expires",
 )
 COMPONENTS = [
     {"id": "portal_type", "meta_type": "FieldIndex", "attributes": "portal_type"},

@@ -12,6 +12,7 @@ from plone.pgcatalog.indexes.unindex import MISSING
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
 from plone.pgcatalog.interfaces import IPGIndexTranslator
 from plone.pgcatalog.setuphandlers import UnsupportedIndexes
+from Products.DateRangeInRangeIndex.index import DateRangeInRangeIndex
 from Products.PluginIndexes.CompositeIndex.CompositeIndex import CompositeIndex
 from Products.PluginIndexes.DateRangeIndex.DateRangeIndex import DateRangeIndex
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
@@ -53,6 +54,7 @@ def add_all(catalog: Any) -> None:
         PathIndex("getPhysicalPath"),
         PathIndex("aPathIndex"),
         make_index(CompositeIndex, catalog),
+        make_index(DateRangeInRangeIndex, catalog),
         topics(catalog),
     ):
         catalog.addIndex(index.getId(), index)
@@ -88,6 +90,12 @@ QUERIES: list[dict[str, Any]] = [
     {"portal_type": "Document", "Subject": {"query": ["Rot", "x y"], "operator": "and"}},
     {"portal_type": {"not": "Document"}, "is_folderish": True},
     {"portal_type": "Document", "Subject": "nobody"},
+    {"aDateRangeInRangeIndex": {"start": DateTime("2000/01/01 UTC"), "end": DateTime("2001/06/01 UTC")}},
+    {"aDateRangeInRangeIndex": {"start": DateTime("2020/01/01 UTC"), "end": DateTime("2098/01/01 UTC")}},
+    {"aDateRangeInRangeIndex": {"start": "2020-01-01 00:00", "end": "2500-01-01 00:00"}, "portal_type": "Document"},
+    {"aDateRangeInRangeIndex": {"start": DateTime("2600/01/01 UTC"), "end": DateTime("2700/01/01 UTC")}},
+    {"aDateRangeInRangeIndex": {"start": DateTime("2600/01/01 UTC"), "end": DateTime("1999/01/01 UTC")}},
+    {"aDateRangeInRangeIndex": {"query": "x", "start": DateTime("2020/01/01 UTC"), "end": DateTime("2098/01/01 UTC")}},
 ]
 
 
@@ -178,6 +186,22 @@ def test_composite_indexes_keep_their_components(catalog: Any) -> None:
     names = catalog.Indexes["aCompositeIndex"].getComponentIndexNames()
     assert names == ("portal_type", "is_folderish", "review_state")
     assert (len(index), list(index.uniqueValues()), index.getEntryForObject(1, "default")) == (0, [], "default")
+
+
+def test_a_range_in_range_without_an_end_finds_nothing(both: Any) -> None:
+    ours, _oracle = both
+    for value in ("", "x", {"start": DateTime()}, {"end": DateTime()}, {"query": []}):
+        assert list(ours.unrestrictedSearchResults(aDateRangeInRangeIndex=value)) == []
+
+
+def test_a_range_in_range_asks_its_two_indexes(both: Any) -> None:
+    ours, _oracle = both
+    index = ours.Indexes["aDateRangeInRangeIndex"]
+    assert (index.getStartIndexField(), index.getEndIndexField()) == ("effective", "expires")
+    index.startindex = "nobody"
+    with pytest.raises(KeyError, match="nobody"):
+        ours.unrestrictedSearchResults(aDateRangeInRangeIndex={"start": DateTime(), "end": DateTime()})
+    transaction.abort()
 
 
 @pytest.fixture

@@ -35,6 +35,9 @@ ADD_ON = """\
   <index name="addon_keywords" meta_type="KeywordIndex"><indexed_attr value="Subject"/></index>
   <index name="addon_range" meta_type="DateRangeIndex" since_field="created" until_field="expires"/>
   <index name="addon_date" meta_type="DateIndex"><property name="index_naive_time_as_local">True</property></index>
+  <index name="addon_between" meta_type="DateRangeInRangeIndex">
+    <startindex value="created"/><endindex value="expires"/>
+  </index>
   <index name="addon_topic" meta_type="TopicIndex">
     <filtered_set name="pages" meta_type="PythonFilteredSet" expression="o.portal_type == 'Document'"/>
   </index>
@@ -133,6 +136,7 @@ def test_an_add_ons_profile_is_imported(filled: Any) -> None:
         {"addon_field": "page", "sort_on": "addon_field"},
         {"addon_keywords": ["Rot"]},
         {"addon_topic": "pages"},
+        {"addon_between": {"start": "2020-01-01", "end": filled.aq_parent.my_folder.page.created() + 1}},
         {"addon_range": filled.aq_parent.my_folder.page.created() + 1},
     ):
         assert answer(filled, query) == answer(oracle, query)

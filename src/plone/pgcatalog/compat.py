@@ -123,6 +123,7 @@ class _CatalogCompat(Records, Base):
             if cls is None:
                 raise CatalogError(f"no translator for indexes of type {index.meta_type!r} ({name})")
             self._translators[name] = cls(index, tool._index_columns[name])
+            self._translators[name].relate(self.translator)
         return self._translators[name]
 
     def layout(self) -> Layout:

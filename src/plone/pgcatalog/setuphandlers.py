@@ -149,6 +149,8 @@ def revive(catalog: Any, name: str) -> None:
     index = catalog._catalog.getIndex(name)
     if index.meta_type == GopipIndex.meta_type:
         index.catalog = aq_base(catalog._catalog)
+    if hasattr(index, "caller"):
+        index.caller = aq_base(catalog._catalog)
     index.clear()
 
 

@@ -64,10 +64,12 @@ class SQLIndex:
 
     ``name`` is unique within the catalog (it gets the table's name as prefix), ``definition`` what comes
     behind ``ON table``, e.g. ``USING gin ("subject")`` or ``("modified") WHERE "modified" IS NOT NULL``.
+    ``finds_few`` ones, of conditions that find single rows, also serve what a transaction has pending.
     """
 
     name: str
     definition: str
+    finds_few: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,12 @@ class IndexTranslator(ABC):
         self.index = index
         self.base = base
         self.id: str = index.id
+
+    def relate(self, translator: Callable[[str], "IndexTranslator"]) -> None:
+        """Take *translator*, which finds the translators of the same catalog's other indexes by name.
+
+        For an index type that answers from other indexes.
+        """
 
     @property
     def column(self) -> Column:

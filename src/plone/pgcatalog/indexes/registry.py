@@ -5,6 +5,7 @@ from plone.pgcatalog.indexes.boolean import BooleanIndexTranslator
 from plone.pgcatalog.indexes.composite import CompositeIndexTranslator
 from plone.pgcatalog.indexes.date import DateIndexTranslator
 from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
+from plone.pgcatalog.indexes.daterangeinrange import DateRangeInRangeIndexTranslator
 from plone.pgcatalog.indexes.field import FieldIndexTranslator
 from plone.pgcatalog.indexes.gopip import GopipIndexTranslator
 from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
@@ -26,6 +27,7 @@ BUILT_IN: dict[str, type[IndexTranslator]] = {
         CompositeIndexTranslator,
         DateIndexTranslator,
         DateRangeIndexTranslator,
+        DateRangeInRangeIndexTranslator,
         DateRecurringIndexTranslator,
         ExtendedPathIndexTranslator,
         FieldIndexTranslator,

@@ -1,0 +1,63 @@
+"""DateRangeInRangeIndex of the add-on Products.DateRangeInRangeIndex: what lies, in part, between two dates."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from plone.pgcatalog.indexes.base import any_of
+from plone.pgcatalog.indexes.base import Column
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.indexes.base import Report
+from plone.pgcatalog.indexes.base import Values
+from Products.ZCatalog.query import IndexQuery
+from typing import Any
+
+
+class DateRangeInRangeIndexTranslator(IndexTranslator):
+    """Stores nothing: the two date indexes that it names answer."""
+
+    meta_type = "DateRangeInRangeIndex"
+    in_idx = False
+
+    @classmethod
+    def settings(cls, index: Any) -> Any:
+        """Return a copy of *index* without ``caller``, the catalog it belongs to."""
+        copy = super().settings(index)
+        copy.caller = None
+        return copy
+
+    def columns(self) -> tuple[Column, ...]:
+        return ()
+
+    def extract(self, obj: Any, report: Report) -> Values | None:
+        return None
+
+    def relate(self, translator: Callable[[str], IndexTranslator]) -> None:
+        self._translator = translator
+
+    def where(self, query: Mapping[str, Any]) -> Condition | None:
+        """Return the condition for rows that begin, end or both between the query's ``start`` and ``end``, or span both.
+
+        Raises KeyError when one of the two date indexes is missing.
+        """
+        record = IndexQuery(query, self.id, self.index.query_options, self.index.operators, self.index.useOperator)
+        if record.keys is None:
+            return None
+        start, end = record.get("start"), record.get("end")
+        if start is None or end is None:
+            return NOTHING
+
+        def reaches(name: str, date: Any, side: str) -> Condition:
+            return self._translator(name).where({name: {"query": date, "range": side}}) or NOTHING
+
+        first, last = self.index.startindex, self.index.endindex
+        return any_of(
+            (
+                reaches(first, start, "max") & reaches(last, end, "min"),
+                reaches(last, start, "min") & reaches(last, end, "max"),
+                reaches(first, start, "min") & reaches(first, end, "max"),
+            )
+        )
+
+    def key_expression(self) -> str | None:
+        return None
