@@ -151,6 +151,7 @@ class IndexTranslator(ABC):
 
         For an index type that answers from other indexes.
         """
+        self.other = translator
 
     @property
     def column(self) -> Column:

@@ -1,6 +1,5 @@
 """DateRangeInRangeIndex of the add-on Products.DateRangeInRangeIndex: what lies, in part, between two dates."""
 
-from collections.abc import Callable
 from collections.abc import Mapping
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
@@ -32,9 +31,6 @@ class DateRangeInRangeIndexTranslator(IndexTranslator):
     def extract(self, obj: Any, report: Report) -> Values | None:
         return None
 
-    def relate(self, translator: Callable[[str], IndexTranslator]) -> None:
-        self._translator = translator
-
     def where(self, query: Mapping[str, Any]) -> Condition | None:
         """Return the condition for rows that begin, end or both between the query's ``start`` and ``end``, or span both.
 
@@ -48,7 +44,7 @@ class DateRangeInRangeIndexTranslator(IndexTranslator):
             return NOTHING
 
         def reaches(name: str, date: Any, side: str) -> Condition:
-            return self._translator(name).where({name: {"query": date, "range": side}}) or NOTHING
+            return self.other(name).where({name: {"query": date, "range": side}}) or NOTHING
 
         first, last = self.index.startindex, self.index.endindex
         return any_of(
