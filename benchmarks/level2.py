@@ -1,125 +1,170 @@
-"""Worker of the level2 benchmark: one backend in one process; prints its figures as one line of JSON."""
+"""Worker of ``level2`` and ``plone``: a real Plone site with the catalog of one backend."""
 
-from collections.abc import Callable
+from benchmarks import queries
+from benchmarks.backends import BACKENDS
+from benchmarks.backends import database_mb
+from benchmarks.backends import vacuum
+from benchmarks.content import Author
+from benchmarks.content import fill
+from benchmarks.content import make_folders
+from benchmarks.content import modify
+from benchmarks.documents import documents
+from benchmarks.documents import folders
+from benchmarks.machine import resident_mb
+from benchmarks.scenarios import chosen
+from benchmarks.scenarios import PAGE
+from benchmarks.scenarios import Place
+from benchmarks.timing import repeated
+from benchmarks.timing import summary
+from benchmarks.timing import timed
+from benchmarks.timing import value
+from benchmarks.worker import Progress
+from benchmarks.zope_site import make_application
+from benchmarks.zope_site import make_site
+from benchmarks.zope_site import PloneSite
+from benchmarks.zope_site import SITE
+from benchmarks.zope_site import start_zope
+from itertools import islice
 from pathlib import Path
-from plone.pgcatalog.demo import site as sites
-from plone.pgcatalog.demo.server import Instance
-from statistics import median
-from statistics import quantiles
-from time import perf_counter
 from typing import Any
 
-import json
-import random
-import sys
 import transaction
 
 
-TAGS = [f"tag{number}" for number in range(15)]
-PROFILE = "plone.pgcatalog:default"
+#: Documents that are made through Plone, one commit each; more are filled in.
+REAL = 500
+#: Documents that are modified.
+CHANGES = 100
+#: Documents that are made with the catalog switched off, to see what it costs.
+UNCATALOGUED = 30
+UIDS = 200
 
 
-def figures(seconds: list[float]) -> dict[str, float]:
-    """Return median and 95th percentile in milliseconds."""
-    return {"median": median(seconds) * 1000, "p95": quantiles(seconds, n=20)[-1] * 1000}
+def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    """Return the measures, and the records of the queries, of one backend."""
+    folder = Path(options["folder"])
+    progress("starting Zope")
+    start_zope(folder)
+    backend = BACKENDS[options["backend"]]
+    place = PloneSite(backend, options["dsn"], folder, options["cache_size"])
+    make_application(place.db)
+    progress("creating the site")
+    measures = {"site creation": value(timed(make_site, place), "s")}
+    measures |= content(place, options["docs"], progress)
+    result: dict[str, Any] = {"measures": measures}
+    scenarios = chosen(options.get("scenarios", ()))
+    vacuum(options["dsn"])
+    if options.get("queries", True):
+        place.write = modify_at(options["docs"])
+        result["queries"] = queries.measure(place, scenarios, options["iterations"], options["warmup"], progress)
+        measures |= objects_and_values(place, options["iterations"])
+        measures["resident memory"] = value(resident_mb(), "MB")
+        measures["database size"] = value(database_mb(options["dsn"]), "MB")
+    else:
+        measures |= catalog_query(place, options["iterations"])
+    if options.get("profile"):
+        result["profile"] = queries.profile(place, scenarios, options["iterations"], progress)
+    if options.get("rebuild"):
+        progress("rebuilding the catalog")
+        measures |= rebuild(place, options["rebuild"])
+    progress("the same without a catalog")
+    measures |= uncatalogued(place, options["docs"])
+    place.close()
+    return result
 
 
-def timed(action: Callable[..., Any], *arguments: Any) -> float:
-    started = perf_counter()
-    action(*arguments)
-    return perf_counter() - started
-
-
-def create(site: Any, number: int, rng: random.Random) -> None:
-    """Create and commit one document with realistic metadata."""
-    container = site[f"folder{number % 10}"]
-    tags = rng.sample(TAGS, rng.randint(0, 4))
-    name = f"doc{number}"
-    container.invokeFactory("Document", name, title=f"Document {number} about {' '.join(tags)}", subject=tuple(tags))
-    document = container[name]
-    document.description = " ".join(rng.choices(TAGS, k=20))
-    state = rng.random()
-    if state < 0.7:
-        site.portal_workflow.doActionFor(document, "publish")
-    document.reindexObject()
+def content(place: PloneSite, count: int, progress: Progress) -> dict[str, Any]:
+    """Fill the site with *count* documents; return what the last ones cost, and changing some."""
+    site = place.enter()
+    make_folders(site, folders(count))
     transaction.commit()
+    place.leave()
+    filled = max(0, count - REAL)
+    if filled:
+        fill(place, islice(documents(count), filled), filled, progress)
+    progress("creating documents")
+    author = Author(place)
+    for document in islice(documents(count), filled, count):
+        author.create(document)
+    measures = author.measures()
+    progress("modifying documents")
+    changes = [modify_once(place, document) for document in islice(documents(count), filled, filled + CHANGES)]
+    measures["modification of a document"] = summary(changes)
+    place.leave()
+    site = place.enter()
+    brains = site.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="created", sort_limit=UIDS)
+    place.place = Place(f"/{SITE}", folders(count), [brain.UID for brain in brains[:UIDS]])
+    place.leave()
+    return measures
 
 
-def modify(site: Any, number: int) -> None:
-    document = site[f"folder{number % 10}"][f"doc{number}"]
-    document.title = f"{document.title} again"
-    document.reindexObject()
-    transaction.commit()
+def modify_once(place: PloneSite, document: Any) -> float:
+    """Return the seconds of changing one document in a request of its own, commit included."""
+    place.leave()
+    site = place.enter()
+    return timed(modify, site, document)
 
 
-def scenarios(path: str) -> dict[str, tuple[dict[str, Any], bool]]:
-    """Return name -> (query, as anonymous) of the seeds' six scenarios."""
+def modify_at(count: int) -> Any:
+    """Return what changes the n-th of *count* documents."""
+    known = list(islice(documents(count), 100))
+    return lambda site, n: modify(site, known[n % len(known)])
+
+
+def objects_and_values(place: PloneSite, iterations: int) -> dict[str, Any]:
+    """Return the figures of uniqueValuesFor and of getObject over a page."""
+    unique, again, objects = [], [], []
+    pages = max(1, len(place.request()) // PAGE)
+    for n in range(iterations):
+        catalog = place.request()
+        place.forget_results()
+        unique.append(timed(catalog.uniqueValuesFor, "Subject"))
+        again.append(timed(catalog.uniqueValuesFor, "Subject"))
+        results = place.request()(portal_type="Document", sort_on="created", b_start=n % pages * PAGE, b_size=PAGE)
+        objects.append(timed(lambda: [brain.getObject().title for brain in results[:PAGE]]))  # noqa: B023
+    cold = []
+    for _ in range(max(3, iterations // 5)):
+        results = place.cold(False)(portal_type="Document", sort_on="created", b_size=PAGE)
+        cold.append(timed(lambda: [brain.getObject().title for brain in results[:PAGE]]))  # noqa: B023
     return {
-        "simple field match": ({"portal_type": "Document"}, False),
-        "type+state+subject, newest 20": (
-            {
-                "portal_type": "Document",
-                "review_state": "published",
-                "Subject": "tag1",
-                "sort_on": "modified",
-                "sort_order": "reverse",
-                "sort_limit": 20,
-            },
-            False,
-        ),
-        "full text": ({"SearchableText": "tag3"}, False),
-        "navigation": ({"path": {"query": f"{path}/folder1", "depth": 1}, "sort_on": "sortable_title"}, False),
-        "published, anonymous": ({"review_state": "published"}, True),
-        "by date, one page": ({"portal_type": "Document", "sort_on": "created", "b_start": 0, "b_size": 25}, False),
+        "uniqueValuesFor, first time": summary(unique),
+        "uniqueValuesFor, repeated": summary(again),
+        "getObject over a page": summary(objects),
+        "getObject over a page, cold": summary(cold),
     }
 
 
-def touch(results: Any) -> int:
-    return len(results)
+def catalog_query(place: PloneSite, iterations: int) -> dict[str, Any]:
+    """Return the one query of the storage's table."""
+    catalog = place.request()
+    times = repeated(lambda n: len(catalog(portal_type="Document")), iterations, 1)
+    return {"catalog query": summary(times, "us")}
 
 
-def page(results: Any) -> list[Any]:
-    return [(brain.Title, brain.getURL(), brain.review_state) for brain in results[:25]]
+def rebuild(place: PloneSite, times: int) -> dict[str, Any]:
+    """Return the figures of rebuilding the whole catalog, commit included."""
+    seconds = []
+    for _ in range(times):
+        catalog = place.request()
+        seconds.append(timed(rebuild_once, catalog))
+        count = len(catalog)
+    result = summary(seconds, "s")
+    per_object = summary([each / max(count, 1) for each in seconds])
+    return {"rebuild": result, "rebuild, per object": per_object}
 
 
-def measure(site: Any, options: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Return the figures of all queries, touched as a length and as a page of 25, warm and in a new transaction."""
-    found = {}
-    for name, (query, anonymous) in scenarios("/".join(site.getPhysicalPath())).items():
-        for how in (touch, page):
-            for fresh in (False, True):
-                times = []
-                for number in range(options["warmup"] + options["iterations"]):
-                    if fresh:
-                        transaction.begin()
-                    with sites.acting_as(site, None if anonymous else "admin"):
-                        seconds = timed(lambda: how(site.portal_catalog(**query)))  # noqa: B023
-                    if number >= options["warmup"]:
-                        times.append(seconds)
-                label = f"{name}, {'len' if how is touch else 'page'}, {'request' if fresh else 'warm'}"
-                found[label] = figures(times)
-    return found
-
-
-def main(options: dict[str, Any]) -> None:
-    rng = random.Random(4711)
-    app = sites.published(Instance(Path(options["folder"]), options["dsn"]).start())
-    app._p_jar._cache.cache_size = options["cache_size"]
-    sites.ensure_admin(app)
-    sites.become(app, "admin")
-    site = sites.make_site(app, today="2026-11-20", objects=0, profile=sites.NO_PROFILE)
-    if options["backend"] == "pgcatalog":
-        sites.apply_profile(site, PROFILE)
-    for number in range(10):
-        site.invokeFactory("Folder", f"folder{number}", title=f"Folder {number}")
+def rebuild_once(catalog: Any) -> None:
+    catalog.clearFindAndRebuild()
     transaction.commit()
-    result = {"creation of a document": figures([timed(create, site, n, rng) for n in range(options["docs"])])}
-    changes = min(options["docs"], 100)
-    result["modification of a document"] = figures([timed(modify, site, n) for n in range(changes)])
-    result |= measure(site, options)
-    sites.leave(app)
-    print(json.dumps(result))
 
 
-if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+def uncatalogued(place: PloneSite, count: int) -> dict[str, Any]:
+    """Return creation on the same storage with no catalog at all."""
+    author = Author(place, catalogued=False)
+    for document in islice(documents(count + UNCATALOGUED, count), count, None):
+        author.create(document)
+    names = {
+        "creation of a document": "creation without a catalog",
+        "store() calls per document": "store() calls without a catalog",
+    }
+    return {names[name]: figures for name, figures in author.measures().items() if name in names}

@@ -1,78 +1,245 @@
-"""The benchmark: ZCatalog and plone.pgcatalog side by side on one PostgreSQL server.
+"""The benchmark: the catalogs, and the storages below them, side by side on one PostgreSQL server.
 
-``level2`` makes a real Plone site on zodb-pgjsonb twice, each in its own process and fresh database: with
-Plone's catalog and with ours.  Same documents (seeded), same queries through ``searchResults()``.
+Each backend runs in a process of its own, on a fresh database of one embedded server, with the same seeded data.
 """
 
 from pathlib import Path
-from plone.pgcatalog.database.embedded import DEMO_SETTINGS
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
+
+import sys
+
+
+# As a script: imports come from the checkout's folder; this one would hide modules with the same names.
+if sys.path[0] == str(Path(__file__).resolve().parent):
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from benchmarks.backends import BACKENDS
+from benchmarks.running import Job
+from benchmarks.running import OtherOptions
+from benchmarks.running import ResultFile
+from benchmarks.running import run_jobs
+from benchmarks.scenarios import SCENARIOS
+from benchmarks.tables import PAIRS
+from benchmarks.tables import tables
+from benchmarks.worker import WorkerFailed
+from collections.abc import Callable
 from rich.console import Console
-from rich.table import Table
 from typing import Any
 
 import click
 import json
-import platform
-import subprocess
-import sys
-import tempfile
 
 
-BACKENDS = ("zcatalog", "pgcatalog")
+RELATIONAL = ("pgjsonb", "relstorage")
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def shared(iterations: int, warmup: int) -> Callable[[Any], Any]:
+    """Return a decorator with the options of all commands."""
+
+    def decorate(command: Any) -> Any:
+        for option in (
+            click.option("--again", is_flag=True, help="Measure anew what the file has already."),
+            click.option("--output", type=FILE, help="Keep the results in this file; an interrupted run goes on."),
+            click.option("--warmup", default=warmup, show_default=True, help="Repetitions that do not count."),
+            click.option("--iterations", default=iterations, show_default=True, help="Counted repetitions."),
+        ):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | None, again: bool) -> None:
+    """Run *jobs*, keep and print the results."""
+    # As JSON will give them back.
+    options = {name: list(given) if isinstance(given, tuple) else given for name, given in options.items()}
+    try:
+        data = run_jobs(ResultFile(command, options, output), jobs, again)
+    except (OtherOptions, WorkerFailed) as error:
+        raise click.ClickException(str(error)) from error
+    for table in tables(data):
+        Console().print(table.rich())
 
 
 @click.group()
 def main() -> None:
-    """Compare the catalogs."""
+    """Compare the catalogs, and the storages below them."""
 
 
 @main.command()
-@click.option("--docs", default=500, show_default=True, help="Documents to create.")
-@click.option("--iterations", default=50, show_default=True, help="Counted repetitions of each query.")
-@click.option("--warmup", default=5, show_default=True, help="Repetitions that do not count.")
-@click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache.")
-@click.option("--output", type=click.Path(dir_okay=False), help="Write the whole result as JSON.")
-def level2(docs: int, iterations: int, warmup: int, cache_size: int, output: str | None) -> None:
-    """A real Plone site: creation, modification, and the seeds' query scenarios."""
-    results: dict[str, Any] = {}
-    with EmbeddedPostgres(settings=DEMO_SETTINGS) as server:
-        for backend in BACKENDS:
-            dsn = server.createdb(backend)
-            options = {"docs": docs, "iterations": iterations, "warmup": warmup, "cache_size": cache_size}
-            results[backend] = run(backend, dsn, options)
-        versions = {"python": platform.python_version(), "postgresql": str(server.version)}
-    report = {"machine": platform.platform(), "versions": versions, "options": options, "results": results}
-    if output:
-        Path(output).write_text(json.dumps(report, indent=1))
-    Console().print(table(report))
+@click.option("--rows", default=20_000, show_default=True, help="Rows in the catalog.")
+@click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
+@click.option("--profile", is_flag=True, help="Profile the scenarios, too.")
+@click.option(
+    "--backend",
+    "chosen",
+    multiple=True,
+    default=("bare-sql", "relstorage-zcatalog", "pgcatalog"),
+    show_default=True,
+    type=click.Choice(["bare-sql", *BACKENDS]),
+    help="What to compare.",
+)
+@click.option(
+    "--scenario",
+    "scenarios",
+    multiple=True,
+    type=click.Choice([scenario.name for scenario in SCENARIOS]),
+    help="Only this one (may be repeated).",
+)
+@shared(50, 5)
+def level1(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
+    """The query layer without Plone: catalog rows only, next to SQL written by hand."""
+    modules = {"bare-sql": "benchmarks.bare_sql"}
+    jobs = [Job(modules.get(name, "benchmarks.level1"), name, options) for name in chosen]
+    run("level1", options, jobs, output, again)
 
 
-def run(backend: str, dsn: str, options: dict[str, int]) -> dict[str, Any]:
-    """Return what the worker process for *backend* measured; raises CalledProcessError."""
-    with tempfile.TemporaryDirectory() as folder:
-        worker = Path(__file__).with_name("level2.py")
-        arguments = json.dumps({"backend": backend, "dsn": dsn, "folder": folder, **options})
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", str(worker), arguments], stdout=subprocess.PIPE, check=True
-        )
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
+@main.command()
+@click.option("--docs", default=500, show_default=True, help="Documents in the site.")
+@click.option("--rebuild", default=1, show_default=True, help="How often to rebuild the whole catalog.")
+@click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
+@click.option("--profile", is_flag=True, help="Profile the scenarios, too.")
+@click.option(
+    "--backend", "chosen", multiple=True, default=tuple(BACKENDS), show_default=True, type=click.Choice(list(BACKENDS))
+)
+@click.option(
+    "--scenario",
+    "scenarios",
+    multiple=True,
+    type=click.Choice([scenario.name for scenario in SCENARIOS]),
+    help="Only this one (may be repeated).",
+)
+@shared(50, 5)
+def level2(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
+    """A real Plone site: creation, modification, rebuild, searches, sizes."""
+    run("level2", options, [Job("benchmarks.level2", name, options) for name in chosen], output, again)
 
 
-def table(report: dict[str, Any]) -> Table:
-    """Return both backends' figures and their ratio; medians, in milliseconds."""
-    ours, theirs = report["results"]["pgcatalog"], report["results"]["zcatalog"]
-    title = f"{report['options']['docs']} documents, {report['versions']}, median of {report['options']['iterations']}"
-    result = Table(title=title)
-    for name in ("", "ZCatalog ms", "ours ms", "ours / ZCatalog"):
-        result.add_column(name, justify="left" if not name else "right")
-    for name, figures in theirs.items():
-        mine = ours[name]
-        result.add_row(
-            name, f"{figures['median']:.2f}", f"{mine['median']:.2f}", f"{mine['median'] / figures['median']:.2f}"
-        )
-    return result
+@main.command()
+@click.option("--docs", default=50, show_default=True, help="Documents to create.")
+@click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
+@click.option(
+    "--backend",
+    "chosen",
+    multiple=True,
+    default=("relstorage-zcatalog", "pgjsonb-zcatalog"),
+    show_default=True,
+    type=click.Choice(list(BACKENDS)),
+    help="What to compare.",
+)
+@shared(100, 10)
+def plone(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
+    """The storages below a Plone site with ZCatalog."""
+    settings = {**options, "queries": False}
+    run("plone", options, [Job("benchmarks.level2", name, settings) for name in chosen], output, again)
+
+
+@main.command()
+@click.option("--filestorage", type=FILE, help="Go through this Data.fs, too.")
+@click.option("--with-site", is_flag=True, help="Make a Plone site in a Data.fs, and go through that.")
+@shared(200, 20)
+def codec(filestorage: Path | None, with_site: bool, output: Path | None, again: bool, **options: Any) -> None:
+    """Pickle against zodb-json-codec: ten shapes of records, and a FileStorage."""
+    # The name only: a result file has no paths of a machine.
+    kept = {**options, "filestorage": filestorage.name if filestorage else False, "with_site": with_site}
+    settings = {**options, "filestorage": str(filestorage.resolve()) if filestorage else None, "with_site": with_site}
+    run("codec", kept, [Job("benchmarks.codec", "codec", settings, several=True)], output, again)
+
+
+@main.command()
+@shared(100, 10)
+def storage(output: Path | None, again: bool, **options: Any) -> None:
+    """PGJsonbStorage against RelStorage: store and load."""
+    storages("storage", options, output, again)
+
+
+@main.command()
+@shared(100, 10)
+def zodb(output: Path | None, again: bool, **options: Any) -> None:
+    """PGJsonbStorage against RelStorage through ZODB.DB."""
+    storages("zodb", options, output, again)
+
+
+def storages(table: str, options: dict[str, Any], output: Path | None, again: bool) -> None:
+    jobs = [Job("benchmarks.storage", name, {**options, "table": table}) for name in RELATIONAL]
+    run(table, options, jobs, output, again)
+
+
+@main.command()
+@click.option("--sizes", default="100,1000,10000", show_default=True, help="Numbers of objects.")
+@click.option("--output", type=FILE, help="Keep the results in this file; an interrupted run goes on.")
+@click.option("--again", is_flag=True, help="Measure anew what the file has already.")
+def pack(sizes: str, output: Path | None, again: bool) -> None:
+    """PGJsonbStorage against RelStorage: packing, half of the objects being garbage."""
+    jobs = [
+        Job("benchmarks.storage", name, {"table": "pack", "size": int(size)})
+        for size in sizes.split(",")
+        for name in RELATIONAL
+    ]
+    run("pack", {"sizes": sizes}, jobs, output, again)
+
+
+@main.command()
+@click.option("--count", default=100_000, show_default=True, help="Objects to insert.")
+@click.option("--batch", default=100, show_default=True, help="Objects in a transaction.")
+@click.option("--cache-size", default=20_000, show_default=True, help="Objects in the ZODB cache.")
+@click.option("--output", type=FILE, help="Keep the results in this file; an interrupted run goes on.")
+@click.option("--again", is_flag=True, help="Measure anew what the file has already.")
+def zodbbench(output: Path | None, again: bool, **options: Any) -> None:
+    """Objects of a kilobyte in a growing OOBTree: insertions and lookups, next to plain PostgreSQL."""
+    jobs = [
+        Job("benchmarks.zodbbench", name, options) for name in ("filestorage", "relstorage", "pgjsonb", "plain-sql")
+    ]
+    run("zodbbench", options, jobs, output, again)
+
+
+#: What the documentation shows: the name of a file, and what measures it.
+PLAN = {
+    "codec": "codec --with-site",
+    "storage": "storage",
+    "zodb": "zodb",
+    "pack": "pack",
+    "plone": "plone",
+    "level2-500": "level2 --docs 500 --profile",
+    "level1-500": "level1 --rows 500",
+    "level1-20000": "level1 --rows 20000",
+    "level2-20000": "level2 --docs 20000 --iterations 30 --profile",
+    "level1-200000": "level1 --rows 200000 --iterations 20",
+    "zodbbench-1000000": "zodbbench --count 1000000 --batch 1000",
+    "level1-1000000": "level1 --rows 1000000 --iterations 20",
+}
+
+
+@main.command(name="all")
+@click.option("--results", default=Path("benchmarks/results"), show_default=True, type=FOLDER, help="Where to.")
+@click.option("--list", "only_list", is_flag=True, help="Only say which commands these are.")
+def everything(results: Path, only_list: bool) -> None:
+    """Everything the documentation shows, one file for each command and size; an interrupted run goes on."""
+    for name, words in PLAN.items():
+        line = f"{words} --output {(results / name).as_posix()}.json"
+        if only_list:
+            click.echo(f"python benchmarks/run_benchmarks.py {line}")
+        else:
+            main.main(line.split(), standalone_mode=False)
+
+
+@main.command()
+@click.argument("results", type=click.Path(exists=True, path_type=Path))
+@click.option("--page", type=FILE, help="Write the page with tables and plots here; else Markdown to the screen.")
+def report(results: Path, page: Path | None) -> None:
+    """The tables of stored results: one file, or a folder of them."""
+    files = sorted(results.glob("*.json")) if results.is_dir() else [results]
+    stored = [json.loads(path.read_text("utf-8")) for path in files]
+    # Other benchmarks keep their results in the same folder.
+    stored = [data for data in stored if isinstance(data, dict) and data.get("command") in PAIRS]
+    if page is None:
+        click.echo("\n\n".join(table.markdown() for data in stored for table in tables(data)))
+    else:
+        # It takes a while to import matplotlib.
+        from benchmarks.report import write_page
+
+        write_page(page, stored, results)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""The benchmark of plone.pgcatalog; see run_benchmarks.py."""

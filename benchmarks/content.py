@@ -1,0 +1,192 @@
+"""Documents in a Plone site: made one by one as an editor does, or filled in."""
+
+from benchmarks.documents import Document
+from benchmarks.documents import TAGS
+from benchmarks.timing import summary
+from benchmarks.timing import value
+from benchmarks.worker import Progress
+from benchmarks.zope_site import PloneSite
+from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from DateTime import DateTime
+from itertools import batched
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import transaction
+
+
+BATCH = 250
+TRANSITIONS = {"published": "publish", "pending": "submit"}
+WORKFLOW = "simple_publication_workflow"
+#: While a site is filled its cache is large, or ZCatalog would load its trees again for each batch.
+FILL_CACHE = 30_000
+
+
+def make_folders(site: Any, count: int) -> None:
+    """Create the folders and set the workflow; does not commit."""
+    site.portal_workflow.setDefaultChain(WORKFLOW)
+    for number in range(count):
+        site.invokeFactory("Folder", f"folder{number}", title=f"Folder {number}")
+
+
+class Author:
+    """Makes documents through Plone, each in a request and a commit of its own, and keeps the times."""
+
+    def __init__(self, place: PloneSite, catalogued: bool = True) -> None:
+        self.place = place
+        self.catalogued = catalogued
+        self.seconds: list[float] = []
+        self.commits: list[float] = []
+        #: whether it was the first one of its folder, and how many objects were stored
+        self.stores: list[tuple[bool, int]] = []
+
+    def create(self, document: Document) -> None:
+        """Create one document."""
+        self.place.leave()
+        site = self.place.enter()
+        first = not len(site[document.folder])
+        with counted_stores(site) as stores, switched(self.catalogued):
+            started = perf_counter()
+            create(site, document)
+            before = perf_counter()
+            transaction.commit()
+            ended = perf_counter()
+        self.seconds.append(ended - started)
+        self.commits.append(ended - before)
+        self.stores.append((first, len(stores)))
+
+    def measures(self) -> dict[str, Any]:
+        """Return the figures of all documents made."""
+        self.place.leave()
+        share = sum(self.commits) / sum(self.seconds)
+        # The first document of a folder makes what a folder needs for documents, too.
+        stores = [count for first, count in self.stores if not first] or [count for _, count in self.stores]
+        return {
+            "creation of a document": summary(self.seconds),
+            "commit's share of creation": value(share * 100, "%"),
+            # The median: now and then a folder's own tree splits, whatever catalogs it.
+            "store() calls per document": value(median(stores), ""),
+        }
+
+
+@contextmanager
+def counted_stores(site: Any) -> Iterator[list[bytes]]:
+    """Yield a list that grows by the oid of each object that is stored."""
+    storage = site._p_jar._normal_storage
+    stored: list[bytes] = []
+    original = storage.store
+
+    def store(oid: bytes, *arguments: Any) -> Any:
+        stored.append(oid)
+        return original(oid, *arguments)
+
+    storage.store = store
+    try:
+        yield stored
+    finally:
+        storage.store = original
+
+
+@contextmanager
+def switched(catalogued: bool) -> Iterator[None]:
+    """Let no change reach a catalog inside the block, unless *catalogued*."""
+    from Products.CMFCore.indexing import PortalCatalogProcessor
+    from Products.CMFCore.interfaces import IPortalCatalogQueueProcessor
+    from zope.component import getGlobalSiteManager
+
+    registry = getGlobalSiteManager()
+    found = [
+        registration
+        for registration in registry.registeredUtilities()
+        if isinstance(registration.component, PortalCatalogProcessor) and not catalogued
+    ]
+    for registration in found:
+        registry.unregisterUtility(registration.component, registration.provided, registration.name)
+    try:
+        yield
+    finally:
+        for registration in found:
+            registry.registerUtility(registration.component, IPortalCatalogQueueProcessor, registration.name)
+
+
+def create(site: Any, document: Document) -> None:
+    """Create one document with metadata and a state; does not commit."""
+    container = site[document.folder]
+    container.invokeFactory("Document", document.id, title=document.title, subject=document.tags)
+    content = container[document.id]
+    content.description = document.description
+    content.creators = (document.creator,)
+    content.creation_date = DateTime(document.created)
+    if transition := TRANSITIONS.get(document.state):
+        site.portal_workflow.doActionFor(content, transition)
+    content.reindexObject()
+
+
+def modify(site: Any, document: Document) -> None:
+    """Change one document and commit."""
+    content = site[document.folder][document.id]
+    content.title = f"{document.title} again"
+    content.subject = (*document.tags, TAGS[document.number % len(TAGS)])
+    content.reindexObject()
+    transaction.commit()
+
+
+def fill(place: PloneSite, wanted: Iterable[Document], count: int, progress: Progress) -> None:
+    """Put *wanted* into the site without its events: real documents, catalogued by ``catalog_object``, in batches.
+
+    They have what creation through Plone would give them (UUID, workflow state, permissions), but no versions and
+    no relations.
+    """
+    site = place.enter()
+    site._p_jar._cache.cache_size = FILL_CACHE
+    done = 0
+    for batch in batched(wanted, BATCH):
+        for document in batch:
+            content = add(site, document)
+            site.portal_catalog.catalog_object(content, "/".join(content.getPhysicalPath()))
+        transaction.commit()
+        site._p_jar.cacheGC()
+        done += len(batch)
+        progress(f"filling in documents: {done} of {count}")
+    site._p_jar._cache.cache_size = place.cache_size
+    place.leave()
+
+
+def add(site: Any, document: Document) -> Any:
+    """Add one document without events; return it wrapped."""
+    from plone.dexterity.utils import createContent
+    from plone.uuid.interfaces import ATTRIBUTE_NAME
+
+    content = createContent(
+        "Document",
+        id=document.id,
+        title=document.title,
+        description=document.description,
+        subject=document.tags,
+        creators=(document.creator,),
+    )
+    setattr(content, ATTRIBUTE_NAME, document.uid)
+    content.creation_date = content.modification_date = DateTime(document.created)
+    container = site[document.folder]
+    container._setOb(document.id, content)
+    content = container[document.id]
+    set_state(site.portal_workflow, content, document)
+    return content
+
+
+def set_state(workflows: Any, content: Any, document: Document) -> None:
+    """Give *content* its workflow state and the permissions of it."""
+    if document.state == "published":
+        content.effective_date = DateTime(document.created)
+    status = {
+        "action": TRANSITIONS.get(document.state),
+        "actor": document.creator,
+        "comments": "",
+        "review_state": document.state,
+        "time": DateTime(document.created),
+    }
+    workflows.setStatusOf(WORKFLOW, content, status)
+    workflows[WORKFLOW].updateRoleMappingsFor(content)

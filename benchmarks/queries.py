@@ -1,0 +1,144 @@
+"""Measures the scenarios: which values, how touched, in which state of the caches."""
+
+from benchmarks.scenarios import Place
+from benchmarks.scenarios import Scenario
+from benchmarks.scenarios import TOUCHES
+from benchmarks.timing import summary
+from benchmarks.timing import timed
+from benchmarks.worker import Progress
+from collections.abc import Callable
+from collections.abc import Iterable
+from time import perf_counter
+from typing import Any
+from typing import Protocol
+
+import cProfile
+import pstats
+
+
+#: Which values are asked in which state.  ``warm``: again in the same transaction.  ``request``: each in a connection
+#: from the pool, in a transaction of its own.  ``after write``: as request, after somebody else has changed a
+#: document.  ``cold``: in a connection of a newly opened database, nothing of which is in memory.
+STATES = {"repeating": ("warm", "request", "after write", "cold"), "varying": ("warm", "request")}
+#: The slow states are measured less often.
+SHARE = {"after write": 0.4, "cold": 0.2}
+#: A cell that takes longer than these seconds has fewer repetitions, but at least so many.
+PATIENCE = 30.0
+LEAST = 3
+FUNCTIONS = 12
+
+
+class Requests(Protocol):
+    """Where the searches run: each method returns a catalog, ready to be searched."""
+
+    place: Place
+
+    def same(self, anonymous: bool) -> Any:
+        """The catalog of the running request, as that user."""
+
+    def request(self, anonymous: bool) -> Any:
+        """The catalog in a new request."""
+
+    def after_write(self, anonymous: bool) -> Any:
+        """The catalog in a new request, after a write by somebody else."""
+
+    def cold(self, anonymous: bool) -> Any:
+        """The catalog in a database that was just opened."""
+
+    def forget_results(self) -> None:
+        """Empty a result cache, if there is one."""
+
+
+def measure(
+    requests: Requests, scenarios: Iterable[Scenario], iterations: int, warmup: int, progress: Progress
+) -> list[dict[str, Any]]:
+    """Return one record per scenario, touch, values and state; times in milliseconds."""
+    records = []
+    for scenario in scenarios:
+        found = requests.request(scenario.anonymous)(**scenario.query(requests.place, 0)).actual_result_count
+        for values, states in STATES.items():
+            for state in states:
+                progress(f"{scenario.name}, {values}, {state}")
+                count = max(3, round(iterations * SHARE.get(state, 1)))
+                for touch in TOUCHES:
+                    times = run(requests, scenario, touch, values, state, count, warmup if state not in SHARE else 1)
+                    record = {"scenario": scenario.name, "touch": touch, "values": values, "state": state}
+                    records.append(record | {"found": found, "limited": scenario.limited} | summary(times))
+    return records
+
+
+def run(
+    requests: Requests, scenario: Scenario, touch: str, values: str, state: str, iterations: int, warmup: int
+) -> list[float]:
+    """Return the seconds of each search, touching included."""
+    use = TOUCHES[touch]
+    enter = entrance(requests, state)
+    times: list[float] = []
+    if state == "warm":
+        requests.request(scenario.anonymous)
+    started = perf_counter()
+    for n in range(warmup + iterations):
+        if perf_counter() - started > PATIENCE:
+            warmup = min(warmup, n)
+            if n >= warmup + LEAST:
+                break
+        query = scenario.query(requests.place, 0 if values == "repeating" else n + 1)
+        catalog = enter(scenario.anonymous)
+        if values == "varying" or state == "cold":
+            requests.forget_results()
+        times.append(timed(search, catalog, query, use))
+    return times[warmup:]
+
+
+def entrance(requests: Requests, state: str) -> Callable[[bool], Any]:
+    """Return the method that makes the catalog be in *state*."""
+    entrances = {
+        "warm": requests.same,
+        "request": requests.request,
+        "after write": requests.after_write,
+        "cold": requests.cold,
+    }
+    return entrances[state]
+
+
+def search(catalog: Any, query: dict[str, Any], use: Callable[[Any], Any]) -> Any:
+    """Ask and touch: what is timed."""
+    return use(catalog(**query))
+
+
+def profile(
+    requests: Requests, scenarios: Iterable[Scenario], iterations: int, progress: Progress
+) -> dict[str, list[dict[str, Any]]]:
+    """Return by scenario where the time of a page goes (request, varying): the functions with the most own time."""
+    found = {}
+    for scenario in scenarios:
+        progress(f"profile of {scenario.name}")
+        profiler = cProfile.Profile()
+        for n in range(iterations):
+            catalog = requests.request(scenario.anonymous)
+            query = scenario.query(requests.place, n + 1)
+            requests.forget_results()
+            profiler.runcall(search, catalog, query, TOUCHES["page"])
+        found[scenario.name] = functions(profiler, iterations)
+    return found
+
+
+def functions(profiler: cProfile.Profile, iterations: int) -> list[dict[str, Any]]:
+    """Return the functions with the most own time: microseconds and calls per search, share of the whole."""
+    stats = pstats.Stats(profiler)
+    total = stats.total_tt or 1.0  # type: ignore[attr-defined]
+    rows = sorted(stats.stats.items(), key=lambda item: -item[1][2])[:FUNCTIONS]  # type: ignore[attr-defined]
+    return [
+        {
+            "function": f"{module_name(file)}:{name}",
+            "us": own / iterations * 1e6,
+            "calls": calls / iterations,
+            "share": own / total,
+        }
+        for (file, _line, name), (_, calls, own, _, _) in rows
+    ]
+
+
+def module_name(file: str) -> str:
+    """Return the last two parts of a path: nothing of the machine."""
+    return "/".join(file.removesuffix(".py").split("/")[-2:]) if file != "~" else "built-in"

@@ -1,0 +1,129 @@
+"""Runs the workers of a command one after the other, and keeps what they found in a file, piece by piece."""
+
+from benchmarks.machine import header
+from benchmarks.worker import run_worker
+from collections.abc import Iterable
+from dataclasses import dataclass
+from dataclasses import field
+from pathlib import Path
+from plone.pgcatalog.database.embedded import DEMO_SETTINGS
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from rich.console import Console
+from rich.progress import Progress
+from rich.progress import SpinnerColumn
+from rich.progress import TextColumn
+from rich.progress import TimeElapsedColumn
+from typing import Any
+
+import json
+import shlex
+import tempfile
+
+
+#: A server as in production: a commit is on the disk.
+SETTINGS = {**DEMO_SETTINGS, "synchronous_commit": "on", "shared_buffers": "512MB", "max_wal_size": "4GB"}
+
+
+class OtherOptions(ValueError):
+    """This file holds a run with other options: name another one, or add --again."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path}: {self.__doc__}")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One process: ``run`` of *module* with *options*; what it returns belongs to *backend*."""
+
+    module: str
+    backend: str
+    options: dict[str, Any] = field(default_factory=dict)
+    #: the result has several backends' results by their names
+    several: bool = False
+
+    @property
+    def id(self) -> str:
+        size = self.options.get("size")
+        return self.backend if size is None else f"{self.backend} {size}"
+
+
+@dataclass
+class ResultFile:
+    """The results of one command; *path* None: they are not kept."""
+
+    command: str
+    options: dict[str, Any]
+    path: Path | None
+    data: dict[str, Any] = field(default_factory=dict)
+
+    def load(self, again: bool) -> None:
+        """Take up what the file has; raises OtherOptions."""
+        if self.path is None or again or not self.path.exists():
+            return
+        data = json.loads(self.path.read_text("utf-8"))
+        if (data["command"], data["options"]) != (self.command, self.options):
+            raise OtherOptions(self.path)
+        self.data = data
+
+    def begin(self, postgresql: str) -> None:
+        if not self.data:
+            self.data = {"command": self.command, "options": self.options, "command_line": self.command_line()}
+            self.data |= header(postgresql)
+            self.data |= {"done": [], "results": {}}
+
+    def command_line(self) -> str:
+        """Return the command that measures this."""
+        words = ["python", "benchmarks/run_benchmarks.py", self.command]
+        for name, setting in self.options.items():
+            option = name.removesuffix("s") if isinstance(setting, list) else name
+            flag = f"--{option.replace('_', '-')}"
+            if isinstance(setting, list):
+                words += [word for each in setting for word in (flag, each)]
+            elif setting is not False:
+                words += [flag] if setting is True else [flag, str(setting)]
+        return shlex.join(words)
+
+    def add(self, job: Job, result: dict[str, Any]) -> None:
+        """Add what *job* found, and write the file."""
+        for backend, found in result.items() if job.several else [(job.backend, result)]:
+            mine = self.data["results"].setdefault(backend, {})
+            found["measures"] = mine.get("measures", {}) | found["measures"]
+            mine.update(found)
+        self.data["done"].append(job.id)
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(json.dumps(self.data, indent=1, ensure_ascii=False) + "\n", "utf-8")
+
+
+def run_jobs(file: ResultFile, jobs: Iterable[Job], again: bool = False) -> dict[str, Any]:
+    """Run those of *jobs* that *file* does not have yet, each on a fresh database; return its data.
+
+    Raises OtherOptions, WorkerFailed.
+    """
+    file.load(again)
+    open_jobs = [job for job in jobs if job.id not in file.data.get("done", ())]
+    if not open_jobs:
+        return file.data
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with EmbeddedPostgres(settings=SETTINGS) as server, Progress(*columns, console=console) as progress:
+        file.begin(str(server.version))
+        for number, job in enumerate(open_jobs):
+            task = progress.add_task(f"{file.command}: {job.id}", total=None)
+            file.add(job, run_job(server, f"bench{number}", job, f"{file.command}: {job.id}", progress, task))
+            progress.update(task, description=f"{file.command}: {job.id}: done", total=1, completed=1)
+    return file.data
+
+
+def run_job(server: EmbeddedPostgres, database: str, job: Job, title: str, progress: Progress, task: Any) -> Any:
+    """Return what the worker of *job* returns."""
+
+    def show(text: str) -> None:
+        progress.update(task, description=f"{title}: {text}")
+
+    with tempfile.TemporaryDirectory(prefix="pgcatalog-bench-") as folder:
+        options = {**job.options, "backend": job.backend, "dsn": server.createdb(database), "folder": folder}
+        try:
+            return run_worker(job.module, options, show)
+        finally:
+            server.dropdb(database)

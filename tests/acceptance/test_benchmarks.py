@@ -1,0 +1,231 @@
+"""The benchmark, tiny: every command measures what it promises, and the page comes from what is stored."""
+
+from benchmarks.goals import goals
+from benchmarks.goals import goals_table
+from benchmarks.run_benchmarks import main
+from benchmarks.tables import tables
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from ZODB.DB import DB
+from ZODB.FileStorage import FileStorage
+
+import json
+import pytest
+import shlex
+import subprocess
+import sys
+import transaction
+
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = "benchmarks/run_benchmarks.py"
+QUICK = ("--iterations", "3", "--warmup", "1")
+SEARCHES = ("--scenario", "full text", "--scenario", "by date, one page")
+OURS_AND_THEIRS = ("--backend", "pgcatalog", "--backend", "relstorage-zcatalog")
+
+
+def benchmark(*arguments: str) -> str:
+    """Run the command; return what it printed."""
+    command = [sys.executable, "-W", "ignore", SCRIPT, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the result files of this module."""
+    return tmp_path_factory.mktemp("results")
+
+
+def measured(results: Path, *arguments: str) -> dict[str, Any]:
+    """Run a command that keeps its results; return them."""
+    path = results / f"{arguments[0]}.json"
+    printed = benchmark(*arguments, "--output", str(path))
+    data: dict[str, Any] = json.loads(path.read_text())
+    assert data["command"] == arguments[0]
+    assert {"machine", "versions", "date", "command_line"} <= data.keys()
+    assert str(ROOT) not in path.read_text()
+    assert [line for line in printed.splitlines() if line.strip()]
+    return data
+
+
+def medians(data: dict[str, Any], backend: str) -> dict[str, float]:
+    return {name: figure["median"] for name, figure in data["results"][backend]["measures"].items()}
+
+
+def found(data: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Return backend -> scenario -> number of matches."""
+    return {
+        backend: {record["scenario"]: record["found"] for record in result["queries"]}
+        for backend, result in data["results"].items()
+    }
+
+
+@pytest.fixture(scope="module")
+def level1(results: Path) -> dict[str, Any]:
+    return measured(results, "level1", "--rows", "60", *SEARCHES, *QUICK)
+
+
+def test_level1_has_the_same_matches_everywhere(level1: dict[str, Any]) -> None:
+    matches = found(level1)
+    assert set(matches) == {"bare-sql", "pgcatalog", "relstorage-zcatalog"}
+    assert matches["pgcatalog"] == matches["relstorage-zcatalog"] == matches["bare-sql"]
+    assert min(matches["pgcatalog"].values()) > 0
+    assert medians(level1, "bare-sql")["bare round trip"] > 0
+
+
+def test_level1_measures_every_state(level1: dict[str, Any]) -> None:
+    records = level1["results"]["pgcatalog"]["queries"]
+    kinds = {(r["values"], r["state"], r["touch"]) for r in records}
+    assert len(kinds) == 12
+    assert {r["n"] for r in records if r["state"] != "warm"} == {3}
+    assert all(r["min"] <= r["median"] <= r["p95"] for r in records)
+
+
+def test_a_finished_command_is_not_run_again(results: Path, level1: dict[str, Any]) -> None:
+    before = (results / "level1.json").stat().st_mtime_ns
+    assert measured(results, "level1", "--rows", "60", *SEARCHES, *QUICK) == level1
+    assert (results / "level1.json").stat().st_mtime_ns == before
+
+
+def test_a_file_with_other_options_is_left_alone(results: Path, level1: dict[str, Any]) -> None:
+    command = [sys.executable, "-W", "ignore", SCRIPT, "level1", "--rows", "61", "--output", results / "level1.json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "other options" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def level2(results: Path) -> dict[str, Any]:
+    return measured(results, "level2", "--docs", "22", "--profile", *SEARCHES, *QUICK, *OURS_AND_THEIRS)
+
+
+def test_level2_compares_writes_searches_and_sizes(level2: dict[str, Any]) -> None:
+    matches = found(level2)
+    assert matches["pgcatalog"] == matches["relstorage-zcatalog"]
+    ours, theirs = medians(level2, "pgcatalog"), medians(level2, "relstorage-zcatalog")
+    assert ours.keys() == theirs.keys()
+    assert {"site creation", "modification of a document", "rebuild", "database size", "resident memory"} <= ours.keys()
+    assert {"uniqueValuesFor, first time", "getObject over a page", "commit's share of creation"} <= ours.keys()
+    assert min([*ours.values(), *theirs.values()]) > 0
+
+
+def test_our_catalog_stores_no_objects(level2: dict[str, Any]) -> None:
+    """Creating a document costs no more store() calls than without any catalog; ZCatalog's trees do."""
+    ours, theirs = medians(level2, "pgcatalog"), medians(level2, "relstorage-zcatalog")
+    assert ours["store() calls per document"] <= ours["store() calls without a catalog"]
+    assert theirs["store() calls per document"] > theirs["store() calls without a catalog"] + 50
+
+
+def test_level2_profiles_each_scenario(level2: dict[str, Any]) -> None:
+    profile = level2["results"]["pgcatalog"]["profile"]
+    assert set(profile) == {"full text", "by date, one page"}
+    assert all(0 < each["share"] <= 1 for functions in profile.values() for each in functions)
+
+
+def test_plone_compares_the_storages(results: Path) -> None:
+    data = measured(results, "plone", "--docs", "3", "--backend", "pgjsonb-zcatalog", *QUICK)
+    assert {"site creation", "creation of a document", "catalog query"} <= medians(data, "pgjsonb-zcatalog").keys()
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "names"),
+    [
+        ("storage", QUICK, {"store 1", "store 10", "store 100", "load 1", "load 100"}),
+        ("zodb", QUICK, {"write simple", "write btree", "write batch 10", "read", "connection cycle"}),
+        ("pack", ("--sizes", "10,20"), {"pack 10", "pack 20"}),
+    ],
+)
+def test_storages_are_compared(results: Path, command: str, options: tuple[str, ...], names: set[str]) -> None:
+    data = measured(results, command, *options)
+    assert set(data["results"]) == {"pgjsonb", "relstorage"}
+    for backend in data["results"]:
+        assert set(medians(data, backend)) == names
+        assert min(medians(data, backend).values()) > 0
+
+
+@pytest.fixture
+def data_fs(tmp_path: Path) -> Iterator[Path]:
+    """A FileStorage with some transactions."""
+    path = tmp_path / "Data.fs"
+    db = DB(FileStorage(str(path)))
+    connection = db.open()
+    for number in range(3):
+        connection.root()[f"key{number}"] = {"number": number}
+        transaction.commit()
+    connection.close()
+    db.close()
+    return path
+
+
+def test_codec_compares_shapes_and_a_filestorage(results: Path, data_fs: Path) -> None:
+    data = measured(results, "codec", "--filestorage", str(data_fs), *QUICK)
+    pickled, coded = medians(data, "pickle"), medians(data, "codec")
+    assert pickled.keys() == coded.keys()
+    shapes = {name.partition(" ")[2] for name in coded if name.startswith("decode ")}
+    assert len(shapes) == 10
+    assert {f"{step} {shape}" for step in ("encode", "roundtrip", "size") for shape in shapes} <= coded.keys()
+    assert coded["FileStorage, records"] == 4
+    assert coded["FileStorage, unreadable records"] == 0
+
+
+def test_zodbbench_gives_a_curve(results: Path) -> None:
+    data = measured(results, "zodbbench", "--count", "200", "--batch", "50")
+    assert set(data["results"]) == {"filestorage", "relstorage", "pgjsonb", "plain-sql"}
+    for result in data["results"].values():
+        assert [point["size"] for point in result["curve"]] == [100, 200]
+        assert all(point["inserts per second"] > 0 for point in result["curve"])
+
+
+def test_all_lists_commands_that_exist() -> None:
+    lines = benchmark("all", "--list", "--results", "somewhere").splitlines()
+    assert {shlex.split(line)[2] for line in lines} == main.commands.keys() - {"all", "report"}
+    for line in lines:
+        assert line.startswith(f"python {SCRIPT} ")
+        _, _, name, *arguments = shlex.split(line)
+        options = main.commands[name].make_context(name, arguments).params
+        assert options["output"].parent == Path("somewhere")
+
+
+def test_the_page_is_made_of_the_stored_results(
+    results: Path, level1: dict[str, Any], level2: dict[str, Any], tmp_path: Path
+) -> None:
+    page = tmp_path / "performance.md"
+    # Other benchmarks keep their results in the same folder.
+    (results / "other.json").write_text('{"command": "python another.py"}')
+    benchmark("report", str(results), "--page", str(page))
+    text = page.read_text()
+    for data in (level1, level2):
+        for table in tables(data):
+            assert table.markdown() in text
+        assert data["command_line"] in text
+    plots = sorted(path.name for path in (tmp_path / "performance-plots").iterdir())
+    assert {"growth-page.svg", "growth-len.svg", "ratios-22.svg", "writes-22.svg"} <= set(plots)
+    assert all(f"performance-plots/{name}" in text for name in plots)
+
+
+def test_the_page_is_the_same_every_time(results: Path, level1: dict[str, Any], tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        benchmark("report", str(results / "level1.json"), "--page", str(tmp_path / name / "performance.md"))
+    one, two = (
+        {p.relative_to(tmp_path / name): p.read_bytes() for p in (tmp_path / name).rglob("*.*")}
+        for name in ("one", "two")
+    )
+    assert one == two
+
+
+def test_a_goal_that_was_not_measured_says_so(level2: dict[str, Any]) -> None:
+    rows = goals_table([level2]).rows
+    assert len(rows) == len(list(goals()))
+    assert {row[-1] for row in rows} == {"not measured"}
+
+
+def test_goals_are_judged_by_their_own_size(level2: dict[str, Any]) -> None:
+    renamed = level2 | {"options": level2["options"] | {"docs": 500}}
+    verdicts = {row[0]: row[-1] for row in goals_table([renamed]).rows}
+    small = {name: verdict for name, verdict in verdicts.items() if "500" in name}
+    assert set(small.values()) <= {"yes", "**no**"}
+    assert {verdict for name, verdict in verdicts.items() if name not in small} == {"not measured"}
