@@ -1,0 +1,204 @@
+"""The soak: a real Plone site under load over HTTP, while its PostgreSQL is killed again and again.
+
+Two Zope processes (waitress) on one embedded PostgreSQL; clients that create, edit, move, rename, publish, delete,
+search and navigate, and that write down each acknowledged write.  ``kill -9`` of the whole server at random times.
+At the end catalog, content and what was acknowledged are compared.  Exit status 1 when a promise is broken.
+"""
+
+from pathlib import Path
+
+import sys
+
+
+# As a script: imports come from the checkout's folder; this one would hide modules with the same names.
+if sys.path[0] == str(Path(__file__).resolve().parent):
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from benchmarks import soak_ledger
+from benchmarks import soak_report
+from benchmarks.soak_clients import Client
+from benchmarks.soak_monitor import Monitor
+from collections.abc import Iterable
+from contextlib import ExitStack
+from plone.pgcatalog.database.embedded import DEMO_SETTINGS
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from random import Random
+from rich.console import Console
+from typing import Any
+
+import click
+import json
+import os
+import platform
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+
+#: A kill -9 must not lose what was acknowledged: commits wait for their WAL. (fsync stays on, too.)
+SETTINGS = {**DEMO_SETTINGS, "synchronous_commit": "on", "fsync": "on", "full_page_writes": "on"}
+DATABASE = "soak"
+#: Seconds after PostgreSQL is up again in which errors are forgiven: pools reconnect with a growing delay.
+GRACE = 8.0
+#: Seconds in which caches fill and templates are compiled: memory counts from then on.
+WARM_UP = 10.0
+MAX_DOWN = 3.0
+
+console = Console(stderr=True)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option("--seconds", default=600, help="How long the load lasts.")
+@click.option("--kills", default=12, help="How often PostgreSQL is killed.")
+@click.option("--clients", default=8, help="Users at the same time.")
+@click.option("--processes", default=2, help="Zope processes.")
+@click.option("--threads", default=4, help="Threads of each Zope process.")
+@click.option("--objects", default=200, type=click.IntRange(min=40), help="Content of the site at the start.")
+@click.option("--seed", default=1, help="Of everything random.")
+@click.option("--max-growth", default=20.0, help="Per cent that a process may grow from the middle to the end.")
+@click.option("--trace-memory", is_flag=True, help="Write what grows to memory.txt in the log folder (slow).")
+@click.option(
+    "--logs", type=click.Path(file_okay=False, path_type=Path), help="Keep the instances with their logs here."
+)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as JSON.")
+@click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Renew the tables of this page.")
+def main(logs: Path | None, output: Path | None, page: Path | None, **options: Any) -> None:
+    """Drive a Plone site over HTTP and kill its PostgreSQL meanwhile; nothing may be lost."""
+    with ExitStack() as stack:
+        folder = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-soak-")))
+        result = run(folder.resolve(), options)
+    report = soak_report.summary(result)
+    if output:
+        output.write_text(json.dumps(report, indent=1) + "\n")
+    if page:
+        soak_report.renew(page, report)
+    click.echo(soak_report.text(report))
+    sys.exit(1 if report["broken"] else 0)
+
+
+def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """Make the site, serve it, load it, check it; return everything that was seen."""
+    with ExitStack() as stack:
+        server = stack.enter_context(EmbeddedPostgres(settings=SETTINGS))
+        dsn = server.createdb(DATABASE)
+        console.print("Making the site")
+        site = answer(worker(folder, "make", dsn, objects=options["objects"]))
+        names = [f"zope{n}" for n in range(1, options["processes"] + 1)]
+        serving = {"threads": options["threads"], "trace": options["trace_memory"]}
+        processes = [worker(folder, "serve", dsn, name=name, **serving) for name in names]
+        for process in processes:
+            stack.callback(end, process)
+        urls = [f"http://127.0.0.1:{answer_of(process)['port']}/Plone" for process in processes]
+        clients = [Client(n, urls, site["pages"], options["seed"]) for n in range(options["clients"])]
+        pids = {name: process.pid for name, process in zip(names, processes, strict=True)}
+        monitor = Monitor(dsn, pids)
+        outages, started = load(server, clients, monitor, options)
+        for process in processes:
+            end(process)
+        ledger = folder / "ledger.json"
+        soak_ledger.save(ledger, (page for client in clients for page in client.pages))
+        console.print("Comparing")
+        checked = answer(worker(folder, "check", dsn, ledger=str(ledger)))
+        versions = {"python": platform.python_version(), "postgresql": server.version, "machine": platform.platform()}
+    answers = [answer for client in clients for answer in client.answers]
+    return {
+        "options": options,
+        "settings": SETTINGS,
+        "versions": versions,
+        "grace": GRACE,
+        "started": started,
+        "outages": outages,
+        "answers": answers,
+        "stale": [line for client in clients for line in client.stale],
+        "problems": [client.problem for client in clients if client.problem] + failed(processes),
+        "memory": monitor.memory,
+        "connections": dict(monitor.connections),
+        "checked": checked,
+    }
+
+
+def load(
+    server: EmbeddedPostgres, clients: list[Client], monitor: Monitor, options: dict[str, Any]
+) -> tuple[list[tuple[float, float]], float]:
+    """Let the clients act for the set time and kill the server meanwhile; return (outages, start)."""
+    ended = threading.Event()
+    threads = [threading.Thread(target=client.run, args=[ended], daemon=True) for client in clients]
+    threads.append(threading.Thread(target=monitor.run, args=[ended], daemon=True))
+    started = time.monotonic()
+    for thread in threads:
+        thread.start()
+    try:
+        # Here in the main thread: the server dies with the thread that has started it.
+        outages = kill_at_random(server, started, options, monitor.pids.values())
+        time.sleep(max(0.0, started + options["seconds"] - time.monotonic()))
+    finally:
+        ended.set()
+    for thread in threads:
+        thread.join()
+    return outages, started
+
+
+def kill_at_random(
+    server: EmbeddedPostgres, started: float, options: dict[str, Any], pids: Iterable[int]
+) -> list[tuple[float, float]]:
+    """Kill and start the server, once at a random time in each of equal parts of the run; return the outages."""
+    random = Random(options["seed"])
+    warm_up = min(WARM_UP, options["seconds"] / 4)
+    part = (options["seconds"] - warm_up) / max(options["kills"], 1)
+    outages = []
+    for number in range(options["kills"]):
+        moment = started + warm_up + part * (number + random.uniform(0.0, 0.6))
+        time.sleep(max(0.0, moment - time.monotonic()))
+        begin = time.monotonic()
+        server.kill()
+        time.sleep(random.uniform(0, min(MAX_DOWN, part / 8)))
+        server.start()
+        outages.append((begin, time.monotonic()))
+        if options["trace_memory"]:
+            for pid in pids:
+                os.kill(pid, signal.SIGUSR2)
+        console.print(f"Kill {number + 1} at {begin - started:.0f} s, up again after {outages[-1][1] - begin:.1f} s")
+    return outages
+
+
+# -- processes
+
+
+def worker(folder: Path, task: str, dsn: str, **arguments: Any) -> subprocess.Popen[str]:
+    """Start ``soak_server.py`` with a task."""
+    script = Path(__file__).with_name("soak_server.py")
+    data = json.dumps({"task": task, "folder": str(folder), "dsn": dsn, **arguments})
+    command = [sys.executable, "-W", "ignore", str(script), data]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def answer_of(process: subprocess.Popen[str]) -> Any:
+    """Return the next line of JSON a worker prints; RuntimeError when it ends before."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("{"):
+            return json.loads(line)
+    raise RuntimeError(f"a worker ended with status {process.wait()}: {process.args}")
+
+
+def answer(process: subprocess.Popen[str]) -> Any:
+    """Return what a worker answers, and wait for its end."""
+    with process:
+        return answer_of(process)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Let a serving worker end."""
+    if process.poll() is None:
+        process.communicate()
+
+
+def failed(processes: list[subprocess.Popen[str]]) -> list[str]:
+    """Return a line for each Zope process that did not end as it was told."""
+    return [f"process {p.pid} ended with status {p.returncode}" for p in processes if p.returncode]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""What the soak has seen as figures, the promises that were broken, and both as text."""
+
+from benchmarks import soak_monitor
+from benchmarks.soak_clients import Answer
+from benchmarks.soak_clients import WRITES
+from benchmarks.soak_server import bound
+from collections import Counter
+from pathlib import Path
+from statistics import fmean
+from statistics import quantiles
+from typing import Any
+
+
+#: Shorter runs tell nothing about memory: caches are still filling.
+MEMORY_SECONDS = 300
+MARKS = ("<!-- soak -->", "<!-- end of soak -->")
+MEBI = 1 << 20
+
+
+def summary(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of a run, ready for JSON; ``broken`` are the promises it did not keep."""
+    answers, outages, options = result["answers"], result["outages"], result["options"]
+    shadows = [(begin, up + result["grace"]) for begin, up in outages]
+    report = {
+        "command": command(options),
+        "versions": result["versions"],
+        "settings": result["settings"],
+        "options": options,
+        "grace_seconds": result["grace"],
+        "requests": len(answers),
+        "kinds": kinds([a for a in answers if not a.error and not in_outage(a, shadows)]),
+        "errors": errors(answers, shadows),
+        "errors_outside": [
+            {"at": round(a.start - result["started"], 1), "seconds": round(a.end - a.start, 1), "kind": a.kind}
+            for a in answers
+            if a.error and not in_outage(a, shadows)
+        ],
+        "outages": [{"at": round(b - result["started"], 1), "down": round(u - b, 1)} for b, u in outages],
+        "acknowledged_writes": sum(a.kind in WRITES and not a.error for a in answers),
+        "stale": result["stale"],
+        **result["checked"],
+        "memory_mb": memory(result["memory"], result["started"], options["seconds"]),
+        "connections": result["connections"],
+        "connections_bound": bound(options["threads"]),
+        "problems": result["problems"],
+    }
+    return report | {"broken": broken(report)}
+
+
+def in_outage(answer: Answer, shadows: list[tuple[float, float]]) -> bool:
+    return any(answer.start <= end and answer.end >= begin for begin, end in shadows)
+
+
+def command(options: dict[str, Any]) -> str:
+    """Return the command line that gives this run."""
+    words = [f"--{name.replace('_', '-')} {value}" for name, value in options.items() if not isinstance(value, bool)]
+    return " ".join(["python benchmarks/soak.py", *words])
+
+
+def kinds(answers: list[Answer]) -> dict[str, dict[str, float]]:
+    """Return count and latencies in milliseconds of each kind of request."""
+    by_kind: dict[str, list[float]] = {}
+    for answer in answers:
+        by_kind.setdefault(answer.kind, []).append((answer.end - answer.start) * 1000)
+    return {kind: latencies(times) for kind, times in sorted(by_kind.items())}
+
+
+def latencies(times: list[float]) -> dict[str, float]:
+    cuts = quantiles(times, n=100, method="inclusive") if len(times) > 1 else times * 99
+    return {"count": len(times), **{f"p{n}": round(cuts[n - 1], 1) for n in (50, 95, 99)}}
+
+
+def errors(answers: list[Answer], shadows: list[tuple[float, float]]) -> dict[str, dict[str, int]]:
+    """Return class -> how often inside and outside of outages."""
+    found: dict[str, Counter[str]] = {}
+    for answer in answers:
+        if answer.error:
+            where = "inside" if in_outage(answer, shadows) else "outside"
+            found.setdefault(answer.error, Counter(inside=0, outside=0))[where] += 1
+    return {name: dict(counts) for name, counts in sorted(found.items())}
+
+
+def memory(samples: dict[str, list[tuple[float, int]]], started: float, seconds: float) -> dict[str, dict[str, int]]:
+    """Return name -> MiB when warm, in the middle and at the end, each the mean of a twentieth of the run."""
+    width = max(seconds / 20, 3 * soak_monitor.INTERVAL)
+    times = {"start": min(30.0, seconds / 4), "middle": seconds / 2, "end": seconds - width}
+    return {
+        name: {when: _mean(values, started + at, width) for when, at in times.items()}
+        for name, values in samples.items()
+    }
+
+
+def _mean(values: list[tuple[float, int]], begin: float, width: float) -> int:
+    window = [size for time, size in values if begin <= time <= begin + width] or [values[-1][1]]
+    return round(fmean(window) / MEBI)
+
+
+def broken(report: dict[str, Any]) -> list[str]:
+    """Return a line for each promise that *report* breaks."""
+    options = report["options"]
+    lines = [f"outside of an outage: {n['outside']} × {name}" for name, n in report["errors"].items() if n["outside"]]
+    for name in ("lost", "phantom", "stale", "differences", "problems"):
+        lines += [f"{name}: {line}" for line in report[name]]
+    if len(report["outages"]) != options["kills"]:
+        lines.append(f"{len(report['outages'])} kills instead of {options['kills']}")
+    for name, count in report["connections"].items():
+        allowed = report["connections_bound"] if name in report["memory_mb"] else options["processes"]
+        if count > allowed:
+            lines.append(f"{name}: {count} connections, more than {allowed}")
+    if options["seconds"] >= MEMORY_SECONDS:
+        for name, sizes in report["memory_mb"].items():
+            growth = (sizes["end"] / sizes["middle"] - 1) * 100
+            if growth > options["max_growth"]:
+                lines.append(f"{name}: memory grew by {growth:.0f} % from the middle to the end")
+    return lines
+
+
+# -- as text
+
+
+def text(report: dict[str, Any]) -> str:
+    """Return the tables and the verdict, as Markdown."""
+    verdict = [f"- BROKEN: {line}" for line in report["broken"]] or ["Every promise was kept."]
+    return "\n".join([*tables(report), "", *verdict])
+
+
+def tables(report: dict[str, Any]) -> list[str]:
+    """Return the Markdown tables of *report*."""
+    versions = report["versions"]
+    down = [outage["down"] for outage in report["outages"]]
+    lines = [
+        f"`{report['command']}`, Python {versions['python']}, PostgreSQL {versions['postgresql']}",
+        "",
+        *table(
+            ("", ""),
+            [
+                ("requests", report["requests"]),
+                ("acknowledged writes", report["acknowledged_writes"]),
+                ("kills of PostgreSQL", len(down)),
+                ("down, shortest to longest", f"{min(down)} to {max(down)} s" if down else ""),
+                ("forgiven after each", f"{report['grace_seconds']} s"),
+                ("written objects compared at the end", report["compared"]),
+                ("lost", len(report["lost"])),
+                ("phantom", len(report["phantom"])),
+                ("stale answers meanwhile", len(report["stale"])),
+                ("objects verified at the end", report["verified"]),
+                ("differences of catalog and content", len(report["differences"])),
+                ("errors outside of outages", sum(n["outside"] for n in report["errors"].values())),
+            ],
+        ),
+        "",
+        *table(
+            ("requests outside of outages", "count", "p50 ms", "p95 ms", "p99 ms"),
+            [(kind, n["count"], n["p50"], n["p95"], n["p99"]) for kind, n in report["kinds"].items()],
+        ),
+        "",
+        *table(
+            ("errors", "in outages", "outside"),
+            [(name, n["inside"], n["outside"]) for name, n in report["errors"].items()],
+        ),
+        "",
+        *table(
+            ("process", "MiB when warm", "middle", "end", "connections at most", "allowed"),
+            [
+                (name, *(sizes.values()), report["connections"].get(name, 0), report["connections_bound"])
+                for name, sizes in report["memory_mb"].items()
+            ],
+        ),
+    ]
+    return lines
+
+
+def table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
+    """Return a Markdown table."""
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return [f"| {' | '.join(str(cell) for cell in row)} |" for row in (head, rule, *rows)]
+
+
+def renew(page: Path, report: dict[str, Any]) -> None:
+    """Put the tables and the verdict of *report* between the marks in *page*; ValueError when it has none."""
+    before, begin, rest = page.read_text().partition(MARKS[0])
+    _, end, after = rest.partition(MARKS[1])
+    if not begin or not end:
+        raise ValueError(f"{page} has no {MARKS[0]} … {MARKS[1]}")
+    page.write_text("\n".join([before + begin, "", text(report), "", end + after]))
