@@ -1,0 +1,20 @@
+-- The SQL indexes of one relation, with what pg_stat knows of their use and whether one is being built right now.
+SELECT c.relname AS name,
+    regexp_replace(pg_get_indexdef(i.indexrelid), '^.*? USING ', 'USING ') AS definition,
+    am.amname AS method,
+    ARRAY(SELECT coalesce(a.attname, '') FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, place)
+          LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum AND k.attnum > 0
+          WHERE k.place <= i.indnkeyatts ORDER BY k.place)::text[] AS keys,
+    ARRAY(SELECT a.attname FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k (attnum, place)
+          JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+          WHERE k.place > i.indnkeyatts ORDER BY k.place)::text[] AS included,
+    coalesce(pg_get_expr(i.indpred, i.indrelid), '') AS predicate,
+    i.indisunique AS is_unique, i.indisvalid AS is_valid,
+    pg_relation_size(i.indexrelid) AS bytes, coalesce(s.idx_scan, 0) AS scans,
+    coalesce(obj_description(i.indexrelid, 'pg_class'), '') AS comment
+FROM pg_index i
+JOIN pg_class c ON c.oid = i.indexrelid
+JOIN pg_am am ON am.oid = c.relam
+LEFT JOIN pg_stat_user_indexes s ON s.indexrelid = i.indexrelid
+WHERE i.indrelid = to_regclass(%(relation)s)
+ORDER BY c.relname

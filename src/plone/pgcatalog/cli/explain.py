@@ -1,0 +1,71 @@
+"""``pgcatalog explain``: how PostgreSQL runs a query."""
+
+from plone.pgcatalog.advisor.connection import dsn_of
+from plone.pgcatalog.advisor.explain import explain as run
+from plone.pgcatalog.advisor.replay import compiled
+from plone.pgcatalog.advisor.replay import ReplayError
+from plone.pgcatalog.advisor.replay import statement_of
+from plone.pgcatalog.cli.site import open_site
+from plone.pgcatalog.cli.site import SiteError
+from plone.pgcatalog.cli.target import needs_site
+from plone.pgcatalog.query.compiler import sort_directions
+from typing import Any
+
+import ast
+import click
+import json
+
+
+class QueryType(click.ParamType):
+    """A query dict, as JSON or as a Python literal."""
+
+    name = "query"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> dict[str, Any]:
+        for parse in (json.loads, ast.literal_eval):
+            try:
+                query = parse(value)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+            if isinstance(query, dict) and all(isinstance(name, str) for name in query):
+                return query
+        self.fail(f'{value!r:.80} is no query, such as {{"portal_type": "Document"}}', param, ctx)
+
+
+@click.command()
+@needs_site
+@click.argument("query", type=QueryType())
+@click.option(
+    "--part", type=click.Choice(["page", "count", "rids"]), default="page", show_default=True, help="What to explain."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json: bool) -> None:
+    """Show the SQL of QUERY and how PostgreSQL runs it; it does run it, read-only, for 30 seconds at the most.
+
+    QUERY is a query dict, as JSON or as a Python literal; nothing is added to it, not even what a user may see.
+
+    Exit code 0: explained; 1: the catalog or PostgreSQL refuses it; 2: the site cannot be opened.
+    """
+    try:
+        with open_site(zope_conf, site) as portal:
+            catalog = portal.portal_catalog._catalog
+            query = catalog.make_query(query)
+            found = statement_of(catalog, compiled(catalog, query, *sort_of(query)), part)
+            dsn = dsn_of(catalog)
+        plan = run(dsn, *found)
+    except SiteError as error:
+        raise click.exceptions.UsageError(str(error)) from error
+    except ReplayError as error:
+        raise click.ClickException(str(error)) from error
+    values = [value if isinstance(value, str | int | list) else str(value) for value in plan.values]
+    if as_json:
+        click.echo(json.dumps({"statement": plan.statement, "values": values, "plan": plan.text.splitlines()}))
+    else:
+        click.echo(f"{plan.statement}\n{values}\n\n{plan.text}")
+
+
+def sort_of(query: dict[str, Any]) -> tuple[list[tuple[str, bool]], Any]:
+    """Return what ``sort_on``, ``sort_order`` and ``sort_limit`` of *query* mean."""
+    names = query.get("sort_on") or ()
+    names = [names] if isinstance(names, str) else list(names)
+    return list(zip(names, sort_directions(len(names), query.get("sort_order")), strict=True)), query.get("sort_limit")

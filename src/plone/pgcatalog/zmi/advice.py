@@ -1,0 +1,102 @@
+"""The tab *Index Advice*: SQL indexes that would help, those built, and those that are of no use."""
+
+from plone.pgcatalog.advisor import builder
+from plone.pgcatalog.advisor.advice import Advice
+from plone.pgcatalog.advisor.advice import AdviceError
+from plone.pgcatalog.advisor.advice import advise
+from plone.pgcatalog.advisor.advice import find_candidate
+from plone.pgcatalog.advisor.builder import BuildError
+from plone.pgcatalog.advisor.builder import Target
+from plone.pgcatalog.advisor.registry import Registered
+from plone.pgcatalog.advisor.registry import registered
+from plone.pgcatalog.advisor.statistics import duplicates
+from plone.pgcatalog.advisor.statistics import IndexStatistics
+from plone.pgcatalog.advisor.statistics import Statistics
+from plone.pgcatalog.zmi.page import ManagePage
+from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
+from typing import Any
+
+
+#: Seconds after which a page that shows a running build is loaded again.
+RELOAD = "3"
+
+
+class IndexAdvicePage(ManagePage):
+    """Shows the SQL indexes.
+
+    POST with ``advise`` looks for better ones; ``apply``, ``build``, ``cancel`` and ``drop`` take the name of an index
+    that we have advised.  No form field ever becomes SQL.
+    """
+
+    template = ViewPageTemplateFile("templates/advice.pt")
+    name = "manage_index_advice"
+
+    advice: Advice | None = None
+    problem = ""
+
+    def post(self) -> Any:
+        form = self.request.form
+        if "advise" in form:
+            self._advise()
+            return self.template()
+        for action in (self.apply, self.build, self.cancel, self.drop):
+            name = form.get(action.__name__)
+            if isinstance(name, str):
+                return self.redirect(self._done(action, name))
+        return self.template()
+
+    def _advise(self) -> None:
+        try:
+            self.advice = advise(self.catalog)
+        except AdviceError as error:
+            self.problem = f"No advice: {error}."
+
+    def _done(self, action: Any, name: str) -> str:
+        try:
+            message: str = action(Target.of(self.catalog), name)
+        except (BuildError, AdviceError) as error:
+            return f"Not done: {error}."
+        return message
+
+    def apply(self, target: Target, name: str) -> str:
+        candidate, reason = find_candidate(self.catalog, name)
+        builder.apply(target, candidate, reason)
+        return f"{target.index(name)} is being built."
+
+    def build(self, target: Target, name: str) -> str:
+        builder.rebuild(target, builder.find(target, name).name)
+        return f"{target.index(name)} is being built."
+
+    def cancel(self, target: Target, name: str) -> str:
+        builder.cancel(target, name)
+        return f"{target.index(name)}: stopped."
+
+    def drop(self, target: Target, name: str) -> str:
+        builder.remove(target, builder.find(target, name).name)
+        return f"{target.index(name)} is being dropped."
+
+    # -- for the template
+
+    def relation(self) -> str | None:
+        state = self.catalog.view().state
+        return None if state is None else state.relation
+
+    def registered(self, relation: str) -> list[Registered]:
+        """Return the indexes made on advice; the page reloads itself while one is in work."""
+        found = registered(self.catalog.session.execute, self.catalog.zoid, relation)
+        if any(entry.state == "working" for entry in found) and self.request.get("REQUEST_METHOD") == "GET":
+            self.request.response.setHeader("Refresh", RELOAD)
+        return found
+
+    def indexes(self, relation: str) -> list[tuple[IndexStatistics, str]]:
+        """Return all SQL indexes, each with what is to say about it."""
+        indexes = Statistics(self.catalog.session.execute, relation).indexes()
+        superfluous = duplicates(indexes)
+        return [(index, self._remark(index, superfluous.get(index.name, ""))) for index in indexes]
+
+    def _remark(self, index: IndexStatistics, better: str) -> str:
+        if not index.is_valid:
+            return "invalid: never built to its end"
+        if better:
+            return f"duplicate of {better}"
+        return "" if index.scans or index.is_unique else "not used yet"

@@ -1,0 +1,60 @@
+"""What the management pages of our own have in common."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from plone.pgcatalog.zmi.protect import check
+from Products.Five.browser import BrowserView
+from rich.filesize import decimal
+from typing import Any
+from urllib.parse import urlencode
+
+
+class ManagePage(BrowserView):
+    """A page of the catalog tool: GET shows it and changes nothing; POST needs a token, else it is Forbidden."""
+
+    template: Any = None
+    #: The name it is registered under.
+    name = ""
+
+    @property
+    def catalog(self) -> Any:
+        return self.context._catalog
+
+    def __call__(self) -> Any:
+        if self.request.get("REQUEST_METHOD") == "GET":
+            return self.template()
+        check(self.request)
+        return self.post()
+
+    def post(self) -> Any:
+        """Do what the form says, and return the answer."""
+        raise NotImplementedError
+
+    def redirect(self, message: str) -> str:
+        """Go back to the page, which shows *message*."""
+        query = urlencode({"manage_tabs_message": message})
+        self.request.response.redirect(f"{self.url()}?{query}")
+        return ""
+
+    def url(self) -> str:
+        return f"{self.context.absolute_url()}/{self.name}"
+
+    # -- for the templates
+
+    def ms(self, value: float | None) -> str:
+        """Return milliseconds in three digits or so."""
+        if value is None:
+            return "–"
+        return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+    def percent(self, value: float) -> str:
+        return f"{100 * value:.0f} %"
+
+    def size(self, value: int) -> str:
+        return decimal(value)
+
+    def when(self, value: datetime) -> str:
+        return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+    def listed(self, values: Iterable[str]) -> str:
+        return ", ".join(values)

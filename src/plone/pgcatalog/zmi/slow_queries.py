@@ -1,0 +1,80 @@
+"""The tab *Slow Queries*: what took long, by shape; examples, and how PostgreSQL runs them."""
+
+from plone.pgcatalog.advisor import log
+from plone.pgcatalog.advisor.connection import dsn_of
+from plone.pgcatalog.advisor.explain import explain_example
+from plone.pgcatalog.advisor.explain import Plan
+from plone.pgcatalog.advisor.log import Example
+from plone.pgcatalog.advisor.log import Group
+from plone.pgcatalog.advisor.replay import ReplayError
+from plone.pgcatalog.settings import slow_query_mask
+from plone.pgcatalog.settings import slow_query_ms
+from plone.pgcatalog.zmi.page import ManagePage
+from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
+from typing import Any
+
+import json
+
+
+class SlowQueriesPage(ManagePage):
+    """Shows the log; POST with ``explain``, the number of a query, shows its plan, with ``clear`` empties the log."""
+
+    template = ViewPageTemplateFile("templates/slow_queries.pt")
+    name = "manage_slow_queries"
+
+    example: Example | None = None
+    plan: Plan | None = None
+    problem = ""
+
+    def post(self) -> Any:
+        form = self.request.form
+        if "clear" in form:
+            count = log.clear(dsn_of(self.catalog), self.catalog.zoid)
+            return self.redirect(f"{count} slow queries deleted.")
+        if "explain" in form:
+            self.example = self.find(form["explain"])
+            self.explain()
+        return self.template()
+
+    def explain(self) -> None:
+        if self.example is None:
+            self.problem = "This query is not in the log any more."
+            return
+        try:
+            self.plan = explain_example(self.catalog, self.example)
+        except ReplayError as error:
+            self.problem = f"Not explained: {error}."
+
+    def find(self, id: Any) -> Example | None:
+        """Return the recorded query number *id*, whatever came in a form."""
+        return self.log.example(int(id)) if isinstance(id, str) and id.isascii() and id.isdecimal() else None
+
+    # -- for the template
+
+    @property
+    def log(self) -> log.SlowQueryLog:
+        return log.log_of(self.catalog)
+
+    def groups(self) -> list[Group]:
+        return self.log.groups()
+
+    def examples(self) -> list[Example]:
+        """Return the newest queries: of the shape of the group that the form names by its newest query, or of all."""
+        chosen = self.find(self.request.form.get("like", ""))
+        return self.log.examples(chosen.shape, chosen.operation) if chosen else self.log.examples()
+
+    def threshold(self) -> str:
+        """Return from when on a query is slow, for people to read."""
+        ms = slow_query_ms(self.catalog.tool)
+        return f"{ms:g} ms" if ms else ""
+
+    def masked(self) -> str:
+        return ", ".join(sorted(slow_query_mask(self.catalog.tool)))
+
+    def query_text(self, example: Example) -> str:
+        """Return the query as people can read it, JSON."""
+        data = {name: value for name, value in example.query.items() if value}
+        return json.dumps(data, ensure_ascii=False, sort_keys=True)
+
+    def values_text(self, plan: Plan) -> str:
+        return ", ".join(f"{value!r:.200}" for value in plan.values)

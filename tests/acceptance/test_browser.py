@@ -1,0 +1,119 @@
+"""In a real browser: log in, look at slow queries, explain one, build and drop an index, search the site."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from playwright.sync_api import Browser
+from playwright.sync_api import expect
+from playwright.sync_api import Page
+from playwright.sync_api import sync_playwright
+from plone.pgcatalog.advisor import builder
+from plone.pgcatalog.advisor import recorder
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.test_advice import FILL
+from tests.integration.test_advice import slow_listing
+from tests.integration.web import application
+from typing import Any
+from waitress.server import create_server
+from zope.component.hooks import setSite
+
+import psycopg
+import pytest
+import shutil
+import threading
+import transaction
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
+#: Longest wait for a page or an element, in milliseconds.
+PATIENCE = 120_000
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=f"no browser: none of {', '.join(BROWSERS)} is installed")
+
+
+@pytest.fixture(scope="module")
+def address(site_template: str, postgres: Any) -> Iterator[str]:
+    """Address of a site with rows, users and a slow query, served over HTTP."""
+    dsn = sites.clone(postgres, site_template)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
+        connection.execute(FILL.format(relation, 4000))
+        connection.execute(f'ANALYZE "{relation}"')
+    with sites.opened(dsn) as db:
+        with sites.application(db) as app, pytest.MonkeyPatch.context() as patch:
+            sites.login(app)
+            setSite(app.plone)
+            app.plone.acl_users.userFolderAddUser("boss", "secret", ["Manager"], [])
+            create(app.plone, "Document", "hedgehogs", title="All about hedgehogs")
+            transaction.commit()
+            patch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.000001")
+            slow_listing(app.plone)
+        server = create_server(application(db), host="127.0.0.1", port=0)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.effective_port}/plone"
+        finally:
+            server.close()
+            thread.join(30)
+            assert builder.wait(30)
+            assert recorder.flush(10)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    # Chromium's sandbox does not run for root, nor where a container has no user namespaces.
+    options: Any = {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
+    with sync_playwright() as playwright, playwright.chromium.launch(**options) as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A page of a browser in which the manager has logged in."""
+    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
+        context.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
+        page = context.new_page()
+        page.goto(f"{address}/login")
+        page.fill("input[name=__ac_name]", "boss")
+        page.fill("input[name=__ac_password]", "secret")
+        page.locator("input[name=__ac_password]").press("Enter")
+        page.wait_for_url(lambda url: "login" not in url)
+        yield page
+
+
+def test_from_a_slow_query_to_an_index_and_back(page: Page, address: str, tmp_path: Path) -> None:
+    page.goto(f"{address}/portal_catalog/manage_catalogAdvanced")
+    page.get_by_role("link", name="Slow Queries").click()
+    expect(page.locator("#groups tbody tr")).to_have_count(1)
+    expect(page.locator("#groups")).to_contain_text("Creator =; portal_type =; sort modified desc; limit")
+    page.screenshot(path=tmp_path / "slow-queries.png", full_page=True)
+
+    page.get_by_role("button", name="Explain").first.click()
+    expect(page.locator("#plan")).to_contain_text("Execution Time")
+    page.screenshot(path=tmp_path / "explain.png", full_page=True)
+
+    page.get_by_role("link", name="Index Advice").first.click()
+    page.get_by_role("button", name="Look for indexes").click()
+    expect(page.locator("#advice")).to_contain_text("CREATE INDEX CONCURRENTLY")
+    page.screenshot(path=tmp_path / "advice.png", full_page=True)
+
+    page.get_by_role("button", name="Apply").first.click()
+    made = page.locator("#made tbody tr")
+    # The page loads itself again while the index is being built.
+    expect(made.first).to_have_attribute("data-state", "ready")
+    page.screenshot(path=tmp_path / "applied.png", full_page=True)
+
+    made.get_by_role("button", name="Drop").click()
+    assert builder.wait(30)
+    page.reload()
+    expect(made).to_have_count(0)
+    page.screenshot(path=tmp_path / "dropped.png", full_page=True)
+
+
+def test_the_search_page_finds(page: Page, address: str, tmp_path: Path) -> None:
+    page.goto(f"{address}/@@search?SearchableText=hedgehogs")
+    expect(page.locator("#search-results")).to_contain_text("All about hedgehogs")
+    page.screenshot(path=tmp_path / "search.png", full_page=True)

@@ -1,0 +1,109 @@
+"""The commands slow, explain and advise, as an administrator runs them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from plone.pgcatalog.advisor import recorder
+from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.cli.explain import QueryType
+from tests.acceptance.cli import pgcatalog
+from tests.acceptance.cli import write_conf
+from tests.integration import site as sites
+from tests.integration.test_advice import FILL
+from tests.integration.test_advice import slow_listing
+from typing import Any
+from zope.component.hooks import setSite
+
+import click
+import click.testing
+import json
+import psycopg
+import pytest
+
+
+SHAPE = "Creator =; portal_type =; sort modified desc; limit"
+
+
+@pytest.fixture(scope="module")
+def dsn(site_template: str, postgres: Any) -> Iterator[str]:
+    """A site with rows and a slow query."""
+    dsn = sites.clone(postgres, site_template)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
+        connection.execute(FILL.format(relation, 4000))
+        connection.execute(f'ANALYZE "{relation}"')
+    with sites.opened(dsn) as db, sites.application(db) as app, pytest.MonkeyPatch.context() as patch:
+        sites.login(app)
+        setSite(app.plone)
+        patch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.000001")
+        slow_listing(app.plone)
+    yield dsn
+    assert recorder.flush(10)
+
+
+def run(*args: str) -> click.testing.Result:
+    return click.testing.CliRunner().invoke(main, args)
+
+
+def test_slow_needs_no_site(dsn: str) -> None:
+    found = run("slow", "--dsn", dsn, "--json")
+    assert found.exit_code == 1, found.output
+    [group] = json.loads(found.output)["/plone/portal_catalog"]
+    assert (group["shape"], group["operation"], group["count"], group["share"]) == (SHAPE, "page", 1, 1)
+    table = run("slow", "--dsn", dsn)
+    assert table.exit_code == 1
+    assert "Slow queries of /plone/portal_catalog" in table.output
+
+
+def test_slow_without_a_catalog(database: str) -> None:
+    result = run("slow", "--dsn", database)
+    assert result.exit_code == 2
+    assert "there is no catalog" in result.output
+
+
+def test_an_empty_log_is_no_error(site_template: str, postgres: Any) -> None:
+    result = run("slow", "--dsn", sites.clone(postgres, site_template))
+    assert (result.exit_code, result.output) == (0, "No slow query is recorded.\n")
+
+
+def test_from_a_query_to_an_index(dsn: str, tmp_path: Path) -> None:
+    conf = write_conf(tmp_path, dsn)
+    query = "{'Creator': 'creator7', 'sort_on': 'modified', 'sort_order': 'reverse', 'sort_limit': 10}"
+    explained = pgcatalog("explain", conf, query, "--site", "plone", "--json")
+    assert explained.returncode == 0, explained.stderr
+    plan = json.loads(explained.stdout)
+    assert plan["values"] == ["creator7"]
+    assert plan["statement"].endswith('ORDER BY "modified" DESC, rid DESC LIMIT 10')
+    assert any("Execution Time" in line for line in plan["plan"])
+
+    advised = pgcatalog("advise", conf, "--site", "plone", "--apply", "--json")
+    assert advised.returncode == 0, advised.stderr
+    [suggestion] = json.loads(advised.stdout)["suggestions"]
+    assert (suggestion["shape"], suggestion["built"], suggestion["error"]) == (SHAPE, True, "")
+    with psycopg.connect(dsn) as connection:
+        [(name,)] = connection.execute("SELECT name FROM pgcatalog_indexes").fetchall()
+        [(valid,)] = connection.execute(
+            "SELECT indisvalid FROM pg_index JOIN pg_class ON oid = indexrelid WHERE relname LIKE '%%' || %s", (name,)
+        ).fetchall()
+    assert (name, valid) == (suggestion["name"], True)
+
+    again = pgcatalog("advise", conf, "--site", "plone")
+    assert again.returncode == 0, again.stderr
+    assert "No further index would help much." in again.stdout
+
+
+def test_a_query_that_is_refused(dsn: str, tmp_path: Path) -> None:
+    conf = write_conf(tmp_path, dsn)
+    refused = pgcatalog("explain", conf, '{"created": "no date"}', "--site", "plone")
+    assert refused.returncode == 1
+    assert "the catalog refuses the query" in refused.stderr
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', "{'a': 1}", '{"a": null}', "{'a': (1, 2)}", "{}"])
+def test_a_query_is_json_or_a_python_literal(text: str) -> None:
+    assert isinstance(QueryType().convert(text, None, None), dict)
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "portal_type", "{1: 2}", "__import__('os')", "{'a': print()}", "(" * 9999])
+def test_anything_else_is_no_query(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="is no query"):
+        QueryType().convert(text, None, None)

@@ -1,0 +1,416 @@
+"""Index advice: found by trying, built and dropped beside the running site, and nothing is left half-done."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.advisor import builder
+from plone.pgcatalog.advisor import recorder
+from plone.pgcatalog.advisor.advice import AdviceError
+from plone.pgcatalog.advisor.advice import advise
+from plone.pgcatalog.advisor.advice import find_candidate
+from plone.pgcatalog.advisor.builder import BuildError
+from plone.pgcatalog.advisor.builder import Target
+from plone.pgcatalog.advisor.candidates import Candidate
+from plone.pgcatalog.advisor.registry import Registered
+from plone.pgcatalog.advisor.registry import registered
+from plone.pgcatalog.advisor.statistics import Statistics
+from tests.integration import site as sites
+from tests.integration.content import create
+from typing import Any
+from zope.component.hooks import setSite
+
+import dataclasses
+import psycopg
+import pytest
+import time
+import transaction
+
+
+ROWS = 4000
+#: Statistics tell PostgreSQL that the few rows of one creator are few, but not that they are the oldest.
+FILL = """
+    INSERT INTO "{}" (rid, path, portal_type, review_state, creator, get_id, modified, effective_range_since,
+        effective_range_until, allowed_roles, subject)
+    SELECT i + 1000000, '/plone/x' || i, (ARRAY['Document', 'News Item', 'Event', 'File'])[1 + i % 4],
+        (ARRAY['published', 'private'])[1 + i % 2], 'creator' || i % 200, 'x' || i,
+        timestamptz '2020-01-01' + (i * 7919 % 4000) * interval '1 hour', -1440, 2147483647, ARRAY['Anonymous'],
+        ARRAY['tag' || i % 50]
+    FROM generate_series(1, {}) i
+"""
+
+
+@pytest.fixture(scope="module")
+def template(site_template: str, postgres: Any) -> str:
+    """A site whose catalog has generated rows, and a role that may only read."""
+    dsn = postgres.createdb("advice_template", template=site_template)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
+        connection.execute(FILL.format(relation, ROWS))
+        connection.execute(f'ANALYZE "{relation}"')
+    return "advice_template"
+
+
+@pytest.fixture
+def dsn(template: str, postgres: Any) -> str:
+    return sites.clone(postgres, template)
+
+
+@pytest.fixture
+def db(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The site's database; every search is slow."""
+    with sites.opened(dsn) as database:
+        monkeypatch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.000001")
+        yield database
+        monkeypatch.undo()
+        assert recorder.flush(10)
+        assert builder.wait(30)
+
+
+@contextmanager
+def inside(db: Any) -> Iterator[Any]:
+    """Yield the site.  Its snapshot ends here, as with a request: a build waits for that."""
+    with sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        yield app.plone
+
+
+@pytest.fixture
+def site(db: Any) -> Iterator[Any]:
+    with inside(db) as portal:
+        yield portal
+
+
+def search(portal: Any, **query: Any) -> None:
+    """Search, and begin a transaction that sees it recorded."""
+    for _brain in portal.portal_catalog.unrestrictedSearchResults(**query)[:10]:
+        break
+    assert recorder.flush(10)
+    transaction.begin()
+
+
+def slow_listing(portal: Any) -> None:
+    search(portal, Creator="creator7", portal_type="File", sort_on="modified", sort_order="reverse", sort_limit=10)
+
+
+def indexes(dsn: str, relation: str) -> dict[str, bool]:
+    """Return the names of the indexes of *relation*, and whether they are valid."""
+    with psycopg.connect(dsn) as connection:
+        found = Statistics(lambda query, values: connection.execute(query, values).fetchall(), relation).indexes()
+    return {index.name: index.is_valid for index in found}
+
+
+def entries(dsn: str, target: Target) -> list[Registered]:
+    with psycopg.connect(dsn) as connection:
+        return registered(
+            lambda query, values: connection.execute(query, values).fetchall(), target.zoid, target.relation
+        )
+
+
+# -- advice
+
+
+def test_an_index_is_found_that_helps(site: Any, dsn: str) -> None:
+    slow_listing(site)
+    catalog = site.portal_catalog._catalog
+    before = indexes(dsn, Target.of(catalog).relation)
+    advice = advise(catalog)
+    assert advice.rows >= ROWS
+    assert "copy of 4,0" in advice.method
+    [suggestion] = advice.suggestions
+    assert suggestion.candidate.keys[0] == "creator"
+    assert suggestion.after.cost < suggestion.before.cost * 0.8
+    assert suggestion.group.shape == "Creator =; portal_type =; sort modified desc; limit"
+    assert suggestion.ddl.startswith(
+        f'CREATE INDEX CONCURRENTLY "{Target.of(catalog).index(suggestion.candidate.name)}"'
+    )
+    assert suggestion.bytes > 0
+    assert "bytes for each row" in suggestion.write_cost
+    # Nothing has been changed.
+    assert indexes(dsn, Target.of(catalog).relation) == before
+    assert find_candidate(catalog, suggestion.candidate.name) == (
+        suggestion.candidate,
+        "Creator =; portal_type =; sort modified desc; limit (page)",
+    )
+
+
+def test_only_a_value_that_all_ask_for_makes_a_partial_index(site: Any) -> None:
+    catalog = site.portal_catalog._catalog
+    for kind in ("Document", "Event", "File"):
+        search(site, portal_type=kind, review_state="published", Subject="tag3", sort_on="modified", sort_limit=5)
+    found = {c.where for c in all_candidates(catalog)}
+    # As often as the same state, different types were asked for.
+    assert ("review_state", "published") in found
+    assert not [where for where in found if where and where[0] == "portal_type"]
+
+
+def test_what_is_fast_already_gets_no_index(site: Any) -> None:
+    search(site, getId="x17")
+    search(site, sort_on="modified", portal_type="Document", sort_limit=1)
+    advice = advise(site.portal_catalog._catalog)
+    assert [s for s in advice.suggestions if s.group.shape == "getId ="] == []
+    assert any(reason.startswith("no further index") for group, reason in advice.without if group.shape == "getId =")
+
+
+def test_shapes_that_cannot_be_run_again_are_named(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCATALOG_SLOW_QUERY_MASK", "Creator")
+    slow_listing(site)
+    advice = advise(site.portal_catalog._catalog)
+    assert advice.suggestions == []
+    assert "values of Creator were not recorded (masked, too long or of an unknown type)" in [
+        reason for _, reason in advice.without
+    ]
+
+
+def test_without_a_log_there_is_no_advice(site: Any) -> None:
+    with pytest.raises(AdviceError, match="no slow query"):
+        advise(site.portal_catalog._catalog)
+    with pytest.raises(AdviceError, match="no suggestion 'advice_1' any more"):
+        find_candidate(site.portal_catalog._catalog, "advice_1")
+
+
+def test_without_rows_there_is_no_advice(site: Any, dsn: str) -> None:
+    slow_listing(site)
+    with psycopg.connect(dsn) as connection:
+        connection.execute(f'DELETE FROM "{Target.of(site.portal_catalog._catalog).relation}"')
+    transaction.begin()
+    with pytest.raises(AdviceError, match="the catalog is empty"):
+        advise(site.portal_catalog._catalog)
+
+
+def test_where_no_sample_can_be_made_there_is_an_estimate(site: Any, dsn: str) -> None:
+    slow_listing(site)
+    with psycopg.connect(dsn) as connection:
+        name = connection.info.dbname
+        connection.execute("CREATE ROLE reader LOGIN") if not role_exists(connection, "reader") else None
+        connection.execute(f'REVOKE TEMPORARY ON DATABASE "{name}" FROM PUBLIC')
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+    catalog = site.portal_catalog._catalog
+    with as_role(catalog, "reader"):
+        advice = advise(catalog)
+    assert advice.method.startswith("estimated from the statistics")
+    assert advice.suggestions[0].candidate.keys[0] == "creator"
+    assert advice.suggestions[0].comparison.startswith("cost ")
+
+
+def role_exists(connection: Any, name: str) -> bool:
+    return bool(connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (name,)).fetchall())
+
+
+@contextmanager
+def as_role(catalog: Any, role: str) -> Iterator[None]:
+    """Let new connections to the catalog's database be those of *role*."""
+    storage = catalog.jar.db().storage
+    before = storage._dsn
+    storage._dsn = before.replace("user=postgres", f"user={role}")
+    try:
+        yield
+    finally:
+        storage._dsn = before
+
+
+def test_a_database_that_fails_is_named(site: Any) -> None:
+    slow_listing(site)
+    catalog = site.portal_catalog._catalog
+    with as_role(catalog, "nobody_knows_this_role"), pytest.raises(AdviceError, match="PostgreSQL: "):
+        advise(catalog)
+
+
+# -- building
+
+
+CANDIDATE = Candidate("composite", ("creator", "modified", "rid"))
+
+
+@pytest.fixture
+def target(db: Any) -> Target:
+    with inside(db) as portal:
+        return Target.of(portal.portal_catalog._catalog)
+
+
+def test_an_index_is_built_used_and_dropped(db: Any, dsn: str, target: Target) -> None:
+    with inside(db) as portal:
+        slow_listing(portal)
+        [suggestion] = advise(portal.portal_catalog._catalog).suggestions
+    before = indexes(dsn, target.relation)
+    builder.apply(target, suggestion.candidate, "for a test")
+    assert builder.wait(30)
+    name = target.index(suggestion.candidate.name)
+    assert indexes(dsn, target.relation) == before | {name: True}
+    [entry] = entries(dsn, target)
+    assert (entry.state, entry.index, entry.reason, entry.message) == ("ready", name, "for a test", "")
+    with inside(db) as portal:
+        assert [s.candidate for s in advise(portal.portal_catalog._catalog).suggestions] == []
+    builder.remove(target, suggestion.candidate.name)
+    assert builder.wait(30)
+    assert indexes(dsn, target.relation) == before
+    assert entries(dsn, target) == []
+
+
+def test_building_waits_for_older_snapshots_and_not_the_other_way_round(db: Any, dsn: str, target: Target) -> None:
+    with psycopg.connect(dsn) as other:
+        other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        other.execute(f'SELECT count(*) FROM "{target.relation}"')
+        builder.apply(target, CANDIDATE, "")
+        [entry] = wait_for(lambda: [e for e in entries(dsn, target) if e.phase.startswith("waiting")])
+        assert entry.state == "working"
+        with inside(db) as portal:
+            create(portal, "Document", "saved-meanwhile", title="Saved")
+            transaction.commit()
+    assert builder.wait(30)
+    assert [e.state for e in entries(dsn, target)] == ["ready"]
+
+
+def wait_for(condition: Any) -> Any:
+    for _ in range(600):
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("did not happen")
+
+
+@contextmanager
+def stuck_build(dsn: str, target: Target) -> Iterator[Registered]:
+    """Yield the entry of a build that waits for a snapshot."""
+    with psycopg.connect(dsn) as other:
+        other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        other.execute(f'SELECT count(*) FROM "{target.relation}"')
+        builder.apply(target, CANDIDATE, "")
+        yield wait_for(lambda: [e for e in entries(dsn, target) if e.phase.startswith("waiting")])[0]
+
+
+def test_a_cancelled_build_leaves_no_index(db: Any, dsn: str, target: Target) -> None:
+    before = indexes(dsn, target.relation)
+    with stuck_build(dsn, target):
+        assert not indexes(dsn, target.relation)[target.index(CANDIDATE.name)]
+        builder.cancel(target, CANDIDATE.name)
+        wait_for(lambda: [e for e in entries(dsn, target) if e.message])
+    assert builder.wait(30)
+    assert indexes(dsn, target.relation) == before
+    [entry] = entries(dsn, target)
+    assert (entry.state, entry.message) == ("failed", "PostgreSQL: canceling statement due to user request")
+    with pytest.raises(BuildError, match="is not being built"):
+        builder.cancel(target, CANDIDATE.name)
+    builder.rebuild(target, CANDIDATE.name)
+    assert builder.wait(30)
+    assert [(e.state, e.message) for e in entries(dsn, target)] == [("ready", "")]
+
+
+def test_a_lost_connection_is_seen_and_repaired(db: Any, dsn: str, target: Target) -> None:
+    with stuck_build(dsn, target) as entry, psycopg.connect(dsn, autocommit=True) as admin:
+        admin.execute("SELECT pg_terminate_backend(%s)", (entry.pid,))
+        wait_for(lambda: [e for e in entries(dsn, target) if e.message])
+    assert builder.wait(30)
+    [entry] = entries(dsn, target)
+    assert entry.state == "failed"
+    assert entry.message.startswith("PostgreSQL: terminating connection")
+    builder.build(target, CANDIDATE.name)
+    assert [e.state for e in entries(dsn, target)] == ["ready"]
+
+
+def test_an_invalid_leftover_is_repaired(db: Any, dsn: str, target: Target) -> None:
+    """A server that was killed leaves an invalid index, and nobody to tidy up."""
+    builder.apply(target, CANDIDATE, "")
+    assert builder.wait(30)
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", (target.index(CANDIDATE.name),)
+        )
+    assert [e.state for e in entries(dsn, target)] == ["interrupted"]
+    builder.rebuild(target, CANDIDATE.name)
+    assert builder.wait(30)
+    assert [e.state for e in entries(dsn, target)] == ["ready"]
+
+
+def test_only_one_builds_at_a_time(db: Any, dsn: str, target: Target) -> None:
+    with stuck_build(dsn, target):
+        with pytest.raises(BuildError, match="being built or dropped already"):
+            builder.build(target, CANDIDATE.name)
+        with pytest.raises(BuildError, match="being built or dropped already"):
+            builder.drop(target, CANDIDATE.name)
+        assert [e.message for e in entries(dsn, target)] == [""]
+    assert builder.wait(30)
+    assert [e.state for e in entries(dsn, target)] == ["ready"]
+
+
+def test_without_the_right_to_build_nothing_is_left(db: Any, dsn: str, target: Target) -> None:
+    with psycopg.connect(dsn) as connection:
+        if not role_exists(connection, "writer"):
+            connection.execute("CREATE ROLE writer LOGIN")
+        connection.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO writer")
+    before = indexes(dsn, target.relation)
+    limited = dataclasses.replace(target, dsn=target.dsn.replace("user=postgres", "user=writer"))
+    builder.apply(limited, CANDIDATE, "")
+    assert builder.wait(30)
+    assert indexes(dsn, target.relation) == before
+    [entry] = entries(dsn, target)
+    assert (entry.state, entry.message) == ("failed", f"PostgreSQL: must be owner of table {target.relation}")
+
+
+def test_only_what_we_made_is_dropped(db: Any, dsn: str, target: Target) -> None:
+    before = indexes(dsn, target.relation)
+    for name in ("modified", "path", "advice_", "advice_unknown", '"; DROP TABLE object_state; --', ""):
+        with pytest.raises(BuildError, match="no index made on advice"):
+            builder.drop(target, name)
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "INSERT INTO pgcatalog_indexes (catalog, name, definition, columns, reason)"
+            " VALUES (%s, 'modified', '', '{}', '')",
+            (target.zoid,),
+        )
+    with pytest.raises(BuildError, match="no index made on advice"):
+        builder.drop(target, "modified")
+    assert indexes(dsn, target.relation) == before
+
+
+def test_a_new_table_has_the_advised_indexes(db: Any, dsn: str, target: Target) -> None:
+    builder.apply(target, CANDIDATE, "")
+    assert builder.wait(30)
+    with inside(db) as portal:
+        portal.portal_catalog.manage_catalogClear()
+        create(portal, "Document", "page", title="Page")
+        transaction.commit()
+        after = Target.of(portal.portal_catalog._catalog)
+    assert after.relation != target.relation
+    assert indexes(dsn, after.relation)[after.index(CANDIDATE.name)]
+    assert [e.state for e in entries(dsn, after)] == ["ready"]
+    # Not when a column is gone: its index was deleted.
+    with inside(db) as portal:
+        portal.portal_catalog.delIndex("Creator")
+        portal.portal_catalog.manage_catalogClear()
+        transaction.commit()
+        third = Target.of(portal.portal_catalog._catalog)
+    assert third.index(CANDIDATE.name) not in indexes(dsn, third.relation)
+    assert [e.state for e in entries(dsn, third)] == ["missing"]
+
+
+def test_saves_survive_the_longest_values(db: Any, dsn: str, target: Target) -> None:
+    """No index that is ever proposed refuses a row."""
+    with inside(db) as portal:
+        listing = {"Creator": "c", "path": {"query": "/plone", "depth": 1}, "b_size": 5}
+        search(portal, Creator="c", portal_type="File", getId="x", review_state="private", sort_on="sortable_title")
+        search(portal, sort_on="modified", **listing)
+        search(portal, sort_on="sortable_title", is_folderish=True, **listing)
+        candidates = all_candidates(portal.portal_catalog._catalog)
+    assert len(candidates) >= 8
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for number, candidate in enumerate(candidates):
+            connection.execute(f'CREATE INDEX long_{number} ON "{target.relation}" {candidate.definition}')
+        connection.execute(
+            f'INSERT INTO "{target.relation}" (rid, path, creator, portal_type, get_id, review_state, sortable_title,'
+            " parent_path, path_value, modified, is_folderish)"
+            " SELECT 77, '/', s, s, s, s, s, p, p, now(), true"
+            " FROM (SELECT left(string_agg(md5(random()::text), ''), 900) AS s,"
+            "   left(string_agg(md5(random()::text), ''), 2600) AS p FROM generate_series(1, 100)) AS v"
+        )
+
+
+def all_candidates(catalog: Any) -> list[Candidate]:
+    from plone.pgcatalog.advisor.advice import adviser_of
+    from plone.pgcatalog.advisor.log import log_of
+
+    log = log_of(catalog)
+    with adviser_of(catalog) as adviser:
+        questions = [adviser.question(log, group) for group in log.groups() if group.operation == "page"]
+        found = [c for q in questions for c in adviser.candidates.propose(q.filters, q.sort)]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,96 @@
+"""EXPLAIN of recorded queries: compiled anew, read-only, and stopped in time."""
+
+from plone.pgcatalog.advisor.explain import explain
+from plone.pgcatalog.advisor.explain import explain_example
+from plone.pgcatalog.advisor.log import Example
+from plone.pgcatalog.advisor.replay import ReplayError
+from tests.integration.content import create
+from typing import Any
+
+import dataclasses
+import datetime
+import psycopg
+import pytest
+import transaction
+
+
+@pytest.fixture
+def filled(portal: Any) -> Any:
+    for number in range(3):
+        create(portal, "Document", f"page{number}", title=f"Page {number}")
+    transaction.commit()
+    return portal
+
+
+def example(query: dict[str, Any], sort: Any = (), limit: Any = None, where: Any = None, **more: Any) -> Example:
+    data = {"query": query, "where": where, "sort": list(sort), "limit": limit}
+    now = datetime.datetime.now(datetime.UTC)
+    values = {"left_out": [], "operation": "page", "statement": ""} | more
+    operation, statement = values["operation"], values["statement"]
+    return Example(1, now, "/", operation, "", data, values["left_out"], 1.0, 0.0, 1.0, 0.0, 1, statement)
+
+
+def test_a_recorded_query_is_compiled_and_explained(filled: Any) -> None:
+    catalog = filled.portal_catalog._catalog
+    plan = explain_example(catalog, example({"portal_type": "Document"}, [["modified", True]], 2))
+    assert "actual time" in plan.text
+    assert "Buffers:" in plan.text
+    assert "Execution Time:" in plan.text
+    assert plan.statement.endswith("LIMIT 2")
+    assert plan.values == ("Document",)
+    counted = explain_example(catalog, example({"portal_type": "Document"}, operation="count"))
+    assert counted.statement.startswith("SELECT count(*)")
+    assert "Aggregate" in counted.text
+    rids = explain_example(catalog, example({"portal_type": "Document"}, operation="rids"))
+    assert "string_agg" in rids.statement
+
+
+def test_a_page_has_its_recorded_place(filled: Any) -> None:
+    catalog = filled.portal_catalog._catalog
+    recorded = example({"portal_type": "Document"}, statement="SELECT evil() LIMIT 7 OFFSET 30; DROP TABLE x")
+    plan = explain_example(catalog, recorded)
+    assert plan.statement.endswith("LIMIT 7 OFFSET 30")
+    assert "evil" not in plan.statement
+
+
+@pytest.mark.parametrize(
+    ("recorded", "message"),
+    [
+        (example({}, left_out=["SearchableText"]), "values of SearchableText were not recorded"),
+        (example({"portal_type": []}), "cannot find anything"),
+        (example({}), "cannot find anything"),
+        (example({"portal_type": "x"}, [["gone", False]]), "there is no index 'gone' any more"),
+        (example({"created": {"query": ["no date"], "range": "min"}}), "the catalog refuses the query"),
+        (example({"portal_type": {"@unknown": 1}}), "the record is damaged"),
+        (example({"portal_type": "x"}, where={"Evil": {}}), "the record is damaged"),
+        (example({"portal_type": "x"}, operation="metadata"), "read for certain rows"),
+    ],
+)
+def test_what_cannot_be_run_again_says_why(filled: Any, recorded: Example, message: str) -> None:
+    with pytest.raises(ReplayError, match=message):
+        explain_example(filled.portal_catalog._catalog, recorded)
+
+
+def test_explaining_cannot_write(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS x")
+        with pytest.raises(ReplayError, match="read-only transaction"):
+            explain(database, "DELETE FROM t", ())
+        assert connection.execute("SELECT count(*) FROM t").fetchall() == [(1,)]
+
+
+def test_explaining_does_not_run_for_ever(database: str) -> None:
+    with pytest.raises(ReplayError, match=r"stopped after 0\.2 seconds"):
+        explain(database, "SELECT pg_sleep(60)", (), seconds=0.2)
+
+
+def test_a_database_that_is_gone_is_named() -> None:
+    with pytest.raises(ReplayError, match="PostgreSQL: "):
+        explain("host=/nowhere dbname=none", "SELECT 1", ())
+
+
+def test_an_example_is_what_it_was(filled: Any) -> None:
+    one = example({"portal_type": "Document"})
+    assert explain_example(filled.portal_catalog._catalog, dataclasses.replace(one, operation="count")).values == (
+        "Document",
+    )

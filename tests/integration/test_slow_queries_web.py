@@ -1,0 +1,196 @@
+"""The tabs Slow Queries and Index Advice over HTTP: for managers, and to change anything POST and a token."""
+
+from collections.abc import Iterator
+from lxml import html
+from plone.pgcatalog.advisor import builder
+from plone.pgcatalog.advisor import recorder
+from plone.pgcatalog.advisor.builder import Target
+from tests.integration import site as sites
+from tests.integration.people import USERS
+from tests.integration.test_advice import FILL
+from tests.integration.test_advice import slow_listing
+from tests.integration.test_publishing import MANAGER
+from tests.integration.test_publishing import REFUSED
+from tests.integration.test_publishing import Site
+from typing import Any
+
+import psycopg
+import pytest
+import re
+
+
+SLOW = "/plone/portal_catalog/manage_slow_queries"
+ADVICE = "/plone/portal_catalog/manage_index_advice"
+
+
+@pytest.fixture(scope="module")
+def site(site_template: str, postgres: Any) -> Iterator[Site]:
+    """A site with generated rows, users, and one slow query in its log."""
+    dsn = sites.clone(postgres, site_template)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
+        connection.execute(FILL.format(relation, 4000))
+        connection.execute(f'ANALYZE "{relation}"')
+    with sites.opened(dsn) as db, pytest.MonkeyPatch.context() as patch:
+        site = Site(db)
+        with site.inside() as portal:
+            for name, roles in USERS.items():
+                portal.acl_users.userFolderAddUser(name, "secret", roles, [])
+        patch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.000001")
+        with site.inside() as portal:
+            slow_listing(portal)
+        patch.undo()
+        yield site
+        assert recorder.flush(10)
+        assert builder.wait(30)
+
+
+def page(site: Site, url: str, **query: str) -> Any:
+    response = site.web.get(url, MANAGER, accept="text/html", **query)
+    assert response.status == 200, response.text
+    return html.fromstring(response.body)
+
+
+def post(site: Site, url: str, **form: Any) -> Any:
+    return site.web.post(url, MANAGER, _authenticator=site.token(), **form)
+
+
+def location(response: Any) -> str:
+    assert response.status == 302
+    return {name.lower(): value for name, value in response.headers.items()}["location"]
+
+
+def text(element: Any) -> str:
+    return " ".join(element.text_content().split())
+
+
+def log_size(site: Site) -> int:
+    with site.inside() as portal:
+        return sum(group.count for group in log_of(portal).groups())
+
+
+def log_of(portal: Any) -> Any:
+    from plone.pgcatalog.advisor.log import log_of
+
+    return log_of(portal.portal_catalog._catalog)
+
+
+@pytest.mark.parametrize("url", [SLOW, ADVICE])
+@pytest.mark.parametrize("login", [None, "mara:secret", "edith:secret", "rita:secret"])
+def test_only_managers_see_the_pages(site: Site, url: str, login: str | None) -> None:
+    assert site.web.get(url, login).status in REFUSED
+    token = site.token()
+    for action in ("clear", "explain", "advise", "apply", "drop"):
+        assert site.web.post(url, login, _authenticator=token, **{action: "1"}).status in REFUSED
+    assert site.web.get(url, "boss:secret").status == 200
+
+
+@pytest.mark.parametrize(
+    ("url", "form"),
+    [
+        (SLOW, {"clear": "1"}),
+        (SLOW, {"explain": "1"}),
+        (ADVICE, {"advise": "1"}),
+        (ADVICE, {"apply": "advice_1"}),
+        (ADVICE, {"build": "advice_1"}),
+        (ADVICE, {"cancel": "advice_1"}),
+        (ADVICE, {"drop": "advice_1"}),
+    ],
+)
+def test_actions_need_post_and_token(site: Site, url: str, form: dict[str, str]) -> None:
+    before = log_size(site)
+    assert site.web.post(url, MANAGER, **form).status == 403
+    assert site.web.post(url, MANAGER, _authenticator="0" * 40, **form).status == 403
+    # On GET they are nothing but the page.
+    response = site.web.get(url, MANAGER, _authenticator=site.token(), **form)
+    assert response.status == 200
+    assert "plan" not in html.fromstring(response.body).xpath("//pre/@id")
+    assert log_size(site) == before
+
+
+def test_the_log_by_shape_and_an_explained_example(site: Site) -> None:
+    tree = page(site, SLOW)
+    [group] = tree.xpath("//table[@id='groups']/tbody/tr")
+    assert text(group).startswith("Creator =; portal_type =; sort modified desc; limit page 1 ")
+    assert "100 %" in text(group)
+    [example] = tree.xpath("//table[@id='examples']/tbody/tr")
+    assert '"Creator": "creator7"' in text(example)
+    [form] = [form for form in tree.forms if form.xpath(".//button[@name='explain']")]
+    assert form.method == "POST"
+    [number] = form.xpath(".//button/@value")
+    explained = html.fromstring(post(site, SLOW, explain=number).body)
+    assert "Execution Time:" in explained.xpath("//pre[@id='plan']")[0].text
+    assert "'creator7', 'File'" in text(explained.xpath("//section[@id='explained']")[0])
+    similar = page(site, SLOW, like=number)
+    assert len(similar.xpath("//table[@id='examples']/tbody/tr")) == 1
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "x", "", "1; DROP TABLE object_state", "9" * 40, "١", "SELECT 1"])
+def test_nothing_but_a_number_is_explained(site: Site, number: str) -> None:
+    response = post(site, SLOW, explain=number)
+    assert response.status == 200
+    assert "This query is not in the log any more." in response.text
+    assert "<pre" not in response.text
+    assert site.web.get(SLOW, MANAGER, like=number).status == 200
+
+
+def test_values_are_escaped(site: Site) -> None:
+    evil = "<script>alert(1)</script>"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.000001")
+        with site.inside() as portal:
+            for _brain in portal.portal_catalog.unrestrictedSearchResults(getId=evil):
+                raise AssertionError
+            recorder.flush(10)
+    response = site.web.get(SLOW, MANAGER)
+    assert "&lt;script&gt;alert(1)" in response.text
+    assert evil not in response.text
+    message = site.web.get(SLOW, MANAGER, manage_tabs_message=evil)
+    assert evil not in message.text
+
+
+def test_the_tabs_are_in_the_management_interface(site: Site) -> None:
+    for url in (SLOW, ADVICE, "/plone/portal_catalog/manage_catalogAdvanced"):
+        tabs = page(site, url).xpath("//*[@id='main-menu' or contains(@class, 'nav')]//a/text()")
+        assert {"Slow Queries", "Index Advice"} <= {tab.strip() for tab in tabs}
+
+
+def test_apply_and_drop(site: Site) -> None:
+    assert not page(site, ADVICE).xpath("//section[@id='made']")
+    advised = html.fromstring(post(site, ADVICE, advise="1").body)
+    assert "copy of 4,0" in text(advised.xpath("//section[@id='advice']")[0])
+    [name] = advised.xpath("//button[@name='apply']/@value")
+    assert re.fullmatch(r"advice_[0-9a-f]{12}", name)
+    answer = post(site, ADVICE, apply=name)
+    assert location(answer).split("?")[0].endswith(ADVICE)
+    assert builder.wait(30)
+    [row] = page(site, ADVICE).xpath("//section[@id='made']//tbody/tr")
+    assert row.get("data-state") == "ready"
+    assert row.xpath(".//button/@name") == ["drop"]
+    assert post(site, ADVICE, drop=name).status == 302
+    assert builder.wait(30)
+    assert not page(site, ADVICE).xpath("//section[@id='made']")
+
+
+@pytest.mark.parametrize("action", ["apply", "build", "cancel", "drop"])
+@pytest.mark.parametrize("name", ["x", "advice_000000000000", "modified", '"; DROP TABLE object_state; --', ""])
+def test_no_name_from_a_form_becomes_sql(site: Site, action: str, name: str) -> None:
+    response = post(site, ADVICE, **{action: name})
+    assert "Not+done" in location(response)
+    with site.inside() as portal:
+        assert Target.of(portal.portal_catalog._catalog).relation
+
+
+def test_a_list_in_a_form_is_no_name(site: Site) -> None:
+    assert post(site, ADVICE, drop=["a", "b"]).status == 200
+    assert post(site, SLOW, explain=["1", "2"]).status == 200
+
+
+def test_without_a_log_the_pages_say_so(site: Site) -> None:
+    """Runs last: empties the log."""
+    before = log_size(site)
+    answer = post(site, SLOW, clear="1")
+    assert f"{before}+slow+queries+deleted" in location(answer)
+    assert text(page(site, SLOW).xpath("//p[@id='empty']")[0]) == "No slow query is recorded."
+    problem = html.fromstring(post(site, ADVICE, advise="1").body).xpath("//div[@id='problem']")[0]
+    assert text(problem) == "No advice: no slow query of this catalog has been recorded yet."
