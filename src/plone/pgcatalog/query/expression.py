@@ -1,0 +1,80 @@
+"""What all query objects are: the base class, the error, and their place in a query dict."""
+
+from abc import ABC
+from abc import abstractmethod
+from collections.abc import Callable
+from collections.abc import Mapping
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import IndexTranslator
+from typing import Any
+
+
+#: The key of a query dict, or keyword, whose value is a query object.
+WHERE = "where"
+#: PostgreSQL's parser and Python's stack both have an end; a statement has 65,535 parameters at the most.
+MAX_LEVELS = 50
+MAX_LEAVES = 1000
+
+#: Returns the translator of the index of a name; raises KeyError.
+Lookup = Callable[[str], IndexTranslator]
+
+
+class QueryError(ValueError):
+    """A query object cannot be answered; the message says which and why."""
+
+
+class Expression(ABC):
+    """A condition on any indexes, as a value."""
+
+    #: Levels of nesting, and conditions in it.
+    levels: int = 1
+    leaves: int = 1
+
+    @abstractmethod
+    def names(self) -> frozenset[str]:
+        """Return the names of all indexes it asks."""
+
+    @abstractmethod
+    def condition(self, lookup: Lookup) -> Condition:
+        """Return it as SQL; raises QueryError."""
+
+    def score(self, lookup: Lookup) -> Condition | None:
+        """Return an SQL number that ranks the rows it finds, by its first text; None without one."""
+        return None
+
+    def texts(self) -> list[tuple[str, str]]:
+        """Return (index name, text) of what it searches for in texts."""
+        return []
+
+
+def as_dict(query: Any) -> Any:
+    """Return *query* as a query dict if it is a query object, else itself."""
+    return {WHERE: query} if isinstance(query, Expression) else query
+
+
+def expression_in(query: Mapping[str, Any]) -> Expression | None:
+    """Return the query object in the query dict *query*, None without one.
+
+    Anything else under that name, such as a parameter of a request, counts as little as other unknown names.
+    """
+    expression = query.get(WHERE)
+    return expression if isinstance(expression, Expression) else None
+
+
+def check_name(name: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of an index is a string, not {name!r}")
+
+
+def check_size(expression: Expression) -> None:
+    if expression.levels > MAX_LEVELS:
+        raise QueryError(f"query objects are nested more than {MAX_LEVELS} levels deep")
+    if expression.leaves > MAX_LEAVES:
+        raise QueryError(f"a query object has more than {MAX_LEAVES} conditions; In takes many values at once")
+
+
+def find(lookup: Lookup, name: str) -> IndexTranslator:
+    try:
+        return lookup(name)
+    except KeyError:
+        raise QueryError(f"there is no index {name!r}") from None

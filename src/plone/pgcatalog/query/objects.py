@@ -1,0 +1,297 @@
+"""Query objects: conditions on any indexes, joined by And, Or and Not.
+
+A query dict of ZCatalog means AND between its indexes; these say the rest::
+
+    catalog(where=Or(Eq("Creator", "mara"), And(In("Subject", ["a", "b"]), Not(Path("/plone/archive")))))
+
+They are values: comparable, without connection, and usable for any catalog.  Each leaf compiles to what the index
+answers in the dict dialect.  ``Not`` is the complement: it finds every row its part does not find, those without a
+value in the index included.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from plone.pgcatalog.indexes.base import all_of
+from plone.pgcatalog.indexes.base import any_of
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.indexes.instants import PARSE_ERRORS
+from plone.pgcatalog.indexes.unindex import UnIndexTranslator
+from plone.pgcatalog.query.expression import check_name
+from plone.pgcatalog.query.expression import check_size
+from plone.pgcatalog.query.expression import Expression
+from plone.pgcatalog.query.expression import find
+from plone.pgcatalog.query.expression import Lookup
+from plone.pgcatalog.query.expression import QueryError
+from typing import Any
+
+
+#: What an index raises for a value that is none of its own.
+VALUE_ERRORS = (*PARSE_ERRORS, AttributeError)
+
+
+class Combinable(Expression):
+    """Base class of all query objects; they combine with ``&``, ``|`` and ``~`` as well."""
+
+    def __and__(self, other: Any) -> "And":
+        return And(self, other)
+
+    def __or__(self, other: Any) -> "Or":
+        return Or(self, other)
+
+    def __invert__(self) -> "Not":
+        return Not(self)
+
+
+class Leaf(Combinable):
+    """Asks one index."""
+
+    index: str
+
+    def names(self) -> frozenset[str]:
+        return frozenset((self.index,))
+
+    def condition(self, lookup: Lookup) -> Condition:
+        translator = find(lookup, self.index)
+        try:
+            return self._ask(translator)
+        except QueryError:
+            raise
+        except VALUE_ERRORS as error:
+            raise QueryError(f"{self!r}: {error}") from error
+
+    def query(self) -> dict[str, Any]:
+        """Return it in the dict dialect."""
+        return {self.index: self._options()}
+
+    def _ask(self, translator: IndexTranslator) -> Condition:
+        condition = translator.where(self.query())
+        if condition is None:
+            raise QueryError(f"index {self.index!r} of type {translator.meta_type} cannot be searched")
+        return condition
+
+    @abstractmethod
+    def _options(self) -> dict[str, Any]:
+        """Return what the index is asked, as an options dict."""
+
+
+@dataclass(frozen=True)
+class Eq(Leaf):
+    """Rows that have *value* in the index *index*; for a KeywordIndex, among others."""
+
+    index: str
+    value: Any
+
+    def __post_init__(self) -> None:
+        check_name(self.index)
+
+    def _options(self) -> dict[str, Any]:
+        return {"query": [self.value]}
+
+
+@dataclass(frozen=True)
+class In(Leaf):
+    """Rows that have at least one of *values* in the index *index*; none for an empty sequence."""
+
+    index: str
+    values: tuple[Any, ...]
+
+    def __init__(self, index: str, values: Iterable[Any]) -> None:
+        check_name(index)
+        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+            raise TypeError(f"In takes a sequence of values, not {values!r}")
+        object.__setattr__(self, "index", index)
+        object.__setattr__(self, "values", tuple(values))
+
+    def _options(self) -> dict[str, Any]:
+        return {"query": list(self.values)}
+
+
+@dataclass(frozen=True)
+class Range(Leaf):
+    """Rows that have a value from *min* to *max*, both included, in *index*; None is an open end."""
+
+    index: str
+    min: Any = None
+    max: Any = None
+
+    def __post_init__(self) -> None:
+        check_name(self.index)
+        if self.min is None and self.max is None:
+            raise TypeError("Range needs min or max")
+
+    def _options(self) -> dict[str, Any]:
+        ends = {word: value for word, value in (("min", self.min), ("max", self.max)) if value is not None}
+        return {"query": list(ends.values()), "range": ":".join(ends)}
+
+    def _ask(self, translator: IndexTranslator) -> Condition:
+        if isinstance(translator, UnIndexTranslator):
+            # Not by the dict dialect, where 0 or "" is no upper end and ends given in the wrong order are exchanged.
+            ends = (None if end is None else translator.convert_key(end) for end in (self.min, self.max))
+            return translator.match_range(*ends)
+        if "range" not in getattr(translator.index, "query_options", ()):
+            raise QueryError(f"index {self.index!r} of type {translator.meta_type} has no ranges")
+        return super()._ask(translator)
+
+
+@dataclass(frozen=True)
+class Text(Leaf):
+    """Rows whose text matches *text*, in the language of the text index: AND, OR, NOT, ``"a phrase"``, ``begin*``."""
+
+    text: str
+    index: str = "SearchableText"
+
+    def __post_init__(self) -> None:
+        check_name(self.index)
+        if not isinstance(self.text, str):
+            raise TypeError(f"Text takes a string, not {self.text!r}")
+
+    def _options(self) -> dict[str, Any]:
+        return {"query": self.text}
+
+    def _ask(self, translator: IndexTranslator) -> Condition:
+        if type(translator).score is IndexTranslator.score:
+            raise QueryError(f"index {self.index!r} of type {translator.meta_type} holds no text")
+        return super()._ask(translator)
+
+    def score(self, lookup: Lookup) -> Condition | None:
+        return find(lookup, self.index).score(self.query())
+
+    def texts(self) -> list[tuple[str, str]]:
+        return [(self.index, self.text)]
+
+
+@dataclass(frozen=True)
+class Path(Leaf):
+    """Rows at *path*, a path or a sequence of them, and below; with *depth* only down to so many levels below."""
+
+    path: Any
+    depth: int | None = None
+    index: str = "path"
+
+    def __init__(self, path: Any, depth: int | None = None, index: str = "path") -> None:
+        check_name(index)
+        paths = (path,) if isinstance(path, str) else tuple(path) if isinstance(path, Iterable) else (path,)
+        if not all(isinstance(p, str) for p in paths):
+            raise TypeError(f"Path takes a path or a sequence of paths, not {path!r}")
+        if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 0):
+            raise TypeError(f"the depth of a Path is a number from 0 on, not {depth!r}")
+        object.__setattr__(self, "path", paths)
+        object.__setattr__(self, "depth", depth)
+        object.__setattr__(self, "index", index)
+
+    def _options(self) -> dict[str, Any]:
+        depth = {} if self.depth is None else {"depth": self.depth}
+        return {"query": list(self.path)} | depth
+
+    def _ask(self, translator: IndexTranslator) -> Condition:
+        options = getattr(translator.index, "query_options", ())
+        if "level" not in options or (self.depth is not None and "depth" not in options):
+            raise QueryError(f"index {self.index!r} of type {translator.meta_type} cannot answer {self!r}")
+        return super()._ask(translator)
+
+
+@dataclass(frozen=True)
+class Terms(Combinable):
+    """A query dict of ZCatalog as a part of And, Or or Not: all of its indexes."""
+
+    query: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        for name in self.query:
+            check_name(name)
+        object.__setattr__(self, "leaves", len(self.query))
+
+    def names(self) -> frozenset[str]:
+        return frozenset(self.query)
+
+    def condition(self, lookup: Lookup) -> Condition:
+        return all_of(self._ask(find(lookup, name)) for name in self.query)
+
+    def _ask(self, translator: IndexTranslator) -> Condition:
+        try:
+            return translator.where(self.query) or NOTHING
+        except VALUE_ERRORS as error:
+            raise QueryError(f"{translator.id!r}: {error}") from error
+
+    def score(self, lookup: Lookup) -> Condition | None:
+        scores = (find(lookup, name).score(self.query) for name in self.query)
+        return next((s for s in scores if s is not None), None)
+
+    def texts(self) -> list[tuple[str, str]]:
+        return [(name, value) for name, value in self.query.items() if isinstance(value, str)]
+
+
+class Joined(Combinable):
+    """Base of And and Or."""
+
+    parts: tuple[Expression, ...]
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = tuple(_part(self, part) for part in parts)
+        self.levels = 1 + max((p.levels for p in self.parts), default=0)
+        self.leaves = sum(p.leaves for p in self.parts)
+        check_size(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.parts))})"
+
+    def __eq__(self, other: Any) -> bool:
+        return type(self) is type(other) and self.parts == other.parts
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.parts))
+
+    def names(self) -> frozenset[str]:
+        return frozenset().union(*(part.names() for part in self.parts))
+
+    def score(self, lookup: Lookup) -> Condition | None:
+        return next((s for part in self.parts if (s := part.score(lookup)) is not None), None)
+
+    def texts(self) -> list[tuple[str, str]]:
+        return [text for part in self.parts for text in part.texts()]
+
+
+class And(Joined):
+    """Rows that all *parts* find; without any part, all rows."""
+
+    def condition(self, lookup: Lookup) -> Condition:
+        return all_of(part.condition(lookup) for part in self.parts)
+
+
+class Or(Joined):
+    """Rows that at least one of *parts* finds; without any part, no row."""
+
+    def condition(self, lookup: Lookup) -> Condition:
+        return any_of(part.condition(lookup) for part in self.parts)
+
+
+@dataclass(frozen=True, init=False)
+class Not(Combinable):
+    """Rows that *part* does not find, those without a value in its index included."""
+
+    part: Expression
+
+    def __init__(self, part: Any) -> None:
+        part = _part(self, part)
+        object.__setattr__(self, "part", part)
+        object.__setattr__(self, "levels", 1 + part.levels)
+        object.__setattr__(self, "leaves", part.leaves)
+        check_size(self)
+
+    def names(self) -> frozenset[str]:
+        return self.part.names()
+
+    def condition(self, lookup: Lookup) -> Condition:
+        return ~self.part.condition(lookup)
+
+
+def _part(whole: Expression, part: Any) -> Expression:
+    if isinstance(part, Expression):
+        return part
+    if isinstance(part, Mapping):
+        return Terms(dict(part))
+    raise TypeError(f"{type(whole).__name__} takes query objects and query dicts, not {part!r}")

@@ -1,0 +1,1 @@
+"""Services of plone.restapi: search with facets and snippets, suggestions."""

@@ -1,0 +1,190 @@
+"""The parameters of a request, as what a search takes."""
+
+from base64 import b64decode
+from collections.abc import Mapping
+from plone.pgcatalog.query.expression import Expression
+from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.objects import And
+from plone.pgcatalog.query.objects import Not
+from plone.pgcatalog.query.objects import Path
+from plone.restapi.exceptions import QueryParsingError
+from plone.restapi.interfaces import IZCatalogCompatibleQuery
+from plone.restapi.search.utils import unflatten_dotted_dict
+from Products.CMFCore.utils import getToolByName
+from typing import Any
+from zExceptions import BadRequest
+from zope.component import getMultiAdapter
+from zope.component.hooks import getSite
+
+import json
+
+
+#: Rows of a page, unless asked for otherwise, and the most there are.
+ROWS, MAX_ROWS = 10, 200
+#: Values of a facet: at first, and when more are asked for.
+FACET_VALUES, MORE_FACET_VALUES = 6, 100
+#: What is no query for an index, whatever the names of the indexes.
+OWN = {
+    "b_size",
+    "b_start",
+    "collate",
+    "expand",
+    "facet_conditions",
+    "facet_limit",
+    "facet_ranges",
+    "facets",
+    "fullobjects",
+    "is_multilingual",
+    "lang",
+    "metadata_fields",
+    "path_prefix",
+    "q",
+    "rows",
+    "snippet_length",
+    "snippets",
+    "sort",
+    "sort_limit",
+    "sort_on",
+    "sort_order",
+    "spellcheck",
+    "start",
+    WHERE,
+}
+TRUE = ("1", "true", "yes", "on")
+
+
+class Parameters:
+    """Reads the form of *request*, a search on *context*; raises BadRequest for what it cannot read."""
+
+    def __init__(self, context: Any, request: Any) -> None:
+        self.context = context
+        self.request = request
+        self.form: Mapping[str, Any] = request.form
+        self.start = self._number("start", 0)
+        self.rows = self._number("rows", ROWS, MAX_ROWS)
+        self.snippet_length = self._number("snippet_length", 200, 2000)
+        self.text = self._text("q").strip()
+        self.conditions = self._facet_conditions()
+        self.facets = self._names("facets")
+        self.ranges = self._ranges()
+
+    # -- single values
+
+    def _text(self, name: str, default: str = "") -> str:
+        value = self.form.get(name, default)
+        if not isinstance(value, str):
+            raise BadRequest(f"{name} is one text")
+        return value
+
+    def flag(self, name: str, default: bool) -> bool:
+        """Return whether the parameter *name* says yes."""
+        text = self._text(name)
+        return text.lower() in TRUE if text else default
+
+    def _number(self, name: str, default: int, most: int = 2**31) -> int:
+        text = self._text(name, str(default))
+        if not text.isascii() or not text.isdigit() or int(text) > most:
+            raise BadRequest(f"{name} is a number from 0 to {most}, not {text!r}")
+        return int(text)
+
+    def _names(self, name: str) -> list[str]:
+        """Return a list given as repeated parameters, or as one with commas."""
+        value = self.form.get(name, [])
+        parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+            raise BadRequest(f"{name} is a list of names")
+        return [part.strip() for part in parts if part.strip()]
+
+    # -- facets
+
+    def _facet_conditions(self) -> dict[str, dict[str, Any]]:
+        """Return {index: {"c": {value: is chosen}, "p": part of values, "m": wants more}}, sent as base64 of JSON."""
+        raw = self._text("facet_conditions")
+        if not raw:
+            return {}
+        try:
+            conditions = json.loads(b64decode(raw, validate=True))
+        except ValueError as error:
+            raise BadRequest("facet_conditions is no base64 of JSON") from error
+        if not isinstance(conditions, dict) or not all(
+            isinstance(c, dict) and isinstance(c.get("c", {}), dict) and isinstance(c.get("p", ""), str)
+            for c in conditions.values()
+        ):
+            raise BadRequest('facet_conditions is {index: {"c": {value: true}, "p": text, "m": true}}')
+        return conditions
+
+    def chosen(self, index: str) -> list[str]:
+        """Return the values of the facet *index* that are chosen."""
+        return [value for value, on in self.conditions.get(index, {}).get("c", {}).items() if on]
+
+    def facet_limit(self, index: str) -> int:
+        """Return how many values of the facet *index* are wanted."""
+        if "facet_limit" in self.form:
+            return self._number("facet_limit", FACET_VALUES, 1000)
+        return MORE_FACET_VALUES if self.conditions.get(index, {}).get("m") else FACET_VALUES
+
+    def _ranges(self) -> dict[str, dict[str, tuple[Any, Any]]]:
+        raw = self._text("facet_ranges")
+        try:
+            ranges = json.loads(raw) if raw else {}
+            return {
+                index: {label: (low, high) for label, (low, high) in buckets.items()}
+                for index, buckets in ranges.items()
+            }
+        except (ValueError, TypeError, AttributeError) as error:
+            raise BadRequest("facet_ranges is JSON: {index: {label: [from, up to]}}") from error
+
+    # -- the query
+
+    def query(self) -> dict[str, Any]:
+        """Return the query dict, without a window."""
+        catalog = getToolByName(self.context, "portal_catalog")
+        indexes = set(catalog.indexes())
+        named = {k: v for k, v in unflatten_dotted_dict(dict(self.form)).items() if k in indexes and k not in OWN}
+        query = self._parsed(named)
+        more: list[Expression] = self._place(query)
+        for index in self.conditions:
+            if index not in indexes:
+                raise BadRequest(f"there is no index {index!r}")
+            if values := self.chosen(index):
+                # A facet's own criterion; one that was given besides has to hold for every facet.
+                if index in query:
+                    more.append(And({index: query[index]}))
+                query |= self._parsed({index: {"query": values}})
+        if self.text and self.text != "*":
+            query["SearchableText"] = self.text
+        if self._text("lang") and "Language" in indexes:
+            query["Language"] = self._text("lang")
+        if more:
+            query[WHERE] = And(*more)
+        return query | self._sort()
+
+    def _parsed(self, query: dict[str, Any]) -> dict[str, Any]:
+        """Return *query*, whose values are text, with the types that the indexes want."""
+        try:
+            parsed: dict[str, Any] = getMultiAdapter((self.context, self.request), IZCatalogCompatibleQuery)(query)
+        except QueryParsingError as error:
+            raise BadRequest(str(error)) from error
+        return parsed
+
+    def _place(self, query: dict[str, Any]) -> list[Expression]:
+        """Restrict *query* to the context, or to ``path_prefix`` in the site; return what a dict cannot say."""
+        if "path" in query:
+            return []
+        prefix = self._text("path_prefix")
+        if not prefix:
+            query["path"] = "/".join(self.context.getPhysicalPath())
+            return []
+        path = "/".join(getSite().getPhysicalPath()) + "/" + prefix.strip("/")
+        query["path"] = path.rstrip("/")
+        # With a slash at its end the folder itself is left out.
+        return [Not(Path(query["path"], depth=0))] if prefix.endswith("/") else []
+
+    def _sort(self) -> dict[str, Any]:
+        sort_on, sort_order = self._text("sort_on"), self._text("sort_order")
+        if sort := self._text("sort"):
+            sort_on, _, direction = sort.strip().partition(" ")
+            sort_order = "descending" if direction.strip().lower() == "desc" else "ascending"
+        if sort_on in ("", "score", "relevance"):
+            return {}
+        return {"sort_on": sort_on, "sort_order": sort_order or "ascending"}

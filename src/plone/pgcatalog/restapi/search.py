@@ -1,0 +1,84 @@
+"""``@pgsearch``: a page of results with facets, snippets and suggestions in one response."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.query.objects import VALUE_ERRORS
+from plone.pgcatalog.restapi.documents import documents
+from plone.pgcatalog.restapi.parameters import Parameters
+from plone.pgcatalog.restapi.suggest import did_you_mean
+from plone.pgcatalog.search.facet_statement import Facet
+from plone.pgcatalog.search.timeout import SearchTimeout
+from plone.restapi.serializer.converters import json_compatible
+from plone.restapi.services import Service
+from Products.CMFCore.utils import getToolByName
+from typing import Any
+from zExceptions import BadRequest
+from zope.component.hooks import getSite
+
+
+#: Seconds that counting may take; a response without facets is better than none.
+FACET_SECONDS = 3.0
+
+
+@contextmanager
+def bad_values() -> Iterator[None]:
+    """Turn what an index says about a value, or an option, that it does not know into a BadRequest."""
+    try:
+        yield
+    except VALUE_ERRORS as error:
+        raise BadRequest(str(error)) from error
+
+
+class SearchGet(Service):  # type: ignore[misc]
+    """Searches below the context for what the user may see; see the reference for parameters and response."""
+
+    def reply(self) -> dict[str, Any]:
+        parameters = Parameters(self.context, self.request)
+        catalog = getToolByName(self.context, "portal_catalog")
+        query = parameters.query() | {"b_start": parameters.start, "b_size": parameters.rows}
+        with bad_values():
+            results = catalog.searchResults(**query)
+        brains = list(results)
+        total = results.actual_result_count
+        snippets = {}
+        if parameters.flag("snippets", True):
+            snippets = results.snippets(brains, parameters.snippet_length)
+        answer = {
+            "@id": self.request["ACTUAL_URL"] + "?" * bool(self.request["QUERY_STRING"]) + self.request["QUERY_STRING"],
+            "response": {
+                "numFound": total,
+                "start": parameters.start,
+                "docs": documents(brains, self.request, snippets, results.highlighter()),
+            },
+            "portal_path": "/".join(getSite().getPhysicalPath()),
+            "facet_groups": [["All", total]],
+        }
+        answer |= self._facets(parameters, results)
+        if parameters.text and (not total or parameters.flag("spellcheck", False)):
+            answer["did_you_mean"] = did_you_mean(catalog, parameters.text)
+        return answer
+
+    def _facets(self, parameters: Parameters, results: Any) -> dict[str, Any]:
+        names = list(dict.fromkeys([*parameters.facets, *parameters.conditions]))
+        if not names and not parameters.ranges:
+            return {"facet_fields": []}
+        # One more than wanted would not do where only some of the values are shown.
+        parted = any(condition.get("p") for condition in parameters.conditions.values())
+        limit = None if parted else max((parameters.facet_limit(name) for name in names), default=None)
+        try:
+            with bad_values():
+                facets = results.facets(
+                    names, ranges=parameters.ranges, exclude_own=True, limit=limit, timeout=FACET_SECONDS
+                )
+        except SearchTimeout:
+            return {"facet_fields": [], "facets_timed_out": True}
+        return {"facet_fields": [self._facet(parameters, name, facet) for name, facet in facets.items()]}
+
+    def _facet(self, parameters: Parameters, name: str, facet: Facet) -> list[Any]:
+        """Return [what the facet is, [[value, number of rows], …]]."""
+        part = parameters.conditions.get(name, {}).get("p", "").casefold()
+        pairs = [[json_compatible(value), count] for value, count in facet.items()]
+        pairs = [pair for pair in pairs if part in str(pair[0]).casefold()]
+        limit = len(pairs) if name in parameters.ranges else parameters.facet_limit(name)
+        field = {"name": name, "label": name, "truncated": facet.truncated or len(pairs) > limit}
+        return [field, pairs[:limit]]

@@ -1,0 +1,206 @@
+"""Marks the words of a query in texts, and finds the part where they stand: as safe HTML.
+
+Words are compared as the site's lexicon sees them, so what found a page is what is marked in it: ``cafe`` in "Café",
+``数据`` inside a sentence without spaces.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from html import escape
+from plone.pgcatalog.search.lexicon import term_words
+from plone.pgcatalog.search.lexicon import words
+from plone.pgcatalog.search.tsquery import parse
+from typing import Any
+
+import re
+
+
+#: Characters of a snippet, about; marks and escapes come on top.
+LENGTH = 200
+#: Characters in front of the first marked word.
+LEAD = 40
+#: Matches of one text that are looked at to find its best part.
+MAX_MATCHES = 200
+#: The text index whose text is kept to take snippets from, and how many characters of it.
+SOURCE_INDEX = "SearchableText"
+SOURCE_LENGTH = 20_000
+
+MARK, END_MARK, GAP = "<mark>", "</mark>", "…"
+
+_TOKEN = re.compile(r"\w+")
+_WILDCARD = re.compile(r"[*?]")
+#: Elements whose word for a token of ASCII letters and digits is the token in lower case.
+_PLAIN_ELEMENTS = {
+    ("Products.CMFPlone.UnicodeSplitter.splitter", "Splitter"),
+    ("Products.CMFPlone.UnicodeSplitter.splitter", "CaseNormalizer"),
+    ("Products.CMFPlone.UnicodeSplitter.splitter", "I18NNormalizer"),
+}
+
+#: A marked part of a text: where it starts and ends, and the word it stands for.
+Span = tuple[int, int, str]
+
+
+def source_text(texts: Iterable[str]) -> str:
+    """Return what is kept of the searchable *texts* to take snippets from: one line, of limited length."""
+    joined = " ".join(texts)[: 2 * SOURCE_LENGTH]
+    return " ".join(re.sub("[\0\ud800-\udfff]", " ", joined).split())[:SOURCE_LENGTH]
+
+
+class Highlighter:
+    """Marks the words of query *texts*, each with the *lexicon* of its index."""
+
+    def __init__(self, queries: Iterable[tuple[Any, str]]) -> None:
+        self._lexicons: list[Any] = []
+        self._words: set[str] = set()
+        patterns: list[str] = []
+        for lexicon, text in queries:
+            self._lexicons.append(lexicon)
+            plain, globs = query_terms(lexicon, text)
+            self._words |= plain
+            patterns += globs
+        self._pattern = re.compile("|".join(f"(?:{p})" for p in patterns) or r"(?!)")
+        self._is_plain = all(_kind(e) in _PLAIN_ELEMENTS for lexicon in self._lexicons for e in lexicon._pipeline)
+        #: tokens that have been looked at, and what is to be marked in some of them
+        self._known: set[str] = set()
+        self._hits: dict[str, list[Span]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._words) or self._pattern.pattern != r"(?!)"
+
+    def snippet(self, text: str, length: int = LENGTH) -> str:
+        """Return the part of *text*, about *length* characters, with the most of the words, marked, as HTML.
+
+        Without any of them it is the beginning.
+        """
+        spans = self.spans(text)
+        lead = min(LEAD, length // 4)
+        first, last, _ = self._best(spans, length - lead)
+        start = max(0, first - lead)
+        start, end = _whole_words(text, start, start + length, (first, last))
+        inside = [span for span in spans if start <= span[0] and span[1] <= end]
+        parts = [GAP if start else "", marked(text, start, end, inside), GAP if end < len(text) else ""]
+        return "".join(parts)
+
+    def mark(self, text: str) -> str:
+        """Return all of *text* as HTML, its words marked."""
+        return marked(text, 0, len(text), self.spans(text))
+
+    def has_match(self, text: str) -> bool:
+        """Return whether one of the words stands in *text*."""
+        return bool(self.spans(text))
+
+    def spans(self, text: str) -> list[Span]:
+        """Return the first matches in *text*, in order and without overlap."""
+        tokens = set(_TOKEN.findall(text))
+        # Each distinct token is looked at once; texts repeat most of them.
+        for token in tokens - self._known:
+            if found := self._matches(token):
+                self._hits[token] = found
+        self._known |= tokens
+        spans: list[Span] = []
+        if tokens.isdisjoint(self._hits):
+            return spans
+        for match in _TOKEN.finditer(text):
+            for start, end, word in self._hits.get(match[0], ()):
+                spans.append((match.start() + start, match.start() + end, word))
+            if len(spans) >= MAX_MATCHES:
+                break
+        return spans
+
+    def _matches(self, token: str) -> list[Span]:
+        """Return what is to be marked in *token*, a run of letters and digits."""
+        normal = self._normal_words(token)
+        found = [word for word in normal if word in self._words or self._pattern.fullmatch(word)]
+        if not found:
+            return []
+        if len(normal) == 1:
+            return [(0, len(token), found[0])]
+        return _inside(token, found)
+
+    def _normal_words(self, token: str) -> list[str]:
+        """Return the words that the lexicons make of *token*."""
+        if self._is_plain and token.isascii():
+            return [token.lower()]
+        return list(dict.fromkeys(word for lexicon in self._lexicons for word in words(lexicon, [token])))
+
+    def _best(self, spans: Sequence[Span], length: int) -> Span:
+        """Return the match from which on *length* characters have the most different words."""
+        best, most = (0, 0, ""), 0
+        for i, span in enumerate(spans):
+            different = len({word for _, end, word in spans[i : i + 30] if end <= span[0] + length})
+            if different > most:
+                best, most = span, different
+        return best
+
+
+def _kind(element: Any) -> tuple[str, str]:
+    return type(element).__module__, type(element).__qualname__
+
+
+def query_terms(lexicon: Any, text: str) -> tuple[set[str], list[str]]:
+    """Return the words that *text*, a search text, asks for, and regular expressions for those with wildcards.
+
+    What it excludes (NOT) is not among them.
+    """
+    tree = parse(lexicon, text)
+    plain: set[str] = set()
+    globs: list[str] = []
+    for term in tree.terms() if tree is not None else ():
+        for word in [term] if isinstance(term, str) else term:
+            word = word.decode(errors="replace") if isinstance(word, bytes) else word
+            if _WILDCARD.search(word):
+                pattern = word.lstrip("*?")
+                globs += [re.escape(pattern).replace(r"\*", r"\w*").replace(r"\?", r"\w")] if pattern else []
+            else:
+                plain.update(term_words(lexicon, [word]))
+    return plain, globs
+
+
+def _inside(token: str, found: Iterable[str]) -> list[Span]:
+    """Return where in *token*, which stands for several words, those *found* are; overlaps are joined."""
+    lower = token.lower()
+    if len(lower) != len(token):
+        return [(0, len(token), next(iter(found)))]
+    places = sorted((m.start(), m.end(), word) for word in found for m in re.finditer(re.escape(word), lower))
+    if not places:
+        return [(0, len(token), next(iter(found)))]
+    joined = [places[0]]
+    for start, end, word in places[1:]:
+        last = joined[-1]
+        if start <= last[1]:
+            joined[-1] = (last[0], max(last[1], end), last[2])
+        else:
+            joined.append((start, end, word))
+    return joined
+
+
+def _whole_words(text: str, start: int, end: int, keep: tuple[int, int]) -> tuple[int, int]:
+    """Return *start* and *end* moved to where words begin and end, if that is not far, and outside of *keep*."""
+    end = min(end, len(text))
+    if start:
+        space = text.find(" ", start, keep[0])
+        start = start if space < 0 else space + 1
+    if end < len(text):
+        space = text.rfind(" ", max(keep[1], end - LEAD), end + 1)
+        end = end if space < 0 else space
+    return start, end
+
+
+def marked(text: str, start: int, end: int, spans: Iterable[Span]) -> str:
+    """Return *text* from *start* to *end* as HTML in which *spans* are marked and everything else is text."""
+    parts = []
+    for first, last, _ in spans:
+        parts += [escape(text[start:first]), MARK, escape(text[first:last]), END_MARK]
+        start = last
+    return "".join([*parts, escape(text[start:end])])
+
+
+def body_of(source: str, beginnings: Iterable[Any]) -> str:
+    """Return *source* without its *beginnings*, strings it may start with (Plone's id and title), one after another."""
+    for beginning in beginnings:
+        if isinstance(beginning, str) and beginning:
+            beginning = " ".join(beginning.split())
+            rest = source.removeprefix(beginning)
+            if rest != source and not rest[:1].strip():
+                source = rest.lstrip()
+    return source

@@ -1,0 +1,164 @@
+"""Streams of brains: all a search finds, in order, read batch by batch.
+
+The next batch begins behind the last row of the one before (keyset paging), so the hundredth costs what the first did,
+and memory holds one batch.  When the transaction changes the catalog, or ends, the record ids of what is left are read
+at once: a stream gives the rows of the snapshot it began in, whatever happens in the loop over it.
+"""
+
+from array import array
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import replace
+from plone.pgcatalog.indexes.base import all_of
+from plone.pgcatalog.indexes.base import any_of
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.expression import QueryError
+from plone.pgcatalog.results.rows import RowLoader
+from typing import Any
+
+
+#: Rows of a batch, unless the caller says otherwise.
+BATCH = 1000
+
+
+class Iterated:
+    """What results can do with streams."""
+
+    _catalog: Any
+    _query: CompiledQuery
+    _sort: Sequence[tuple[str, bool]]
+
+    def iterate(self, batch: int = BATCH) -> "BrainStream":
+        """Return an iterator over the brains of all rows, read *batch* by batch, sorted as the search says, else by rid.
+
+        Raises QueryError for a search with a limit, or sorted by an index that SQL cannot sort by.
+        """
+        return BrainStream(self._catalog, self._query, self._sort, batch)
+
+
+class BrainStream(Iterator[Any]):
+    """Iterates over the brains of what *query* finds on *catalog*, a ``_CatalogCompat``."""
+
+    def __init__(self, catalog: Any, query: CompiledQuery, sort: Sequence[tuple[str, bool]], batch: int) -> None:
+        if batch < 1:
+            raise QueryError(f"a batch has at least one row, not {batch!r}")
+        if query.python_sort:
+            raise QueryError(f"a stream cannot be sorted by {', '.join(name for name, _ in query.python_sort)}")
+        if query.window.size is not None:
+            raise QueryError("a stream takes no b_size and no sort_limit")
+        self._catalog = catalog
+        self._view = catalog.view()
+        # Rows are not ranked: a score is no key to go on from.
+        self._query = replace(query, score=None)
+        self._keyset = Keyset(catalog, query, sort)
+        self._size = batch
+        self._brain_of = catalog.brain_maker()
+        self._loader = RowLoader(self._view, array("q"), catalog.unread)
+        self._rids: Sequence[int] = array("q")
+        self._at = 0
+        #: record ids behind the batch, once they are known
+        self._rest: array[int] | None = array("q") if query.is_empty else None
+        if self._rest is None:
+            self._view.session.open_results.add(self)
+
+    def __iter__(self) -> "BrainStream":
+        return self
+
+    def __next__(self) -> Any:
+        while self._at >= len(self._rids):
+            self._next_batch()
+        rid = self._rids[self._at]
+        self._at += 1
+        return self._brain_of(self._loader, rid)
+
+    def complete(self, ending: bool = False) -> None:
+        """Learn the record ids of what is left, before the catalog changes or the snapshot ends."""
+        if self._rest is None:
+            self._rest = self._view.rids(self._remaining())
+
+    def _remaining(self) -> CompiledQuery:
+        """Return the query for the rows behind the batch."""
+        if not self._rids:
+            return self._query
+        return replace(self._query, where=self._query.where & self._keyset.behind(self._view, self._rids[-1]))
+
+    def _next_batch(self) -> None:
+        if self._rest is None:
+            self._read_batch()
+        else:
+            self._take_batch(self._rest)
+        self._at = 0
+
+    def _read_batch(self) -> None:
+        loader = RowLoader(self._view, array("q"), self._catalog.unread)
+        rows = self._view.page(self._remaining(), 0, self._size, loader.unread)
+        if len(rows) < self._size:
+            self._rest = array("q")
+            self._view.session.open_results.discard(self)
+        for row in rows:
+            if len(row) > 3:
+                loader.store.load(row[0], row[1], row[3])
+            else:
+                loader.store.path(row[0], row[1])
+        self._use(loader, array("q", [row[0] for row in rows]))
+        if not rows:
+            raise StopIteration
+
+    def _take_batch(self, rest: "array[int]") -> None:
+        """Take the next of the record ids that are known; rows that are gone meanwhile are left out."""
+        if not rest:
+            self._use(RowLoader(self._view, rest), rest)
+            raise StopIteration
+        batch, self._rest = rest[: self._size], rest[self._size :]
+        there = self._view.paths(batch)
+        rids = array("q", [rid for rid in batch if rid in there])
+        self._use(RowLoader(self._view, rids, self._catalog.unread), rids)
+        for rid in rids:
+            self._loader.store.path(rid, there[rid])
+
+    def _use(self, loader: RowLoader, rids: "array[int]") -> None:
+        self._loader = loader
+        self._rids = loader.rids = rids
+        self._at = 0
+
+
+class Keyset:
+    """The sort keys of *query*, to say which rows come behind a given one."""
+
+    def __init__(self, catalog: Any, query: CompiledQuery, sort: Sequence[tuple[str, bool]]) -> None:
+        self._terms = [(term.removesuffix(" DESC"), term.endswith(" DESC")) for term in query.order]
+        translators = [catalog.translator(name) for name, _ in sort]
+        # The query leaves out rows without the first of an index's keys.
+        self._never_null = {"rid", *(t.order_by()[0] for t in translators)}
+        self._types = {c.quoted: c.type for t in translators for c in t.columns()}
+
+    def behind(self, view: Any, rid: int) -> Condition:
+        """Return the condition for the rows behind the row *rid*."""
+        expressions = ", ".join(expression for expression, _ in self._terms)
+        [values] = view.select(expressions, Condition("rid = %s", (rid,)))
+        keys = [(*term, value) for term, value in zip(self._terms, values, strict=True)]
+        first = self._compared(*keys[0], inclusive=True)
+        ways = (
+            all_of([*(self._equal(e, v) for e, _, v in keys[:i]), self._compared(*keys[i])]) for i in range(len(keys))
+        )
+        # The first key alone bounds the rows, which an index can use.
+        return first & any_of(ways)
+
+    def _placeholder(self, expression: str) -> str:
+        return f"%s::{self._types[expression]}" if expression in self._types else "%s"
+
+    def _equal(self, expression: str, value: Any) -> Condition:
+        if value is None:
+            return Condition(f"{expression} IS NULL")
+        return Condition(f"{expression} = {self._placeholder(expression)}", (value,))
+
+    def _compared(self, expression: str, descending: bool, value: Any, inclusive: bool = False) -> Condition:
+        """Return the condition for rows behind *value*: NULL is higher than every other, as in ORDER BY."""
+        if value is None:
+            return Condition(f"{expression} IS NOT NULL" if descending else "FALSE")
+        operator = ("<" if descending else ">") + ("=" if inclusive else "")
+        condition = Condition(f"{expression} {operator} {self._placeholder(expression)}", (value,))
+        if descending or expression in self._never_null:
+            return condition
+        return condition | Condition(f"{expression} IS NULL")

@@ -1,0 +1,391 @@
+"""Facets count what a search finds, value by value, and nothing one may not see."""
+
+from AccessControl import Unauthorized
+from collections import Counter
+from collections.abc import Iterator
+from DateTime import DateTime
+from plone.pgcatalog.query.expression import QueryError
+from plone.pgcatalog.query.objects import Eq
+from plone.pgcatalog.query.objects import Not
+from plone.pgcatalog.query.objects import Or
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.search.timeout import SearchTimeout
+from plone.pgcatalog.search.timeout import time_limit
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.content import populate
+from tests.integration.generated import fill_relation
+from tests.integration.oracle import make_oracle
+from tests.integration.people import acting_as
+from tests.integration.people import add_users
+from tests.integration.people import make_content
+from tests.integration.people import PEOPLE
+from tests.integration.people import publish
+from tests.integration.people import share
+from tests.integration.test_costs import traced
+from typing import Any
+from zExceptions import NotFound
+from zope.component.hooks import setSite
+
+import psycopg
+import pytest
+import transaction
+
+
+NAMES = ["portal_type", "Subject", "Creator", "review_state", "is_folderish", "object_provides", "created"]
+
+QUERIES: list[dict[str, Any]] = [
+    {"path": "/plone"},
+    {"path": "/plone/my_folder", "portal_type": "Document"},
+    {"portal_type": ["Document", "Folder"], "Subject": "Rot"},
+    {"SearchableText": "needle", "review_state": "published"},
+    {"portal_type": {"not": "Document"}, "is_folderish": False},
+    {"portal_type": "Event", "sort_on": "start"},
+    {"path": "/plone", "sort_on": "end", "sort_order": "descending"},
+    {"path": "/plone", "sort_on": "created", "sort_order": "descending", "b_start": 3, "b_size": 2},
+    {"portal_type": []},
+    {"portal_type": "No Such Type"},
+    {},
+]
+
+
+@pytest.fixture(scope="module")
+def both(site_template: str, postgres: Any) -> Iterator[Any]:
+    """(our catalog, oracle, portal) over the same content; the tests change nothing that stays."""
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        populate(app.plone)
+        add_users(app.plone)
+        make_content(app.plone)
+        transaction.commit()
+        yield app.plone.portal_catalog, make_oracle(app.plone), app.plone
+
+
+def keys_of(oracle: Any, name: str, rid: int) -> list[Any]:
+    """Return the keys of the index *name* that ZCatalog has for the row *rid*."""
+    entry = oracle._catalog.getIndex(name).getEntryForObject(rid, None)
+    if entry is None:
+        return []
+    return list(set(entry)) if isinstance(entry, list | tuple | set) else [entry]
+
+
+def counted(oracle: Any, name: str, results: Any) -> dict[Any, int]:
+    """Return the facet, counted row by row."""
+    # Sorted by a recurring date, ZCatalog gives an event once for each of its occurrences.
+    rids = {brain.getRID() for brain in results}
+    return dict(Counter(key for rid in rids for key in keys_of(oracle, name, rid)))
+
+
+def without(query: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {k: v for k, v in query.items() if k not in names}
+
+
+def everything_of(oracle: Any, query: dict[str, Any], method: str) -> Any:
+    return getattr(oracle, method)(**without(query, "b_start", "b_size"))
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=str)
+def test_counts_are_those_of_counting(both: Any, query: dict[str, Any]) -> None:
+    ours, oracle, _ = both
+    found = everything_of(oracle, query, "unrestrictedSearchResults")
+    facets = ours.unrestrictedSearchResults(**query).facets(NAMES)
+    assert facets == {name: counted(oracle, name, found) for name in NAMES}
+
+
+@pytest.mark.parametrize("user", PEOPLE)
+@pytest.mark.parametrize("query", QUERIES, ids=str)
+def test_only_what_the_user_may_see_is_counted(both: Any, user: Any, query: dict[str, Any]) -> None:
+    ours, oracle, portal = both
+    with acting_as(portal, user):
+        found = everything_of(oracle, query, "searchResults")
+        assert ours.facets(query, NAMES) == {name: counted(oracle, name, found) for name in NAMES}
+        assert ours.searchResults(**query).facets(NAMES) == ours.facets(query, NAMES)
+
+
+@pytest.mark.parametrize("user", [None, "mara", "boss"])
+@pytest.mark.parametrize("query", QUERIES, ids=str)
+def test_a_facets_own_criterion_can_be_left_out(both: Any, user: Any, query: dict[str, Any]) -> None:
+    ours, oracle, portal = both
+    with acting_as(portal, user):
+        facets = ours.facets(query, NAMES, exclude_own=True)
+        for name in NAMES:
+            # A query without any criterion finds nothing in ZCatalog: everything is meant, and path says so.
+            others = without(query, name) | ({} if not query or "path" in query else {"path": "/"})
+            found = everything_of(oracle, others, "searchResults")
+            assert facets[name] == counted(oracle, name, found), name
+
+
+def test_an_own_criterion_alone_leaves_all_rows(both: Any) -> None:
+    ours, oracle, _ = both
+    facets = ours.unrestrictedSearchResults(portal_type="Event").facets(["portal_type", "Subject"], exclude_own=True)
+    found = oracle.unrestrictedSearchResults(path="/")
+    assert facets["portal_type"] == counted(oracle, "portal_type", found)
+    assert facets["Subject"] == counted(oracle, "Subject", oracle.unrestrictedSearchResults(portal_type="Event"))
+
+
+def test_query_objects_count_too(both: Any) -> None:
+    ours, oracle, _ = both
+    either = Or(Eq("Subject", "Rot"), Eq("portal_type", "Event"))
+    found = [b for b in oracle(path="/plone") if "Rot" in b.Subject or b.portal_type == "Event"]
+    assert ours.facets({"where": either}, NAMES) == {name: counted(oracle, name, found) for name in NAMES}
+    assert ours.facets(either, ["Subject"], exclude_own=True) == {"Subject": counted(oracle, "Subject", found)}
+    assert ours.facets(Not(either), ["portal_type"])["portal_type"].get("Event") is None
+
+
+def test_the_most_frequent_come_first_and_the_rest_is_cut(both: Any) -> None:
+    ours, oracle, _ = both
+    whole = counted(oracle, "object_provides", oracle.unrestrictedSearchResults(path="/"))
+    results = ours.unrestrictedSearchResults(path="/")
+    order = sorted(whole.items(), key=lambda item: (-item[1], item[0]))
+    for limit in (1, 3, len(whole) - 1, len(whole), len(whole) + 1, None):
+        facet = results.facets(["object_provides"], limit=limit)["object_provides"]
+        assert list(facet.items()) == order[:limit]
+        assert facet.truncated == (limit is not None and limit < len(whole))
+
+
+DAY = DateTime("2026/06/01 00:00 UTC")
+BUCKETS = {
+    "start": {"before": (None, DAY), "that day": (DAY, DAY + 1), "later": (DAY + 1, None), "ever": (None, None)},
+    "created": {"past": (None, DateTime() + 1), "future": (DateTime() + 1, None)},
+    "sortable_title": {"a to m": ("a", "n"), "n to z": ("n", "z")},
+}
+
+
+def test_ranges_count_from_up_to_but_without(both: Any) -> None:
+    ours, oracle, _ = both
+    facets = ours.unrestrictedSearchResults(path="/plone").facets(["portal_type"], ranges=BUCKETS)
+    found = oracle.unrestrictedSearchResults(path="/plone")
+    titles = [keys_of(oracle, "sortable_title", b.getRID())[0] for b in found]
+    assert facets["sortable_title"] == {
+        "a to m": sum("a" <= t < "n" for t in titles),
+        "n to z": sum("n" <= t < "z" for t in titles),
+    }
+    assert facets["created"] == {"past": len(found), "future": 0}
+    assert facets["portal_type"] == counted(oracle, "portal_type", found)
+    assert facets["start"] == {"before": 1, "that day": 1, "later": 0, "ever": len(found)}
+
+
+def test_ranges_can_leave_out_their_own_criterion(both: Any) -> None:
+    ours, _, _ = both
+    query = {"portal_type": "Event", "start": {"query": DAY, "range": "min"}}
+    ranges = {"start": BUCKETS["start"]}
+    results = ours.unrestrictedSearchResults(**query)
+    assert results.facets([], ranges=ranges)["start"] == {"before": 0, "that day": 1, "later": 0, "ever": 1}
+    facets = results.facets(["portal_type"], ranges=ranges, exclude_own=True)
+    assert facets["start"] == {"before": 1, "that day": 1, "later": 0, "ever": 2}
+    assert facets["portal_type"]["Event"] == 1
+
+
+# -- what eea.facetednavigation reads
+
+
+@pytest.mark.parametrize("user", [None, "mara", "boss"])
+def test_facet_counts_has_every_index_by_text(both: Any, user: Any) -> None:
+    ours, oracle, portal = both
+    with acting_as(portal, user):
+        results = ours(path="/plone", b_size=2)
+        fields = results.facet_counts.get("facet_fields")
+        found = oracle(path="/plone")
+        assert fields
+        for name in NAMES:
+            whole = counted(oracle, name, found)
+            texts = {str(bool(k)) if name == "is_folderish" else str(k): n for k, n in whole.items()}
+            assert dict(fields.get(name, {}).items()) == texts
+        assert fields.get("no such index", {}) == {}
+        assert fields.get("SearchableText", {}) == {}
+        assert not {"allowedRolesAndUsers", "effectiveRange"} & set(fields)
+        assert {"portal_type", "Subject", "Creator"} <= set(fields)
+
+
+def test_untrusted_code_reads_them(both: Any) -> None:
+    from tests.integration.test_security import run
+
+    ours, oracle, portal = both
+    with acting_as(portal, "mara"):
+        expected = counted(oracle, "portal_type", oracle(path="/plone"))
+        body = "return catalog(path='/plone').facet_counts['facet_fields']['portal_type']"
+        assert run(portal, ours, body) == expected
+        body = "return catalog.facets({'path': '/plone'}, ['portal_type'])['portal_type']"
+        assert run(portal, ours, body) == expected
+        for name in ("criteria", "_criteria", "query", "_query", "_catalog"):
+            with pytest.raises((Unauthorized, AttributeError, NotFound, SyntaxError, RuntimeError)):
+                run(portal, ours, f"return catalog(path='/plone').{name}")
+
+
+# -- what is no facet
+
+
+@pytest.mark.parametrize("name", ["allowedRolesAndUsers", "effectiveRange"])
+@pytest.mark.parametrize("options", [{}, {"exclude_own": True}])
+def test_who_may_see_what_is_no_facet(both: Any, name: str, options: dict[str, Any]) -> None:
+    """Nor can the restriction be left out as a facet's own criterion."""
+    ours, _, portal = both
+    with acting_as(portal, None):
+        for query in ({"path": "/plone"}, {"allowedRolesAndUsers": "Manager"}):
+            with pytest.raises(QueryError, match="no facet"):
+                ours.facets(query, [name], **options)
+            with pytest.raises(QueryError, match="no facet"):
+                ours.facets(query, [], ranges={name: {"all": ("a", None)}}, **options)
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "message"),
+    [
+        (["nothing"], {}, "no index 'nothing'"),
+        (["SearchableText"], {}, "has no facets"),
+        (["getObjPositionInParent"], {}, "has no facets"),
+        ([], {"ranges": {"nothing": {"x": (1, 2)}}}, "no index 'nothing'"),
+        ([], {"ranges": {"path": {"x": ("/a", "/b")}}}, "no ranges"),
+        (["created"], {"ranges": {"created": {}}}, "for values and for ranges"),
+        (["path", "portal_type"] * 40, {}, None),
+        ([f"index{i}" for i in range(40)], {}, "no index"),
+    ],
+)
+def test_wrong_facets_are_errors(both: Any, names: Any, options: Any, message: Any) -> None:
+    ours, _, _ = both
+    if message is None:
+        assert set(ours.facets({"path": "/"}, names, **options)) == set(names)
+        return
+    with pytest.raises(QueryError, match=message):
+        ours.facets({"path": "/"}, names, **options)
+
+
+def test_a_name_is_no_sequence_of_names(both: Any) -> None:
+    ours, _, _ = both
+    with pytest.raises(TypeError):
+        ours.facets({"path": "/"}, "portal_type")
+
+
+# -- from one moment to the next
+
+
+def test_pending_changes_count(portal: Any, catalog: Any) -> None:
+    add_users(portal)
+
+    def facets(user: Any = "edith") -> Any:
+        with acting_as(portal, user):
+            return catalog.facets({"path": "/plone"}, ["Subject", "review_state"])
+
+    assert facets() == {"Subject": {}, "review_state": {}}
+    page = create(portal, "Document", "page", subject=("a", "b"))
+    assert facets() == {"Subject": {"a": 1, "b": 1}, "review_state": {"private": 1}}
+    assert facets(None) == {"Subject": {}, "review_state": {}}
+    transaction.commit()
+    assert facets() == {"Subject": {"a": 1, "b": 1}, "review_state": {"private": 1}}
+    page = portal.page
+    publish(page)
+    page.setSubject(("b",))
+    page.reindexObject(idxs=["Subject"])
+    assert facets(None) == {"Subject": {"b": 1}, "review_state": {"published": 1}}
+    transaction.abort()
+    assert facets(None) == {"Subject": {}, "review_state": {}}
+    share(portal.page, "mara", "Reader")
+    assert facets("mara")["Subject"] == {"a": 1, "b": 1}
+    portal.manage_delObjects(["page"])
+    assert facets("boss") == {"Subject": {}, "review_state": {}}
+
+
+def test_an_index_added_in_the_same_transaction_counts(portal: Any, catalog: Any) -> None:
+    create(portal, "Document", "page", rights="new")
+    transaction.commit()
+    catalog.addIndex("rights", "FieldIndex")
+    assert catalog.facets({"path": "/plone"}, ["rights"]) == {"rights": {}}
+    catalog.manage_reindexIndex(ids=["rights"])
+    assert catalog.facets({"path": "/plone"}, ["rights"])["rights"]["new"] == 1
+
+
+# -- what it costs
+
+
+def test_many_facets_are_one_statement(both: Any) -> None:
+    ours, _, portal = both
+    transaction.begin()
+    result_cache().clear()
+    query = {"path": "/plone", "portal_type": "Document", "Subject": "Rot"}
+    len(ours.unrestrictedSearchResults(portal_type="Folder"))
+    results = ours.unrestrictedSearchResults(**query)
+    with traced(portal) as traffic:
+        results.facets(NAMES, ranges={"effective": {"past": (None, DateTime())}}, exclude_own=True)
+    assert traffic[0].round_trips == 1
+    with traced(portal) as traffic:
+        ours.facets(query, NAMES[:3], timeout=30)
+    assert len(traffic[0].matching("GROUPING SETS")) == 1
+    assert traffic[0].round_trips == 3  # the limit is set, and set back
+    with traced(portal) as traffic:
+        again = ours.facets(query, NAMES[:3])
+        again["Subject"].clear()
+        assert ours.facets(query, NAMES[:3])["Subject"]
+    assert traffic[0].messages == []  # counted already in this state of the catalog
+    with traced(portal) as traffic:
+        ours.unrestrictedSearchResults(portal_type=[]).facets(NAMES)
+        ours.unrestrictedSearchResults(**query).facets([])
+    assert traffic[0].messages == []
+
+
+def test_a_time_limit_ends_it_and_the_transaction_goes_on(both: Any) -> None:
+    ours, oracle, _ = both
+    transaction.begin()
+    slow = "SELECT count(*), pg_sleep(5) FROM pg_class"
+    session = ours._catalog.session
+    with pytest.raises(SearchTimeout, match=r"0\.05 s"), time_limit(session, 0.05):
+        session.execute(slow)
+    found = oracle(path="/plone")
+    assert ours.facets({"path": "/plone"}, NAMES, timeout=60)["Subject"] == counted(oracle, "Subject", found)
+    assert session.execute("SELECT current_setting('statement_timeout')") == [("0",)]
+    for seconds in (0, -1):
+        with pytest.raises(ValueError, match="more than 0"), time_limit(session, seconds):
+            pass
+
+
+@pytest.fixture(scope="module")
+def big(site_template: str, postgres: Any) -> Iterator[Any]:
+    """Our catalog with 20,000 generated rows."""
+    dsn = sites.clone(postgres, site_template)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        fill_relation(connection, 20_000)
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        yield app.plone.portal_catalog
+
+
+def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: Any) -> str:
+    """Return the plan of the statement that counts *names*, as JSON text."""
+    from plone.pgcatalog.search.facet_statement import FacetQuery
+    from plone.pgcatalog.search.facet_statement import FacetStatement
+
+    results = catalog.unrestrictedSearchResults(**query)
+    asked = FacetQuery(results._criteria, results._sort, names, {}, options.get("exclude_own", False), 100)
+    view = catalog._catalog.view()
+    text, params = FacetStatement(catalog._catalog, asked).sql(*view.source())
+    rows = view.session.execute(f"EXPLAIN {text}", params)
+    return "\n".join(line for (line,) in rows)
+
+
+@pytest.mark.parametrize("exclude_own", [False, True])
+def test_twenty_thousand_rows_are_read_once_and_never_sorted(big: Any, exclude_own: bool) -> None:
+    relation = big._catalog.view().state.relation
+    names = ["portal_type", "review_state", "Creator", "Subject"]
+    query = {"allowedRolesAndUsers": ["Anonymous"], "portal_type": ["Document", "Event"]}
+    plan = plan_of(big, query, names, exclude_own=exclude_own)
+    reading = plan.partition(f"Scan on {relation} ")[0].splitlines()
+    assert plan.count(f"Scan on {relation} ") == 1, plan
+    # From the scan up to the groups, which are few.
+    grouping = "\n".join(reading[next(i for i, line in enumerate(reading) if "CTE counted" in line) :])
+    assert "HashAggregate" in grouping, plan
+    assert "Sort " not in grouping, plan
+
+
+def test_few_hits_of_many_rows_are_found_by_an_index(big: Any) -> None:
+    for query in ({"Subject": "tag42"}, {"SearchableText": "word17"}):
+        plan = plan_of(big, query, ["portal_type", "Creator"])
+        assert "Seq Scan" not in plan, plan
+
+
+def test_counts_of_twenty_thousand_rows_are_right(big: Any) -> None:
+    facets = big.unrestrictedSearchResults(is_folderish=False).facets(["portal_type", "Subject", "getId"], limit=50)
+    assert facets["portal_type"] == dict.fromkeys(("Document", "News Item", "Event", "File"), 5000)
+    assert len(facets["Subject"]) == 50
+    assert facets["Subject"].truncated
+    assert sum(facets["getId"].values()) == 50

@@ -1,0 +1,259 @@
+"""Streams: every brain of a search once, in order, in flat memory, and only what one may see."""
+
+from collections.abc import Iterator
+from DateTime import DateTime
+from plone.pgcatalog.query.expression import QueryError
+from plone.pgcatalog.query.objects import Eq
+from plone.pgcatalog.results.cache import result_cache
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.content import populate
+from tests.integration.generated import fill_relation
+from tests.integration.people import acting_as
+from tests.integration.people import add_users
+from tests.integration.people import make_content
+from tests.integration.people import PEOPLE
+from tests.integration.test_costs import traced
+from typing import Any
+from zope.component.hooks import setSite
+
+import gc
+import psycopg
+import pytest
+import tracemalloc
+import transaction
+
+
+@pytest.fixture(scope="module")
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """(catalog, portal) with content; the tests change nothing that stays."""
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        populate(app.plone)
+        add_users(app.plone)
+        make_content(app.plone)
+        transaction.commit()
+        yield app.plone.portal_catalog, app.plone
+
+
+@pytest.fixture(scope="module")
+def big(site_template: str, postgres: Any) -> Iterator[Any]:
+    """A catalog with 100,000 generated rows."""
+    dsn = sites.clone(postgres, site_template)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        fill_relation(connection, 100_000)
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        yield app.plone.portal_catalog
+
+
+def paths(brains: Any) -> list[str]:
+    return [brain.getPath() for brain in brains]
+
+
+SORTS: list[dict[str, Any]] = [
+    {},
+    {"sort_on": "portal_type"},
+    {"sort_on": "portal_type", "sort_order": "descending"},
+    {"sort_on": "modified", "sort_order": "descending"},
+    {"sort_on": "sortable_title"},
+    {"sort_on": "path"},
+    {"sort_on": "is_folderish", "sort_order": "reverse"},
+    {"sort_on": "start"},
+    {"sort_on": "start", "sort_order": "descending"},
+    {"sort_on": "effectiveRange"},
+    {"sort_on": ["portal_type", "review_state"]},
+    {"sort_on": ["review_state", "getId"], "sort_order": ["descending", "ascending"]},
+    {"sort_on": ["is_folderish", "portal_type", "sortable_title"], "sort_order": ["ascending", "descending"]},
+]
+
+
+@pytest.mark.parametrize("batch", [1, 2, 7, 1000])
+@pytest.mark.parametrize("sort", SORTS, ids=str)
+def test_gives_what_a_search_gives_in_its_order(site: Any, sort: dict[str, Any], batch: int) -> None:
+    """Ties included, of which there are many."""
+    catalog, _ = site
+    expected = catalog.unrestrictedSearchResults(path="/plone", **sort)
+    stream = catalog.unrestrictedSearchResults(path="/plone", **sort).iterate(batch)
+    assert paths(stream) == paths(expected)
+    assert list(stream) == []
+
+
+@pytest.mark.parametrize("user", PEOPLE)
+def test_only_what_the_user_may_see(site: Any, user: Any) -> None:
+    catalog, portal = site
+    with acting_as(portal, user):
+        for sort in SORTS:
+            assert paths(catalog.iterate({"path": "/plone", **sort}, batch=3)) == paths(catalog(path="/plone", **sort))
+        trick = {"path": "/plone", "allowedRolesAndUsers": "Manager", "effectiveRange": DateTime("1990/01/01")}
+        assert set(paths(catalog.iterate(trick))) == set(paths(catalog(**trick)))
+        assert user == "boss" or set(paths(catalog(**trick))) == set(paths(catalog(path="/plone")))
+        with pytest.raises(QueryError):
+            catalog.iterate(Eq("allowedRolesAndUsers", "Manager"))
+
+
+def test_brains_are_brains(site: Any) -> None:
+    catalog, _ = site
+    for brain, other in zip(
+        catalog.iterate({"portal_type": "Document", "sort_on": "path"}, batch=2),
+        catalog(portal_type="Document", sort_on="path"),
+        strict=True,
+    ):
+        assert (brain.Title, brain.Subject, brain.modified) == (other.Title, other.Subject, other.modified)
+        assert brain.getRID() == other.getRID()
+        assert brain.getObject().getPhysicalPath() == other.getObject().getPhysicalPath()
+
+
+def test_nothing_found_is_nothing(site: Any) -> None:
+    catalog, _ = site
+    assert list(catalog.iterate({"portal_type": []})) == []
+    assert list(catalog.iterate({"portal_type": "No Such Type"})) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ({"path": "/plone", "b_size": 5}, "no b_size"),
+        ({"path": "/plone", "sort_on": "getId", "sort_limit": 5}, "no b_size"),
+        ({"path": "/plone", "sort_on": "getObjPositionInParent"}, "cannot be sorted by getObjPositionInParent"),
+    ],
+)
+def test_what_cannot_be_streamed_is_an_error(site: Any, query: Any, message: str) -> None:
+    catalog, _ = site
+    with pytest.raises(QueryError, match=message):
+        catalog.iterate(query)
+    with pytest.raises(QueryError, match="at least one row"):
+        catalog.iterate({"path": "/plone"}, batch=0)
+
+
+def test_two_statements_a_batch(site: Any) -> None:
+    """The rows with their metadata, and the sort keys of the last one before."""
+    catalog, portal = site
+    transaction.begin()
+    result_cache().clear()
+    total = len(catalog.unrestrictedSearchResults(path="/plone"))
+    stream = catalog.unrestrictedSearchResults(path="/plone", sort_on="getId").iterate(10)
+    with traced(portal) as traffic:
+        titles = [brain.Title for brain in stream]
+    assert len(titles) == total
+    assert traffic[0].round_trips == 2 * (total // 10 + 1) - 1, traffic[0].statements
+
+
+# -- from one moment to the next
+
+
+def fill(portal: Any) -> None:
+    for number in range(9):
+        create(portal, "Document", f"page{number}", title=f"Page {9 - number}")
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3, 4])
+@pytest.mark.parametrize(
+    "query", [{"portal_type": "Document"}, {"portal_type": "Document", "sort_on": "sortable_title"}]
+)
+def test_a_change_in_the_loop_changes_nothing_of_it(portal: Any, catalog: Any, query: Any, taken: int) -> None:
+    fill(portal)
+    transaction.commit()
+    before = paths(catalog(**query))
+    stream = catalog.iterate(query, batch=3)
+    found = [next(stream).getPath() for _ in range(taken)]
+    for number in (0, 8):
+        portal[f"page{number}"].title = "Page 5"
+        portal[f"page{number}"].reindexObject()
+    create(portal, "Document", "aaa", title="A")
+    found += paths(stream)
+    assert found == before
+
+
+@pytest.mark.parametrize("taken", [0, 1, 3, 4])
+def test_commits_in_the_loop_end_nothing(portal: Any, catalog: Any, taken: int) -> None:
+    fill(portal)
+    transaction.commit()
+    query = {"portal_type": "Document", "sort_on": "sortable_title"}
+    before = paths(catalog(**query))
+    stream = catalog.iterate(query, batch=3)
+    found = [next(stream).getPath() for _ in range(taken)]
+    transaction.commit()
+    portal.page0.title = "A new title"
+    portal.page0.reindexObject()
+    transaction.commit()
+    rest = list(stream)
+    assert found + paths(rest) == before
+    assert taken == 4 or "A new title" in [brain.Title for brain in rest]
+
+
+def test_what_is_gone_meanwhile_is_left_out(portal: Any, catalog: Any) -> None:
+    fill(portal)
+    transaction.commit()
+    stream = catalog.iterate({"portal_type": "Document", "sort_on": "getId"}, batch=3)
+    found = [next(stream).getPath()]
+    portal.manage_delObjects(["page5", "page7"])
+    transaction.commit()
+    assert found + paths(stream) == [f"/plone/page{n}" for n in (0, 1, 2, 3, 4, 6, 8)]
+
+
+def test_pending_rows_are_streamed(portal: Any, catalog: Any) -> None:
+    fill(portal)
+    query = {"portal_type": "Document", "sort_on": "sortable_title"}
+    assert paths(catalog.iterate(query, batch=2)) == paths(catalog(**query))
+    assert next(catalog.iterate(query, batch=2)).Title == "Page 1"
+
+
+def test_a_stream_that_is_left_alone_costs_nothing_at_the_end(portal: Any, catalog: Any) -> None:
+    fill(portal)
+    transaction.commit()
+    transaction.begin()
+    stream = catalog.iterate({"portal_type": "Document"}, batch=2)
+    next(stream)
+    del stream
+    with traced(portal) as traffic:
+        transaction.commit()
+    assert not traffic[0].matching("int8send")
+
+
+# -- a hundred thousand rows
+
+
+def peak(stream: Any) -> tuple[int, int]:
+    """Return how many brains *stream* gave, and the most memory in bytes that Python held meanwhile."""
+    gc.collect()
+    tracemalloc.start()
+    count = sum(1 for brain in stream if brain.getPath())
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return count, most
+
+
+def test_memory_is_that_of_a_batch(big: Any) -> None:
+    few = {"Creator": ["user1", "user2"], "sort_on": "modified"}
+    many = {"is_folderish": False, "sort_on": "modified"}
+    search = big.unrestrictedSearchResults
+    next(search(**few).iterate(2))
+    count, least = peak(search(**few).iterate())
+    assert count == 4000
+    count, most = peak(search(**many).iterate())
+    assert count == 100_000
+    assert most < 2 * least
+
+
+def test_ties_neither_repeat_nor_lose_rows(big: Any) -> None:
+    """Three rows have each title, and 2,000 each creator."""
+    for sort in ({"sort_on": "sortable_title", "sort_order": "descending"}, {"sort_on": ["Creator", "portal_type"]}):
+        stream = big.unrestrictedSearchResults(Subject="tag42", **sort).iterate(64)
+        rids = [brain.getRID() for brain in stream]
+        assert rids == [b.getRID() for b in big.unrestrictedSearchResults(Subject="tag42", **sort)]
+        assert len(set(rids)) == len(rids) == 1000
+
+
+def test_a_late_batch_begins_at_an_index(big: Any) -> None:
+    view = big._catalog.view()
+    results = big.unrestrictedSearchResults(is_folderish=False, sort_on="modified", sort_order="descending")
+    stream = results.iterate(1000)
+    for _ in range(10_000):
+        next(stream)
+    text, params = view.page_statement(stream._remaining(), 0, 1000)
+    plan = "\n".join(line for (line,) in view.session.execute(f"EXPLAIN {text}", params))
+    assert "Seq Scan" not in plan, plan
+    assert "Index Cond" in plan, plan

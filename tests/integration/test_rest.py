@@ -1,0 +1,383 @@
+"""The services over HTTP: what they answer, to whom, and that stock ``@search`` is as it was."""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from plone.app.textfield import RichTextValue
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.people import add_users
+from tests.integration.people import FUTURE
+from tests.integration.people import PAST
+from tests.integration.people import publish
+from tests.integration.people import share
+from tests.integration.web import Response
+from tests.integration.web import Web
+from typing import Any
+from urllib.parse import urlencode
+from zope.component.hooks import setSite
+
+import html
+import json
+import os
+import pytest
+import re
+import transaction
+
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "reference" / "rest-examples"
+USERS = [None, "mara:secret", "edith:secret", "boss:secret"]
+
+
+def fill(portal: Any) -> None:
+    """Pages with tags and texts; some private, expired, not yet effective, or shared."""
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
+    add_users(portal)
+    folder = create(portal, "Folder", "news", title="News")
+    publish(folder)
+    for number in range(12):
+        page = create(
+            folder,
+            "Document",
+            f"page{number:02}",
+            title=f"Page {number:02} of the needle",
+            description="About <b>needles</b> & pins",
+            subject=("even" if number % 2 == 0 else "odd", f"tag{number % 3}"),
+            text=RichTextValue(f"<p>A long text with one needle, number {number}, in a haystack.</p>", "text/html"),
+        )
+        publish(page)
+    hidden = create(folder, "Document", "secret", title="The secret needle", subject=("secret",))
+    share(hidden, "mara", "Reader")
+    old = create(folder, "Document", "old", title="The expired needle", subject=("expired",))
+    publish(old)
+    old.setExpirationDate(PAST)
+    old.reindexObject()
+    later = create(folder, "Document", "later", title="The future needle", subject=("future",))
+    publish(later)
+    later.setEffectiveDate(FUTURE)
+    later.reindexObject()
+    event = create(portal, "Event", "fair", title="Pin fair", description="No stack of hay", subject=("odd",))
+    publish(event)
+
+
+@pytest.fixture(scope="module")
+def web(site_template: str, postgres: Any) -> Iterator[Web]:
+    """Requests to a filled site."""
+    with sites.opened(sites.clone(postgres, site_template)) as db:
+        with sites.application(db) as app:
+            sites.login(app)
+            setSite(app.plone)
+            app.plone.portal_workflow.setChainForPortalTypes(("Event",), ("simple_publication_workflow",))
+            fill(app.plone)
+            transaction.commit()
+        yield Web(db)
+
+
+def get(web: Web, path: str, login: str | None = None, /, **query: Any) -> Response:
+    return web.get(path, login, accept="application/json", **query)
+
+
+def search(web: Web, login: str | None = None, /, path: str = "/plone", **query: Any) -> Any:
+    response = get(web, f"{path}/@pgsearch", login, **query)
+    assert response.status == 200, response.text
+    return response.json
+
+
+def conditions(**chosen: Any) -> str:
+    return b64encode(json.dumps(chosen).encode()).decode()
+
+
+def ids(answer: Any) -> list[str]:
+    return [doc["path_string"].rpartition("/")[2] for doc in answer["response"]["docs"]]
+
+
+def facets(answer: Any) -> dict[str, dict[str, int]]:
+    return {field["name"]: dict(values) for field, values in answer["facet_fields"]}
+
+
+def stock_ids(web: Web, login: str | None, **query: Any) -> list[str]:
+    response = get(web, "/plone/@search", login, b_size=100, **query)
+    return [item["@id"].rpartition("/")[2] for item in response.json["items"]]
+
+
+# -- what it answers
+
+
+def test_a_page_with_everything_in_one_response(web: Web) -> None:
+    answer = search(web, q="needle", facets="Subject,portal_type", rows=5)
+    assert answer["response"]["numFound"] == 12
+    assert answer["response"]["start"] == 0
+    assert len(answer["response"]["docs"]) == 5
+    assert answer["portal_path"] == "/plone"
+    assert answer["facet_groups"] == [["All", 12]]
+    assert facets(answer) == {
+        "Subject": {"even": 6, "odd": 6, "tag0": 4, "tag1": 4, "tag2": 4},
+        "portal_type": {"Document": 12},
+    }
+    doc = answer["response"]["docs"][0]
+    assert doc["@id"] == f"http://nohost{doc['path_string']}"
+    assert doc["@type"] == "Document"
+    assert doc["Title"] == doc["title"]
+    assert re.fullmatch("[0-9a-f]{32}", doc["UID"])
+    assert "one <mark>needle</mark>, number" in doc["highlighting"]["text"][0]
+    assert doc["highlighting"]["Title"][0].endswith("of the <mark>needle</mark>")
+    assert "<b>" not in doc["highlighting"]["text"][0]
+
+
+def test_pages_go_on_where_the_last_one_ended(web: Web) -> None:
+    query = {"q": "needle", "sort": "getId desc", "rows": 5}
+    pages = [ids(search(web, start=start, **query)) for start in (0, 5, 10, 15)]
+    assert [len(page) for page in pages] == [5, 5, 2, 0]
+    assert [name for page in pages for name in page] == [f"page{n:02}" for n in range(11, -1, -1)]
+    assert search(web, start=15, **query)["response"]["numFound"] == 12
+    none = search(web, q="needle", rows=0, facets="Subject")
+    assert (ids(none), none["response"]["numFound"], facets(none)["Subject"]["odd"]) == ([], 12, 6)
+
+
+def test_chosen_values_are_alternatives_and_their_facet_keeps_all_values(web: Web) -> None:
+    answer = search(
+        web,
+        q="needle",
+        facets="Subject,portal_type",
+        facet_conditions=conditions(Subject={"c": {"tag0": True, "odd": False}}),
+    )
+    assert answer["response"]["numFound"] == 4
+    assert facets(answer)["Subject"] == {"even": 6, "odd": 6, "tag0": 4, "tag1": 4, "tag2": 4}
+    assert facets(answer)["portal_type"] == {"Document": 4}
+    two = search(web, q="needle", facet_conditions=conditions(Subject={"c": {"tag0": True, "tag1": True}}))
+    assert two["response"]["numFound"] == 8
+    assert list(facets(two)) == ["Subject"]
+    both = search(web, Subject="even", facet_conditions=conditions(Subject={"c": {"tag0": True}}))
+    assert both["response"]["numFound"] == 2
+    assert facets(both)["Subject"] == {"even": 6, "tag0": 2, "tag1": 2, "tag2": 2}
+
+
+def test_chosen_values_have_the_type_of_their_index(web: Web) -> None:
+    for value, found in (("true", {"news"}), ("false", {"fair"})):
+        answer = search(
+            web,
+            path_prefix="/",
+            rows=100,
+            facet_conditions=conditions(is_folderish={"c": {value: True}}, getId={"m": True}),
+        )
+        assert found <= set(ids(answer))
+        assert all(doc["@type"] == "Folder" for doc in answer["response"]["docs"]) == (value == "true")
+        assert facets(answer)["is_folderish"] == {True: 1, False: 13}
+    response = get(web, "/plone/@pgsearch", facet_conditions=conditions(created={"c": {"no date": True}}))
+    assert response.status == 400
+
+
+def test_facets_are_cut_searched_and_extended(web: Web) -> None:
+    cut = search(web, q="needle", facets="Subject", facet_limit=2)["facet_fields"][0]
+    assert cut == [{"name": "Subject", "label": "Subject", "truncated": True}, [["even", 6], ["odd", 6]]]
+    part = search(web, q="needle", facet_conditions=conditions(Subject={"p": "TAG"}))
+    assert facets(part)["Subject"] == {"tag0": 4, "tag1": 4, "tag2": 4}
+    more = search(web, path="/plone", facets="getId", facet_conditions=conditions(getId={"m": True}))
+    assert len(facets(more)["getId"]) == more["response"]["numFound"] > 6
+    assert len(facets(search(web, facets="getId"))["getId"]) == 6
+
+
+def test_ranges_are_facets(web: Web) -> None:
+    ranges = {"sortable_title": {"before q": ["a", "q"], "from q on": ["q", None]}}
+    answer = search(web, q="needle", facet_ranges=json.dumps(ranges))
+    assert facets(answer) == {"sortable_title": {"before q": 12, "from q on": 0}}
+
+
+def test_parameters_of_indexes_are_those_of_search(web: Web) -> None:
+    for query in (
+        {"portal_type": "Event"},
+        {"Subject": ["tag0", "tag1"]},
+        {"Subject.query": ["tag0", "even"], "Subject.operator": "and"},
+        {"created.query": "2001-01-01", "created.range": "max"},
+        {"path.query": "/plone/news", "path.depth": "1"},
+        {"review_state": "private"},
+    ):
+        for login in USERS:
+            expected = stock_ids(web, login, sort_on="getId", **query)
+            assert ids(search(web, login, rows=100, sort_on="getId", **query)) == expected
+
+
+def test_place_is_the_context_or_a_prefix_in_the_site(web: Web) -> None:
+    assert "fair" in ids(search(web, rows=100))
+    assert "fair" not in ids(search(web, path="/plone/news", rows=100))
+    assert "news" in ids(search(web, path_prefix="/news", rows=100))
+    inside = ids(search(web, path_prefix="/news/", rows=100))
+    assert len(inside) == 12
+    assert "news" not in inside
+
+
+def test_without_snippets_there_are_none(web: Web) -> None:
+    docs = search(web, q="needle", snippets="0")["response"]["docs"]
+    assert not any("highlighting" in doc for doc in docs)
+    short = search(web, q="needle", snippet_length=20)["response"]["docs"][0]["highlighting"]["text"][0]
+    assert "<mark>needle</mark>" in short
+    assert len(html.unescape(re.sub("</?mark>|…", "", short))) <= 20
+
+
+def test_suggests_pages_by_the_beginning_of_their_titles(web: Web) -> None:
+    answer = get(web, "/plone/@pgsuggest", query="pin f").json
+    assert [page["title"] for page in answer["suggestions"]] == ["Pin fair"]
+    assert answer["suggestions"][0]["@id"] == "http://nohost/plone/fair"
+    assert isinstance(answer["terms"], list)
+    assert len(get(web, "/plone/@pgsuggest", query="needl").json["suggestions"]) == 10
+    for text in ("", "   ", "*", '"', "((", "AND", "\u0000x", "x" * 5000):
+        assert get(web, "/plone/@pgsuggest", query=text).json["suggestions"] == []
+
+
+# -- to whom
+
+
+@pytest.mark.parametrize("login", USERS)
+def test_everybody_finds_what_search_finds_and_no_more_is_counted(web: Web, login: str | None) -> None:
+    expected = stock_ids(web, login, SearchableText="needle", sort_on="getId")
+    answer = search(web, login, q="needle", rows=100, sort_on="getId", facets="Subject,review_state", facet_limit=50)
+    assert ids(answer) == expected
+    assert answer["response"]["numFound"] == len(expected)
+    counted = facets(answer)
+    for name, tag in (("secret", "secret"), ("old", "expired"), ("later", "future")):
+        assert (name in expected) == (tag in counted["Subject"])
+        assert (name in expected) == any(
+            doc["path_string"].endswith(f"/{name}") for doc in answer["response"]["docs"] if "highlighting" in doc
+        )
+    pages = get(web, "/plone/@pgsuggest", login, query="secret").json["suggestions"]
+    assert [page["title"] for page in pages] == (["The secret needle"] if "secret" in expected else [])
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        {"allowedRolesAndUsers": "Manager"},
+        {"allowedRolesAndUsers.query": "Manager"},
+        {"effectiveRange": "1990-01-01"},
+        {"where": "x"},
+        {"where.query": "x"},
+        {"facet_conditions": conditions(allowedRolesAndUsers={"c": {"Manager": True}})},
+        {"facet_conditions": conditions(effectiveRange={"c": {"1990-01-01": True}})},
+        {"facets": "allowedRolesAndUsers"},
+        {"facets": "effectiveRange"},
+        {"facet_ranges": json.dumps({"allowedRolesAndUsers": {"all": ["", None]}})},
+        {"metadata_fields": "allowedRolesAndUsers"},
+    ],
+    ids=str,
+)
+def test_no_parameter_shows_more(web: Web, trick: dict[str, Any]) -> None:
+    honest = ids(search(web, q="needle", rows=100, sort_on="getId"))
+    response = get(web, "/plone/@pgsearch", q="needle", rows=100, sort_on="getId", **trick)
+    if response.status == 200:
+        assert ids(response.json) == honest
+        assert "user:" not in response.text
+    else:
+        assert response.status == 400
+
+
+def test_a_private_folder_is_no_place_to_search(web: Web) -> None:
+    for service in ("@pgsearch", "@pgsuggest", "@search"):
+        assert get(web, f"/plone/news/secret/{service}").status == 401
+        assert get(web, f"/plone/news/secret/{service}", "mara:secret").status == 200
+
+
+# -- what is no search
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"rows": "x"},
+        {"rows": "-1"},
+        {"rows": "1000"},
+        {"rows": "٣"},
+        {"start": "-5"},
+        {"start": "1e3"},
+        {"start": ["1", "2"]},
+        {"q": ["a", "b"]},
+        {"snippet_length": "many"},
+        {"facet_limit": "-1", "facets": "Subject"},
+        {"facet_conditions": "no base64!"},
+        {"facet_conditions": b64encode(b"[1]").decode()},
+        {"facet_conditions": b64encode(b"\xff").decode()},
+        {"facet_conditions": conditions(Subject=5)},
+        {"facet_conditions": conditions(nothing={"c": {"a": True}})},
+        {"facet_ranges": "{"},
+        {"facet_ranges": "[1]"},
+        {"facet_ranges": '{"created": {"x": 5}}'},
+        {"facet_ranges": '{"created": {"x": ["no date", null]}}'},
+        {"facets": "nothing"},
+        {"facets": "SearchableText"},
+        {"created": "no date"},
+        {"created.range": "min"},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_read_is_a_bad_request(web: Web, query: dict[str, Any]) -> None:
+    response = get(web, "/plone/@pgsearch", **query)
+    assert response.status == 400, response.text
+    assert response.json["message"]
+
+
+@pytest.mark.parametrize("q", ["", "*", "foo AND", "((", '"', "NOT x", "a* OR", "-", "%", "<b>", "数据", "x" * 3000])
+def test_whatever_a_visitor_types_is_legal(web: Web, q: str) -> None:
+    assert search(web, q=q, facets="Subject")["response"]["numFound"] >= 0
+
+
+def test_an_unknown_sort_is_ignored_as_by_search(web: Web) -> None:
+    assert search(web, q="needle", sort="nothing desc")["response"]["numFound"] == 12
+
+
+# -- the documentation
+
+
+def recorded() -> dict[str, tuple[str, dict[str, str]]]:
+    """Return the documented examples: name -> (path, parameters)."""
+    return {
+        "pgsearch": (
+            "/plone/@pgsearch",
+            {"q": "needle", "facets": "Subject,portal_type", "rows": "2", "sort": "getId asc"},
+        ),
+        "pgsearch-chosen": (
+            "/plone/@pgsearch",
+            {"q": "needle", "rows": "0", "facet_conditions": conditions(Subject={"c": {"tag0": True, "tag1": True}})},
+        ),
+        "pgsearch-ranges": (
+            "/plone/@pgsearch",
+            {
+                "rows": "0",
+                "facet_ranges": json.dumps({"sortable_title": {"a to o": ["a", "p"], "p to z": ["p", None]}}),
+            },
+        ),
+        "pgsearch-error": ("/plone/@pgsearch", {"rows": "-1"}),
+        "pgsuggest": ("/plone/@pgsuggest", {"query": "pin f"}),
+    }
+
+
+def record(name: str, path: str, query: dict[str, str], response: Response) -> None:
+    """Write the request and its response for the documentation."""
+    EXAMPLES.mkdir(exist_ok=True)
+    request = f"GET {path}?{urlencode(query)} HTTP/1.1\nAccept: application/json\n"
+    (EXAMPLES / f"{name}.req").write_text(request, "utf-8")
+    text = json.dumps(response.json, indent=2, ensure_ascii=False, sort_keys=True)
+    (EXAMPLES / f"{name}.json").write_text(text + "\n", "utf-8")
+
+
+#: Keys of documents whose values differ from run to run.
+VARYING = {"UID", "created", "effective", "end", "modified", "start"}
+
+
+def shape(value: Any) -> Any:
+    """Return *value* without what differs from run to run."""
+    if isinstance(value, dict):
+        return {key: shape(item) for key, item in value.items() if key not in VARYING}
+    return [shape(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", recorded())
+def test_examples_in_the_documentation_are_what_comes_out(web: Web, name: str) -> None:
+    """With RECORD_REST_EXAMPLES=1 in the environment they are written anew."""
+    path, query = recorded()[name]
+    response = get(web, path, **query)
+    if os.environ.get("RECORD_REST_EXAMPLES"):
+        record(name, path, query, response)
+    example = json.loads((EXAMPLES / f"{name}.json").read_text("utf-8"))
+    assert shape(response.json) == shape(example)
+    request = (EXAMPLES / f"{name}.req").read_text("utf-8")
+    assert request.startswith(f"GET {path}?")
+    assert all(key in request for key in query)

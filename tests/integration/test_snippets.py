@@ -1,0 +1,265 @@
+"""Snippets show where a page says what was searched for, marked, and are safe HTML whatever the page says."""
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from hypothesis import given
+from hypothesis import HealthCheck
+from hypothesis import settings
+from hypothesis import strategies as st
+from plone.app.textfield import RichTextValue
+from plone.pgcatalog.query.objects import Eq
+from plone.pgcatalog.query.objects import Not
+from plone.pgcatalog.query.objects import Or
+from plone.pgcatalog.query.objects import Text
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.search.highlight import Highlighter
+from plone.pgcatalog.search.highlight import SOURCE_LENGTH
+from plone.pgcatalog.search.highlight import source_text
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.people import acting_as
+from tests.integration.people import add_users
+from tests.integration.people import publish
+from tests.integration.test_costs import traced
+from typing import Any
+from zope.component.hooks import setSite
+
+import html
+import pytest
+import re
+import transaction
+
+
+LONG = " ".join(f"filler{n}" for n in range(300))
+HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)> <mark>faked</mark> &lt;b&gt; \"quoted\" needle"
+
+
+def rich(text: str) -> RichTextValue:
+    return RichTextValue(f"<p>{html.escape(text)}</p>", "text/html", "text/html")
+
+
+@pytest.fixture(scope="module")
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """(catalog, portal) with pages; the tests change nothing that stays."""
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        add_users(app.plone)
+        for name, title, description, text in (
+            ("early", "Early page", "The needle stands here", LONG),
+            ("late", "Late page", "", f"{LONG} at last a needle in the Café of Straßburg {LONG}"),
+            ("both", "Both words", "", f"one needle {LONG} a needle with haystack {LONG}"),
+            ("titled", "Needle in the title", "", "nothing else"),
+            ("chinese", "数据库目录", "", "我们在全文检索中使用数据库目录, 然后继续"),
+            ("hostile", HOSTILE, "", HOSTILE),
+        ):
+            publish(create(app.plone, "Document", name, title=title, description=description, text=rich(text)))
+        create(app.plone, "Document", "private", title="Secret", text=rich("the needle nobody sees"))
+        transaction.commit()
+        yield app.plone.portal_catalog, app.plone
+
+
+def snippets(catalog: Any, length: int = 200, **query: Any) -> dict[str, str]:
+    results = catalog(**query)
+    page = results[:10]
+    found = results.snippets(page, length)
+    return {brain.getId: found[brain.getRID()] for brain in page if brain.getRID() in found}
+
+
+def marks(text: str) -> list[str]:
+    return [html.unescape(found) for found in re.findall("<mark>(.*?)</mark>", text)]
+
+
+def test_shows_where_the_words_are(site: Any) -> None:
+    catalog, _ = site
+    found = snippets(catalog, SearchableText="needle")
+    assert set(found) == {"early", "late", "both", "titled", "hostile", "private"}
+    assert found["early"].startswith("The <mark>needle</mark> stands here")
+    assert found["early"].endswith("…")
+    assert "at last a <mark>needle</mark> in the Café of Straßburg filler0" in found["late"]
+    assert found["late"].startswith("…")
+
+
+def test_the_best_part_has_the_most_of_the_words(site: Any) -> None:
+    catalog, _ = site
+    [found] = snippets(catalog, SearchableText="needle haystack").values()
+    assert "a <mark>needle</mark> with <mark>haystack</mark>" in found
+    assert "one" not in found
+
+
+@pytest.mark.parametrize(
+    ("search", "name", "marked"),
+    [
+        ("cafe", "late", ["Café"]),
+        ("CAFÉ", "late", ["Café"]),
+        ("strassburg", "late", ["Straßburg"]),
+        ("haystack AND NOT cafe", "both", ["haystack"]),
+        ("need* AND late", "late", ["needle"]),
+        ('"needle with haystack"', "both", ["needle", "with", "haystack"]),
+        ("cafe OR missing", "late", ["Café"]),
+        ("数据库", "chinese", ["数据库"]),
+        ("全文检索", "chinese", ["全文检索"]),
+    ],
+)
+def test_marks_what_the_lexicon_finds(site: Any, search: str, name: str, marked: list[str]) -> None:
+    catalog, _ = site
+    found = snippets(catalog, SearchableText=search)[name]
+    assert marks(found)[: len(marked)] == marked
+
+
+def test_without_a_word_in_the_text_it_is_the_beginning(site: Any) -> None:
+    catalog, _ = site
+    assert snippets(catalog, SearchableText="titled")["titled"] == "nothing else"
+    assert snippets(catalog, getId="early")["early"].startswith("The needle stands here filler0")
+    assert marks(snippets(catalog, getId="early")["early"]) == []
+
+
+def test_query_objects_ask_for_words_too(site: Any) -> None:
+    catalog, _ = site
+    where = Or(Text("haystack"), Eq("getId", "late"), Not(Text("cafe")))
+    found = snippets(catalog, where=where)
+    assert "<mark>haystack</mark>" in found["both"]
+    assert marks(found["late"]) == []
+    assert marks(snippets(catalog, where={"a": 1}, SearchableText="haystack")["both"]) == ["haystack"]
+
+
+def test_length_is_about_what_was_asked_for(site: Any) -> None:
+    catalog, _ = site
+    for length in (10, 20, 60, 100, 400):
+        for text in snippets(catalog, length, SearchableText="needle", getId=["early", "late", "both"]).values():
+            plain = html.unescape(re.sub("</?mark>", "", text)).strip("…")
+            assert len(plain) <= length
+            assert "<mark>" in text
+
+
+# -- safe
+
+
+class OnlyMarks(HTMLParser):
+    """Fails for every tag but a bare mark."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open = 0
+        self.data = ""
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        assert (tag, attrs, self.open) == ("mark", [], 0)
+        self.open = 1
+
+    def handle_endtag(self, tag: str) -> None:
+        assert (tag, self.open) == ("mark", 1)
+        self.open = 0
+
+    def handle_data(self, data: str) -> None:
+        self.data += data
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(data)
+
+    handle_decl = handle_pi = unknown_decl = handle_comment
+
+
+def text_of(snippet: str) -> str:
+    """Return the text of *snippet*, which has nothing but marks in it."""
+    parser = OnlyMarks()
+    parser.feed(snippet)
+    parser.close()
+    assert not parser.open
+    return parser.data
+
+
+@pytest.mark.parametrize("search", ["needle", "script", "faked", "mark", "onerror", "b", "amp", "lt", "quoted"])
+def test_markup_of_a_page_is_text(site: Any, search: str) -> None:
+    catalog, _ = site
+    for text in snippets(catalog, 400, SearchableText=search, getId="hostile").values():
+        assert "<script" not in text.lower()
+        assert "<img" not in text.lower()
+        text_of(text)
+
+
+class Lexicon:
+    """A lexicon with Plone's pipeline."""
+
+    def __init__(self) -> None:
+        from Products.CMFPlone.UnicodeSplitter.splitter import I18NNormalizer
+        from Products.CMFPlone.UnicodeSplitter.splitter import Splitter
+
+        self._pipeline = (Splitter(), I18NNormalizer())
+
+
+ALPHABET = st.sampled_from(
+    ["a", "b", " ", "<", ">", "&", '"', "'", "/", "mark", "<mark>", "</mark>", "é", "数", "据", "ß", "İ", "ﬁ"]
+)
+TEXTS = st.lists(ALPHABET, max_size=60).map("".join)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(text=TEXTS, search=TEXTS, length=st.integers(1, 80))
+def test_whatever_the_text_nothing_but_marks_is_markup(zope: None, text: str, search: str, length: int) -> None:
+    """And without the marks it is a part of the text."""
+    highlighter = Highlighter([(Lexicon(), search)])
+    assert text_of(highlighter.mark(text)) == text
+    part = text_of(highlighter.snippet(text, length))
+    assert part.removeprefix("…").removesuffix("…") in text
+
+
+# -- only what one may see
+
+
+def test_only_of_what_the_search_finds(site: Any) -> None:
+    catalog, portal = site
+    brains = list(catalog.unrestrictedSearchResults(SearchableText="needle"))
+    assert any(brain.getId == "private" for brain in brains)
+    with acting_as(portal, None):
+        results = catalog(SearchableText="needle")
+        allowed = results.snippets(brains)
+        assert {brain.getId for brain in brains if brain.getRID() in allowed} == {b.getId for b in results}
+        assert "nobody sees" not in str(allowed)
+    assert catalog(portal_type=[]).snippets(brains) == {}
+    assert catalog(SearchableText="needle").snippets([]) == {}
+
+
+# -- from one moment to the next
+
+
+def test_pending_changes_show(portal: Any, catalog: Any) -> None:
+    page = create(portal, "Document", "page", title="A", text=rich("an old needle"))
+    assert snippets(catalog, SearchableText="needle") == {"page": "an old <mark>needle</mark>"}
+    transaction.commit()
+    page = portal.page
+    page.text = rich("a new needle")
+    page.reindexObject()
+    assert snippets(catalog, SearchableText="needle") == {"page": "a new <mark>needle</mark>"}
+    transaction.abort()
+    assert snippets(catalog, SearchableText="needle") == {"page": "an old <mark>needle</mark>"}
+    portal.page.reindexObject(idxs=["review_state"])
+    transaction.commit()
+    assert snippets(catalog, SearchableText="needle") == {"page": "an old <mark>needle</mark>"}
+
+
+def test_odd_text_never_stops_a_save(portal: Any, catalog: Any) -> None:
+    text = "needle \x00 \x01 " + "x" * (2 * SOURCE_LENGTH)
+    page = create(portal, "Document", "page", title="A")
+    page.description = text
+    page.reindexObject()
+    transaction.commit()
+    [found] = snippets(catalog, SearchableText="needle").values()
+    assert marks(found) == ["needle"]
+    assert source_text(["a\ud800b", " c\x00\n", "d"]) == "a b c d"
+    assert len(source_text(["x" * SOURCE_LENGTH, "y"])) == SOURCE_LENGTH
+
+
+# -- what it costs
+
+
+def test_a_page_of_snippets_is_one_statement(site: Any) -> None:
+    catalog, portal = site
+    transaction.begin()
+    result_cache().clear()
+    results = catalog.unrestrictedSearchResults(SearchableText="needle")
+    page = results[:5]
+    assert all(brain.Title for brain in page)
+    with traced(portal) as traffic:
+        assert len(results.snippets(page)) == 5
+    assert traffic[0].round_trips == 1, traffic[0].statements
