@@ -1,6 +1,8 @@
-"""The command pgcatalog, as an administrator runs it."""
+"""The command pgcatalog verify, as an administrator runs it."""
 
 from pathlib import Path
+from tests.acceptance.cli import pgcatalog
+from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
 from tests.integration.content import populate
 from tests.integration.test_verify import damage
@@ -9,23 +11,7 @@ from zope.component.hooks import setSite
 
 import json
 import pytest
-import subprocess
-import sys
 import transaction
-
-
-ZOPE_CONF = """\
-%define INSTANCE {instance}
-%import zodb_pgjsonb
-instancehome $INSTANCE
-<zodb_db main>
-  mount-point /
-  <pgjsonb>
-    dsn {dsn}
-    cache-warm-pct 0
-  </pgjsonb>
-</zodb_db>
-"""
 
 
 @pytest.fixture
@@ -36,16 +22,7 @@ def zope_conf(dsn: str, tmp_path: Path) -> str:
         setSite(app.plone)
         populate(app.plone)
         transaction.commit()
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc" / "site.zcml").write_text(sites.SITE_ZCML)
-    conf = tmp_path / "etc" / "zope.conf"
-    conf.write_text(ZOPE_CONF.format(instance=tmp_path, dsn=dsn))
-    return str(conf)
-
-
-def pgcatalog(*args: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "ignore", "-m", "plone.pgcatalog.cli", *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return write_conf(tmp_path, dsn)
 
 
 def test_verify_names_and_mends_differences(zope_conf: str, dsn: str) -> None:

@@ -1,18 +1,18 @@
 """``pgcatalog``: commands for the administrator of a site."""
 
-from plone.pgcatalog.cli.site import open_site
-from plone.pgcatalog.cli.site import SiteError
-from plone.pgcatalog.indexing.verify import Verifier
-from rich.console import Console
-from rich.progress import Progress
-from typing import Any
+from plone.pgcatalog.cli.advise import advise
+from plone.pgcatalog.cli.delegate import bench
+from plone.pgcatalog.cli.delegate import demo
+from plone.pgcatalog.cli.explain import explain
+from plone.pgcatalog.cli.export import export
+from plone.pgcatalog.cli.metrics import metrics
+from plone.pgcatalog.cli.rebuild import rebuild
+from plone.pgcatalog.cli.slow import slow
+from plone.pgcatalog.cli.status import status
+from plone.pgcatalog.cli.vacuum import vacuum
+from plone.pgcatalog.cli.verify import verify
 
 import click
-import json
-import transaction
-
-
-BATCH = 500
 
 
 @click.group()
@@ -20,65 +20,5 @@ def main() -> None:
     """Commands for a Plone site whose catalog is PostgreSQL."""
 
 
-@main.command()
-@click.argument("zope_conf", type=click.Path(exists=True, dir_okay=False))
-@click.option("--site", default="Plone", show_default=True, help="Path of the site below the Zope root.")
-@click.option("--repair", is_flag=True, help="Mend what differs, in transactions of 500 objects.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-def verify(zope_conf: str, site: str, repair: bool, as_json: bool) -> None:
-    """Compare the catalog with the content, object by object.
-
-    Exit code 0: no difference (or all mended); 1: differences, each named; 2: the site cannot be opened.
-    """
-    console = Console(stderr=True)
-    try:
-        with open_site(zope_conf, site) as portal:
-            verifier = Verifier(portal.portal_catalog)
-            differences = collect(verifier, console)
-            if repair and differences:
-                mend(verifier, differences)
-                remaining = collect(Verifier(portal.portal_catalog), console)
-            else:
-                remaining = differences
-    except SiteError as error:
-        raise click.exceptions.UsageError(str(error)) from error
-    report(verifier.checked, differences, remaining, as_json)
-    raise SystemExit(1 if remaining else 0)
-
-
-def collect(verifier: Verifier, console: Console) -> list[Any]:
-    """Return all differences, showing how far the verification is."""
-    total = len(verifier.catalog)
-    found = []
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("Comparing", total=total)
-        for difference in verifier.differences():
-            found.append(difference)
-            progress.update(task, completed=verifier.checked)
-        progress.update(task, completed=total)
-    return found
-
-
-def mend(verifier: Verifier, differences: list[Any]) -> None:
-    """Repair *differences*, committing every BATCH of them."""
-    for number, difference in enumerate(differences, 1):
-        verifier.repair(difference)
-        if number % BATCH == 0:
-            transaction.commit()
-    transaction.commit()
-
-
-def report(checked: int, found: list[Any], remaining: list[Any], as_json: bool) -> None:
-    """Print what was compared, found and left."""
-    if as_json:
-        result = {
-            "checked": checked,
-            "differences": [{"path": d.path, "kind": d.kind, "names": d.names} for d in found],
-            "remaining": len(remaining),
-        }
-        click.echo(json.dumps(result))
-        return
-    for difference in found:
-        click.echo(str(difference))
-    mended = f", {len(found) - len(remaining)} mended" if found and len(remaining) < len(found) else ""
-    click.echo(f"{checked} objects compared: {len(found)} differences{mended}")
+for _command in (status, verify, rebuild, slow, advise, explain, vacuum, export, metrics, demo, bench):
+    main.add_command(_command)

@@ -1,0 +1,96 @@
+"""Records a session of each command of pgcatalog for the documentation: ``docs/reference/cli/<command>.txt``.
+
+Makes the demo's site on an embedded server, runs the commands on it, and writes what they print:
+
+    .venv/bin/python scripts/record_cli.py --objects 2000
+"""
+
+from pathlib import Path
+from plone.pgcatalog.database.embedded import DEMO_SETTINGS
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.demo import server
+from plone.pgcatalog.demo.__main__ import progress
+from plone.pgcatalog.demo.__main__ import timed
+from rich.console import Console
+
+import click
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+
+FOLDER = Path(__file__).parents[1] / "docs" / "reference" / "cli"
+DSN = "dbname=plone"
+WIDTH = "100"
+
+#: command -> its sessions; CONF and DSN stand for the real ones.  The number of lines to keep, 0 for all.
+SESSIONS = {
+    "status": [("status CONF --indexes", 0)],
+    "verify": [("verify CONF --site Plone", 0)],
+    "rebuild": [("rebuild CONF --site Plone --workers 2", 0), ("status CONF", 0)],
+    "vacuum": [("vacuum CONF", 0)],
+    "export": [("export CONF --columns path,portal_type,review_state,subject,modified --format csv", 6)],
+    "metrics": [("metrics --dsn DSN --check", 24)],
+    "slow": [("slow CONF", 0)],
+    "advise": [("advise CONF", 0)],
+    "explain": [('explain CONF \'{"portal_type": "Document", "sort_on": "modified", "sort_limit": 10}\'', 0)],
+    "demo": [("demo --help", 0)],
+    "bench": [("bench --help", 0)],
+}
+
+
+@click.command()
+@click.option("--objects", default=2000, show_default=True, type=click.IntRange(min=40), help="In the demo's site.")
+@click.argument("commands", nargs=-1, type=click.Choice(list(SESSIONS)))
+def main(objects: int, commands: tuple[str, ...]) -> None:
+    """Record COMMANDS, all by default."""
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(settings=DEMO_SETTINGS) as postgres:
+        dsn = postgres.createdb("plone")
+        conf = make_site(Path(folder), dsn, objects)
+        for command in commands or SESSIONS:
+            text = "\n".join(record(session, lines, str(conf), dsn) for session, lines in SESSIONS[command])
+            (FOLDER / f"{command}.txt").write_text(text, "utf-8")
+
+
+def make_site(folder: Path, dsn: str, objects: int) -> Path:
+    """Make the demo's site in *folder* and the database *dsn*; return its zope.conf."""
+    instance = server.Instance(folder / "instance", dsn)
+    root = instance.start()
+    # Imports Plone, which needs the configuration of Zope.
+    from plone.pgcatalog.demo import run
+
+    session = run.Session(root, Console(stderr=True), progress, timed)
+    try:
+        session.prepare(objects, "plone.pgcatalog:default", fresh=False)
+        session.tour()
+    finally:
+        session.close()
+        instance.close()
+    return instance.folder / "etc" / "zope.conf"
+
+
+def record(session: str, lines: int, conf: str, dsn: str) -> str:
+    """Return the command line of *session* and what it prints, as an administrator sees them."""
+    arguments = [{"CONF": conf, "DSN": dsn}.get(word, word) for word in shlex.split(session)]
+    command = [sys.executable, "-W", "ignore", "-m", "plone.pgcatalog.cli", *arguments]
+    environment = os.environ | {"COLUMNS": WIDTH, "TERM": "dumb", "NO_COLOR": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    output = done.stdout.splitlines()
+    if not output:
+        raise SystemExit(f"{session}: nothing was printed\n{done.stderr}")
+    kept = output[:lines] if lines else output
+    if len(kept) < len(output):
+        kept.append("…")
+    line = f"$ pgcatalog {session}".replace("CONF", "zope.conf").replace("DSN", f'"{DSN}"')
+    text = "\n".join([line, *(text.rstrip() for text in kept)]) + "\n"
+    if done.returncode:
+        text += f"$ echo $?\n{done.returncode}\n"
+    return re.sub(re.escape(conf), "zope.conf", text).replace(dsn, DSN)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""``pgcatalog rebuild``: the catalog anew, beside the live one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.cli.site import open_site
+from plone.pgcatalog.cli.site import SiteError
+from plone.pgcatalog.cli.target import needs_site
+from plone.pgcatalog.indexing.rebuild import BrokenObject
+from plone.pgcatalog.indexing.rebuild import Rebuild
+from plone.pgcatalog.indexing.rebuild import RebuildGone
+from plone.pgcatalog.indexing.rebuild import RebuildRunning
+from plone.pgcatalog.indexing.rebuild_relation import read
+from plone.pgcatalog.indexing.rebuild_relation import RebuildBusy
+from plone.pgcatalog.indexing.rebuild_relation import Target
+from plone.pgcatalog.indexing.rebuild_worker import connect
+from plone.pgcatalog.indexing.rebuild_worker import StartOver
+from plone.pgcatalog.indexing.rebuild_worker import Worker
+from rich.console import Console
+from rich.progress import BarColumn
+from rich.progress import MofNCompleteColumn
+from rich.progress import Progress
+from rich.progress import TextColumn
+from rich.progress import TimeElapsedColumn
+from rich.progress import TimeRemainingColumn
+from typing import Any
+
+import click
+import json
+import os
+import subprocess
+import sys
+import time
+
+
+PHASES = {
+    "walk": "Visiting the content",
+    "rest": "Visiting what else is catalogued",
+    "index": "Making the SQL indexes",
+    "replay": "Following changes made meanwhile",
+    "done": "Done",
+}
+STOPPED = (SiteError, BrokenObject, RebuildGone, RebuildRunning, RebuildBusy)
+
+
+@click.command()
+@needs_site
+@click.option(
+    "--workers", default=1, show_default=True, type=click.IntRange(min=1), help="Processes that visit objects."
+)
+@click.option("--skip-broken", is_flag=True, help="Leave out objects that cannot be catalogued, and name them.")
+@click.option("--abandon", is_flag=True, help="Drop what an interrupted rebuild has made, and do no more.")
+@click.option("--worker", is_flag=True, hidden=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def rebuild(
+    zope_conf: str, site: str, workers: int, skip_broken: bool, abandon: bool, worker: bool, as_json: bool
+) -> None:
+    """Rebuild the catalog beside the live one, and let it take its place in one commit.
+
+    Searches and changes go on meanwhile.  An interrupted rebuild goes on where it was.  Exit code 0: done; 2: it
+    cannot be done now, the live catalog is as it was.
+    """
+    try:
+        with open_site(zope_conf, site) as portal:
+            if worker:
+                help_out(portal.portal_catalog, skip_broken)
+                return
+            runner = Rebuild(portal.portal_catalog, skip_broken)
+            try:
+                if abandon:
+                    runner.abandon()
+                    return
+                with helpers(workers - 1, zope_conf, site, skip_broken):
+                    report(*run(runner), as_json)
+            finally:
+                runner.close()
+    except STOPPED as error:
+        raise click.UsageError(str(error)) from error
+
+
+def run(runner: Rebuild) -> tuple[Target, float]:
+    """Run the rebuild with a progress bar; return its last state, and the seconds it took."""
+    started = time.monotonic()
+    columns = (TextColumn("{task.description:34}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bars:
+        task = bars.add_task(PHASES["walk"], total=None)
+        for state in runner.steps():
+            target = state
+            total = max(target.total, target.done) or None
+            bars.update(task, description=PHASES[target.phase], completed=target.done, total=total)
+    return target, time.monotonic() - started
+
+
+def report(target: Target, seconds: float, as_json: bool) -> None:
+    """Print what was done."""
+    rate = target.done / seconds if seconds else 0.0
+    if as_json:
+        result = {"relation": target.relation, "objects": target.done, "seconds": round(seconds, 3)}
+        click.echo(json.dumps(result))
+    else:
+        click.echo(f"{target.done} objects catalogued into {target.relation} in {seconds:.1f} s, {rate:.0f} per second")
+
+
+@contextmanager
+def helpers(count: int, zope_conf: str, site: str, skip_broken: bool) -> Iterator[None]:
+    """Have *count* more processes visit objects meanwhile; they end when none is left to visit."""
+    command = [sys.executable, "-m", "plone.pgcatalog.cli", "rebuild", zope_conf, "--site", site, "--worker"]
+    if skip_broken:
+        command.append("--skip-broken")
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait()
+
+
+def help_out(catalog: Any, skip_broken: bool) -> None:
+    """Visit objects for a rebuild that another process has begun, or is about to."""
+    connection = connect(catalog)
+    try:
+        wait_for(connection, catalog)
+        Worker(catalog, connection, skip_broken).run()
+    except StartOver:
+        pass  # the process that began the rebuild begins anew
+    finally:
+        connection.close()
+
+
+def wait_for(connection: Any, catalog: Any, seconds: float = 30.0) -> None:
+    """Return when there is a rebuild of *catalog* with objects to visit; raises RebuildGone after so many *seconds*."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with connection.cursor() as cursor:
+            target = read(cursor, catalog._catalog.zoid)
+        if target is not None:
+            return
+        time.sleep(0.1)
+    raise RebuildGone(RebuildGone.__doc__)

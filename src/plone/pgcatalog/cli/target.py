@@ -1,0 +1,72 @@
+"""What a command works on: a zope.conf, or for commands that need no site a bare DSN."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from psycopg.rows import dict_row
+from typing import Any
+
+import click
+import psycopg
+
+
+CONF = click.Path(exists=True, dir_okay=False)
+
+
+def needs_site(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the argument ZOPE_CONF and the option ``--site`` to a command."""
+    command = click.option("--site", default="Plone", show_default=True, help="Path of the site below the Zope root.")(
+        command
+    )
+    return click.argument("zope_conf", type=CONF)(command)
+
+
+def needs_database(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the optional argument ZOPE_CONF and the option ``--dsn`` to a command, which gets a *dsn*."""
+
+    def with_dsn(*args: Any, zope_conf: str | None, dsn: str | None, **options: Any) -> Any:
+        return command(*args, dsn=find_dsn(zope_conf, dsn), **options)
+
+    with_dsn.__name__, with_dsn.__doc__ = command.__name__, command.__doc__
+    with_dsn.__dict__.update(command.__dict__)
+    return click.argument("zope_conf", type=CONF, required=False)(
+        click.option("--dsn", envvar="PGCATALOG_DSN", help="The database, instead of a ZOPE_CONF.")(with_dsn)
+    )
+
+
+def find_dsn(zope_conf: str | None, dsn: str | None) -> str:
+    """Return *dsn*, or that of the first zodb-pgjsonb storage in *zope_conf*; raises click.UsageError."""
+    if zope_conf is None:
+        if not dsn:
+            raise click.UsageError("give a ZOPE_CONF, or the database with --dsn")
+        return dsn
+    from Zope2.Startup.options import ZopeWSGIOptions
+
+    root = ZopeWSGIOptions(configfile=zope_conf)().configroot
+    for database in root.databases:
+        found = _dsn_of(database.config.storage)
+        if found:
+            return found
+    raise click.UsageError(f"{zope_conf} has no zodb-pgjsonb storage")
+
+
+def _dsn_of(storage: Any) -> str | None:
+    """Return the DSN in the configuration of *storage*, or of the one it wraps."""
+    config = getattr(storage, "config", None)
+    if config is None:
+        return None
+    return getattr(config, "dsn", None) or _dsn_of(getattr(config, "base", None))
+
+
+@contextmanager
+def connected(dsn: str, read_only: bool = True) -> Iterator[psycopg.Connection[dict[str, Any]]]:
+    """Yield an autocommit connection to *dsn*, rows as dicts; an error of the database becomes click's."""
+    try:
+        with psycopg.connect(dsn, autocommit=True, row_factory=dict_row, application_name="pgcatalog") as connection:
+            if read_only:
+                connection.execute("SET default_transaction_read_only = on")
+            yield connection
+    except psycopg.errors.UndefinedTable as error:
+        raise click.UsageError("there is no catalog of plone.pgcatalog in this database") from error
+    except psycopg.Error as error:
+        raise click.ClickException(str(error).strip()) from error

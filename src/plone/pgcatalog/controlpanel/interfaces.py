@@ -1,0 +1,37 @@
+"""The schema of the settings."""
+
+from plone.pgcatalog.settings import DEFAULTS
+from zope import schema
+from zope.i18nmessageid import MessageFactory
+from zope.interface import Interface
+
+
+_ = MessageFactory("plone.pgcatalog")
+
+
+class IPGCatalogSettings(Interface):
+    """Settings of a site's catalog; environment variables override them."""
+
+    slow_query_ms = schema.Float(
+        title=_("Slow queries from (milliseconds)"),
+        description=_("Searches that take longer are recorded and shown in the tab Slow Queries. 0 records none."),
+        min=0.0,
+        default=DEFAULTS["slow_query_ms"],
+    )
+    slow_query_mask = schema.Tuple(
+        title=_("Indexes with personal search terms"),
+        description=_(
+            "What was searched for in these indexes is not recorded with slow queries. One name per line; * stands for"
+            " all."
+        ),
+        value_type=schema.TextLine(),
+        required=False,
+        default=DEFAULTS["slow_query_mask"],
+        missing_value=(),
+    )
+    result_cache_mb = schema.Float(
+        title=_("Cache of answers (megabytes)"),
+        description=_("How much memory each process may use to keep answers. 0 keeps none."),
+        min=0.0,
+        default=DEFAULTS["result_cache_mb"],
+    )

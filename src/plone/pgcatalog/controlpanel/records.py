@@ -1,0 +1,32 @@
+"""Copies the registry's records to the catalog tool, where searches find them without a look-up."""
+
+from Acquisition import aq_base
+from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
+from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.settings import ATTRIBUTE
+from plone.registry.interfaces import IRegistry
+from typing import Any
+from zope.component import queryUtility
+from zope.component.hooks import getSite
+from zope.schema import getFieldNames
+
+
+PREFIX = "plone.pgcatalog"
+
+
+def copy_settings(site: Any) -> None:
+    """Give the catalog tool of *site*, if it is ours, the settings in the site's registry."""
+    registry = queryUtility(IRegistry, context=site)
+    tool = getattr(aq_base(site), "portal_catalog", None)
+    if registry is None or not IPGCatalogTool.providedBy(tool):
+        return
+    records = {name: registry.get(f"{PREFIX}.{name}") for name in getFieldNames(IPGCatalogSettings)}
+    kept = {name: value for name, value in records.items() if value is not None}
+    if kept != getattr(aq_base(tool), ATTRIBUTE, {}):
+        setattr(aq_base(tool), ATTRIBUTE, kept)
+
+
+def settings_changed(event: Any) -> None:
+    """A record of the registry was added, changed or removed."""
+    if event.record.interfaceName == IPGCatalogSettings.__identifier__ and getSite() is not None:
+        copy_settings(getSite())

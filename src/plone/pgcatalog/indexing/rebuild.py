@@ -1,0 +1,243 @@
+"""Rebuilds a catalog beside the live one: searches go on, changes are followed, and one commit swaps.
+
+    walk     the content is catalogued into a relation of its own, by as many workers as one likes
+    rest     so is what the live relation has besides
+    index    the SQL indexes are made
+    replay   what commits have changed meanwhile is catalogued again
+    swap     one commit: what is left of the changes, idx of the objects, and the state that names the relation
+
+Progress is in tables (``pgcatalog_rebuild…``), and each batch is one transaction with its task: a rebuild that was
+killed goes on where it was.
+"""
+
+from Acquisition import aq_inner
+from Acquisition import aq_parent
+from collections.abc import Iterator
+from plone.pgcatalog.database import schema
+from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.indexes.base import quote
+from plone.pgcatalog.indexing import rebuild_relation as relation
+from plone.pgcatalog.indexing.rebuild_relation import Target
+from plone.pgcatalog.indexing.rebuild_worker import BrokenObject
+from plone.pgcatalog.indexing.rebuild_worker import connect
+from plone.pgcatalog.indexing.rebuild_worker import Extractor
+from plone.pgcatalog.indexing.rebuild_worker import follow_log
+from plone.pgcatalog.indexing.rebuild_worker import PAUSE
+from plone.pgcatalog.indexing.rebuild_worker import RebuildGone
+from plone.pgcatalog.indexing.rebuild_worker import StartOver
+from plone.pgcatalog.indexing.rebuild_worker import VISITING
+from plone.pgcatalog.indexing.rebuild_worker import Worker
+from plone.pgcatalog.request import with_request
+from typing import Any
+from zope.component.hooks import getSite
+from zope.component.hooks import setSite
+
+import logging
+import time
+import transaction
+
+
+__all__ = ["BrokenObject", "Rebuild", "RebuildGone", "RebuildRunning"]
+
+logger = logging.getLogger(__name__)
+
+#: Log entries followed in one transaction.
+LOG_BATCH = 200
+#: Rounds of following the log before the swap takes what is left, all commits waiting for it.
+ROUNDS = 50
+#: How often the swap is tried when a lock is not to be had.
+SWAPS = 5
+
+#: Objects whose row in the old relation has its idx in object_state, and which the new one knows not, or otherwise.
+FORGET_IDX = (
+    "UPDATE object_state o SET idx = NULL FROM {old} c WHERE o.zoid = c.rid AND c.idx IS NULL AND o.idx IS NOT NULL"
+    " AND NOT EXISTS (SELECT FROM {new} n WHERE n.rid = c.rid AND n.idx IS NULL)"
+)
+GIVE_IDX = "UPDATE object_state o SET idx = i.idx FROM {idx} i WHERE o.zoid = i.rid AND o.idx IS DISTINCT FROM i.idx"
+
+
+class RebuildRunning(RuntimeError):
+    """A rebuild of this catalog is running."""
+
+
+class Rebuild:
+    """The rebuild of *catalog*, a wrapped tool: begins one, or goes on with one that was interrupted.
+
+    *skip_broken* leaves objects out that cannot be catalogued, with an ERROR in the log each; else they stop it.
+    """
+
+    def __init__(self, catalog: Any, skip_broken: bool = False) -> None:
+        self.catalog = catalog
+        self.compat = catalog._catalog
+        self.zoid = self.compat.zoid
+        self.manager = self.compat.jar.transaction_manager
+        self.skip_broken = skip_broken
+        self.connection = connect(catalog)
+        self.worker = Worker(catalog, self.connection, skip_broken)
+
+    def close(self) -> None:
+        """Close the connection; the rebuild, unless it is finished, can be gone on with."""
+        self.connection.close()
+
+    def steps(self) -> Iterator[Target]:
+        """Do the rebuild piece by piece; yields how far it is after each, at last with the phase ``done``.
+
+        Raises BrokenObject, RebuildRunning, RebuildGone, RebuildBusy, psycopg.Error.  The live catalog stays as it is
+        then, and the rebuild can be gone on with.
+        """
+        [(free,)] = self.connection.execute(
+            "SELECT pg_try_advisory_lock(%s, %s)", schema.rebuild_lock(self.zoid)
+        ).fetchall()
+        if not free:
+            raise RebuildRunning(RebuildRunning.__doc__)
+        try:
+            while True:
+                try:
+                    yield from self._steps()
+                    return
+                except StartOver as reason:
+                    logger.info("the rebuild starts over: %s", reason)
+                    self._abandon()
+        finally:
+            if not self.connection.closed:
+                self.connection.execute("SELECT pg_advisory_unlock(%s, %s)", schema.rebuild_lock(self.zoid))
+
+    def abandon(self) -> None:
+        """Drop what an interrupted rebuild has made; raises RebuildRunning."""
+        [(free,)] = self.connection.execute(
+            "SELECT pg_try_advisory_lock(%s, %s)", schema.rebuild_lock(self.zoid)
+        ).fetchall()
+        if not free:
+            raise RebuildRunning(RebuildRunning.__doc__)
+        self._abandon()
+        self.connection.execute("SELECT pg_advisory_unlock(%s, %s)", schema.rebuild_lock(self.zoid))
+
+    def _abandon(self) -> None:
+        with self.connection.transaction(), self.connection.cursor() as cursor:
+            schema.forget_rebuild(cursor, self.zoid)
+        with self.connection.transaction(), self.connection.cursor() as cursor:
+            schema.drop_retired(cursor)
+
+    # -- phases
+
+    def _steps(self) -> Iterator[Target]:
+        target = self._begin()
+        yield target
+        while target.phase in VISITING:
+            if self.worker.step() is None:
+                self._end_phase(target)
+            target = self._read()
+            yield target
+        if target.phase == "index":
+            target = self._make_indexes(target)
+            yield target
+        for _ in range(ROUNDS):
+            if self._replay(target) < LOG_BATCH:
+                break
+            yield self._read()
+        self._swap(target)
+        yield Target(**{**target.__dict__, "phase": "done"})
+
+    def _begin(self) -> Target:
+        site = aq_parent(aq_inner(self.catalog))
+        container = "/".join(site.getPhysicalPath()[:-1])
+        self.manager.begin()
+        with self.connection.transaction(), self.connection.cursor() as cursor:
+            return relation.begin(cursor, self.zoid, self.catalog._catalog.layout(), (container, site.getId()))
+
+    def _read(self) -> Target:
+        with self.connection.cursor() as cursor:
+            target = relation.read(cursor, self.zoid)
+        if target is None:
+            raise RebuildGone(RebuildGone.__doc__)
+        return target
+
+    def _end_phase(self, target: Target) -> None:
+        """Go on to the next phase, unless other workers are still busy."""
+        with self.connection.transaction(), self.connection.cursor() as cursor:
+            if relation.has_tasks(cursor, self.zoid):
+                time.sleep(PAUSE)
+            elif target.phase == "walk":
+                relation.add_rest(cursor, target)
+                relation.set_phase(cursor, target, "rest")
+            else:
+                relation.set_phase(cursor, target, "index")
+
+    def _make_indexes(self, target: Target) -> Target:
+        self.manager.begin()
+        with self.connection.transaction(), self.connection.cursor() as cursor:
+            layout = self.catalog._catalog.layout()
+            advised = schema.advised_indexes(cursor, self.zoid, layout.names)
+            schema.create_indexes(cursor, target.relation, [*layout.indexes, *advised])
+            relation.set_phase(cursor, target, "replay")
+        self.manager.abort()
+        self.connection.execute(f"ANALYZE {quote(target.relation)}")
+        return self._read()
+
+    def _replay(self, target: Target) -> int:
+        """Follow a batch of the log; return how long it was."""
+        extractor = Extractor(self.skip_broken)
+        try:
+            with self.connection.transaction(), self.connection.cursor() as cursor:
+                follow = follow_log(self.catalog, cursor, target, extractor, LOG_BATCH)
+                self.manager.begin()
+                return follow()
+        finally:
+            self.manager.abort()
+            self.compat.jar.cacheGC()
+
+    # -- swap
+
+    def _swap(self, target: Target) -> None:
+        """Make *target* the catalog's relation in a commit of its own; raises what a commit raises."""
+        swap = Swap(self.catalog, target, Extractor(self.skip_broken))
+        for attempt in self.manager.attempts(SWAPS):
+            with attempt as txn:
+                txn.note("catalog rebuilt")
+                self.catalog._catalog._change().replacement = swap
+
+
+class Swap:
+    """Lets *target* take over in a commit; the storage's lock keeps all other commits waiting meanwhile."""
+
+    def __init__(self, catalog: Any, target: Target, extractor: Extractor) -> None:
+        self.catalog = catalog
+        self.target = target
+        self.extractor = extractor
+
+    def __call__(self, cursor: Any, state: CatalogState) -> CatalogState:
+        """Follow the rest of the log, move idx, and return the *state* to save; raises StartOver."""
+        target = relation.read(cursor, self.target.catalog)
+        if target is None or target.relation != self.target.relation:
+            raise RebuildGone(RebuildGone.__doc__)
+        self._follow(cursor, target)
+        tables = {
+            "old": quote(state.relation),
+            "new": quote(target.relation),
+            "idx": quote(schema.idx_table(target.relation)),
+        }
+        cursor.execute(FORGET_IDX.format(**tables))
+        cursor.execute(GIVE_IDX.format(**tables))
+        cursor.execute(f"DROP TABLE {tables['idx']}")
+        cursor.execute("DELETE FROM pgcatalog_rebuild WHERE catalog = %s", [target.catalog])
+        schema.retire_relation(cursor, state.relation)
+        version = max(state.version, target.version)
+        return CatalogState(target.relation, version, frozenset(target.columns), state.generation)
+
+    def _follow(self, cursor: Any, target: Target) -> None:
+        """Follow the log to its end, by objects as the last commit has left them: those of another connection."""
+        if not relation.read_log(cursor, target, 1)[0]:
+            return
+        manager = transaction.TransactionManager()
+        site = getSite()
+        connection = self.catalog._catalog.jar.db().open(manager)
+        try:
+            app = with_request(connection.root()["Application"])
+            catalog = app.unrestrictedTraverse("/".join(self.catalog.getPhysicalPath()))
+            setSite(aq_parent(aq_inner(catalog)))
+            while follow_log(catalog, cursor, target, self.extractor, LOG_BATCH)():
+                pass
+        finally:
+            manager.abort()
+            connection.close()
+            setSite(site)

@@ -1,0 +1,222 @@
+"""Visits the objects of a site for a rebuild, one transaction per batch; several workers share the tasks."""
+
+from Acquisition import aq_base
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from plone.pgcatalog.indexing import rebuild_relation as relation
+from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.indexing.rebuild_relation import Target
+from plone.pgcatalog.indexing.rebuild_rows import Rows
+from plone.pgcatalog.indexing.walk import child
+from plone.pgcatalog.indexing.walk import child_ids
+from plone.pgcatalog.indexing.walk import fresh_entry
+from plone.pgcatalog.indexing.walk import indexable
+from plone.pgcatalog.indexing.walk import object_at
+from psycopg.rows import tuple_row
+from typing import Any
+from ZODB.POSException import ConflictError
+
+import logging
+import psycopg
+import time
+
+
+logger = logging.getLogger(__name__)
+
+#: Objects in one transaction, at least; a task has up to a hundred ids.
+BATCH = 100
+ATTEMPTS = 5
+#: Seconds to wait for tasks that other workers hold.
+PAUSE = 0.05
+#: What another worker at the same object, or a pack, may cause; the batch is tried again.
+TRANSIENT = (
+    psycopg.errors.UniqueViolation,
+    psycopg.errors.ForeignKeyViolation,
+    psycopg.errors.DeadlockDetected,
+    psycopg.errors.SerializationFailure,
+)
+VISITING = ("walk", "rest")
+
+
+class BrokenObject(RuntimeError):
+    """An object cannot be catalogued."""
+
+
+class StartOver(Exception):
+    """The catalog's indexes have changed, or it was cleared: what has been rebuilt is of no use."""
+
+
+class RebuildGone(RuntimeError):
+    """The rebuild was ended by somebody else, or the catalog is gone."""
+
+
+def connect(catalog: Any) -> psycopg.Connection[Any]:
+    """Return a new connection to the database of *catalog*, for the rebuild's own writing; rows are tuples."""
+    storage = catalog._catalog.jar.db().storage
+    connection = psycopg.connect(storage._dsn, autocommit=True, row_factory=tuple_row)
+    # What a crash of the server loses is a batch with its task: it is done again.
+    connection.execute("SET synchronous_commit = off")
+    return connection
+
+
+class Extractor:
+    """Makes entries of objects; with *skip_broken* those that raise are logged and left out."""
+
+    def __init__(self, skip_broken: bool = False) -> None:
+        self.skip_broken = skip_broken
+
+    def entries(self, catalog: Any, path: str, found: Callable[[], Iterable[tuple[str, Any]]]) -> list[Entry]:
+        """Return the entries of the (path, object) pairs of *found*; *path* names what is looked at.
+
+        Raises BrokenObject.
+        """
+        try:
+            return [fresh_entry(catalog, uid, obj) for uid, obj in found()]
+        except (ConflictError, psycopg.Error):
+            raise
+        except Exception as error:
+            if not self.skip_broken:
+                raise BrokenObject(f"{path}: {type(error).__name__}: {error}") from error
+            logger.error("%s: left out of the rebuilt catalog: %s: %s", path, type(error).__name__, error)
+            return []
+
+
+class Worker:
+    """Works on the tasks of the rebuild of *catalog*, a wrapped tool, with *connection*, as ``connect`` gives it."""
+
+    def __init__(self, catalog: Any, connection: Any, skip_broken: bool = False) -> None:
+        self.catalog = catalog
+        self.compat = catalog._catalog
+        self.zoid = self.compat.zoid
+        self.manager = self.compat.jar.transaction_manager
+        self.connection = connection
+        self.extractor = Extractor(skip_broken)
+
+    def run(self) -> None:
+        """Visit everything that is left; returns when no task is."""
+        while True:
+            if self.step() is None:
+                with self.connection.cursor() as cursor:
+                    target = relation.read(cursor, self.zoid)
+                if target is None or target.phase not in VISITING:
+                    return
+                time.sleep(PAUSE)
+
+    def step(self) -> int | None:
+        """Visit a batch of objects in one transaction and return how many; None when no task is free.
+
+        Raises BrokenObject, StartOver, RebuildGone.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with self.connection.transaction(), self.connection.cursor() as cursor:
+                    return self._step(cursor)
+            except TRANSIENT as error:
+                if attempt == ATTEMPTS:
+                    raise
+                logger.info("a batch of the rebuild is tried again: %s", error)
+            finally:
+                self.manager.abort()
+                self.compat.jar.cacheGC()
+        raise AssertionError("unreachable")
+
+    def _step(self, cursor: Any) -> int | None:
+        target = relation.read(cursor, self.zoid, "FOR KEY SHARE")
+        if target is None:
+            raise RebuildGone(RebuildGone.__doc__)
+        self.manager.begin()
+        entries: list[Entry] = []
+        visited = None
+        while (visited or 0) < BATCH:
+            task = relation.take_task(cursor, self.zoid)
+            if task is None:
+                break
+            container, names = task
+            visited = (visited or 0) + len(names)
+            found = self._at(names) if container is None else self._in(cursor, container, names)
+            for batch in found:
+                entries += batch
+        if visited is not None:
+            self._write(cursor, target, entries)
+        return visited
+
+    def _write(self, cursor: Any, target: Target, entries: list[Entry]) -> None:
+        rows_of(self.catalog, cursor, target).replace(entries)
+        relation.advance(cursor, target, len(entries))
+
+    def _at(self, paths: list[str]) -> Iterator[list[Entry]]:
+        """Yield the entries of objects that were catalogued without being met by the walk."""
+        for path in paths:
+            yield self.extractor.entries(self.catalog, path, lambda path=path: found_at(self.catalog, path))
+
+    def _in(self, cursor: Any, container: str, ids: list[str]) -> Iterator[list[Entry]]:
+        """Yield the entries of the objects *ids* in *container*, and have visited what is in them."""
+        parent = walk_to(self.catalog.getPhysicalRoot(), container)
+        if parent is None:
+            return
+        for id in ids:
+            path = f"{container}/{id}"
+            yield self.extractor.entries(
+                self.catalog, path, lambda id=id, path=path: self._visit(cursor, parent, id, path)
+            )
+
+    def _visit(self, cursor: Any, parent: Any, id: str, path: str) -> Iterator[tuple[str, Any]]:
+        obj = child(parent, id)
+        if obj is None or aq_base(obj) is aq_base(self.catalog):
+            return
+        relation.add_tasks(cursor, self.zoid, path, child_ids(obj))
+        yield from indexable(obj)
+
+
+def walk_to(root: Any, path: str) -> Any:
+    """Return the container at *path*, reached from *root* as the walk reaches it; None when it has gone."""
+    obj = root
+    for id in path.split("/")[1:]:
+        obj = None if obj is None else child(obj, id)
+    return obj
+
+
+def found_at(catalog: Any, path: str) -> list[tuple[str, Any]]:
+    """Return the pair of *path* and its object, or nothing."""
+    obj = object_at(catalog, path)
+    return [] if obj is None else [(path, obj)]
+
+
+def rows_of(catalog: Any, cursor: Any, target: Target) -> Rows:
+    """Return what writes rows for *catalog*; raises StartOver when *target* has not the columns for them."""
+    from plone.pgcatalog.compat import site_path
+
+    compat = catalog._catalog
+    layout = compat.layout()
+    if layout.signature != target.signature:
+        raise StartOver(StartOver.__doc__)
+    pending = CatalogPending(catalog, compat.zoid)
+    pending.site_path = site_path(catalog)
+    return Rows(cursor, target, layout, pending, compat.session.new_rid)
+
+
+def follow_log(catalog: Any, cursor: Any, target: Target, extractor: Extractor, limit: int) -> Callable[[], int]:
+    """Read up to *limit* entries of the log; return what brings them into *target*, to be called with a newer snapshot.
+
+    It returns the number of entries.  Raises StartOver.
+    """
+    ids, paths = relation.read_log(cursor, target, limit)
+    if "" in paths:
+        raise StartOver(StartOver.__doc__)
+
+    def follow() -> int:
+        wanted = relation.live_paths(cursor, target, paths) | relation.sibling_paths(cursor, target, paths)
+        entries = [
+            entry
+            for path in sorted(wanted)
+            for entry in extractor.entries(catalog, path, lambda path=path: found_at(catalog, path))
+            if clean_path(entry.path) == path
+        ]
+        rows_of(catalog, cursor, target).replace(entries, paths)
+        relation.forget_log(cursor, ids)
+        return len(ids)
+
+    return follow

@@ -1,0 +1,1 @@
+"""Figures for monitoring: of this process, and of the database."""

@@ -1,0 +1,94 @@
+"""plone.observability's endpoint and probes, when it is installed."""
+
+from collections.abc import Iterator
+from plone.observability.interfaces import IMetricProvider
+from plone.observability.interfaces import IReadinessCheck
+from plone.observability.metric import Metric as ObservabilityMetric
+from plone.pgcatalog.database.pool import pool_for
+from plone.pgcatalog.metrics.database import database_metrics
+from plone.pgcatalog.metrics.metric import Metric
+from plone.pgcatalog.metrics.process import process_metrics
+from typing import Any
+from zope.component import adapter
+from zope.interface import implementer
+from zope.interface import Interface
+from zope.processlifetime import IDatabaseOpenedWithRoot
+
+import psycopg
+import psycopg_pool
+
+
+#: Longest wait for the database, in seconds.
+TIMEOUT = 5.0
+
+
+@implementer(IMetricProvider)
+@adapter(Interface)
+class ProcessMetrics:
+    """The figures of this process; *context* is the application root."""
+
+    name = "pgcatalog"
+    scope = "instance"
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def collect(self) -> Iterator[ObservabilityMetric]:
+        """Yield the figures."""
+        for metric in process_metrics(self.context._p_jar.db()):
+            yield translated(metric)
+
+
+@implementer(IMetricProvider)
+@adapter(Interface)
+class DatabaseMetrics:
+    """The figures of the database of the application root *context*; none of another storage's."""
+
+    name = "pgcatalog-database"
+    scope = "global"
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def collect(self) -> Iterator[ObservabilityMetric]:
+        """Yield the figures, read on a connection of their own."""
+        dsn = getattr(self.context._p_jar.db().storage, "_dsn", None)
+        if dsn is not None:
+            with pool_for(dsn).connection(TIMEOUT) as connection:
+                for metric in list(database_metrics(connection)):
+                    yield translated(metric)
+
+
+def translated(metric: Metric) -> ObservabilityMetric:
+    """Return *metric* as plone.observability has it."""
+    return ObservabilityMetric(metric.name, metric.value, metric.kind, metric.scope, metric.help, metric.labels)
+
+
+@implementer(IReadinessCheck)
+class CatalogReadiness:
+    """Ready when the database answers and its catalogs' tables are there."""
+
+    name = "pgcatalog"
+
+    def __init__(self) -> None:
+        self.dsn: str | None = None
+
+    def __call__(self) -> tuple[bool, str]:
+        """Return whether it is so, and a sentence."""
+        if self.dsn is None:
+            return True, "no zodb-pgjsonb storage"
+        try:
+            with pool_for(self.dsn).connection(TIMEOUT) as connection:
+                row = connection.execute("SELECT count(*) AS n FROM pgcatalog_state").fetchone()
+        except (psycopg.Error, psycopg_pool.PoolTimeout) as error:
+            return False, f"the catalog's database does not answer: {type(error).__name__}"
+        return True, f"{row['n']} catalogs"
+
+
+readiness = CatalogReadiness()
+
+
+@adapter(IDatabaseOpenedWithRoot)
+def remember_database(event: Any) -> None:
+    """Have the readiness check ask the database that was opened."""
+    readiness.dsn = getattr(event.database.storage, "_dsn", None)

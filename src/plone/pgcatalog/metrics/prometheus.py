@@ -1,0 +1,72 @@
+"""The figures of a database as Prometheus reads them; needs prometheus-client (the extra ``metrics``)."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from plone.pgcatalog.metrics.database import database_metrics
+from plone.pgcatalog.metrics.database import gauge
+from plone.pgcatalog.metrics.metric import Metric
+from prometheus_client import CollectorRegistry
+from prometheus_client import generate_latest
+from prometheus_client import start_http_server
+from prometheus_client.core import GaugeMetricFamily
+from psycopg.rows import dict_row
+
+import logging
+import psycopg
+
+
+logger = logging.getLogger(__name__)
+
+
+class DatabaseCollector:
+    """Reads the figures of the database *dsn* anew for each scrape."""
+
+    def __init__(self, dsn: str, check: bool = False) -> None:
+        self.dsn = dsn
+        self.check = check
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """Return nothing: what there is, is known when it is asked for."""
+        return []
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the figures; only ``pgcatalog_up``, 0, while the database does not answer."""
+        try:
+            with psycopg.connect(self.dsn, autocommit=True, row_factory=dict_row, connect_timeout=5) as connection:
+                connection.execute("SET default_transaction_read_only = on")
+                found = list(database_metrics(connection, self.check))
+        except psycopg.Error as error:
+            logger.warning("no figures: %s", error)
+            found = []
+        up = gauge("pgcatalog_up", int(bool(found)), "1 when the database answers and has catalogs")
+        yield from families([up, *found])
+
+
+def families(metrics: Iterable[Metric]) -> Iterator[GaugeMetricFamily]:
+    """Yield *metrics* by name."""
+    groups: dict[str, list[Metric]] = {}
+    for metric in metrics:
+        groups.setdefault(metric.name, []).append(metric)
+    for name, members in groups.items():
+        family = GaugeMetricFamily(name, members[0].help, labels=list(members[0].labels))
+        for member in members:
+            family.add_metric(list(member.labels.values()), member.value)
+        yield family
+
+
+def registry(dsn: str, check: bool = False) -> CollectorRegistry:
+    """Return a registry with the figures of *dsn*."""
+    registry = CollectorRegistry()
+    registry.register(DatabaseCollector(dsn, check))
+    return registry
+
+
+def text(dsn: str, check: bool = False) -> str:
+    """Return the figures of *dsn* in Prometheus' text format."""
+    return str(generate_latest(registry(dsn, check)), "utf-8")
+
+
+def serve(dsn: str, host: str, port: int, check: bool = False) -> tuple[object, object]:
+    """Serve the figures over HTTP; return the server and its thread.  Raises OSError for a port that is taken."""
+    server, thread = start_http_server(port, host, registry(dsn, check))
+    return server, thread

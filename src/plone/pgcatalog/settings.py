@@ -1,0 +1,63 @@
+"""Settings: what the environment says, else what the site's control panel says, else the default.
+
+A search asks for some of them, so nothing is looked up in the registry then: a subscriber copies the registry's
+records to the catalog tool, which a search has at hand, and which ZODB keeps in step in all processes.
+"""
+
+from Acquisition import aq_base
+from functools import cache
+from typing import Any
+
+import logging
+import os
+
+
+logger = logging.getLogger(__name__)
+
+DEFAULTS: dict[str, Any] = {"slow_query_ms": 10.0, "slow_query_mask": (), "result_cache_mb": 64.0}
+#: The attribute of the tool that holds the site's settings.
+ATTRIBUTE = "_settings"
+
+
+def slow_query_ms(tool: Any = None) -> float:
+    """Return from how many milliseconds on a search of the catalog *tool* is slow; 0 when none is."""
+    kept = site_setting(tool, "slow_query_ms")
+    return number("PGCATALOG_SLOW_QUERY_MS", os.environ.get("PGCATALOG_SLOW_QUERY_MS"), kept)
+
+
+def slow_query_mask(tool: Any = None) -> frozenset[str]:
+    """Return the indexes of the catalog *tool* whose search terms are not recorded; ``*`` stands for all."""
+    return names(os.environ.get("PGCATALOG_SLOW_QUERY_MASK"), tuple(site_setting(tool, "slow_query_mask")))
+
+
+def result_cache_mb(tool: Any = None) -> float:
+    """Return how many megabytes of answers the process may keep, 0 for none; *tool* is a catalog that is asked."""
+    kept = site_setting(tool, "result_cache_mb")
+    return number("PGCATALOG_RESULT_CACHE_MB", os.environ.get("PGCATALOG_RESULT_CACHE_MB"), kept)
+
+
+def site_setting(tool: Any, name: str) -> Any:
+    """Return the setting *name* as the control panel of the site of *tool* has it, else its default."""
+    return getattr(aq_base(tool), ATTRIBUTE, DEFAULTS).get(name, DEFAULTS[name])
+
+
+@cache
+def number(variable: str, text: str | None, default: float) -> float:
+    """Return the number *text*, not below 0; *default*, with one warning, when it is none."""
+    if text is None or not text.strip():
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 <= value < float("inf"):
+        logger.warning("%s=%r is no number from 0 on; %g is used", variable, text, default)
+        return default
+    return value
+
+
+@cache
+def names(text: str | None, default: tuple[str, ...]) -> frozenset[str]:
+    """Return the names in *text*, parted by commas or blanks; *default* when it is empty."""
+    found = (text or "").replace(",", " ").split()
+    return frozenset(found or default)

@@ -1,0 +1,39 @@
+"""The command pgcatalog in a process of its own, and a zope.conf for it."""
+
+from pathlib import Path
+from tests.integration import site as sites
+
+import subprocess
+import sys
+
+
+ZOPE_CONF = """\
+%define INSTANCE {instance}
+%import zodb_pgjsonb
+instancehome $INSTANCE
+<zodb_db main>
+  mount-point /
+  <pgjsonb>
+    dsn {dsn}
+    cache-warm-pct 0
+  </pgjsonb>
+</zodb_db>
+"""
+
+
+def write_conf(folder: Path, dsn: str) -> str:
+    """Return the path of a zope.conf, made in *folder*, for the database *dsn*."""
+    (folder / "etc").mkdir()
+    (folder / "etc" / "site.zcml").write_text(sites.SITE_ZCML)
+    conf = folder / "etc" / "zope.conf"
+    conf.write_text(ZOPE_CONF.format(instance=folder, dsn=dsn))
+    return str(conf)
+
+
+def command(*args: str) -> list[str]:
+    return [sys.executable, "-W", "ignore", "-m", "plone.pgcatalog.cli", *args]
+
+
+def pgcatalog(*args: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return subprocess.run(command(*args), capture_output=True, text=True, timeout=300, check=False)

@@ -1,0 +1,269 @@
+"""The commands that need no site: status, export, vacuum, metrics, on a bare DSN and on a zope.conf."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from plone.pgcatalog.cli.commands import main
+from tests.acceptance.cli import write_conf
+from tests.integration import site as sites
+from tests.integration.content import populate
+from tests.integration.test_verify import damage
+from typing import Any
+from urllib.request import urlopen
+from zope.component.hooks import setSite
+
+import click.testing
+import csv
+import io
+import json
+import psycopg
+import pytest
+import re
+import transaction
+
+
+@pytest.fixture(scope="module")
+def filled_template(site_template: str, postgres: Any) -> str:
+    dsn = postgres.createdb("cli_template", template=site_template)
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        populate(app.plone)
+        transaction.commit()
+    return "cli_template"
+
+
+@pytest.fixture
+def dsn(filled_template: str, postgres: Any) -> str:
+    return sites.clone(postgres, filled_template)
+
+
+@pytest.fixture
+def open_catalog(db: Any) -> Iterator[Any]:
+    with sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        yield app.plone.portal_catalog
+
+
+def run(*args: str) -> click.testing.Result:
+    """Run the command in this process; its standard output and exit code count."""
+    return click.testing.CliRunner(env={"COLUMNS": "150"}).invoke(main, [*args])
+
+
+def sql(dsn: str, statement: str) -> list[Any]:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+# -- what all of them have in common
+
+
+@pytest.mark.parametrize("command", ["status", "export", "vacuum"])
+def test_a_database_without_a_catalog_is_a_clear_error(database: str, command: str) -> None:
+    result = run(command, "--dsn", database)
+    assert result.exit_code == 2
+    assert "there is no catalog of plone.pgcatalog in this database" in result.output
+
+
+@pytest.mark.parametrize("command", ["status", "export", "vacuum", "metrics"])
+def test_without_a_database_the_usage_is_told(command: str) -> None:
+    result = run(command)
+    assert result.exit_code == 2
+    assert "give a ZOPE_CONF, or the database with --dsn" in result.output
+
+
+@pytest.mark.parametrize("command", ["status", "export", "vacuum"])
+def test_a_server_that_does_not_answer_is_a_clear_error(command: str, tmp_path: Path) -> None:
+    result = run(command, "--dsn", f"host={tmp_path} dbname=nothing")
+    assert result.exit_code == 1
+    assert "connection" in result.output
+
+
+def test_the_database_is_found_in_a_zope_conf(dsn: str, tmp_path: Path) -> None:
+    result = run("status", write_conf(tmp_path, dsn), "--json")
+    assert json.loads(result.stdout)["catalogs"][0]["site"] == "/plone"
+
+
+def test_a_zope_conf_without_our_storage_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    conf = tmp_path / "etc" / "zope.conf"
+    conf.write_text(sites.ZOPE_CONF.format(instance=tmp_path))
+    result = run("status", str(conf))
+    assert result.exit_code == 2
+    assert "has no zodb-pgjsonb storage" in result.output
+
+
+# -- status
+
+
+def test_status_tells_what_there_is(dsn: str) -> None:
+    result = run("status", "--dsn", dsn, "--json", "--check")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    (catalog,) = found["catalogs"]
+    [(relation, generation, version)] = sql(dsn, "SELECT relation, generation, version FROM pgcatalog_state")
+    [(rows,)] = sql(dsn, f'SELECT count(*) FROM "{relation}"')
+    assert (catalog["site"], catalog["relation"], catalog["rows"]) == ("/plone", relation, rows)
+    assert (catalog["generation"], catalog["version"]) == (generation, version)
+    names = {name for (name,) in sql(dsn, f"SELECT indexname FROM pg_indexes WHERE tablename = '{relation}'")}
+    assert {index["name"] for index in catalog["indexes"]} == names
+    assert catalog["table_bytes"] > 0
+    assert catalog["index_bytes"] > 0
+    assert catalog["rebuild"] is None
+    assert (catalog["rows_without_idx"], found["stale_objects"], found["attention"]) == (0, 0, [])
+    assert found["connections"]["max_connections"] > 0
+
+
+def test_status_as_tables(dsn: str) -> None:
+    result = run("status", "--dsn", dsn, "--indexes")
+    assert result.exit_code == 0, result.output
+    for word in ("/plone", "generation", "connections:", "SQL indexes of pgcatalog_"):
+        assert word in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("statement", "sentence"),
+    [
+        ("UPDATE object_state SET idx = NULL WHERE idx ->> 'getId' = 'page'", "1 rows have no metadata"),
+        ("DELETE FROM {} WHERE get_id = 'page'", "1 objects have an idx and no row"),
+        (
+            "UPDATE pg_index SET indisvalid = false WHERE indexrelid = ("
+            "SELECT indexrelid FROM pg_stat_user_indexes WHERE indexrelname LIKE '%subject')",
+            "was not built to its end",
+        ),
+    ],
+)
+def test_status_names_what_wants_attention(dsn: str, statement: str, sentence: str) -> None:
+    damage(dsn, statement)
+    result = run("status", "--dsn", dsn, "--check")
+    assert result.exit_code == 1
+    assert sentence in re.sub(r"\s+", " ", result.stdout)
+
+
+# -- export
+
+
+def test_export_writes_every_row_once(dsn: str, open_catalog: Any) -> None:
+    result = run("export", "--dsn", dsn)
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["path"] for row in rows] == sorted(open_catalog._catalog.uids)
+    by_path = {row["path"]: row for row in rows}
+    page = by_path["/plone/my_folder/page"]
+    assert page["metadata"]["Title"] == "Page one"
+    assert page["portal_type"] == "Document"
+    assert page["subject"] == ["Rot", "x y"]
+    assert "searchable_text" not in page
+    assert by_path["/plone/my_folder/a/b/über%_x"]["metadata"]["Description"] == "café \U0001f600"
+
+
+def test_export_of_chosen_columns_as_csv(dsn: str, tmp_path: Path) -> None:
+    output = tmp_path / "rows.csv"
+    options = ["--format", "csv", "--columns", "path,get_id,subject,effective", "--output", str(output)]
+    assert run("export", "--dsn", dsn, *options).exit_code == 0
+    rows = list(csv.DictReader(io.StringIO(output.read_text("utf-8"))))
+    assert list(rows[0]) == ["path", "get_id", "subject", "effective"]
+    (page,) = [row for row in rows if row["get_id"] == "page"]
+    assert page["subject"] == '["Rot", "x y"]'
+
+
+def test_export_of_an_unknown_column_or_site_is_a_clear_error(dsn: str) -> None:
+    for options, message in (
+        (["--columns", "path,nothing"], "no such column: nothing"),
+        (["--site", "/nowhere"], "--site is one of: /plone"),
+    ):
+        result = run("export", "--dsn", dsn, *options)
+        assert result.exit_code == 2
+        assert message in result.output
+
+
+def test_export_reads_batch_by_batch(dsn: str) -> None:
+    from plone.pgcatalog.cli.export import BATCH
+
+    damage(dsn, f"INSERT INTO {{}} (rid, path) SELECT -n, '/plone/x' || n FROM generate_series(1, {BATCH * 2}) n")
+    assert len(run("export", "--dsn", dsn, "--columns", "rid").stdout.splitlines()) > BATCH * 2
+
+
+# -- vacuum
+
+
+@contextmanager
+def reading(db: Any) -> Iterator[Any]:
+    """Yield the catalog of a transaction that others' commits find open."""
+    manager = transaction.TransactionManager()
+    connection = db.open(manager)
+    catalog = connection.root()["Application"]["plone"]["portal_catalog"]
+    len(catalog._catalog)
+    try:
+        yield catalog
+    finally:
+        manager.abort()
+        connection.close()
+
+
+def clear_and_rebuild(db: Any) -> None:
+    with sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        app.plone.portal_catalog.clearFindAndRebuild()
+        transaction.commit()
+
+
+def test_vacuum_clears_what_is_left_over(dsn: str, db: Any) -> None:
+    with reading(db):
+        clear_and_rebuild(db)
+    assert len(sql(dsn, "SELECT * FROM pgcatalog_retired")) == 1
+    damage(dsn, "DELETE FROM {} WHERE get_id = 'page'")
+    first = run("vacuum", "--dsn", dsn, "--json")
+    assert first.exit_code == 0, first.output
+    found = json.loads(first.stdout)
+    assert found["cleared"] == 1
+    assert (len(found["dropped"]), found["waiting"]) == (1, [])
+    assert found["vacuumed"] == [r for (r,) in sql(dsn, "SELECT relation FROM pgcatalog_state")]
+    assert sql(dsn, "SELECT count(*) FROM object_state WHERE idx ->> 'getId' = 'page'") == [(0,)]
+    second = run("vacuum", "--dsn", dsn)
+    assert "0 retired relations dropped, 0 still in use" in second.stdout
+    assert "0 objects had an idx and no row" in second.stdout
+
+
+def test_vacuum_keeps_what_a_transaction_still_reads(dsn: str, db: Any) -> None:
+    with reading(db) as old:
+        number = len(old._catalog)
+        clear_and_rebuild(db)
+        found = json.loads(run("vacuum", "--dsn", dsn, "--json").stdout)
+        assert (found["dropped"], len(found["waiting"])) == ([], 1)
+        assert len(old._catalog) == number > 0
+
+
+# -- metrics
+
+
+def test_metrics_are_prometheus_text(dsn: str) -> None:
+    result = run("metrics", "--dsn", dsn, "--check")
+    assert result.exit_code == 0, result.output
+    [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
+    [(rows,)] = sql(dsn, f'SELECT count(*) FROM "{relation}"')
+    assert re.search(rf'^pgcatalog_rows{{catalog="\w+",site="/plone"}} {rows}.0$', result.stdout, re.M)
+    for line in ("pgcatalog_up 1.0", "pgcatalog_stale_objects 0.0", "pgcatalog_retired_relations 0.0"):
+        assert f"\n{line}\n" in result.stdout
+
+
+def test_metrics_of_a_database_that_is_gone(tmp_path: Path) -> None:
+    result = run("metrics", "--dsn", f"host={tmp_path} dbname=nothing")
+    assert result.exit_code == 1
+    assert "pgcatalog_up 0.0" in result.stdout
+
+
+def test_metrics_are_served(dsn: str) -> None:
+    from plone.pgcatalog.metrics import prometheus
+
+    server, thread = prometheus.serve(dsn, "127.0.0.1", 0)
+    try:
+        with urlopen(f"http://127.0.0.1:{server.server_port}/metrics") as response:
+            assert b"\npgcatalog_up 1.0\n" in response.read()
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,63 @@
+"""The command pgcatalog rebuild: with workers, killed and gone on with."""
+
+from pathlib import Path
+from plone.pgcatalog.indexing.verify import Verifier
+from tests.acceptance.cli import command
+from tests.acceptance.cli import pgcatalog
+from tests.acceptance.cli import write_conf
+from tests.integration.content import create
+from tests.integration.test_verify import damage
+from typing import Any
+
+import json
+import psycopg
+import pytest
+import subprocess
+import time
+import transaction
+
+
+@pytest.fixture
+def portal(app: Any) -> Any:
+    """A site with 12 folders of 15 documents."""
+    for number in range(12):
+        folder = create(app.plone, "Folder", f"f{number}")
+        for i in range(15):
+            folder.invokeFactory("Document", f"d{i}", title=f"Document {i}")
+    transaction.commit()
+    return app.plone
+
+
+def test_a_killed_rebuild_is_gone_on_with_by_workers(portal: Any, dsn: str, tmp_path: Path) -> None:
+    conf = write_conf(tmp_path, dsn)
+    damage(dsn, "DELETE FROM {} WHERE get_id = 'd3'")
+    process = subprocess.Popen(command("rebuild", conf, "--site", "plone"), stderr=subprocess.DEVNULL)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        while not connection.execute("SELECT FROM pgcatalog_rebuild WHERE done > 0").fetchall():
+            assert process.poll() is None
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+        interrupted = connection.execute("SELECT relation, done FROM pgcatalog_rebuild").fetchall()
+    assert pgcatalog("status", "--dsn", dsn).returncode == 1
+    # Searches and edits go on.
+    transaction.begin()
+    assert len(portal.portal_catalog.unrestrictedSearchResults(getId="d4")) == 12
+    portal.f1.d4.title = "Changed"
+    portal.f1.d4.reindexObject()
+    transaction.commit()
+    result = pgcatalog("rebuild", conf, "--site", "plone", "--workers", "2", "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert [report["relation"]] == [relation for relation, _ in interrupted]
+    assert report["objects"] > 12 * 16
+    transaction.begin()
+    assert list(Verifier(portal.portal_catalog).differences()) == []
+    assert len(portal.portal_catalog.unrestrictedSearchResults(getId="d3")) == 12
+    assert pgcatalog("status", "--dsn", dsn).returncode == 0
+
+
+def test_an_unknown_site_is_a_clear_error(dsn: str, tmp_path: Path) -> None:
+    result = pgcatalog("rebuild", write_conf(tmp_path, dsn), "--site", "nowhere")
+    assert result.returncode == 2
+    assert "there is no site 'nowhere'" in result.stderr

@@ -1,0 +1,172 @@
+"""Figures for monitoring: each is counted right, documented, and given to plone.observability when it is there."""
+
+from pathlib import Path
+from plone.pgcatalog.metrics import counters
+from plone.pgcatalog.metrics.database import database_metrics
+from plone.pgcatalog.metrics.process import process_metrics
+from psycopg.rows import dict_row
+from tests.integration.content import create
+from tests.integration.test_rebuild import rebuilding
+from typing import Any
+
+import psycopg
+import pytest
+import re
+import threading
+import transaction
+
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
+
+
+def of_process(db: Any) -> dict[Any, float]:
+    """Return (name, sorted labels) -> value."""
+    return {(m.name, tuple(sorted(m.labels.items()))): m.value for m in process_metrics(db)}
+
+
+def of_database(dsn: str, check: bool = False) -> dict[str, float]:
+    with psycopg.connect(dsn, autocommit=True, row_factory=dict_row) as connection:
+        return {metric.name: metric.value for metric in database_metrics(connection, check)}
+
+
+@pytest.fixture(autouse=True)
+def fresh_counters(monkeypatch: Any) -> None:
+    monkeypatch.setattr(counters, "_cells", {})
+
+
+def test_every_figure_is_in_the_reference(portal: Any, db: Any, dsn: str) -> None:
+    len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
+    names = {name for name, _ in of_process(db)} | set(of_database(dsn, check=True)) | {"pgcatalog_up"}
+    documented = set(re.findall(r"^\| `(pgcatalog_\w+)`", REFERENCE.read_text("utf-8"), re.M))
+    assert documented == names
+
+
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ({"SearchableText": "x", "path": "/plone"}, "text"),
+        ({"UID": "x"}, "uid"),
+        ({"path": "/plone", "portal_type": "Document"}, "path"),
+        ({"portal_type": "Document"}, "other"),
+    ],
+)
+def test_statements_are_counted_by_the_kind_of_their_search(catalog: Any, query: Any, kind: str) -> None:
+    len(catalog.unrestrictedSearchResults(**query))
+    assert [(found, sum(counts)) for found, _operation, _seconds, counts in counters.totals()] == [(kind, 1)]
+
+
+def test_a_search_that_sends_nothing_is_not_counted(catalog: Any) -> None:
+    len(catalog.unrestrictedSearchResults(portal_type=[]))
+    assert list(counters.totals()) == []
+
+
+def test_buckets_are_cumulative_and_end_with_all() -> None:
+    for seconds in (0.0001, 0.0005, 0.003, 0.4, 100.0):
+        counters.observe({}, "page", seconds)
+    [(_, _, total, counts)] = counters.totals()
+    assert total == pytest.approx(100.4036)
+    assert counts == [2, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 1]
+    found = of_process(None)
+    labels = (("kind", "other"), ("operation", "page"))
+    buckets = [v for (name, _), v in found.items() if name == "pgcatalog_query_seconds_bucket"]
+    assert buckets == [2, 2, 2, 3, 3, 3, 3, 3, 3, 4, 4, 4, 5]
+    assert found["pgcatalog_query_seconds_count", labels] == 5
+    assert found["pgcatalog_query_seconds_bucket", tuple(sorted({*labels, ("le", "+Inf")}))] == 5
+
+
+def test_threads_lose_no_count() -> None:
+    def count() -> None:
+        for _ in range(2000):
+            counters.observe({"path": "/"}, "page", 0.001)
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    [(_, _, _, counts)] = counters.totals()
+    assert sum(counts) == 8000
+
+
+def test_cache_and_pool(catalog: Any, db: Any) -> None:
+    hits = ("pgcatalog_cache_hits_total", ())
+    len(catalog.unrestrictedSearchResults(portal_type="Document"))
+    first = of_process(db)
+    len(catalog.unrestrictedSearchResults(portal_type="Document"))
+    second = of_process(db)
+    assert second[hits] > first[hits]
+    assert second["pgcatalog_cache_misses_total", ()] >= 0
+    assert second["pgcatalog_cache_bytes", ()] <= second["pgcatalog_cache_limit_bytes", ()]
+    assert second["pgcatalog_pool_size", (("pool", "storage"),)] >= 1
+
+
+def test_the_figures_of_the_database(portal: Any, dsn: str) -> None:
+    create(portal, "Document", "page")
+    transaction.commit()
+    found = of_database(dsn, check=True)
+    assert found["pgcatalog_rows"] == len(portal.portal_catalog)
+    assert found["pgcatalog_generation"] == portal.portal_catalog.getCounter()
+    assert found["pgcatalog_rows_without_metadata"] == found["pgcatalog_stale_objects"] == 0
+    assert found["pgcatalog_database_connections"] >= 1
+    with psycopg.connect(dsn) as connection:
+        connection.execute("UPDATE object_state SET idx = NULL WHERE idx ->> 'getId' = 'page'")
+    assert of_database(dsn, check=True)["pgcatalog_rows_without_metadata"] == 1
+
+
+def test_a_rebuild_is_followed(portal: Any, db: Any, dsn: str) -> None:
+    create(portal, "Folder", "folder")
+    transaction.commit()
+    before = of_database(dsn)
+    assert (before["pgcatalog_rebuild_running"], before["pgcatalog_rebuild_expected"]) == (0, 0)
+    with rebuilding(db) as steps:
+        steps.run("replay")
+        portal.folder.reindexObject()
+        transaction.commit()
+        during = of_database(dsn)
+        steps.run()
+    assert during["pgcatalog_rebuild_running"] == 1
+    assert during["pgcatalog_rebuild_done"] == during["pgcatalog_rebuild_expected"] == before["pgcatalog_rows"]
+    assert during["pgcatalog_rebuild_changes"] >= 1
+    assert of_database(dsn)["pgcatalog_rebuild_expected"] == 0
+
+
+# -- plone.observability
+
+
+@pytest.fixture
+def observability() -> Any:
+    """The module for plone.observability, which the test group installs."""
+    from plone.pgcatalog.metrics import observability
+
+    return observability
+
+
+def test_plone_observability_shows_them(app: Any, db: Any, dsn: str, observability: Any) -> None:
+    from plone.observability.interfaces import IMetricProvider
+    from plone.observability.metrics.formatters import PrometheusFormatter
+    from zope.component import getAdapters
+
+    len(app.plone.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
+    providers = dict(getAdapters((app,), IMetricProvider))
+    found = [m for name in ("pgcatalog", "pgcatalog-database") for m in providers[name].collect()]
+    assert {m.name for m in found} >= {"pgcatalog_query_seconds_count", "pgcatalog_rows", "pgcatalog_cache_bytes"}
+    text = PrometheusFormatter().format(found)
+    assert re.search(r'^pgcatalog_rows\{scope="global",catalog="\w+",site="/plone"\} \d+$', text, re.M)
+
+
+def test_ready_means_that_the_database_answers(app: Any, dsn: str, observability: Any, tmp_path: Path) -> None:
+    from plone.observability.interfaces import IReadinessCheck
+    from zope.component import getUtility
+
+    check = getUtility(IReadinessCheck, name="pgcatalog")
+    assert check() == (True, "1 catalogs")
+    gone = observability.CatalogReadiness()
+    assert gone()[0]  # no storage of ours: nothing to wait for
+    gone.dsn = f"host={tmp_path} dbname=nothing"
+    observability.TIMEOUT, before = 0.5, observability.TIMEOUT
+    try:
+        ready, sentence = gone()
+    finally:
+        observability.TIMEOUT = before
+    assert not ready
+    assert "does not answer" in sentence

@@ -1,0 +1,483 @@
+"""A rebuild beside the live catalog: nothing is lost, nothing is wrong meanwhile, and it goes on after a kill."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.indexing import rebuild_relation
+from plone.pgcatalog.indexing import rebuild_worker
+from plone.pgcatalog.indexing.rebuild import BrokenObject
+from plone.pgcatalog.indexing.rebuild import Rebuild
+from plone.pgcatalog.indexing.rebuild import RebuildGone
+from plone.pgcatalog.indexing.rebuild import RebuildRunning
+from plone.pgcatalog.indexing.rebuild_worker import Worker
+from plone.pgcatalog.indexing.verify import Verifier
+from tests.integration.content import create
+from tests.integration.content import populate
+from typing import Any
+from zope.component.hooks import getSite
+from zope.component.hooks import setSite
+
+import itertools
+import psycopg
+import pytest
+import re
+import transaction
+
+
+@pytest.fixture
+def filled(portal: Any) -> Any:
+    populate(portal)
+    transaction.commit()
+    return portal
+
+
+@contextmanager
+def second_site(db: Any, id: str = "plone") -> Iterator[Any]:
+    """Yield the site as another process has it: a connection and transactions of its own."""
+    from plone.pgcatalog.request import with_request
+
+    manager = transaction.TransactionManager()
+    connection = db.open(manager)
+    try:
+        yield with_request(connection.root()["Application"])[id]
+    finally:
+        manager.abort()
+        connection.close()
+
+
+@contextmanager
+def inside(site: Any) -> Iterator[None]:
+    before = getSite()
+    setSite(site)
+    try:
+        yield
+    finally:
+        setSite(before)
+
+
+class Steps:
+    """Drives a rebuild step by step, in a connection of its own."""
+
+    def __init__(self, site: Any, **options: Any) -> None:
+        self.site = site
+        self.rebuild = Rebuild(site.portal_catalog, **options)
+        self._steps = self.rebuild.steps()
+        self.phase = ""
+
+    def step(self) -> str:
+        with inside(self.site):
+            self.phase = next(self._steps).phase
+        return self.phase
+
+    def run(self, until: str = "done") -> "Steps":
+        while self.phase != until:
+            self.step()
+        return self
+
+    def kill(self) -> None:
+        """End as a killed process does: the connection is gone, nothing is tidied up."""
+        self.rebuild.close()
+
+
+@contextmanager
+def rebuilding(db: Any, id: str = "plone", **options: Any) -> Iterator[Steps]:
+    with second_site(db, id) as site:
+        steps = Steps(site, **options)
+        try:
+            yield steps
+        finally:
+            steps.kill()
+
+
+def rebuild(db: Any, **options: Any) -> None:
+    with rebuilding(db, **options) as steps:
+        steps.run()
+
+
+def differences(portal: Any) -> list[str]:
+    transaction.begin()
+    return [str(d) for d in Verifier(portal.portal_catalog).differences()]
+
+
+def everything(portal: Any) -> Any:
+    """What the catalog says of every path."""
+    catalog = portal.portal_catalog
+    return {
+        path: (catalog.getMetadataForRID(rid), catalog.getIndexDataForRID(rid))
+        for path, rid in catalog._catalog.uids.items()
+    }
+
+
+def tables(dsn: str) -> set[str]:
+    with psycopg.connect(dsn) as connection:
+        rows = connection.execute(
+            r"SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^pgcatalog_[0-9a-f]+(_|$)'"
+        )
+        return {name for (name,) in rows if not name.startswith(("pgcatalog_rebuild", "pgcatalog_changes"))}
+
+
+def sql(dsn: str, statement: str) -> list[Any]:
+    """Run *statement* behind everybody's back; {} stands for the live relation."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
+        cursor = connection.execute(statement.format(f'"{relation}"'))
+        return cursor.fetchall() if cursor.description else []
+
+
+def test_a_rebuilt_catalog_says_the_same(filled: Any, db: Any) -> None:
+    before = everything(filled)
+    generation = filled.portal_catalog.getCounter()
+    rebuild(db)
+    transaction.begin()
+    assert everything(filled) == before
+    assert differences(filled) == []
+    assert filled.portal_catalog.getCounter() > generation
+
+
+def test_sql_indexes_are_those_of_the_old_relation(filled: Any, db: Any, dsn: str) -> None:
+    def definitions() -> set[str]:
+        [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
+        rows = sql(dsn, f"SELECT indexdef FROM pg_indexes WHERE tablename = '{relation}'")
+        return {row[0].replace(relation, "r") for row in rows}
+
+    before = definitions()
+    rebuild(db)
+    assert definitions() == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM {}",
+        "UPDATE {} SET subject = ARRAY['wrong'], searchable_text = 'wrong'",
+        "UPDATE {} SET path = '/plone/nowhere' WHERE get_id = 'page'",
+        "UPDATE object_state SET idx = idx || '{{\"Title\": \"wrong\"}}' WHERE idx ->> 'getId' = 'page'",
+        "UPDATE object_state SET idx = NULL",
+        "DELETE FROM pgcatalog_state",
+    ],
+)
+def test_a_damaged_catalog_is_whole_again(filled: Any, db: Any, dsn: str, statement: str) -> None:
+    transaction.begin()
+    before = everything(filled)
+    sql(dsn, statement)
+    if statement == "DELETE FROM pgcatalog_state":
+        # A database that another storage was copied to has no table, either.
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            transaction.abort()
+            connection.execute(f"DROP TABLE {' '.join(tables(dsn))}")
+    rebuild(db)
+    transaction.begin()
+    assert everything(filled) == before
+    assert differences(filled) == []
+
+
+FOLDERS = 9
+EDITS = ["create", "edit", "delete", "move", "rename", "security", "metadata", "order", "uncatalog", "by hand"]
+
+
+def edit(portal: Any, kind: str, number: int) -> None:
+    """Change the site, each time in the next folder."""
+    folder = portal[f"f{number % FOLDERS}"]
+    if kind == "create":
+        create(folder, "Document", f"new{number}", title=f"New {number}", subject=("fresh",))
+    elif kind == "edit":
+        folder.d0.title = f"Edited {number}"
+        folder.d0.reindexObject()
+    elif kind == "delete" and "d1" in folder:
+        folder.manage_delObjects(["d1"])
+    elif kind == "move" and "d2" in folder:
+        portal.target.manage_pasteObjects(folder.manage_cutObjects(["d2"]))
+        portal.target.manage_renameObject("d2", f"moved{number}")
+    elif kind == "rename":
+        name = folder.getId()
+        portal.manage_renameObject(name, f"renamed{number}")
+        portal.manage_renameObject(f"renamed{number}", name)
+    elif kind == "security":
+        folder.manage_setLocalRoles("admin", ["Reader"])
+        folder.reindexObjectSecurity()
+    elif kind == "metadata":
+        folder.d0.description = f"Described {number}"
+        folder.d0.reindexObject(idxs=["Description"])
+    elif kind == "order":
+        folder.moveObjectsToTop(["d0"])
+    elif kind == "uncatalog":
+        portal.portal_catalog.uncatalog_object(f"/plone/{folder.getId()}/d3")
+    elif kind == "by hand":
+        portal.portal_catalog.catalog_object(folder.d3, "/plone/by-hand")
+        portal.portal_catalog.uncatalog_object("/plone/by-hand")
+
+
+@pytest.fixture
+def tree(portal: Any, monkeypatch: Any) -> Any:
+    """Folders with four documents each, and a target for moves; a rebuild visits few of them at once."""
+    create(portal, "Folder", "target")
+    for number in range(FOLDERS):
+        folder = create(portal, "Folder", f"f{number}", title=f"Folder {number}")
+        for i in range(4):
+            create(folder, "Document", f"d{i}", title=f"Document {i} of {number}", subject=("all", f"s{i}"))
+    transaction.commit()
+    monkeypatch.setattr(rebuild_worker, "BATCH", 8)
+    monkeypatch.setattr(rebuild_relation, "SLICE", 8)
+    return portal
+
+
+def test_changes_between_any_two_steps_are_not_lost(tree: Any, db: Any) -> None:
+    """Each kind of change is made before and after the walk passes by, and the old relation shows it at once."""
+    kinds = enumerate(itertools.cycle(EDITS))
+    with rebuilding(db) as steps:
+        while steps.step() != "done":
+            for number, kind in itertools.islice(kinds, 3):
+                edit(tree, kind, number)
+                transaction.commit()
+            transaction.begin()
+            found = {b.getPath() for b in tree.portal_catalog.unrestrictedSearchResults(portal_type="Folder")}
+            assert len(found) == FOLDERS + 1
+            catalogued = set(tree.portal_catalog._catalog.uids)
+        assert next(kinds)[0] > 3 * len(EDITS)
+    left = differences(tree)
+    assert set(tree.portal_catalog._catalog.uids) == catalogued
+    # What was taken out of the catalog after the rebuild had begun stays out.
+    assert left
+    assert all(re.fullmatch(r"missing: /plone/f\d/d3", difference) for difference in left)
+
+
+def test_every_snapshot_keeps_its_catalog(filled: Any, db: Any) -> None:
+    """A transaction that began before the swap answers from the old relation to its end."""
+    transaction.begin()
+    catalog = filled.portal_catalog
+    results = catalog.unrestrictedSearchResults(sort_on="getId")
+    before = everything(filled)
+    paths = [b.getPath() for b in results]
+    with second_site(db) as other:
+        other.my_folder.page.title = "Changed meanwhile"
+        with inside(other):
+            other.my_folder.page.reindexObject()
+            other._p_jar.transaction_manager.commit()
+    rebuild(db)
+    assert everything(filled) == before
+    assert [b.getPath() for b in catalog.unrestrictedSearchResults(sort_on="getId")] == paths
+    transaction.begin()
+    assert [b.Title for b in catalog.unrestrictedSearchResults(getId="page")] == ["Changed meanwhile"]
+
+
+def test_a_transaction_that_began_before_the_swap_is_in_the_new_relation(filled: Any, db: Any) -> None:
+    """It may conflict with the swap, once; then it is tried again, as Zope does."""
+    swapped = False
+    for attempt in transaction.manager.attempts(2):
+        with attempt:
+            create(filled.my_folder, "Document", "late", title="Late")
+            filled.my_folder.page.title = "Late too"
+            filled.my_folder.page.reindexObject()
+            assert len(filled.portal_catalog.unrestrictedSearchResults(Title="late")) == 2
+            if not swapped:
+                rebuild(db)
+                swapped = True
+    assert differences(filled) == []
+    assert len(filled.portal_catalog.unrestrictedSearchResults(Title="late")) == 2
+
+
+def test_changes_in_the_very_last_moment_are_taken_along(filled: Any, db: Any) -> None:
+    """A commit between the last look at the log and the swap."""
+    with rebuilding(db) as steps:
+        steps.run("replay")
+        original = steps.rebuild._replay
+
+        def replay_then_edit(target: Any) -> int:
+            count = original(target)
+            with inside(filled):
+                filled.my_folder.manage_delObjects(["page2"])
+                filled.manage_renameObject("my-folder", "renamed")
+                create(filled, "Document", "last", title="The very last")
+                transaction.commit()
+            return count
+
+        steps.rebuild._replay = replay_then_edit
+        steps.run()
+    assert differences(filled) == []
+    assert [b.getPath() for b in filled.portal_catalog.unrestrictedSearchResults(Title="very")] == ["/plone/last"]
+
+
+@pytest.mark.parametrize("phase", ["walk", "rest", "index", "replay"])
+def test_a_killed_rebuild_goes_on_where_it_was(tree: Any, db: Any, dsn: str, phase: str) -> None:
+    with rebuilding(db) as steps:
+        steps.run(phase)
+        if phase == "walk":
+            steps.step()
+    [(relation, done)] = sql(dsn, "SELECT relation, done FROM pgcatalog_rebuild")
+    tree.f1.d1.title = "While nobody rebuilds"
+    tree.f1.d1.reindexObject()
+    transaction.commit()
+    with rebuilding(db) as steps:
+        steps.step()
+        assert sql(dsn, "SELECT relation FROM pgcatalog_rebuild") == [(relation,)]
+        assert sql(dsn, "SELECT done FROM pgcatalog_rebuild")[0][0] >= done
+        assert steps.phase == phase
+        steps.run()
+    assert differences(tree) == []
+    assert [b.getPath() for b in tree.portal_catalog.unrestrictedSearchResults(Title="nobody")] == ["/plone/f1/d1"]
+
+
+def test_nothing_is_left_behind(filled: Any, db: Any, dsn: str) -> None:
+    for _ in range(2):
+        rebuild(db)
+        transaction.begin()
+        transaction.abort()
+    for table in ("pgcatalog_rebuild", "pgcatalog_rebuild_task", "pgcatalog_rebuild_change"):
+        assert sql(dsn, f"SELECT * FROM {table}") == []
+    [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
+    retired = {name for (name,) in sql(dsn, "SELECT relation FROM pgcatalog_retired")}
+    assert tables(dsn) - retired == {relation}
+
+
+def test_without_a_rebuild_nothing_is_logged(filled: Any, dsn: str) -> None:
+    filled.my_folder.page.reindexObject()
+    transaction.commit()
+    assert sql(dsn, "SELECT * FROM pgcatalog_rebuild_change") == []
+
+
+def test_a_second_rebuild_is_refused(filled: Any, db: Any) -> None:
+    with rebuilding(db) as first, rebuilding(db) as second:
+        first.step()
+        with pytest.raises(RebuildRunning):
+            second.step()
+        first.run()
+    assert differences(filled) == []
+
+
+def test_workers_share_the_tasks(tree: Any, db: Any) -> None:
+    with rebuilding(db) as steps, second_site(db) as other:
+        steps.step()
+        helper = Worker(other.portal_catalog, rebuild_worker.connect(other.portal_catalog))
+        visited = 0
+        while steps.phase in ("", "walk"):
+            with inside(other):
+                visited += helper.step() or 0
+            steps.step()
+        helper.connection.close()
+        steps.run()
+    assert visited
+    assert differences(tree) == []
+
+
+def test_a_worker_that_is_killed_gives_its_tasks_back(tree: Any, db: Any) -> None:
+    with rebuilding(db) as steps, second_site(db) as other:
+        steps.step()
+        worker = Worker(other.portal_catalog, rebuild_worker.connect(other.portal_catalog))
+        with inside(other):
+            cursor = worker.connection.cursor()
+            cursor.execute("BEGIN")
+            assert worker._step(cursor)
+        worker.connection.close()
+        steps.run()
+    assert differences(tree) == []
+
+
+def add_index(portal: Any) -> None:
+    portal.portal_catalog.addIndex("odd", "FieldIndex")
+
+
+def retype_index(portal: Any) -> None:
+    portal.portal_catalog.delIndex("Subject")
+    portal.portal_catalog.addIndex("Subject", "FieldIndex")
+    portal.portal_catalog.manage_reindexIndex(["Subject"])
+
+
+def clear(portal: Any) -> None:
+    portal.portal_catalog.manage_catalogClear()
+
+
+def clear_and_rebuild(portal: Any) -> None:
+    portal.portal_catalog.clearFindAndRebuild()
+
+
+@pytest.mark.parametrize(
+    ("action", "phase"),
+    [(add_index, "walk"), (retype_index, "replay"), (clear, "walk"), (clear_and_rebuild, "replay")],
+)
+def test_changed_indexes_make_it_start_over(filled: Any, db: Any, dsn: str, action: Any, phase: str) -> None:
+    with rebuilding(db) as steps:
+        steps.run(phase)
+        action(filled)
+        transaction.commit()
+        steps.run()
+    assert differences(filled) == []
+    assert sql(dsn, "SELECT * FROM pgcatalog_rebuild") == []
+
+
+def test_a_catalog_that_goes_takes_its_rebuild_along(filled: Any, db: Any, dsn: str) -> None:
+    with rebuilding(db) as steps:
+        steps.step()
+        filled.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
+        transaction.commit()
+        with pytest.raises(RebuildGone):
+            steps.run()
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute("SELECT * FROM pgcatalog_rebuild").fetchall() == []
+        retired = {name for (name,) in connection.execute("SELECT relation FROM pgcatalog_retired")}
+    assert tables(dsn) <= retired
+
+
+def test_an_object_that_cannot_be_catalogued_stops_it_by_name(filled: Any, db: Any, monkeypatch: Any) -> None:
+    before = everything(filled)
+    from plone.dexterity.content import Item
+
+    original = Item.Title
+
+    def Title(self: Any) -> str:
+        if self.getId() == "page2":
+            raise RuntimeError("broken on purpose")
+        return original(self)
+
+    monkeypatch.setattr("plone.app.contenttypes.content.Document.Title", Title, raising=False)
+    with rebuilding(db) as steps, pytest.raises(BrokenObject, match="/plone/my_folder/page2: RuntimeError: broken"):
+        steps.run()
+    monkeypatch.undo()
+    transaction.begin()
+    assert everything(filled) == before
+    rebuild(db)
+    assert differences(filled) == []
+
+
+def test_broken_objects_can_be_left_out(filled: Any, db: Any, monkeypatch: Any, caplog: Any) -> None:
+    from plone.dexterity.content import Item
+
+    original = Item.Title
+
+    def Title(self: Any) -> str:
+        if self.getId() in ("page2", "my_folder"):
+            raise RuntimeError("broken on purpose")
+        return original(self)
+
+    for name in ("Document", "Folder"):
+        monkeypatch.setattr(f"plone.app.contenttypes.content.{name}.Title", Title, raising=False)
+    rebuild(db, skip_broken=True)
+    monkeypatch.undo()
+    assert set(differences(filled)) == {"missing: /plone/my_folder/page2", "missing: /plone/my_folder"}
+    assert "/plone/my_folder/page2: left out of the rebuilt catalog" in caplog.text
+
+
+def test_an_abandoned_rebuild_leaves_the_catalog_as_it_is(filled: Any, db: Any, dsn: str) -> None:
+    before = everything(filled)
+    relations = tables(dsn)
+    with rebuilding(db) as steps:
+        steps.run("replay")
+    with rebuilding(db) as steps:
+        steps.rebuild.abandon()
+    transaction.begin()
+    assert everything(filled) == before
+    retired = {name for (name,) in sql(dsn, "SELECT relation FROM pgcatalog_retired")}
+    assert tables(dsn) - retired == relations
+    assert sql(dsn, "SELECT * FROM pgcatalog_rebuild") == []
+    rebuild(db)
+    assert differences(filled) == []
+
+
+def test_one_object_under_two_paths(filled: Any, db: Any) -> None:
+    """The rest: what was catalogued by hand, under a path that leads to the object, keeps its row."""
+    catalog = filled.portal_catalog
+    catalog.uncatalog_object("/plone/my_folder/page")
+    catalog.catalog_object(filled.my_folder.page, "/plone/my_folder/elsewhere")
+    transaction.commit()
+    rebuild(db)
+    assert differences(filled) == []
+    assert catalog.getrid("/plone/my_folder/elsewhere") is None
+    assert [b.getPath() for b in catalog.unrestrictedSearchResults(getId="page")] == ["/plone/my_folder/page"]

@@ -1,0 +1,59 @@
+"""A rebuild of one site's catalog, and another site in the same database."""
+
+from plone.pgcatalog.indexing.verify import Verifier
+from tests.integration.test_rebuild import rebuilding
+from tests.integration.test_two_sites import app  # noqa: F401
+from tests.integration.test_two_sites import dsn  # noqa: F401
+from tests.integration.test_two_sites import enter
+from tests.integration.test_two_sites import oid
+from tests.integration.test_two_sites import relations
+from tests.integration.test_two_sites import root
+from tests.integration.test_two_sites import template  # noqa: F401
+from tests.integration.test_two_sites import view
+from typing import Any
+
+import transaction
+
+
+def differences(site: Any) -> list[str]:
+    enter(site)
+    return [str(d) for d in Verifier(site.portal_catalog).differences()]
+
+
+def test_the_other_site_neither_notices_nor_takes_part(app: Any, db: Any, dsn: str) -> None:  # noqa: F811
+    """Also with objects of each catalogued in the other, and edits in both meanwhile."""
+    plone, second = app.plone, app.second
+    enter(second)
+    second.portal_catalog.catalog_object(plone.folder.page, f"{root(plone)}/folder/page")
+    enter(plone)
+    plone.portal_catalog.catalog_object(second.folder.page, f"{root(second)}/folder/page")
+    transaction.commit()
+    untouched = relations(dsn)[oid(plone.portal_catalog)]
+    with rebuilding(db, "second") as steps:
+        while steps.step() != "replay":
+            for site in (plone, second):
+                enter(site)
+                site.folder.open.title = f"Edited in {steps.phase}"
+                site.folder.open.reindexObject()
+            transaction.commit()
+        enter(plone)
+        before = view(plone)
+        steps.run()
+    transaction.begin()
+    assert view(plone) == before
+    assert relations(dsn)[oid(plone.portal_catalog)] == untouched
+    assert differences(second) == []
+    enter(second)
+    assert [b.Title for b in second.portal_catalog.unrestrictedSearchResults(getId="open")] == ["Edited in index"]
+    (foreign,) = second.portal_catalog.unrestrictedSearchResults(path=root(plone))
+    assert (foreign.getPath(), foreign.Title) == (f"{root(plone)}/folder/page", "Needle plone")
+
+
+def test_both_are_rebuilt_at_once(app: Any, db: Any) -> None:  # noqa: F811
+    with rebuilding(db, "plone") as one, rebuilding(db, "second") as other:
+        while {one.phase, other.phase} != {"done"}:
+            for steps in (one, other):
+                if steps.phase != "done":
+                    steps.step()
+    transaction.begin()
+    assert differences(app.plone) == differences(app.second) == []

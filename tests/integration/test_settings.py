@@ -1,0 +1,253 @@
+"""Settings: environment before control panel before default; both control panels; upgrade and uninstall."""
+
+from plone.pgcatalog import settings
+from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
+from plone.pgcatalog.controlpanel.records import PREFIX
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import ResultCache
+from plone.registry.interfaces import IRegistry
+from tests.integration.web import Web
+from typing import Any
+from zope.component import getUtility
+from zope.schema import getFieldNames
+
+import json
+import pytest
+import transaction
+
+
+MANAGER = "admin:secret"
+OTHER = {"slow_query_ms": 250.0, "slow_query_mask": ("SearchableText", "Creator"), "result_cache_mb": 7.0}
+READERS = {
+    "slow_query_ms": settings.slow_query_ms,
+    "slow_query_mask": settings.slow_query_mask,
+    "result_cache_mb": settings.result_cache_mb,
+}
+
+
+def seen(tool: Any) -> dict[str, Any]:
+    return {name: read(tool) for name, read in READERS.items()}
+
+
+def as_read(values: dict[str, Any]) -> dict[str, Any]:
+    return values | {"slow_query_mask": frozenset(values["slow_query_mask"])}
+
+
+def store(values: dict[str, Any]) -> None:
+    registry = getUtility(IRegistry)
+    for name, value in values.items():
+        registry[f"{PREFIX}.{name}"] = value
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: Any) -> None:
+    for name in READERS:
+        monkeypatch.delenv(f"PGCATALOG_{name.upper()}", raising=False)
+
+
+def test_schema_defaults_and_readers_name_the_same_settings() -> None:
+    assert set(getFieldNames(IPGCatalogSettings)) == set(settings.DEFAULTS) == set(READERS)
+    for name, default in settings.DEFAULTS.items():
+        assert IPGCatalogSettings[name].default == default
+
+
+def test_a_new_site_has_the_defaults(catalog: Any) -> None:
+    registry = getUtility(IRegistry)
+    assert {name: registry[f"{PREFIX}.{name}"] for name in settings.DEFAULTS} == settings.DEFAULTS
+    assert seen(catalog) == seen(None) == as_read(settings.DEFAULTS)
+
+
+def test_the_registry_counts_as_soon_as_it_is_changed(catalog: Any) -> None:
+    store(OTHER)
+    assert seen(catalog) == as_read(OTHER)
+    transaction.abort()
+    assert seen(catalog) == as_read(settings.DEFAULTS)
+
+
+def test_other_processes_see_a_change_with_its_commit(catalog: Any, db: Any) -> None:
+    manager = transaction.TransactionManager()
+    connection = db.open(manager)
+    try:
+        other = connection.root()["Application"]["plone"]["portal_catalog"]
+        assert seen(other) == as_read(settings.DEFAULTS)
+        store(OTHER)
+        assert seen(other) == as_read(settings.DEFAULTS)
+        transaction.commit()
+        manager.begin()
+        assert seen(other) == as_read(OTHER)
+    finally:
+        manager.abort()
+        connection.close()
+
+
+def test_a_site_without_changed_settings_stores_nothing_for_them(catalog: Any) -> None:
+    store(settings.DEFAULTS)
+    store(settings.DEFAULTS)
+    transaction.commit()
+    store(settings.DEFAULTS)
+    assert not catalog._p_changed
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("slow_query_ms", "0", 0.0),
+        ("slow_query_ms", "33.5", 33.5),
+        ("slow_query_ms", "", 250.0),
+        ("slow_query_ms", "fast", 250.0),
+        ("slow_query_ms", "-1", 250.0),
+        ("slow_query_ms", "nan", 250.0),
+        ("result_cache_mb", "0", 0.0),
+        ("result_cache_mb", "128", 128.0),
+        ("slow_query_mask", "Title, Subject", frozenset({"Title", "Subject"})),
+        ("slow_query_mask", "*", frozenset({"*"})),
+        ("slow_query_mask", " ", frozenset({"SearchableText", "Creator"})),
+    ],
+)
+def test_the_environment_comes_first(catalog: Any, monkeypatch: Any, name: str, text: str, expected: Any) -> None:
+    store(OTHER)
+    monkeypatch.setenv(f"PGCATALOG_{name.upper()}", text)
+    assert READERS[name](catalog) == expected
+
+
+def test_reading_a_setting_sends_nothing_to_the_database(catalog: Any) -> None:
+    store(OTHER)
+    transaction.commit()
+    seen(catalog)
+    loads = catalog._p_jar.getTransferCounts()
+    for _ in range(3):
+        seen(catalog)
+    assert catalog._p_jar.getTransferCounts() == loads
+
+
+def test_the_cache_is_as_large_as_the_site_wants(catalog: Any, monkeypatch: Any) -> None:
+    result_cache.cache_clear()
+    len(catalog.unrestrictedSearchResults(portal_type="Document"))
+    assert result_cache().limit == 64 * 2**20
+    store({"result_cache_mb": 7.0})
+    transaction.commit()
+    len(catalog.unrestrictedSearchResults(portal_type="Document"))
+    assert result_cache().limit == 7 * 2**20
+    assert result_cache().size > 0
+    store({"result_cache_mb": 0.0})
+    transaction.commit()
+    len(catalog.unrestrictedSearchResults(portal_type="Document"))
+    assert (result_cache().limit, result_cache().size) == (0, 0)
+    monkeypatch.setenv("PGCATALOG_RESULT_CACHE_MB", "3")
+    len(catalog.unrestrictedSearchResults(portal_type="Document"))
+    assert result_cache().limit == 3 * 2**20
+    result_cache.cache_clear()
+
+
+def test_the_largest_wish_of_several_sites_counts() -> None:
+    cache = ResultCache(0)
+    for site, megabytes, limit in (("a", 5, 5), ("b", 9, 9), ("b", 1, 5), ("a", 0, 1)):
+        cache.heed(site, megabytes)
+        assert cache.limit == limit * 2**20
+
+
+# -- control panels
+
+
+def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
+    web = Web(db)
+    page = web.get("/plone/@@pgcatalog-controlpanel", MANAGER)
+    assert page.status == 200
+    for name in READERS:
+        assert f"form.widgets.{name}" in page.text
+    overview = web.get("/plone/@@overview-controlpanel", MANAGER)
+    assert "@@pgcatalog-controlpanel" in overview.text
+    answer = web.post(
+        "/plone/@@pgcatalog-controlpanel",
+        MANAGER,
+        **{
+            "form.widgets.slow_query_ms": "250",
+            "form.widgets.slow_query_mask": "SearchableText\nCreator",
+            "form.widgets.result_cache_mb": "7",
+            "form.buttons.save": "Save",
+            "_authenticator": token(page.text),
+        },
+    )
+    assert answer.status == 302, answer.text
+    transaction.begin()
+    assert seen(portal.portal_catalog) == as_read(OTHER)
+
+
+def token(text: str) -> str:
+    return text.partition('name="_authenticator"')[2].partition('value="')[2].partition('"')[0]
+
+
+def test_a_number_below_zero_is_refused_with_a_message(portal: Any, db: Any) -> None:
+    web = Web(db)
+    form = {"form.widgets.slow_query_ms": "-5", "form.widgets.slow_query_mask": "", "form.widgets.result_cache_mb": "1"}
+    page = web.get("/plone/@@pgcatalog-controlpanel", MANAGER)
+    answer = web.post(
+        "/plone/@@pgcatalog-controlpanel",
+        MANAGER,
+        **form,
+        **{"form.buttons.save": "Save", "_authenticator": token(page.text)},
+    )
+    assert answer.status == 200
+    assert "Value is too small" in answer.text
+    transaction.begin()
+    assert seen(portal.portal_catalog) == as_read(settings.DEFAULTS)
+
+
+@pytest.mark.parametrize("login", [None, "eddy:secret"])
+def test_only_managers_get_at_it(portal: Any, db: Any, login: str | None) -> None:
+    portal.acl_users.userFolderAddUser("eddy", "secret", ["Editor", "Site Administrator"], [])
+    transaction.commit()
+    assert Web(db).get("/plone/@@pgcatalog-controlpanel", login).status in (302, 401, 403)
+
+
+def test_volto_gets_the_same_from_the_rest_api(portal: Any, db: Any) -> None:
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
+    transaction.commit()
+    web = Web(db)
+    listed = web.get("/plone/++api++/@controlpanels", MANAGER, accept="application/json")
+    assert [panel["@id"] for panel in listed.json if panel["@id"].endswith("/pgcatalog")]
+    panel = web.get("/plone/++api++/@controlpanels/pgcatalog", MANAGER, accept="application/json").json
+    assert panel["title"] == "PostgreSQL Catalog"
+    assert panel["data"] == json.loads(json.dumps(settings.DEFAULTS))
+    assert set(panel["schema"]["properties"]) == set(READERS)
+
+
+def test_the_rest_api_shows_it_to_managers_only(portal: Any, db: Any) -> None:
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
+    portal.acl_users.userFolderAddUser("eddy", "secret", ["Editor"], [])
+    transaction.commit()
+    for login in (None, "eddy:secret"):
+        response = Web(db).get("/plone/++api++/@controlpanels/pgcatalog", login, accept="application/json")
+        assert response.status in (401, 403)
+
+
+# -- profiles
+
+
+def test_an_older_installation_gets_them_by_the_upgrade_step(portal: Any) -> None:
+    setup = portal.portal_setup
+    registry = getUtility(IRegistry)
+    for name in settings.DEFAULTS:
+        del registry.records[f"{PREFIX}.{name}"]
+    portal.portal_controlpanel.unregisterConfiglet("pgcatalog")
+    setup.setLastVersionForProfile("plone.pgcatalog:default", "1000")
+    setup.upgradeProfile("plone.pgcatalog:default")
+    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1001",)
+    assert {name: registry[f"{PREFIX}.{name}"] for name in settings.DEFAULTS} == settings.DEFAULTS
+    assert "pgcatalog" in [action.id for action in portal.portal_controlpanel.listActions()]
+
+
+def test_applying_the_profile_again_keeps_them(portal: Any) -> None:
+    store(OTHER)
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
+    assert seen(portal.portal_catalog) == as_read(OTHER)
+
+
+def test_uninstall_takes_them_along(portal: Any) -> None:
+    store(OTHER)
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
+    assert not [name for name in getUtility(IRegistry).records if name.startswith(f"{PREFIX}.")]
+    assert "pgcatalog" not in [action.id for action in portal.portal_controlpanel.listActions()]
+    assert not hasattr(portal.portal_catalog, settings.ATTRIBUTE)
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
+    assert seen(portal.portal_catalog) == as_read(settings.DEFAULTS)
