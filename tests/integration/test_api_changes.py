@@ -228,11 +228,12 @@ def test_slow_searches_are_reported(filled: Any, portal: Any) -> None:
         catalog.manage_resetCatalogReport()
         assert catalog.getCatalogReport() == []
         catalog.manage_editCatalogReport(long_query_time="5")
-        catalog.unrestrictedSearchResults(getId="page")
+        len(catalog.unrestrictedSearchResults(getId="page"))
         assert catalog.getCatalogReport() == []
         catalog.manage_editCatalogReport(long_query_time=0.0)
-        catalog.unrestrictedSearchResults(getId="page", path="/plone", sort_on="getId")
-        catalog.unrestrictedSearchResults(getId="news", path="/plone", sort_on="getId")
+        for name in ("page", "news"):
+            # Ours searches when somebody looks at the result.
+            len(catalog.unrestrictedSearchResults(getId=name, path="/plone", sort_on="getId"))
         reports = catalog.getCatalogReport()
         # ZCatalog's key has the values, too, of indexes with few values.
         keys = [{key if isinstance(key, str) else key[0] for key in report["query"]} for report in reports]

@@ -60,32 +60,72 @@ def filled(portal: Any) -> Any:
     return portal
 
 
-def test_the_first_search_of_a_snapshot_takes_two_round_trips(filled: Any) -> None:
-    with traced(filled) as traffic:
-        results = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId", b_size=10)
-        assert len(results) == 10
-    ours = traffic[0].matching("pgcatalog_")
-    assert len(ours) == 2, ours  # savepoint and state, then the search
-    assert "SAVEPOINT" in ours[0]
-    assert "pgcatalog_state" in ours[0]
+def search(portal: Any, **query: Any) -> Any:
+    return portal.portal_catalog.unrestrictedSearchResults(**query)
 
 
-def test_a_further_search_takes_one(filled: Any) -> None:
-    catalog = filled.portal_catalog
-    len(catalog.unrestrictedSearchResults(portal_type="Folder"))
+def shown(results: Any) -> list[Any]:
+    """Return what a listing shows of the first ten rows."""
+    return [(b.getPath(), b.Title, b.created is not None, b.Subject) for b in results[:10]]
+
+
+PAGE = {"portal_type": "Document", "sort_on": "getId", "b_size": 10}
+
+
+def test_the_first_page_of_a_process_takes_two_round_trips(filled: Any) -> None:
     with traced(filled) as traffic:
-        results = catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")
+        assert shown(search(filled, **PAGE))[3] == ("/plone/page03", "Page 3", True, ())
+    ours = traffic[0].matching("pgcatalog")
+    # The savepoint and the state by themselves: nobody knows which table there is.
+    assert len(ours) == 2, ours
+
+
+def test_the_first_page_of_a_snapshot_takes_one_with_its_metadata(filled: Any) -> None:
+    """The savepoint, the catalog's state and the page in one message, also when somebody else has just written."""
+    shown(search(filled, **PAGE))
+    filled.page03.title = "Changed"
+    filled.page03.reindexObject()
+    transaction.commit()
+    transaction.begin()
+    with traced(filled) as traffic:
+        assert shown(search(filled, **PAGE))[3][1] == "Changed"
+    [ours] = traffic[0].matching("pgcatalog")
+    assert "SAVEPOINT" in ours
+    assert "pgcatalog_state" in ours
+
+
+@pytest.mark.parametrize("query", [PAGE, {"portal_type": "Document"}, {"SearchableText": "page"}])
+def test_a_page_takes_one_with_its_metadata(filled: Any, query: dict[str, Any]) -> None:
+    len(search(filled, portal_type="Folder"))
+    with traced(filled) as traffic:
+        assert shown(search(filled, **query))[3][2]
+    assert traffic[0].round_trips == 1
+
+
+def test_brains_one_by_one_take_one(filled: Any) -> None:
+    len(search(filled, portal_type="Folder"))
+    with traced(filled) as traffic:
+        assert [brain.Title for brain in search(filled, portal_type="Document", sort_on="getId")][2] == "Page 2"
+        results = search(filled, portal_type="Document", sort_on="created")
+        assert {results[number].Title for number in range(30)} == {f"Page {number}" for number in range(30)}
+    assert traffic[0].round_trips == 2
+
+
+def test_a_count_takes_one_and_brings_no_rows(filled: Any) -> None:
+    len(search(filled, portal_type="Folder"))
+    with traced(filled) as traffic:
+        results = search(filled, portal_type="Document", sort_on="getId")
         assert len(results) == results.actual_result_count == 30
-        assert [b.getPath() for b in results][:2] == ["/plone/page00", "/plone/page01"]
     assert traffic[0].round_trips == 1
+    assert not traffic[0].matching("ORDER BY")
 
 
-def test_metadata_of_a_page_takes_one_more(filled: Any) -> None:
-    catalog = filled.portal_catalog
-    results = catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")
+def test_a_result_nobody_looks_at_costs_nothing(filled: Any) -> None:
+    len(search(filled, portal_type="Folder"))
     with traced(filled) as traffic:
-        assert [(b.Title, b.created is not None, b.Subject) for b in results][3] == ("Page 3", True, ())
-    assert traffic[0].round_trips == 1
+        search(filled, portal_type="Document", sort_on="getId")
+        transaction.abort()
+    assert not traffic[0].matching("pgcatalog")
 
 
 def test_a_query_that_cannot_match_costs_nothing(filled: Any) -> None:

@@ -9,15 +9,12 @@ from collections.abc import Mapping
 from collections.abc import MutableMapping
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
-from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.proxy_types import index_proxy
-from plone.pgcatalog.results.results import IdxBatches
+from plone.pgcatalog.results.rows import RowLoader
 from Products.ZCatalog.ZCatalogIndexes import ZCatalogIndexes
 from typing import Any
-
-import Missing
 
 
 class IndexMapping(MutableMapping[str, Any]):
@@ -146,12 +143,12 @@ class Data(RowMapping):
     def __init__(self, catalog: Any) -> None:
         super().__init__(catalog)
         self._names = catalog.names
-        self._batches = IdxBatches(self._view, ())
+        self._loader = RowLoader(self._view, (), catalog.unread)
 
     def items(self) -> Any:
-        self._batches.rids = rids = self.keys()
+        self._loader.rids = rids = self.keys()
         return [(rid, self._found(rid, rid)) for rid in rids]
 
     def _found(self, key: Any, value: Any) -> tuple[Any, ...]:
-        idx = self._batches.idx_of(key)
-        return tuple(decode(idx[n]) if n in idx else Missing.Value for n in self._names)
+        row = self._loader.row(key)
+        return tuple(row.value(name) for name in self._names)

@@ -16,6 +16,8 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.objects import is_rid
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.hits import ENTRY_BYTES
 from types import FunctionType
 from typing import Any
 from ZPublisher import zpublish
@@ -24,6 +26,8 @@ import psycopg
 
 
 _marker = object()
+#: About what a key and its number take in memory.
+KEY_BYTES = 250
 
 
 class ProxyBase:
@@ -133,13 +137,24 @@ class PGIndex(ProxyBase):
             # None, or what the real class says about having none.
             yield from super().uniqueValues(None, withLengths)  # type: ignore[misc]
             return
-        rows = self._pg_select(f"{expression} AS key, count(*)", self._pg_has_value(), "GROUP BY 1 ORDER BY 1")
-        counted = [(translator.key(key), count) for key, count in rows]
-        if translator.constant_keys:
-            found = dict(counted)
-            counted = [(key, found.get(key, 0)) for key in translator.constant_keys]
-        for key, count in counted:
+        for key, count in self._pg_counted(translator, expression):
             yield (key, count) if withLengths else key
+
+    def _pg_counted(self, translator: Any, expression: str) -> Any:
+        """Return (key, number of rows) pairs, from memory while the catalog does not change."""
+        view = self._pg_catalog().view()
+        stamp = view.stamp()
+        cache_key = (stamp, "values", self.id, expression)
+        counted = None if stamp is None else result_cache().get(cache_key)
+        if counted is None:
+            rows = view.select(f"{expression} AS key, count(*)", self._pg_has_value(), "GROUP BY 1 ORDER BY 1")
+            counted = tuple((translator.key(key), count) for key, count in rows)
+            if translator.constant_keys:
+                found = dict(counted)
+                counted = tuple((key, found.get(key, 0)) for key in translator.constant_keys)
+            if stamp is not None:
+                result_cache().put(cache_key, counted, KEY_BYTES * len(counted) + ENTRY_BYTES)
+        return counted
 
     def histogram(self) -> dict[Any, int]:
         """Return how many keys have so many rows; of a BooleanIndex, how many rows have each key."""

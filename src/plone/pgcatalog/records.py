@@ -1,14 +1,16 @@
 """Single records: brains, also of a class of one's own, and their metadata."""
 
 from Acquisition import aq_base
+from collections.abc import Callable
 from plone.pgcatalog.indexes.once import OnceOnly
 from plone.pgcatalog.indexing.extract import Extraction
 from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.indexing.objects import oid_of
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.results.brain import brain_class
 from plone.pgcatalog.results.brain import record_schema
-from plone.pgcatalog.results.results import IdxBatches
+from plone.pgcatalog.results.rows import RowLoader
 from plone.pgcatalog.zcatalog import borrow_rest
 from Products.ZCatalog.Catalog import Catalog
 from Products.ZCatalog.CatalogBrains import NoBrainer
@@ -32,15 +34,30 @@ class Records:
         """Mix the class *brains* into all brains of this tool."""
         aq_base(self.tool)._v_brains = brains
 
-    def brain(self, batches: Any, rid: int, path: str, score: Any = 1, normalized: Any = 1) -> Any:
-        """Return the brain of a row, wrapped in the tool."""
-        brain = self._v_result_class(batches, record_schema(self.names), rid, path, score, normalized)
-        return brain.__of__(self.tool)
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The keys of idx that no brain asks for: indexes that are no metadata columns."""
+        names = set(self.names)
+        return tuple(name for name in aq_base(self.tool)._indexes if name not in names)
+
+    def brain_maker(self) -> Callable[..., Any]:
+        """Return the function that makes brains, wrapped in the tool: of a RowLoader, a rid, and two scores."""
+        cls, schema, tool = self._v_result_class, record_schema(self.names), self.tool
+
+        def brain(loader: Any, rid: int, score: Any = 1, normalized: Any = 1) -> Any:
+            return cls(loader, schema, rid, score, normalized).__of__(tool)
+
+        return brain
 
     def __getitem__(self, index: Any) -> Any:
         normalized, score, rid = index if isinstance(index, tuple) else (1, 1, index)
-        path = self.paths[rid]
-        return self.brain(IdxBatches(self.view(), [rid]), rid, path, score, normalized)
+        view = self.view()
+        path = view.paths([rid]).get(rid) if is_rid(rid) else None
+        if path is None:
+            raise KeyError(rid)
+        loader = RowLoader(view, [rid], self.unread)
+        loader.store.path(rid, path)
+        return self.brain_maker()(loader, rid, score, normalized)
 
     def instantiate(self, record: Any, score_data: Any = None) -> Any:
         """Return a brain of *record*, (rid, metadata values in the order of ``names``)."""

@@ -1,14 +1,13 @@
 """Catalog brains: equal to ZCatalog's, but reading their metadata only when touched."""
 
+from Acquisition import aq_get
 from Acquisition import Implicit
 from functools import cache
-from plone.pgcatalog.indexing.codec import decode
 from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain
 from Products.ZCatalog.interfaces import ICatalogBrain
 from typing import Any
+from zope.globalrequest import getRequest
 from zope.interface import implementer
-
-import Missing
 
 
 _zcatalog_brain = AbstractCatalogBrain.__dict__
@@ -21,40 +20,58 @@ RECORD_FIELDS = ("data_record_id_", "data_record_score_", "data_record_normalize
 class PGCatalogBrain(Implicit):
     """One row of a result.
 
-    Metadata columns are attributes and items (by name or position); they are decoded on first access, from
-    the idx that the result loads for a batch of brains at once.
+    Metadata columns are attributes and items (by name or position); they are decoded on first access, from the row
+    that *loader* (``results.rows.RowLoader``) reads together with its neighbours.
     """
 
     __allow_access_to_unprotected_subobjects__ = True
 
-    getURL = _zcatalog_brain["getURL"]
-    getObject = _zcatalog_brain["getObject"]
-    _unrestrictedGetObject = _zcatalog_brain["_unrestrictedGetObject"]
-
-    def __init__(self, batch: Any, schema: dict[str, int], rid: int, path: str, score: Any = 1, normalized: Any = 1):
-        self._batch = batch
-        self.__dict__["__record_schema__"] = schema
-        self._path = path
-        self.data_record_id_ = rid
-        self.data_record_score_ = score
-        self.data_record_normalized_score_ = normalized
+    def __init__(self, loader: Any, schema: dict[str, int], rid: int, score: Any = 1, normalized: Any = 1):
+        attributes = self.__dict__
+        attributes["_loader"] = loader
+        attributes["__record_schema__"] = schema
+        attributes["data_record_id_"] = rid
+        attributes["data_record_score_"] = score
+        attributes["data_record_normalized_score_"] = normalized
 
     def __getattr__(self, name: str) -> Any:
-        schema = self.__dict__.get("__record_schema__")
+        attributes = self.__dict__
+        schema = attributes.get("__record_schema__")
         if schema is None or name not in schema:
             raise AttributeError(name)
-        idx = self._batch.idx_of(self.data_record_id_)
-        value = decode(idx[name]) if name in idx else Missing.Value
-        self.__dict__[name] = value
+        row = attributes.get("_row")
+        if row is None:
+            row = attributes["_row"] = attributes["_loader"].row(attributes["data_record_id_"])
+        value = attributes[name] = row.value(name)
         return value
 
     def getPath(self) -> str:
         """Get the physical path for this record"""
-        return self._path
+        path: str = self._loader.path(self.data_record_id_)
+        return path
+
+    def getURL(self, relative: Any = 0) -> str:
+        """Generate a URL for this record"""
+        request = aq_get(self, "REQUEST", None)
+        if request is None:
+            request = getRequest()
+        url: str = self._loader.urls.url(request, self.getPath(), relative)
+        return url
+
+    def getObject(self, REQUEST: Any = None) -> Any:
+        """Return the object for this record; None, or an error, as ZCatalog's brains"""
+        self._loader.prefetch(self.data_record_id_)
+        return _zcatalog_brain["getObject"](self, REQUEST)
+
+    def _unrestrictedGetObject(self) -> Any:
+        """Return the object for this record, without security checks"""
+        self._loader.prefetch(self.data_record_id_)
+        return _zcatalog_brain["_unrestrictedGetObject"](self)
 
     def getRID(self) -> int:
         """Return the record ID for this object."""
-        return self.data_record_id_
+        rid: int = self.data_record_id_
+        return rid
 
     def has_key(self, key: str) -> bool:
         return key in self.__record_schema__

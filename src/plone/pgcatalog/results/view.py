@@ -1,8 +1,10 @@
 """Reads one catalog as its transaction sees it: committed rows of the snapshot plus pending ones."""
 
 from array import array
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
+from plone.pgcatalog.advisor.trace import Trace
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
@@ -12,15 +14,19 @@ from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.overlay import Overlay
 from plone.pgcatalog.indexing.overlay import Source
 from plone.pgcatalog.indexing.pending import CatalogPending
-from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.results.cache import Stamp
+from time import perf_counter
 from typing import Any
 
 import orjson
+import psycopg
 import sys
 
 
 Rows = list[tuple[Any, ...]]
+#: An SQL text and the values of its placeholders; None when there is nothing to ask.
+Statement = tuple[str, tuple[Any, ...]] | None
 
 
 class CatalogView:
@@ -30,6 +36,9 @@ class CatalogView:
         self.session = session
         self.zoid = zoid
         self.layout = layout
+        #: told how long each statement took
+        self.trace: Trace | None = None
+        self._stamped: tuple[CatalogState | None, Stamp | None] = (None, None)
 
     @property
     def state(self) -> CatalogState | None:
@@ -40,17 +49,45 @@ class CatalogView:
     def pending(self) -> CatalogPending | None:
         return self.session.pending.get(self.zoid)
 
-    def source(self) -> Source | None:
-        """Return what to select from, None when there is nothing at all."""
+    @property
+    def is_committed(self) -> bool:
+        """True when the transaction has changed nothing here: what it sees is what the snapshot's generation names."""
+        return self.zoid not in self.session.pending
+
+    def stamp(self) -> Stamp | None:
+        """Return the name of what the transaction sees, None when it sees changes of its own, or nothing at all."""
+        if not self.is_committed:
+            return None
+        state = self.state
+        if state is not self._stamped[0]:
+            self._stamped = (state, self._stamp(state) if state and self._has_columns(state) else None)
+        return self._stamped[1]
+
+    def _stamp(self, state: CatalogState) -> Stamp:
+        return Stamp(self.session.generations.number, self.zoid, state.relation, state.generation)
+
+    def _has_columns(self, state: CatalogState) -> bool:
+        return state.columns.issuperset(self.layout.names)
+
+    def _guess(self) -> CatalogState | None:
+        """Return the state that the snapshot will probably show, None when it is known, or nobody has seen any."""
+        if not self.is_committed or self.session.knows_states:
+            return None
+        guess = self.session.generations.newest.get(self.zoid)
+        return guess if guess and self._has_columns(guess) else None
+
+    def source(self, state: CatalogState | None = None) -> Source | None:
+        """Return what to select from in *state*, by default the snapshot's; None when there is nothing at all."""
         pending = self.pending
         if pending is not None and (pending.entries or pending.cleared or pending.cleared_columns):
             return self._overlay(pending).source()
-        if self.state is None:
+        state = state or self.state
+        if state is None:
             return None
-        if not self.state.columns.issuperset(self.layout.names):
+        if not self._has_columns(state):
             # An index was added in this transaction: its column comes with the commit.
             return self._overlay(pending or CatalogPending(None, self.zoid)).source()
-        return quote(self.state.relation), ()
+        return quote(state.relation), ()
 
     def _overlay(self, pending: CatalogPending) -> Overlay:
         overlay: Overlay | None = self.session.overlays.get(self.zoid)
@@ -64,44 +101,124 @@ class CatalogView:
     def select(
         self, expressions: str, where: Condition = EVERYTHING, tail: str = "", params: Sequence[Any] = ()
     ) -> Rows:
-        """Return ``SELECT expressions FROM catalog WHERE where tail``; *params* are those of *expressions*."""
-        source = self.source()
+        """Return the rows of ``SELECT expressions FROM catalog WHERE where tail``; *params* belong to *expressions*."""
+        return self._run("rows", lambda state: self.statement(expressions, where, tail, params, state))
+
+    def statement(
+        self,
+        expressions: str,
+        where: Condition = EVERYTHING,
+        tail: str = "",
+        params: Sequence[Any] = (),
+        state: CatalogState | None = None,
+    ) -> Statement:
+        """Return the statement of ``select``, in *state* if that is not the snapshot's."""
+        source = self.source(state)
         if source is None:
-            return []
+            return None
         relation, source_params = source
         condition = "" if where is EVERYTHING else f" WHERE {where.sql}"
-        query = f"SELECT {expressions} FROM {relation}{condition} {tail}"
-        return self.session.execute(query, (*params, *source_params, *where.params))
+        return f"SELECT {expressions} FROM {relation}{condition} {tail}", (*params, *source_params, *where.params)
+
+    def _run(self, operation: str, statement: Callable[[CatalogState | None], Statement]) -> Rows:
+        """Run what *statement* returns for the snapshot's state.
+
+        When nobody has met the snapshot's newest transaction yet, its state is read in the message of a first try with
+        the one that is known; that counts if it names the same table.
+        """
+        started, fetched = perf_counter(), self.session.fetching
+        guess = self._guess()
+        if guess is not None:
+            sent = statement(guess)
+            rows = None if sent is None else self._try(sent, guess)
+        else:
+            sent, rows = None, None
+        if rows is None:
+            sent = statement(None)
+            rows = [] if sent is None else self.session.execute(*sent)
+        if self.trace is not None and sent is not None:
+            fetching = self.session.fetching - fetched
+            self.trace.ran(operation, sent[0], perf_counter() - started, fetching, len(rows))
+        return rows
+
+    def _try(self, statement: tuple[str, tuple[Any, ...]], guess: CatalogState) -> Rows | None:
+        try:
+            rows = self.session.execute(*statement, with_states=True)
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+            return None
+        state = self.state
+        return rows if state and (state.relation, state.columns) == (guess.relation, guess.columns) else None
 
     def count(self, query: CompiledQuery) -> int:
         """Return the number of rows that match."""
-        rows = self.select("count(*)", query.where)
+        rows = self._run("count", lambda state: self.count_statement(query, state))
         return rows[0][0] if rows else 0
 
-    def page(self, query: CompiledQuery, start: int, size: int | None) -> Rows:
-        """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result."""
+    def count_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Statement:
+        return self.statement("count(*)", query.where, state=state)
+
+    def page(self, query: CompiledQuery, start: int, size: int | None, unread: Sequence[str] | None = None) -> Rows:
+        """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result.
+
+        With *unread*, keys of idx that nobody wants, the rows have the other ones as JSON text in the fourth place,
+        unless the transaction sees changes of its own.
+        """
+        if unread is None or not self.is_committed:
+            return self._run("page", lambda state: self.page_statement(query, start, size, state=state))
+        return self._run("page", lambda state: self.full_page_statement(query, start, size, unread, state))
+
+    def page_statement(
+        self,
+        query: CompiledQuery,
+        start: int,
+        size: int | None,
+        more: str = "",
+        state: CatalogState | None = None,
+    ) -> Statement:
         score = query.score
-        expressions = f"rid, path, {score.sql if score else 'NULL'} AS score"
+        expressions = f"rid, path, {score.sql if score else 'NULL'} AS score{more}"
         order = ("score DESC", "rid DESC") if score else query.order
         tail = f"ORDER BY {', '.join(order)}"
         if size is not None:
             tail += f" LIMIT {size:d}"
         if start:
             tail += f" OFFSET {start:d}"
-        return self.select(expressions, query.where, tail, score.params if score else ())
+        return self.statement(expressions, query.where, tail, score.params if score else (), state)
+
+    def full_page_statement(
+        self,
+        query: CompiledQuery,
+        start: int,
+        size: int | None,
+        unread: Sequence[str],
+        state: CatalogState | None = None,
+    ) -> Statement:
+        state = state or self.state
+        if state is None or not self._has_columns(state):
+            return self.page_statement(query, start, size, state=state)
+        # The idx is fetched for the rows of the page only: behind LIMIT.
+        page = self.page_statement(query, start, size, ", zoid, idx", state)
+        return page and (
+            "SELECT rid, path, score, (coalesce(idx, (SELECT o.idx FROM object_state o WHERE o.zoid = page.zoid))"
+            f" - %s::text[])::text FROM ({page[0]}) AS page",
+            (list(unread), *page[1]),
+        )
 
     def rids(self, query: CompiledQuery) -> array[int]:
         """Return the rids of the whole sorted result: one row with one binary value."""
-        score = query.score
-        order = (f"{score.sql} DESC", "rid DESC") if score else query.order
-        expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {', '.join(order)})"
-        rows = self.select(expression, query.where, "", score.params if score else ())
+        rows = self._run("rids", lambda state: self.rids_statement(query, state))
         rids = array("q")
         if rows and rows[0][0]:
             rids.frombytes(rows[0][0])
             if sys.byteorder == "little":
                 rids.byteswap()
         return rids
+
+    def rids_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Statement:
+        score = query.score
+        order = (f"{score.sql} DESC", "rid DESC") if score else query.order
+        expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {', '.join(order)})"
+        return self.statement(expression, query.where, "", score.params if score else (), state)
 
     def paths(self, rids: Iterable[int]) -> dict[int, str]:
         """Return the paths of *rids*, leaving out unknown ones."""
@@ -112,30 +229,35 @@ class CatalogView:
 
     def idx(self, rids: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return the idx JSON (undecoded values) of the rows *rids*, those pending included."""
-        found = self._committed_idx(rids)
-        pending = self.pending
-        if pending is None:
-            return found
-        wanted = set(rids)
-        for entry in pending.live():
-            if entry.rid in wanted:
-                found[entry.rid] = pending_idx(found.get(entry.rid), entry)
+        found = {rid: orjson.loads(text) if text else {} for rid, _, text in self.idx_texts(rids)}
+        for rid in rids:
+            pending = self.pending_idx(rid, found.get(rid))
+            if pending is not None:
+                found[rid] = pending
         return found
 
-    def _committed_idx(self, rids: Sequence[int]) -> dict[int, dict[str, Any]]:
-        state = self.state
-        if state is None:
-            return {}
-        rows = self.session.execute(
-            f"SELECT c.rid, coalesce(c.idx, o.idx)::text FROM {quote(state.relation)} c"
-            " LEFT JOIN object_state o ON o.zoid = c.zoid WHERE c.rid = ANY(%s::bigint[])",
-            (list(rids),),
-        )
-        return {rid: orjson.loads(text) if text else {} for rid, text in rows}
+    def idx_texts(self, rids: Sequence[int], unread: Sequence[str] = ()) -> Rows:
+        """Return (rid, path, idx as JSON text without the keys *unread*) of the committed rows *rids*."""
 
+        def statement(state: CatalogState | None) -> Statement:
+            state = state or self.state
+            if state is None:
+                return None
+            return (
+                "SELECT c.rid, c.path, (coalesce(c.idx, o.idx) - %s::text[])::text"
+                f" FROM {quote(state.relation)} c LEFT JOIN object_state o ON o.zoid = c.zoid"
+                " WHERE c.rid = ANY(%s::bigint[])",
+                (list(unread), list(rids)),
+            )
 
-def pending_idx(committed: dict[str, Any] | None, entry: Entry) -> dict[str, Any]:
-    """Return the idx of a row with a pending *entry*."""
-    if entry.new or committed is None:
-        return entry.idx
-    return {k: v for k, v in committed.items() if k not in entry.vanished} | entry.idx
+        return self._run("metadata", statement)
+
+    def pending_idx(self, rid: int, committed: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return the idx of the row *rid* as the transaction has changed it, None when it has not."""
+        pending = self.pending
+        entry = None if pending is None else pending.pending_at(rid)
+        if entry is None:
+            return None
+        if entry.new or committed is None:
+            return entry.idx
+        return {k: v for k, v in committed.items() if k not in entry.vanished} | entry.idx

@@ -1,0 +1,180 @@
+"""Which rows a query finds: as much as somebody wanted to know, from the cache or from the database."""
+
+from array import array
+from collections.abc import Hashable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import Window
+from plone.pgcatalog.results.cache import frozen
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.rows import IDX_BATCH
+from plone.pgcatalog.results.rows import RowLoader
+from plone.pgcatalog.results.view import CatalogView
+from typing import Any
+
+
+#: Bytes of an entry in the cache, besides its rows.
+ENTRY_BYTES = 1000
+ROW_BYTES = 8
+SCORE_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """What is known of a result: the *rids* of its first rows, all of them if ``is_whole``, and their *scores*.
+
+    ``total`` is the number of rows that match, limits aside; None while nobody has counted.
+    """
+
+    rids: Sequence[int] = ()
+    scores: tuple[float, ...] = ()
+    is_whole: bool = False
+    total: int | None = None
+
+    @property
+    def bytes(self) -> int:
+        return ENTRY_BYTES + ROW_BYTES * len(self.rids) + SCORE_BYTES * len(self.scores)
+
+
+UNKNOWN = Hits()
+NO_HITS = Hits(is_whole=True, total=0)
+
+
+class Finder:
+    """Finds the rows of *query* in *view*; what it reads of them it gives to *loader*."""
+
+    def __init__(self, view: CatalogView, query: CompiledQuery, loader: RowLoader) -> None:
+        self.view = view
+        self.query = query
+        self.loader = loader
+        self.hits = NO_HITS if query.is_empty else UNKNOWN
+        self._stamp: Stamp | None = None
+        self._key: Hashable = None
+        self._started = False
+
+    @property
+    def is_open(self) -> bool:
+        """True when there may be more rows than are known."""
+        return not self.hits.is_whole
+
+    # -- the cache
+
+    def start(self) -> None:
+        """Take what the cache knows."""
+        if self._started:
+            return
+        self._started = True
+        if not self.view.is_committed or self.query.is_empty:
+            return
+        self._key = query_key(self.query)
+        if self.view.session.knows_states:
+            self._find_stamp()
+        # Else the first statement will tell the state, too.
+
+    def _find_stamp(self) -> None:
+        stamp = self.view.stamp()
+        if self._key is None or stamp is None:
+            return
+        self._stamp = stamp
+        self.loader.share(stamp)
+        known = result_cache().get((self._key, stamp))
+        if known is not None and len(known.rids) >= len(self.hits.rids):
+            self.hits = replace(known, total=self.hits.total if known.total is None else known.total)
+
+    def _learn(self, hits: Hits) -> None:
+        """Take *hits*, read just now, and keep them for others."""
+        if self._stamp is None:
+            self._find_stamp()
+            if len(self.hits.rids) > len(hits.rids):
+                hits = replace(self.hits, total=self.hits.total if hits.total is None else hits.total)
+        self.hits = hits
+        if self._stamp is not None and self.view.stamp() == self._stamp:
+            result_cache().put((self._key, self._stamp), hits, hits.bytes)
+
+    # -- reading
+
+    def first(self, wanted: int, with_idx: bool) -> None:
+        """Know at least the first *wanted* rows, or all there are."""
+        self.start()
+        known = len(self.hits.rids)
+        if self.hits.is_whole or known >= wanted:
+            return
+        window = self.query.window
+        size = wanted - known if window.size is None else window.size
+        rows = self._page(window.start + known, size, with_idx and size <= IDX_BATCH) if size else []
+        ended = len(rows) < size
+        total = self.hits.total
+        if ended and (rows or known or not window.start):
+            total = window.start + known + len(rows)
+        self._learn(
+            Hits(
+                array("q", [*self.hits.rids, *(row[0] for row in rows)]),
+                (*self.hits.scores, *(row[2] for row in rows)) if self.query.score else (),
+                ended or window.size is not None,
+                total,
+            )
+        )
+        self._keep_rows(rows)
+
+    def _page(self, start: int, size: int | None, with_idx: bool) -> list[Any]:
+        wants_idx = with_idx and not self.loader.store.is_warm
+        return self.view.page(self.query, start, size, self.loader.unread if wants_idx else None)
+
+    def _keep_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+        store = self.loader.store
+        known = sum(1 for row in rows if (r := store.rows.get(row[0])) is not None and r.idx is not None)
+        for row in rows:
+            if len(row) > 3:
+                store.load(row[0], row[1], row[3])
+            else:
+                store.path(row[0], row[1])
+        if rows:
+            store.is_warm = known * 4 >= len(rows) * 3
+        self.loader.saved(store)
+
+    def rest(self, with_paths: bool = False) -> None:
+        """Know all rows, and with *with_paths* where they are."""
+        if self.query.window.size is not None:
+            self.first(1, with_idx=False)
+        self.start()
+        if self.hits.is_whole:
+            return
+        if with_paths or self.query.score:
+            rows = self.view.page(self.query, 0, None)
+            scores = tuple(row[2] for row in rows) if self.query.score else ()
+            self._learn(Hits(array("q", [row[0] for row in rows]), scores, True, len(rows)))
+            self._keep_rows(rows)
+        else:
+            rids = self.view.rids(self.query)
+            self._learn(Hits(rids, (), True, len(rids)))
+
+    def total(self) -> int:
+        """Return the number of rows that match, limits aside."""
+        self.start()
+        if self.hits.total is None:
+            self._learn(replace(self.hits, total=self.view.count(self.query)))
+        assert self.hits.total is not None
+        return self.hits.total
+
+
+def query_key(query: CompiledQuery) -> Hashable:
+    """Return what tells *query* from other ones, None when its parameters do not say that."""
+    score = query.score
+    try:
+        return (
+            query.where.sql,
+            frozen(query.where.params),
+            query.order,
+            score and (score.sql, frozen(score.params)),
+            query.window,
+        )
+    except TypeError:
+        return None
+
+
+def unsorted(query: CompiledQuery) -> CompiledQuery:
+    """Return *query* without what Python has to do: its sort, and a window that SQL cannot cut."""
+    return replace(query, python_sort=(), window=Window())

@@ -1,0 +1,115 @@
+"""A listing that wakes its objects loads them together, not one by one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tests.integration import site as sites
+from tests.integration.content import create
+from typing import Any
+from zope.component.hooks import setSite
+
+import pytest
+import transaction
+
+
+COUNT = 50
+
+
+@pytest.fixture(scope="module")
+def template(site_template: str, postgres: Any) -> str:
+    """Name of a database with a site that has fifty pages in a folder."""
+    dsn = postgres.createdb("prefetch_template", template=site_template)
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        folder = create(app.plone, "Folder", "folder")
+        for number in range(COUNT):
+            folder.invokeFactory("Document", f"page{number:02}", title=f"Page {number}")
+        transaction.commit()
+    return "prefetch_template"
+
+
+@pytest.fixture
+def dsn(template: str, postgres: Any) -> str:
+    return sites.clone(postgres, template)
+
+
+class Loads:
+    """How the storage of a connection was asked for objects while it was watched."""
+
+    def __init__(self) -> None:
+        self.statements = 0
+        self.objects = 0
+
+
+@contextmanager
+def watched(portal: Any) -> Iterator[Loads]:
+    """Yield the Loads of a block that begins with nothing of the pages in memory."""
+    jar = portal._p_jar
+    for page in portal.folder.objectValues():
+        page._p_deactivate()
+    transaction.begin()
+    storage = jar._normal_storage
+    storage._load_cache.clear()
+    storage._main._shared_cache.clear()
+    before = storage._pg_query_count, storage._pg_load_count
+    loads = Loads()
+    yield loads
+    loads.statements = storage._pg_query_count - before[0]
+    loads.objects = storage._pg_load_count - before[1]
+
+
+def pages(portal: Any) -> Any:
+    return portal.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")
+
+
+@pytest.fixture
+def cold(portal: Any) -> Any:
+    """The site, its folders and tools in memory, but no page."""
+    assert len([brain.getObject() for brain in pages(portal)]) == COUNT
+    return portal
+
+
+@pytest.mark.parametrize("method", ["getObject", "_unrestrictedGetObject"])
+def test_fifty_objects_take_one_statement(cold: Any, method: str) -> None:
+    with watched(cold) as loads:
+        titles = [getattr(brain, method)().title for brain in pages(cold)]
+    assert titles == [f"Page {number}" for number in range(COUNT)]
+    assert loads.objects >= COUNT
+    # One for the pages; the others are the site's own, none of which grows with the number of pages.
+    assert loads.statements < 10, loads.statements
+
+
+def test_only_the_slice_that_is_listed_is_loaded(cold: Any) -> None:
+    with watched(cold) as loads:
+        assert [brain.getObject().title for brain in pages(cold)[:10]][9] == "Page 9"
+    assert loads.statements < 10
+    assert loads.objects < 20
+
+
+def test_the_batch_is_a_setting(cold: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def statements(batch: str) -> int:
+        monkeypatch.setenv("PGCATALOG_PREFETCH_BATCH", batch)
+        with watched(cold) as loads:
+            assert len([brain.getObject().title for brain in pages(cold)]) == COUNT
+        return loads.statements
+
+    one, five, none = statements("100"), statements("10"), statements("0")
+    assert one < five < none
+    assert five - one == 4
+    assert none - one >= COUNT - 1
+
+
+def test_objects_in_memory_are_not_loaded_again(cold: Any) -> None:
+    with watched(cold) as loads:
+        for page in cold.folder.objectValues():
+            page.title  # noqa: B018
+        jar = cold._p_jar
+        before = jar._normal_storage._pg_query_count
+        assert len([brain.getObject() for brain in pages(cold)]) == COUNT
+        assert jar._normal_storage._pg_query_count == before
+    assert loads.objects >= COUNT
+
+
+def test_objects_that_are_not_stored_yet_are_no_error(cold: Any) -> None:
+    create(cold.folder, "Document", "page99", title="New")
+    assert [brain.getObject().title for brain in pages(cold)][-2:] == ["Page 49", "New"]

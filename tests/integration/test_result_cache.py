@@ -1,0 +1,361 @@
+"""Repeated searches are answered from memory, and never with anything but what their snapshot shows."""
+
+from AccessControl.SecurityManagement import noSecurityManager
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from DateTime import DateTime
+from plone.pgcatalog.database.generations import Generations
+from plone.pgcatalog.indexing.codec import encode
+from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.results.cache import frozen
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import ResultCache
+from Products.CMFCore.indexing import processQueue
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.test_costs import traced
+from typing import Any
+from zope.component.hooks import setSite
+
+import psycopg
+import pytest
+import time
+import transaction
+
+
+QUERY = {"portal_type": "Document", "sort_on": "getId"}
+
+
+@pytest.fixture(scope="module")
+def template(site_template: str, postgres: Any) -> str:
+    """Name of a database with a site that has thirty pages."""
+    dsn = postgres.createdb("result_cache_template", template=site_template)
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        for number in range(30):
+            create(app.plone, "Document", f"page{number:02}", title=f"Page {number}", subject=("a", "b"))
+        transaction.commit()
+    return "result_cache_template"
+
+
+@pytest.fixture
+def dsn(template: str, postgres: Any) -> str:
+    return sites.clone(postgres, template)
+
+
+@pytest.fixture
+def filled(portal: Any) -> Any:
+    """The site, in a new transaction."""
+    transaction.begin()
+    return portal
+
+
+@contextmanager
+def second_connection(db: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield (transaction manager, site) of another connection."""
+    manager = transaction.TransactionManager()
+    connection = db.open(manager)
+    try:
+        yield manager, connection.root()["Application"].plone
+    finally:
+        manager.abort()
+        connection.close()
+
+
+def shown(portal: Any, **query: Any) -> list[tuple[str, Any, Any]]:
+    found = portal.portal_catalog.unrestrictedSearchResults(**(query or QUERY))
+    return [(brain.getPath(), brain.Title, brain.Subject) for brain in found[:40]]
+
+
+# -- costs
+
+
+def test_a_repeated_search_costs_nothing_in_a_new_transaction(filled: Any) -> None:
+    transaction.begin()
+    first = shown(filled)
+    total = len(filled.portal_catalog.unrestrictedSearchResults(**QUERY))
+    transaction.begin()
+    with traced(filled) as traffic:
+        assert shown(filled) == first
+        assert len(filled.portal_catalog.unrestrictedSearchResults(**QUERY)) == total == 30
+    assert traffic[0].messages == []
+
+
+def test_other_connections_of_the_process_profit(filled: Any, db: Any) -> None:
+    transaction.begin()
+    first = shown(filled)
+    with second_connection(db) as (_, portal), traced(portal) as traffic:
+        assert shown(portal) == first
+    assert not traffic[0].matching("pgcatalog_")
+
+
+def test_rows_that_are_known_are_not_read_again(filled: Any) -> None:
+    """After a page that brought nothing new, the next one is read without its metadata."""
+    shown(filled)
+    shown(filled, portal_type="Document", sort_on="created")
+    with traced(filled) as traffic:
+        assert len(shown(filled, portal_type="Document", sort_on="getId", sort_order="reverse")) == 30
+    assert traffic[0].round_trips == 1
+    assert not traffic[0].matching("object_state")
+
+
+def test_a_commit_that_changes_no_catalog_keeps_the_answers(filled: Any) -> None:
+    transaction.begin()
+    """The first search tells the process that it has changed none; the others cost nothing again."""
+    other = {"portal_type": "Document", "sort_on": "created"}
+    first = shown(filled), shown(filled, **other)
+    filled.some_setting = 1
+    transaction.commit()
+    assert shown(filled) == first[0]
+    with traced(filled) as traffic:
+        assert shown(filled, **other) == first[1]
+    assert not traffic[0].matching("pgcatalog")
+
+
+def test_seconds_do_not_tell_effective_ranges_apart(filled: Any) -> None:
+    """The index counts minutes."""
+    query = {"portal_type": "Document", "sort_on": "getId"}
+    shown(filled, **query, effectiveRange=DateTime("2026/01/01 10:00:10 UTC"))
+    with traced(filled) as traffic:
+        shown(filled, **query, effectiveRange=DateTime("2026/01/01 10:00:50 UTC"))
+    assert traffic[0].messages == []
+
+
+def test_the_values_of_an_index_are_read_once(filled: Any) -> None:
+    catalog = filled.portal_catalog
+    assert catalog.uniqueValuesFor("Subject") == ("a", "b")
+    transaction.begin()
+    with traced(filled) as traffic:
+        assert catalog.uniqueValuesFor("Subject") == ("a", "b")
+        assert list(catalog._catalog.getIndex("Subject").uniqueValues(withLengths=True)) == [("a", 30), ("b", 30)]
+    assert not traffic[0].matching("pgcatalog")
+    filled.page00.setSubject(("c",))
+    filled.page00.reindexObject()
+    processQueue()
+    assert catalog.uniqueValuesFor("Subject") == ("a", "b", "c")
+    transaction.abort()
+    assert catalog.uniqueValuesFor("Subject") == ("a", "b")
+
+
+# -- snapshots
+
+
+def test_own_changes_show_at_once_and_go_with_an_abort(filled: Any) -> None:
+    before = shown(filled)
+    filled.page00.title = "Changed"
+    filled.page00.reindexObject()
+    create(filled, "Document", "new", title="New")
+    changed = shown(filled)
+    assert (changed[0][:2], changed[1][1], len(changed)) == (("/plone/new", "New"), "Changed", 31)
+    assert shown(filled) == changed
+    transaction.abort()
+    assert shown(filled) == before
+
+
+def test_a_commit_is_seen_by_new_snapshots_only(filled: Any, db: Any) -> None:
+    before = shown(filled)
+    with second_connection(db) as (manager, portal):
+        assert shown(portal) == before
+        filled.page00.title = "Changed"
+        filled.page00.reindexObject()
+        filled.manage_delObjects(["page29"])
+        transaction.commit()
+        after = shown(filled)
+        assert (after[0][1], len(after)) == ("Changed", 29)
+        for _ in range(2):
+            # What the older snapshot reads now must not be found by the newer one, nor the other way round.
+            assert shown(portal) == before
+            assert shown(portal, portal_type="Document", sort_on="created")[0][1] == "Page 0"
+            assert shown(filled, portal_type="Document", sort_on="created")[0][1] == "Changed"
+            assert shown(filled) == after
+        manager.begin()
+        assert shown(portal) == after
+
+
+def test_a_security_reindex_counts(filled: Any) -> None:
+    """It changes the catalog, and no object."""
+    query = {"getId": "page00", "allowedRolesAndUsers": ["user:mara"]}
+    assert len(shown(filled, **query)) == 0
+    filled.page00.manage_setLocalRoles("mara", ["Owner"])
+    filled.page00.reindexObjectSecurity()
+    transaction.commit()
+    assert len(shown(filled, **query)) == 1
+    filled.page00.manage_delLocalRoles(["mara"])
+    filled.page00.reindexObjectSecurity()
+    transaction.commit()
+    assert len(shown(filled, **query)) == 0
+
+
+def test_a_cleared_catalog_is_empty_for_those_who_knew_another_table(filled: Any, db: Any) -> None:
+    before = shown(filled)
+    with second_connection(db) as (manager, portal):
+        assert shown(portal) == before
+        filled.portal_catalog.manage_catalogClear()
+        transaction.commit()
+        assert shown(portal) == before
+        manager.begin()
+        assert shown(portal) == []
+
+
+def test_a_table_that_is_gone_is_no_error(filled: Any, db: Any, dsn: str) -> None:
+    """A process learns of a new table by the message that tries the old one."""
+    shown(filled)
+    known = Generations.of(db)._newest
+    filled.portal_catalog.manage_catalogClear()
+    create(filled, "Document", "only")
+    transaction.commit()
+    transaction.begin()
+    [old] = [state.relation for state in known[1].values()]
+    with psycopg.connect(dsn, autocommit=True) as other:
+        other.execute(f'DROP TABLE IF EXISTS "{old}"')
+    # As in a process that has seen nothing since.
+    Generations.of(db)._newest = known
+    filled._p_jar._pgcatalog_session.forget_snapshot()
+    assert [path for path, _, _ in shown(filled)] == ["/plone/only"]
+    assert filled.only.Title() == ""
+
+
+def test_results_of_an_ended_transaction_do_not_mix(filled: Any) -> None:
+    results = filled.portal_catalog.unrestrictedSearchResults(**QUERY)
+    first = results[0]
+    filled.page00.title = filled.page01.title = "Changed"
+    filled.page00.reindexObject()
+    filled.page01.reindexObject()
+    transaction.commit()
+    assert len(results) == 30
+    assert {brain.Title for brain in results[:2]} | {first.Title} == {"Changed"}
+    assert shown(filled)[0][1] == "Changed"
+
+
+def test_a_pack_that_shortens_the_log_brings_no_old_answer_back(dsn: str) -> None:
+    """A storage with history forgets transactions that changed the catalog only, and stands at an older one."""
+    with sites.opened(dsn, history_preserving=True) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        page = app.plone.page00
+        query = {"getId": "page00", "allowedRolesAndUsers": ["user:mara"]}
+        with second_connection(db) as (manager, portal):
+            assert shown(portal, **query) == []
+            page.manage_setLocalRoles("mara", ["Owner"])
+            transaction.commit()
+            manager.begin()
+            assert shown(portal, **query) == []
+            # Only the catalog: no object is stored.
+            app.plone.portal_catalog.reindexObject(page, idxs=["allowedRolesAndUsers"])
+            transaction.commit()
+            db.storage.pack(time.time() + 10, None)
+            manager.begin()
+            assert len(shown(portal, **query)) == 1
+
+
+# -- isolation
+
+
+def test_each_caller_has_results_and_brains_of_its_own(filled: Any) -> None:
+    catalog = filled.portal_catalog
+    one, two = (catalog.unrestrictedSearchResults(**QUERY) for _ in range(2))
+    one[0].Title = "mine"
+    one.actual_result_count = 7
+    assert two[0].Title == "Page 0"
+    assert two.actual_result_count == 30
+    again = catalog.unrestrictedSearchResults(**QUERY)
+    assert (again[0].Title, again.actual_result_count) == ("Page 0", 30)
+
+
+def test_values_that_can_change_are_not_shared(filled: Any) -> None:
+    catalog = filled.portal_catalog
+    catalog.addColumn("notes")
+    catalog._catalog._change().put(Entry("/plone/page00", idx={"notes": encode(["one"])}))
+    transaction.commit()
+    for _ in range(2):
+        notes = catalog.unrestrictedSearchResults(getId="page00")[0].notes
+        assert notes == ["one"]
+        notes.append("two")
+
+
+def test_users_get_what_they_may_see(filled: Any) -> None:
+    filled.portal_workflow.setChainForPortalTypes(("Document",), "simple_publication_workflow")
+    filled.portal_workflow.updateRoleMappings()
+    transaction.commit()
+    catalog = filled.portal_catalog
+    for _ in range(2):
+        sites.login(filled.getPhysicalRoot())
+        assert len(catalog(portal_type="Document")) == 30
+        noSecurityManager()
+        assert len(catalog(portal_type="Document")) == 0
+
+
+def test_scores_are_those_of_the_first_answer(filled: Any) -> None:
+    catalog = filled.portal_catalog
+
+    def scores() -> list[Any]:
+        found = catalog.unrestrictedSearchResults(SearchableText="page")
+        return [(b.getPath(), b.data_record_score_, b.data_record_normalized_score_) for b in found]
+
+    first = scores()
+    assert len(first) == 30
+    assert first[0][2] == 100
+    assert scores() == first
+
+
+def test_threads_find_the_same(filled: Any, db: Any) -> None:
+    expected = shown(filled)
+
+    def search(number: int) -> bool:
+        with second_connection(db) as (_, portal):
+            return all(shown(portal) == expected for _ in range(5))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(search, range(8)))
+
+
+# -- the cache itself
+
+
+def test_the_cache_keeps_to_its_size_and_forgets_the_least_recently_used() -> None:
+    cache = ResultCache(1000)
+    for number in range(10):
+        cache.put(number, str(number), 100)
+    assert (cache.size, len(cache)) == (1000, 10)
+    assert cache.get(0) == "0"
+    cache.put("more", "value", 150)
+    assert cache.size <= 1000
+    assert 0 in cache
+    assert 1 not in cache
+
+
+def test_the_cache_refuses_what_would_fill_it() -> None:
+    cache = ResultCache(1000)
+    cache.put("small", 1, 100)
+    cache.put("large", 1, 300)
+    assert ("small" in cache, "large" in cache, cache.size) == (True, False, 100)
+    cache.put("small", 2, 300)
+    assert ("small" in cache, cache.size) == (False, 0)
+
+
+def test_a_cache_of_no_size_keeps_nothing() -> None:
+    cache = ResultCache(0)
+    cache.put("key", "value", 1)
+    assert cache.get("key") is None
+
+
+def test_the_size_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    result_cache.cache_clear()
+    monkeypatch.setenv("PGCATALOG_RESULT_CACHE_MB", "3.5")
+    assert result_cache().limit == 3.5 * 2**20
+    result_cache.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(1, True), (0, False), (1, 1.0), ("1", 1), ([1], (1,)), (["a", ["b"]], ["a", "b"]), (b"a", "a")]
+)
+def test_keys_tell_types_apart(one: Any, other: Any) -> None:
+    assert frozen(one) != frozen(other)
+    assert frozen(one) == frozen(one)
+
+
+def test_a_parameter_of_an_unknown_type_has_no_key() -> None:
+    with pytest.raises(TypeError):
+        frozen([object()])
