@@ -52,12 +52,13 @@ class Answer:
 
 @dataclass
 class Difference:
-    """One thing that is not the same; *subject* is the case, or what was asked for."""
+    """One thing that is not the same; *subject* is the case, or what was asked for, *path* the row it is about."""
 
     kind: str
     subject: Any
     ours: Any
     theirs: Any
+    path: str = ""
 
     def __str__(self) -> str:
         text = f"{self.kind}: {self.subject}\n  ours:   {short(self.ours)}\n  theirs: {short(self.theirs)}"
@@ -108,7 +109,7 @@ def compare_answers(pair: Pair, case: Case, ours: Answer, theirs: Answer, brains
         if brain.getPath() in known and (mine := brain_values(brain)) != (
             other := brain_values(known[brain.getPath()])
         ):
-            return Difference("brain", case, *only_different(mine, other))
+            return Difference("brain", case, *only_different(mine, other), brain.getPath())
         if pair.ours.getrid(brain.getPath()) != brain.getRID():
             return Difference("rid", case, brain.getRID(), pair.ours.getrid(brain.getPath()))
     return None
@@ -187,7 +188,8 @@ def key_map(index: Any, rs: list[int]) -> dict[int, Any]:
     except ValueError:
         if len(rs) == 1:
             raise
-        return {rid: key for row in rs for rid, key in key_map(index, [row]).items()}
+        rs = [row for row in rs if row in key_map(index, [row])]
+        return cast(dict[int, Any], index.documentToKeyMap())
 
 
 def brain_values(brain: Any) -> dict[str, Any]:
@@ -253,7 +255,7 @@ def compare_rows(pair: Pair, paths: Iterable[str]) -> Difference | None:
             {k: plain(v) for k, v in c._catalog.getMetadataForRID(c.getrid(path)).items()} for c in catalogs(pair)
         ]
         if values[0] != values[1]:
-            return Difference("metadata", path, *only_different(*values))
+            return Difference("metadata", path, *only_different(*values), path)
     return None
 
 

@@ -5,6 +5,7 @@ oracle is asked for each index of the query alone, each answer is corrected by t
 the rows in all of them are sorted and cut as the query wants.  A difference is explained if we say exactly that.
 """
 
+from Acquisition import aq_base
 from dataclasses import dataclass
 from dataclasses import field
 from Products.ZCatalog.query import IndexQuery
@@ -14,6 +15,7 @@ from tests.property.compare import both_answers
 from tests.property.compare import compare_case
 from tests.property.compare import Difference
 from tests.property.compare import is_window
+from tests.property.compare import plain
 from tests.property.compare import sort_keys
 from tests.property.compare import sort_names
 from tests.property.compare import values_only
@@ -40,17 +42,43 @@ def explain(pair: Pair, difference: Difference) -> str | None:
     """Return the names of the deviations that *difference* is, None for a bug."""
     if isinstance(difference.subject, Case) and isinstance(difference.ours, Answer):
         return explain_answer(pair, difference.subject)
-    if difference.kind in ("index data", "unique values") and values_only(difference.ours) == values_only(
-        difference.theirs
-    ):
+    if difference.kind == "index data":
+        return explain_index_data(pair, difference)
+    if difference.kind in ("brain", "metadata"):
+        return "metadata-equal" if is_newer_but_equal(pair, difference) else None
+    if difference.kind == "unique values" and values_only(difference.ours) == values_only(difference.theirs):
         return "index-values"
-    if difference.subject == "UID" or (difference.kind.endswith("index data") and set(difference.ours) == {"UID"}):
+    if difference.subject == "UID":
         return "uuid-duplicates" if duplicates(pair) else None
     if difference.kind == "unique values" and difference.subject in ("path", "place"):
         return explain_path_keys(difference)
     if difference.kind == "_apply_index" and isinstance(difference.subject, Case):
         return explain_answer(pair, difference.subject)
     return None
+
+
+def explain_index_data(pair: Pair, difference: Difference) -> str | None:
+    """Explain each index by itself."""
+    found = set()
+    for name, ours in difference.ours.items():
+        theirs = difference.theirs[name]
+        if name == "UID" and duplicates(pair):
+            found.add("uuid-duplicates")
+        elif values_only(ours) == values_only(theirs):
+            found.add("index-values")
+        elif ours == plain("") and theirs in (plain(0), plain(0.0), plain(False)):
+            found.add("vanished-value")  # getIndexDataForRID has "" for no value
+        else:
+            return None
+    return " + ".join(sorted(found))
+
+
+def is_newer_but_equal(pair: Pair, difference: Difference) -> bool:
+    """True when our values are those of the object, and ZCatalog's former ones are equal to them."""
+    if values_only(difference.ours) != values_only(difference.theirs):
+        return False
+    obj = aq_base(pair.portal.unrestrictedTraverse(difference.path, None))
+    return all(plain(getattr(obj, name, None)) == ours for name, ours in difference.ours.items())
 
 
 def explain_path_keys(difference: Difference) -> str | None:
