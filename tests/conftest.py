@@ -27,6 +27,9 @@ NEEDED_BYTES = 1 << 30
 
 _numbers = itertools.count(1)
 
+# The recorder of slow queries connects when it likes, but a database is copied while nobody is connected.
+os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")
+
 
 def memory_folder() -> Path | None:
     """Return a folder in memory with room for the cluster; None when there is none."""

@@ -1,6 +1,9 @@
 """get_request_connection: the snapshot's connection where there is one, a pooled one elsewhere."""
 
 from plone.pgcatalog.database import pool
+from plone.pgcatalog.database.errors import ServiceUnavailable
+from transaction.interfaces import TransientError
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -64,5 +67,23 @@ def test_the_end_of_a_request_gives_it_back(zope: None, database: str) -> None:
     from ZPublisher.pubevents import PubSuccess
 
     pool.get_request_connection(dsn=database)
-    notify(PubSuccess(None))
+    notify(PubSuccess(SimpleNamespace(environ={})))
     assert "held" not in pool._local.__dict__
+
+
+def test_when_all_are_taken_it_waits_then_says_so(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "POOL_TIMEOUT", 0.05)
+    taken = [pool.pool_for(database).getconn() for _ in range(pool.POOL_SIZE)]
+    with pytest.raises(ServiceUnavailable, match="no connection") as caught:
+        pool.get_request_connection(dsn=database)
+    assert isinstance(caught.value, TransientError)
+    pool.pool_for(database).putconn(taken.pop())
+    assert pool.get_request_connection(dsn=database).execute("SELECT 1 AS one").fetchone() == {"one": 1}
+    for connection in taken:
+        pool.pool_for(database).putconn(connection)
+
+
+def test_a_server_that_cannot_be_reached(postgres: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "POOL_TIMEOUT", 0.05)
+    with pytest.raises(ServiceUnavailable):
+        pool.get_request_connection(dsn=postgres.dsn("no_such_database"))

@@ -4,6 +4,11 @@ from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SpecialUsers import nobody
 from collections.abc import Iterator
 from DateTime import DateTime
+from plone.pgcatalog.query.objects import Eq
+from plone.pgcatalog.query.objects import Not
+from plone.pgcatalog.query.objects import Or
+from plone.pgcatalog.query.objects import Path
+from plone.pgcatalog.query.objects import Text
 from Products.CMFCore.indexing import processQueue
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -374,3 +379,16 @@ def test_an_object_of_the_other_site_catalogued_here(pair: Pair) -> None:
     clear(first)
     transaction.commit()
     assert view(second) == before
+
+
+def test_what_goes_beyond_zcatalog_stays_in_its_site(pair: Pair) -> None:
+    first, second = pair.first.portal_catalog, pair.second.portal_catalog
+    for where in (Not(Eq("getId", "nothing")), Or(Text("needle"), Eq("Subject", "both")), Path("/")):
+        results = first.unrestrictedSearchResults(where=where)
+        found = {brain.getPath() for brain in results.iterate(2)}
+        assert found == {brain.getPath() for brain in results}
+        assert all(path.startswith(root(pair.first) + "/") for path in found - {root(pair.first)})
+        facets = results.facets(["Subject", "getId"], limit=None)
+        assert f"only {pair.second.id}" not in facets["Subject"]
+        assert sum(facets["getId"].values()) == len(found)
+        assert results.snippets(list(second.unrestrictedSearchResults(SearchableText="needle"))) == {}

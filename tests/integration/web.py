@@ -77,17 +77,22 @@ class Web:
         return answers[0]
 
     def _publish(self, environ: dict[str, Any]) -> Response:
-        from App.ZApplication import ZApplicationWrapper
-        from OFS.Application import Application
-        from ZPublisher import WSGIPublisher
-        from ZPublisher.httpexceptions import HTTPExceptionHandler
-
-        wrapper = ZApplicationWrapper(self.db, "Application", Application)
-        WSGIPublisher._MODULES[MODULE] = (wrapper, "Zope", False)
         start: list[Any] = []
-
-        def publish(environ: Any, start_response: Any) -> Any:
-            return WSGIPublisher.publish_module(environ, start_response, _module_name=MODULE)
-
-        body = HTTPExceptionHandler(publish)(environ, lambda *answer: start.extend(answer[:2]))
+        body = application(self.db)(environ, lambda *answer: start.extend(answer[:2]))
         return Response(int(start[0].split()[0]), dict(start[1]), b"".join(body))
+
+
+def application(db: Any) -> Any:
+    """Return the Zope of *db* as a WSGI application; there is one at a time."""
+    from App.ZApplication import ZApplicationWrapper
+    from OFS.Application import Application
+    from ZPublisher import WSGIPublisher
+    from ZPublisher.httpexceptions import HTTPExceptionHandler
+
+    wrapper = ZApplicationWrapper(db, "Application", Application)
+    WSGIPublisher._MODULES[MODULE] = (wrapper, "Zope", False)
+
+    def publish(environ: Any, start_response: Any) -> Any:
+        return WSGIPublisher.publish_module(environ, start_response, _module_name=MODULE)
+
+    return HTTPExceptionHandler(publish)

@@ -195,6 +195,13 @@ def test_every_command_is_in_the_reference() -> None:
         assert set(re.findall(r"^\| `(--[\w-]+)`", section, re.M)) == options
 
 
+def test_every_test_of_a_fault_exists() -> None:
+    tests = "\n".join(text(path) for path in (ROOT / "tests").rglob("test_*.py"))
+    named = re.findall(r"`(test_\w+)` \|$", text(DOCS / "explanation" / "faults.md"), re.M)
+    assert len(named) >= 25
+    assert [name for name in named if f"def {name}(" not in tests] == []
+
+
 def test_deviations_have_unique_names_and_reasons() -> None:
     sections = re.split(r"^### ", text(DEVIATIONS), flags=re.M)[1:]
     names = [section.partition("\n")[0] for section in sections]

@@ -8,8 +8,13 @@ from AccessControl.SecurityInfo import ClassSecurityInfo
 from DateTime import DateTime
 from OFS.Folder import Folder
 from plone.pgcatalog.compat import _CatalogCompat
+from plone.pgcatalog.config import RESTRICTIONS
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.mappings import Indexes
+from plone.pgcatalog.query.expression import as_dict
+from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.query.expression import QueryError
+from plone.pgcatalog.search.iterate import BATCH
 from plone.pgcatalog.zcatalog import borrow
 from plone.pgcatalog.zcatalog import borrow_rest
 from plone.pgcatalog.zmi.pages import PostForms
@@ -23,9 +28,6 @@ from typing import Any
 from zope.interface import implementer
 from ZPublisher import zpublish
 
-
-#: What restricts a search; a caller's own value, or option of it, is never merged with ours.
-RESTRICTIONS = ("allowedRolesAndUsers", "effectiveRange")
 
 #: ZCatalog's web actions that change data: POST and a token, when they come from the web.
 WEB_ACTIONS = (
@@ -54,7 +56,13 @@ WEB_FORMS = ("manage_catalogAdvanced", "manage_catalogFind", "manage_catalogSche
 
 
 def without_options(query: dict[str, Any]) -> dict[str, Any]:
-    """Return *query* without old-style options (``allowedRolesAndUsers_range``) of the restricting indexes."""
+    """Return *query* without old-style options (``allowedRolesAndUsers_range``) of the restricting indexes.
+
+    Raises QueryError for a query object that names one of them: it would be no replacement.
+    """
+    expression = expression_in(query)
+    if expression is not None and (names := expression.names().intersection(RESTRICTIONS)):
+        raise QueryError(f"a restricted search sets {', '.join(sorted(names))} itself")
     prefixes = tuple(f"{name}_" for name in RESTRICTIONS)
     return {k: v for k, v in query.items() if not str(k).startswith(prefixes)}
 
@@ -83,6 +91,8 @@ class PlonePGCatalogTool(UniqueObject, Folder):
         {"label": "Advanced", "action": "manage_catalogAdvanced"},
         {"label": "Query Report", "action": "manage_catalogReport"},
         {"label": "Query Plan", "action": "manage_catalogPlan"},
+        {"label": "Slow Queries", "action": "manage_slow_queries"},
+        {"label": "Index Advice", "action": "manage_index_advice"},
         {"label": "Properties", "action": "manage_propertiesForm"},
         {"label": "Security", "action": "manage_access"},
     )
@@ -121,7 +131,11 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     @security.protected(SearchZCatalog)
     @zpublish(False)
     def searchResults(self, query: Any = None, **kw: Any) -> Any:
-        """Search what the current user may see; see ``Products.CMFPlone.CatalogTool``."""
+        """Search what the current user may see; see ``Products.CMFPlone.CatalogTool``.
+
+        *query* is a query dict or a query object, which may also be given as ``where``.
+        """
+        query = as_dict(query)
         if isinstance(query, dict):
             query = without_options(query)
         return CatalogTool.searchResults(self, query, **without_options(kw))
@@ -136,11 +150,29 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     def search(self, query: Any, sort_index: Any = None, reverse: Any = 0, limit: Any = None, merge: Any = 1) -> Any:
         """Programmatic search with the same restrictions as searchResults."""
         processQueue()
-        query = without_options(query)
+        query = without_options(as_dict(query))
         query["allowedRolesAndUsers"] = self._listAllowedRolesAndUsers(_getAuthenticatedUser(self))
         if not self.allow_inactive(query):
             query["effectiveRange"] = DateTime()
         return ZCatalog.search(self, query, sort_index, reverse, limit, merge)
+
+    @security.protected(SearchZCatalog)
+    @zpublish(False)
+    def facets(self, query: Any, names: Any = (), **options: Any) -> Any:
+        """Count the values of the indexes *names* in what ``searchResults(query)`` finds.
+
+        Returns {name: Facet}; the *options* and errors are those of ``CatalogSearchResults.facets``.
+        """
+        return self.searchResults(query, b_size=0).facets(names, **options)
+
+    @security.protected(SearchZCatalog)
+    @zpublish(False)
+    def iterate(self, query: Any = None, batch: int = BATCH, **kw: Any) -> Any:
+        """Iterate over the brains of all that ``searchResults(query)`` finds, reading *batch* rows at a time.
+
+        Raises QueryError for a query with a limit, or sorted by an index that SQL cannot sort by.
+        """
+        return self.searchResults(query, **kw).iterate(batch)
 
     # -- cataloguing
 

@@ -6,7 +6,10 @@ from Acquisition import aq_parent
 from BTrees.IIBTree import IISet
 from ExtensionClass import Base
 from plone.pgcatalog.advisor.report import report_slow
+from plone.pgcatalog.advisor.trace import Trace
 from plone.pgcatalog.config import columns_of
+from plone.pgcatalog.database.missing import expects_relation
+from plone.pgcatalog.database.missing import report as report_missing
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import is_supported
@@ -32,13 +35,16 @@ from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.compiler import Window
+from plone.pgcatalog.query.expression import as_dict
 from plone.pgcatalog.records import Records
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.prefetch import prefetch
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.settings import result_cache_mb
 from Products.CMFCore.interfaces import ISiteRoot
 from Products.PluginIndexes.interfaces import ITransposeQuery
 from Products.ZCatalog.Catalog import CatalogError
-from time import perf_counter
 from typing import Any
 from ZODB.utils import u64
 
@@ -131,11 +137,18 @@ class _CatalogCompat(Records, Base):
         tool = aq_base(self.tool)
         layout: Layout | None = getattr(tool, "_v_layout", None)
         if layout is None:
+            self._load_indexes()
             translators = [self.translator(name) for name in self.indexes]
             columns = tuple(c for t in translators for c in t.columns())
             layout = Layout(columns, tuple(i for t in translators for i in t.sql_indexes()))
             tool._v_layout = layout
         return layout
+
+    def _load_indexes(self) -> None:
+        """Have the index objects loaded together: one by one each costs a new connection a round trip."""
+        stored = [index for index in aq_base(self.tool)._indexes.values() if index._p_jar is not None]
+        if stored:
+            prefetch(stored[0]._p_jar, [u64(index._p_oid) for index in stored])
 
     def addIndex(self, name: str, index_type: Any) -> None:
         """Add the index object *index_type*; its column appears with the commit.
@@ -285,7 +298,7 @@ class _CatalogCompat(Records, Base):
 
     def searchResults(self, query: Any = None, _merge: bool = True, **kw: Any) -> Any:
         """Search; *query* and *kw* together are a ZCatalog query.  Raises CatalogError for a bad sort_on."""
-        query = self.merge_query_args(query, **kw)
+        query = self.merge_query_args(as_dict(query), **kw)
         if query is None:
             query = {}
         sort_indexes = self._getSortIndex(query)
@@ -300,7 +313,6 @@ class _CatalogCompat(Records, Base):
     ) -> Any:
         """Search with resolved *sort_index* objects; *reverse* is a bool, or a sort_order value."""
         query = self.make_query(query)
-        started = perf_counter()
         indexes = [] if sort_index is None else sort_index if isinstance(sort_index, list) else [sort_index]
         for index in indexes:
             index.documentToKeyMap  # noqa: B018  AttributeError for an index that cannot sort, as in ZCatalog
@@ -309,10 +321,23 @@ class _CatalogCompat(Records, Base):
         else:
             directions = sort_directions(len(indexes), reverse)
         sort = [(index.getId(), r) for index, r in zip(indexes, directions, strict=True)]
+        result_cache().heed((id(self.jar.db()), self.zoid), result_cache_mb(self.tool))
+        trace = Trace(self, query, sort, limit)
         compiled = compile_query(query, self.indexes, self.translator, sort, limit)
-        results = CatalogSearchResults(self, self.view(), compiled)
-        report_slow(self, query, perf_counter() - started)
+        trace.compiled()
+        view = self.view()
+        view.trace = trace
+        results = CatalogSearchResults(self, view, compiled, lambda: report_slow(self, query, trace.seconds))
+        results._criteria, results._sort = query, sort
+        self._report_missing()
         return results if merge else self._unmerged(results, indexes, directions, compiled.score is not None)
+
+    def _report_missing(self) -> None:
+        """Log it when this catalog should have a table and has none."""
+        session = self.session
+        known = self.zoid in session.pending or not session.knows_states or self.zoid in session.states
+        if not known and expects_relation(self.tool):
+            report_missing(self.tool)
 
     def _unmerged(self, results: Any, indexes: list[Any], directions: list[bool], scored: bool) -> Any:
         """Return *results* as ``Products.ZCatalog.Catalog.mergeResults`` takes them from several catalogs."""
@@ -337,6 +362,7 @@ class _CatalogCompat(Records, Base):
         tool = aq_base(self.tool)
         names: tuple[str, ...] | None = getattr(tool, "_v_transposing", None)
         if names is None:
+            self._load_indexes()
             indexes = tool._indexes.items()
             names = tool._v_transposing = tuple(n for n, i in indexes if ITransposeQuery.providedBy(i))
         return names

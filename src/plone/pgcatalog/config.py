@@ -11,6 +11,8 @@ import re
 RESERVED = frozenset(
     {"rid", "path", "zoid", "idx", "pkey", "zoid_fk", "score", "catalog", "ctid", "oid", "tableoid", "xmin", "xmax"}
 )
+#: What restricts a search; a caller's own value, or option of it, is never merged with ours.
+RESTRICTIONS = ("allowedRolesAndUsers", "effectiveRange")
 WELL_KNOWN = {"allowedRolesAndUsers": "allowed_roles", "SearchableText": "searchable_text"}
 
 

@@ -4,10 +4,12 @@ from Acquisition import aq_base
 from plone.base.interfaces import INonInstallable
 from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.catalog import PlonePGCatalogTool
+from plone.pgcatalog.controlpanel.records import copy_settings
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import is_supported
 from plone.pgcatalog.indexes.registry import is_known
 from plone.pgcatalog.indexes.registry import settings_of
+from plone.pgcatalog.settings import ATTRIBUTE
 from Products.CMFCore.indexing import processQueue
 from Products.CMFCore.interfaces import ICatalogTool
 from Products.CMFPlone.CatalogTool import CatalogTool
@@ -27,7 +29,17 @@ logger = logging.getLogger(__name__)
 
 ID = "portal_catalog"
 #: Attributes of a catalog tool that make it the tool it is, ours or ZCatalog's; the others are settings.
-OWN_STATE = ("id", "_objects", "_catalog", "_counter", "_indexes", "_index_columns", "_old_columns", "_columns")
+OWN_STATE = (
+    "id",
+    "_objects",
+    "_catalog",
+    "_counter",
+    "_indexes",
+    "_index_columns",
+    "_old_columns",
+    "_columns",
+    ATTRIBUTE,
+)
 TOOLSET_STEP = "toolset"
 
 
@@ -98,6 +110,7 @@ def install(setup_tool: Any) -> None:
         new._catalog.addIndex(name, index)
     for name in columns:
         new._catalog.addColumn(name)
+    copy_settings(site)
     fill(site, new, paths)
 
 

@@ -5,16 +5,22 @@ SQL and objects agree.  Elsewhere a psycopg_pool connection serves, one per thre
 ``release_request_connection`` (at IPubEnd) gives it back.
 """
 
+from plone.pgcatalog.database.errors import ServiceUnavailable
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import is_supported
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
+from psycopg_pool import PoolTimeout
 from typing import Any
 from zope.component.hooks import getSite
 
 import os
 import threading
 
+
+#: Connections a process may have to a database by this module, and the seconds it waits for one of them.
+POOL_SIZE = 4
+POOL_TIMEOUT = 30.0
 
 _local = threading.local()
 _pools: dict[str, ConnectionPool[Any]] = {}
@@ -28,7 +34,8 @@ def get_request_connection(jar: Any = None, dsn: str | None = None) -> Any:
     connection.  Otherwise *dsn*, or the environment's PGCATALOG_DSN, names the database; the connection is
     autocommit, read-only, and kept for the thread until it is released.  Rows are dicts by column name.
 
-    Raises LookupError when there is none of them.
+    Raises LookupError when there is none of them, ServiceUnavailable when no connection could be had for POOL_TIMEOUT
+    seconds: all are taken, or the server accepts none.
     """
     if jar is None and dsn is None:
         jar = connection_of(getSite())
@@ -43,8 +50,15 @@ def get_request_connection(jar: Any = None, dsn: str | None = None) -> Any:
         pool_for(dsn).putconn(held.pop(dsn))
         connection = None
     if connection is None:
-        connection = held[dsn] = pool_for(dsn).getconn()
+        connection = held[dsn] = _take(dsn)
     return connection
+
+
+def _take(dsn: str) -> Any:
+    try:
+        return pool_for(dsn).getconn(POOL_TIMEOUT)
+    except PoolTimeout as error:
+        raise ServiceUnavailable(f"no connection to PostgreSQL: {error}") from error
 
 
 def release_request_connection() -> None:
@@ -59,9 +73,20 @@ def pool_for(dsn: str) -> ConnectionPool[Any]:
     with _lock:
         if dsn not in _pools:
             _pools[dsn] = ConnectionPool(
-                dsn, min_size=0, max_size=4, open=True, configure=_configure, check=ConnectionPool.check_connection
+                dsn,
+                min_size=0,
+                max_size=POOL_SIZE,
+                open=True,
+                configure=_configure,
+                check=ConnectionPool.check_connection,
             )
         return _pools[dsn]
+
+
+def open_pools() -> list[ConnectionPool[Any]]:
+    """Return the process's pools."""
+    with _lock:
+        return list(_pools.values())
 
 
 def close_pools() -> None:

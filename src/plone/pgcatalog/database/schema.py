@@ -13,20 +13,15 @@ from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import SQLIndex
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
-from transaction.interfaces import TransientError
 from typing import Any
 
 import hashlib
 
 
-class CatalogLocked(TransientError):
-    """A table of the catalog is in use and cannot be changed now; the transaction may be tried again."""
-
-
-#: Longest wait for a lock of our own DDL; the commit then fails with a retryable error.
+#: Longest wait of a commit's catalog changes for a lock; the commit then fails with a retryable error.
 LOCK_TIMEOUT = "10s"
-#: Longest wait for the readers of a relation that is to go.
-DROP_TIMEOUT = "1s"
+#: First key of the session locks of running rebuilds.
+REBUILD_LOCK = 0x70676361
 
 
 @cache
@@ -93,15 +88,10 @@ def keep_in_row(cursor: Any, relation: str, names: Iterable[str]) -> None:
 def add_columns(cursor: Any, relation: str, columns: Sequence[Column]) -> None:
     """Add *columns* to *relation*.
 
-    Raises CatalogLocked, which Zope answers with a retry, when readers hold the table for longer than LOCK_TIMEOUT.
+    Raises psycopg.errors.LockNotAvailable when readers hold the table for longer than LOCK_TIMEOUT.
     """
     clauses = sql.SQL(", ").join(sql.SQL(f"ADD COLUMN IF NOT EXISTS {c.ddl}") for c in columns)
-    cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-    try:
-        cursor.execute(sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(relation), clauses))
-    except LockNotAvailable as error:
-        raise CatalogLocked(f"{relation} is in use: no column can be added now") from error
-    cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+    cursor.execute(sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(relation), clauses))
     keep_in_row(cursor, relation, [c.name for c in columns if c.stays_in_row])
 
 
@@ -115,6 +105,15 @@ def create_indexes(cursor: Any, relation: str, indexes: Iterable[SQLIndex]) -> N
                 sql.SQL(index.definition),
             )
         )
+
+
+def advised_indexes(cursor: Any, zoid: int, columns: Iterable[str]) -> list[SQLIndex]:
+    """Return the indexes made on advice for the catalog tool with oid *zoid*, which a relation with *columns* can have."""
+    cursor.execute(
+        "SELECT name, definition FROM pgcatalog_indexes WHERE catalog = %s AND columns <@ %s::text[] ORDER BY name",
+        (zoid, ["rid", "path", "zoid", *columns]),
+    )
+    return [SQLIndex(*(row.values() if isinstance(row, dict) else row)) for row in cursor.fetchall()]
 
 
 def index_name(relation: str, name: str) -> str:
@@ -131,22 +130,39 @@ def retire_relation(cursor: Any, relation: str) -> None:
 
 
 def drop_retired(cursor: Any) -> list[str]:
-    """Drop retired relations that no snapshot can need any more; return their names."""
-    cursor.execute(load_sql("forget_retired"))
-    names = [row["relation"] if isinstance(row, dict) else row[0] for row in cursor.fetchall()]
-    for name in names:
-        drop_relation(cursor, name)
-    return names
+    """Drop retired relations that no snapshot can need any more, and return their names; none when that had to wait.
 
-
-def drop_relation(cursor: Any, relation: str) -> None:
-    """Drop *relation* now, or later when readers hold it for longer than DROP_TIMEOUT."""
-    table = sql.Identifier(relation)
-    cursor.execute("SAVEPOINT pgcatalog_drop")
+    Their foreign key makes a DROP lock object_state, against every reader of every site.  So this is no part of a
+    commit, which would hold that lock until its end, and nobody ever queues behind a request for it.
+    """
     try:
-        cursor.execute(f"SET LOCAL lock_timeout = '{DROP_TIMEOUT}'")
-        cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(table))
-        cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+        with cursor.connection.transaction():
+            cursor.execute(load_sql("forget_retired"))
+            found = [row["relation"] if isinstance(row, dict) else row[0] for row in cursor.fetchall()]
+            names = [name for name in found if name is not None]
+            if names:
+                tables = sql.SQL(", ").join(map(sql.Identifier, names))
+                cursor.execute(sql.SQL("LOCK TABLE {}, object_state IN ACCESS EXCLUSIVE MODE NOWAIT").format(tables))
+                cursor.execute(sql.SQL("DROP TABLE {}").format(tables))
+            return names
     except LockNotAvailable:
-        cursor.execute("ROLLBACK TO SAVEPOINT pgcatalog_drop")
+        return []
+
+
+def idx_table(relation: str) -> str:
+    """Return the name of the table with the idx that *relation*, while it is being built, has got for object_state."""
+    return f"{relation}_idx"
+
+
+def rebuild_lock(zoid: int) -> tuple[int, int]:
+    """Return the keys of the session lock by which a running rebuild of the catalog with oid *zoid* is known."""
+    return REBUILD_LOCK, zoid % 2**31
+
+
+def forget_rebuild(cursor: Any, zoid: int) -> None:
+    """End the rebuild of the catalog tool with oid *zoid*, if there is one, and retire what it has made."""
+    cursor.execute("DELETE FROM pgcatalog_rebuild WHERE catalog = %s RETURNING relation", (zoid,))
+    for row in cursor.fetchall():
+        relation = row["relation"] if isinstance(row, dict) else row[0]
+        retire_relation(cursor, idx_table(relation))
         retire_relation(cursor, relation)

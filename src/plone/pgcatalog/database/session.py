@@ -7,15 +7,19 @@ snapshot.  One SAVEPOINT per snapshot keeps an SQL error local to its query.
 from Acquisition import aq_base
 from Acquisition import aq_parent
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Sequence
+from plone.pgcatalog.database.errors import transient_when_lost
+from plone.pgcatalog.database.generations import Generations
+from plone.pgcatalog.database.generations import snapshot_tid
+from plone.pgcatalog.database.generations import States
 from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.indexing.overlap import seen_rows
 from plone.pgcatalog.indexing.pending import CatalogPending
-from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.resolve import resolve
 from plone.pgcatalog.indexing.resolve import unresolved
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
+from time import perf_counter
 from transaction.interfaces import IDataManagerSavepoint
 from transaction.interfaces import ISavepointDataManager
 from typing import Any
@@ -30,11 +34,16 @@ import threading
 
 logger = logging.getLogger(__name__)
 
+Rows = list[tuple[Any, ...]]
+
+SAVEPOINT = "SAVEPOINT pgcatalog"
 READ_STATE = "SELECT catalog, relation, version, columns, generation FROM pgcatalog_state"
-STORED_ROWS = (
-    'SELECT rid, path, zoid FROM "{relation}" WHERE path = ANY(%s::text[])'
-    ' UNION SELECT rid, path, zoid FROM "{relation}" WHERE zoid = ANY(%s::bigint[])'
-)
+
+
+#: Statements that PostgreSQL's parser has accepted: only these go into one message with the savepoint, since a message
+#: that cannot be parsed as a whole would not even set that.
+_accepted: set[str] = set()
+ACCEPTED_LIMIT = 1000
 
 
 class Committing(threading.local):
@@ -71,8 +80,12 @@ class Session:
         #: objects whose idx is being stored with their state in the running commit
         self.idx_written: set[int] = set()
         self.manager = PendingManager(self)
-        self._states: dict[int, CatalogState] | None = None
+        self._states: States | None = None
+        self._has_savepoint = False
+        self._cursor: Any = None
         self._synchronized: Any = None
+        #: seconds it has taken so far to make Python's values of rows
+        self.fetching = 0.0
         #: results that still have to read from this snapshot before it changes
         self.open_results: WeakSet[Any] = WeakSet()
         #: catalog -> overlay that shows its pending rows
@@ -100,12 +113,12 @@ class Session:
         manager, self._synchronized = self._synchronized, None
         if manager is not None:
             manager.unregisterSynch(self)
-        self.complete_results()
+        self.complete_results(ending=True)
         self.forget_snapshot()
 
     def beforeCompletion(self, txn: Any) -> None:
         try:
-            self.complete_results()
+            self.complete_results(ending=True)
         except psycopg.Error as error:
             # The end of a transaction must not fail for a result somebody might still look at.
             logger.warning("results of the ending transaction stay incomplete: %s", error)
@@ -120,14 +133,16 @@ class Session:
     def forget_snapshot(self) -> None:
         """Called when the storage takes a new snapshot: nothing known about the old one holds."""
         self._states = None
+        self._has_savepoint = False
         self.overlays.clear()
         self.open_results.clear()
 
-    def complete_results(self) -> None:
-        """Let results read what they still need, before the snapshot or the pending rows change."""
-        for results in list(self.open_results):
-            results.complete()
-        self.open_results.clear()
+    def complete_results(self, ending: bool = False) -> None:
+        """Let results read what they still need, before the pending rows change or the snapshot is *ending*."""
+        if self.open_results:
+            for results in list(self.open_results):
+                results.complete(ending)
+            self.open_results.clear()
 
     # -- reading
 
@@ -142,32 +157,79 @@ class Session:
         return bool(self.jar._normal_storage.supportsUndo())
 
     @property
-    def states(self) -> dict[int, CatalogState]:
-        """The catalogs of this snapshot by tool zoid, read once."""
+    def generations(self) -> Generations:
+        """What the process knows of the database's catalogs."""
+        return Generations.of(self.jar.db())
+
+    @property
+    def knows_states(self) -> bool:
+        """True when ``states`` costs no round trip."""
         if self._states is None:
-            connection = self.connection
-            prefix = ""
-            if connection.info.transaction_status == TransactionStatus.INTRANS:
-                prefix = "SAVEPOINT pgcatalog; "
-            cursor = connection.cursor(row_factory=tuple_row)
-            cursor.execute(prefix + READ_STATE)
-            while cursor.nextset():
-                pass
-            self._states = {
-                zoid: CatalogState(relation, version, frozenset(columns), generation)
-                for zoid, relation, version, columns, generation in cursor.fetchall()
-            }
+            self._states = self.generations.states_at(self._tid)
+        return self._states is not None
+
+    @property
+    def states(self) -> States:
+        """The catalogs of this snapshot by tool zoid; read from the database when no thread has met its newest
+        transaction yet.
+        """
+        if not self.knows_states:
+            self._guarded(lambda _: self._execute_first(None, (), with_states=True), prepared=True)
+        assert self._states is not None
         return self._states
 
-    def execute(self, query: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run *query* on the snapshot and return its rows.
+    @property
+    def _tid(self) -> int | None:
+        return snapshot_tid(self.jar._normal_storage)
 
-        Raises psycopg.Error; the transaction stays usable then.
+    def _take_states(self, cursor: Any) -> None:
+        self._states = {
+            zoid: CatalogState(relation, version, frozenset(columns), generation)
+            for zoid, relation, version, columns, generation in cursor.fetchall()
+        }
+        self.generations.remember(self._tid, self._states)
+
+    def execute(self, query: str, params: Sequence[Any] = (), with_states: bool = False) -> Rows:
+        """Run *query* on the snapshot and return its rows; *with_states* reads ``states`` in the same message.
+
+        Raises psycopg.Error; the transaction stays usable then, unless it is ServiceUnavailable.
         """
-        rows: list[tuple[Any, ...]] = self._guarded(
-            lambda cursor: cursor.execute(query, params, prepare=False).fetchall()
-        )
+        if query in _accepted and (with_states or self._wants_savepoint()):
+            rows: Rows = self._guarded(lambda _: self._execute_first(query, params, with_states), prepared=True)
+            return rows
+        if with_states:
+            self.states  # noqa: B018  a message of its own
+        rows = self._guarded(lambda cursor: self._fetch(cursor.execute(query, params, prepare=False)))
+        if len(_accepted) >= ACCEPTED_LIMIT:
+            _accepted.clear()
+        _accepted.add(query)
         return rows
+
+    def _execute_first(self, query: str | None, params: Sequence[Any], with_states: bool) -> Rows:
+        """Run *query*, if there is one, behind the savepoint and the query for the states: in one message.
+
+        Several statements in a message take no parameters, so psycopg writes the values into them as literals.
+        """
+        savepoint = SAVEPOINT if self._wants_savepoint() else ""
+        statements = [savepoint, READ_STATE if with_states else "", query or ""]
+        with psycopg.ClientCursor(self.connection, row_factory=tuple_row) as cursor:
+            cursor.execute("; ".join(filter(None, statements)), params)
+            if savepoint:
+                self._has_savepoint = True
+                cursor.nextset()
+            if with_states:
+                self._take_states(cursor)
+                cursor.nextset()
+            return self._fetch(cursor) if query else []
+
+    def _fetch(self, cursor: Any) -> Rows:
+        started = perf_counter()
+        rows: Rows = cursor.fetchall()
+        self.fetching += perf_counter() - started
+        return rows
+
+    def _wants_savepoint(self) -> bool:
+        return not self._has_savepoint and self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
 
     def write_overlay(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run *query*, a change of a temporary table, once for each of *rows*."""
@@ -177,17 +239,27 @@ class Session:
         """Run *query*, a change of a temporary table."""
         self._guarded(lambda cursor: cursor.execute(query, params, prepare=False))
 
-    def _guarded(self, action: Callable[[Any], Any]) -> Any:
+    def _guarded(self, action: Callable[[Any], Any], prepared: bool = False) -> Any:
+        """Return *action* of a cursor; an error is rolled back to the savepoint, which *action* has *prepared* itself."""
         connection = self.connection
         try:
-            self.states  # noqa: B018  sets the savepoint
-            with connection.cursor(row_factory=tuple_row) as cursor:
-                return action(cursor)
+            with transient_when_lost(connection):
+                if not prepared and self._wants_savepoint():
+                    connection.execute(SAVEPOINT)
+                    self._has_savepoint = True
+                return action(self._cursor_of(connection))
         except psycopg.Error:
-            if connection.info.transaction_status == TransactionStatus.INERROR:
+            if connection.pgconn.transaction_status == TransactionStatus.INERROR:
                 connection.execute("ROLLBACK TO SAVEPOINT pgcatalog")
+                self._has_savepoint = True
                 self.overlays.clear()
             raise
+
+    def _cursor_of(self, connection: Any) -> Any:
+        """Return a cursor of *connection*, the same one until the storage takes another connection."""
+        if self._cursor is None or self._cursor.connection is not connection:
+            self._cursor = connection.cursor(row_factory=tuple_row)
+        return self._cursor
 
     # -- changing
 
@@ -214,18 +286,10 @@ class Session:
         """Give pending entries their rids, as this snapshot knows them."""
         entries = unresolved(pending)
         if entries:
-            state = None if pending.cleared else self.states.get(pending.zoid)
-            rows = self.execute(*stored_rows(state.relation, entries)) if state else []
-            resolve(pending, entries, rows, self.new_rid)
-            pending.settle_metadata()
-
-
-def stored_rows(relation: str, entries: Iterable[Entry]) -> tuple[str, list[list[Any]]]:
-    """Return the query, and its parameters, for the stored rows that *entries* may replace."""
-    entries = list(entries)
-    paths = [e.path for e in entries]
-    zoids = [e.zoid for e in entries if e.zoid is not None]
-    return STORED_ROWS.format(relation=relation), [paths, zoids]
+            state = self.states.get(pending.zoid)
+            rows = seen_rows(self.execute, state, entries) if state and not pending.cleared else []
+            pending.see(rows)
+            resolve(pending, entries, (row[:3] for row in rows), self.new_rid)
 
 
 @implementer(ISavepointDataManager)

@@ -39,7 +39,7 @@ class PathIndexTranslator(IndexTranslator):
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
         """Return B-trees for subtrees and single paths, and for children."""
-        return tuple(SQLIndex(c.name, f"({c.quoted})") for c in (self._cols.path, self._cols.parent))
+        return tuple(SQLIndex(c.name, f"({c.quoted})", finds_few=True) for c in (self._cols.path, self._cols.parent))
 
     def order_by(self) -> tuple[str, ...]:
         """Sort by path, as ``documentToKeyMap`` of both index types does."""

@@ -10,6 +10,8 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.search.highlight import SOURCE_INDEX
+from plone.pgcatalog.search.highlight import source_text
 from plone.pgcatalog.search.lexicon import tsvector_literal
 from plone.pgcatalog.search.lexicon import tsvector_words
 from plone.pgcatalog.search.lexicon import words
@@ -28,8 +30,12 @@ class ZCTextIndexTranslator(IndexTranslator):
     in_idx = False
 
     def columns(self) -> tuple[Column, ...]:
-        """Return the tsvector."""
-        return (Column(self.base, "tsvector"),)
+        """Return the tsvector, and for SearchableText the beginning of the text, to take snippets from.
+
+        varchar and not text, so that it goes out of line: rows stay narrow.
+        """
+        source = (Column(f"{self.base}_source", "varchar"),) if self.id == SOURCE_INDEX else ()
+        return (Column(self.base, "tsvector"), *source)
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
         """Return the GIN index; ``fastupdate`` collects the many entries of a text for later."""
@@ -52,7 +58,7 @@ class ZCTextIndexTranslator(IndexTranslator):
         literal, trimmed = tsvector_literal(words(self.index.getLexicon(), texts))
         if trimmed:
             report(f"index {self.id!r}: {trimmed}")
-        return (literal,)
+        return (literal, source_text(texts)) if self.id == SOURCE_INDEX else (literal,)
 
     def where(self, query: Mapping[str, Any]) -> Condition | None:
         """See IndexTranslator.  Raises TypeError for a value that is no string or sequence of strings."""

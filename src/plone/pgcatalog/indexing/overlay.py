@@ -1,10 +1,15 @@
 """Shows a transaction its own uncommitted catalog rows.
 
-A temporary table on the snapshot connection holds the pending rows as a whole; the catalog's source becomes
-"committed rows that nothing pending touches, UNION ALL pending rows".  It is made when a search meets
-pending changes, never otherwise, and PostgreSQL empties it when the snapshot ends.
+A temporary table on the snapshot connection holds the pending rows as a whole, and a row without path for each
+committed row that goes; the catalog's source becomes "committed rows whose rid is not there, UNION ALL pending
+rows".  It is made when a search meets pending changes, never otherwise, and PostgreSQL empties it when the
+snapshot ends.
+
+Plone searches for each object of a tree it moves.  So a search is told only what changed since the last one, and
+finds single pending rows by an index.
 """
 
+from collections.abc import Sequence
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
@@ -22,17 +27,23 @@ FIXED = ("rid", "path", "zoid")
 class ScratchTable:
     """A temporary table with the columns of a catalog, on the snapshot connection; emptied when that ends."""
 
-    def __init__(self, session: Session, name: str, layout: Layout) -> None:
+    def __init__(self, session: Session, name: str, layout: Layout, indexes: Sequence[str] = ()) -> None:
         self.session = session
         self.layout = layout
-        self.name = f"pg_temp.{quote(f'{name}_{layout.signature}')}"
+        name = f"{name}_{layout.signature}"
+        self.name = f"pg_temp.{quote(name)}"
         self.columns = ", ".join([*FIXED, *(c.quoted for c in layout.columns)])
-        self.session.run(
+        table = (
             f"CREATE TEMP TABLE IF NOT EXISTS {self.name.removeprefix('pg_temp.')}"
             ' (rid bigint, path text COLLATE "C", zoid bigint'
             + "".join(f", {c.ddl}" for c in layout.columns)
             + ") ON COMMIT DELETE ROWS"
         )
+        statements = [
+            f"CREATE INDEX IF NOT EXISTS {quote(f'{name}_{i}')} ON {self.name} {definition}"
+            for i, definition in enumerate(indexes)
+        ]
+        self.session.run("; ".join([table, *statements]))
 
     def clear(self, paths: list[str] | None = None) -> None:
         """Remove the rows at *paths*, or all."""
@@ -50,6 +61,11 @@ class ScratchTable:
                 [[e.rid, e.path, e.zoid, *(e.columns.get(n) for n in self.layout.names)] for e in entries],
             )
 
+    def bury(self, rids: list[int]) -> None:
+        """Insert rows that are nothing but their *rids*."""
+        if rids:
+            self.session.run(f"INSERT INTO {self.name} (rid) SELECT unnest(%s::bigint[])", (rids,))
+
 
 class Overlay:
     """The pending rows of one catalog in a temporary table."""
@@ -58,18 +74,22 @@ class Overlay:
         self.session = session
         self.pending = pending
         self.layout = layout
-        self.table = ScratchTable(session, f"pgcatalog_overlay_{pending.zoid:x}", layout)
+        indexes = ["(rid)", "(path)", *(i.definition for i in layout.indexes if i.finds_few)]
+        self.table = ScratchTable(session, f"pgcatalog_overlay_{pending.zoid:x}", layout, indexes)
         self.fresh = True
 
     def source(self) -> Source:
         """Return the union of committed and pending rows, after bringing the latter up to date."""
         self._synchronize()
         state = None if self.pending.cleared else self.session.states.get(self.pending.zoid)
-        pending = f"SELECT {self.table.columns} FROM {self.table.name}"
+        pending = f"SELECT {self.table.columns} FROM {self.table.name} WHERE path IS NOT NULL"
         if state is None:
             return f"({pending}) AS catalog", ()
-        committed = f"SELECT {self._committed(state)} FROM {quote(state.relation)} WHERE rid <> ALL(%s::bigint[])"
-        return f"({committed} UNION ALL {pending}) AS catalog", (self.pending.hidden,)
+        committed = (
+            f"SELECT {self._committed(state)} FROM {quote(state.relation)} AS committed"
+            f" WHERE NOT EXISTS (SELECT FROM {self.table.name} AS hiding WHERE hiding.rid = committed.rid)"
+        )
+        return f"({committed} UNION ALL {pending}) AS catalog", ()
 
     def _committed(self, state: CatalogState) -> str:
         """The columns of the committed relation, NULL for what it has not got or is about to lose."""
@@ -86,11 +106,14 @@ class Overlay:
         if self.fresh or pending.reset:
             self.table.clear()
             pending.dirty.update(pending.entries)
+            pending.unburied.update(pending.evicted)
             self.fresh = pending.reset = False
         elif not pending.dirty:
             return
         else:
             self.table.clear(list(pending.dirty))
+        self.table.bury(list(pending.unburied))
+        pending.unburied.clear()
         entries = [pending.entries[path] for path in pending.dirty if path in pending.entries]
         live = [e for e in entries if not e.deleted]
         self.table.insert([e for e in live if e.new])

@@ -5,10 +5,19 @@ it into PostgreSQL inside the storage's commit.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
+from plone.pgcatalog.indexing.journal import Journal
+from plone.pgcatalog.indexing.journal import JournaledDict
+from plone.pgcatalog.indexing.journal import Mark
 from typing import Any
+from typing import NamedTuple
+
+
+#: What a savepoint keeps besides the dictionaries.
+SCALARS = ("site_path", "cleared", "cleared_columns", "layout_changed", "dropped", "changes", "replacement")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,35 @@ class Entry:
         )
 
 
+class SeenRow(NamedTuple):
+    """A committed row of the catalog; versions are PostgreSQL's, of the row and of its object.
+
+    ``object_version`` is None for an object that this very commit stores: that one the storage has compared.
+    """
+
+    rid: int
+    path: str
+    zoid: int | None
+    row_version: str
+    object_version: str | None
+    #: newest transaction in the snapshot
+    newest: int = 0
+    #: digests of the columns ``names``, in their order, as an SQL array; and the idx, or its ``keys`` only, as JSON
+    digests: str = "{}"
+    idx: str | None = None
+    names: tuple[str, ...] = ()
+    keys: frozenset[str] | None = frozenset()
+
+    @property
+    def column_digests(self) -> dict[str, str]:
+        return by_name(self.names, self.digests)
+
+
+def by_name(names: Iterable[str], array: str) -> dict[str, str]:
+    """Return the SQL *array* of numbers, one for each of *names*, as a dict of texts."""
+    return dict(zip(names, array.strip("{}").split(","), strict=False))
+
+
 class CatalogPending:
     """The pending changes of one catalog in one transaction."""
 
@@ -59,22 +97,31 @@ class CatalogPending:
         #: path of the site whose catalog this is: what it knows of objects there is kept in object_state.idx, all
         #: else in the catalog's own rows; None for a catalog that is not a site's
         self.site_path: str | None = None
-        self.entries: dict[str, Entry] = {}
+        self._journal = Journal()
+        self.entries: dict[str, Entry] = JournaledDict(self._journal)
+        #: paths of the entries without a rid, in their order
+        self.unsettled: dict[str, None] = JournaledDict(self._journal)
         #: committed rows that were looked up: path -> (rid, zoid), and back
-        self.stored: dict[str, tuple[int, int | None]] = {}
-        self.stored_paths: dict[int, str] = {}
+        self.stored: dict[str, tuple[int, int | None]] = JournaledDict(self._journal)
+        self.stored_paths: dict[int, str] = JournaledDict(self._journal)
+        #: committed rows as the snapshot has them, by rid: what another transaction may change meanwhile
+        self.seen: dict[int, SeenRow] = {}
         #: rid -> path of the entries that have got one
-        self.owners: dict[int, str] = {}
+        self.owners: dict[int, str] = JournaledDict(self._journal)
         #: committed rows to delete: removed, or their path now belongs to another object
-        self.evicted: set[int] = set()
+        self.evicted: dict[int, None] = JournaledDict(self._journal)
         self.cleared = False
         self.cleared_columns: frozenset[str] = frozenset()
         self.layout_changed = False
         self.dropped = False
+        #: makes, with the cursor of the commit, another relation the catalog's own: a finished rebuild
+        self.replacement: Callable[[Any, Any], Any] | None = None
         #: number of changes; the generation advances by it
         self.changes = 0
         #: paths the overlay has not been told about
         self.dirty: set[str] = set()
+        #: evicted rows the overlay has not been told about
+        self.unburied: set[int] = set()
         #: True when all that the overlay has been told is void
         self.reset = False
 
@@ -88,22 +135,51 @@ class CatalogPending:
             entry = replace(entry, exists=False)
         elif earlier is not None and earlier.rid is not None and earlier.zoid == entry.zoid and not earlier.deleted:
             entry = replace(entry, rid=earlier.rid, exists=earlier.exists)
-        self.entries[entry.path] = entry
-        self.dirty.add(entry.path)
+        self._enter(entry)
 
     def delete(self, path: str) -> None:
         """Note that *path* is no longer catalogued."""
         self.changes += 1
-        self.entries[path] = Entry(path, deleted=True)
-        self.dirty.add(path)
+        self._enter(Entry(path, deleted=True))
+
+    def _enter(self, entry: Entry) -> None:
+        self.entries[entry.path] = entry
+        self.dirty.add(entry.path)
+        if entry.rid is None:
+            self.unsettled[entry.path] = None
+
+    def settle(self, entry: Entry) -> None:
+        """Put *entry*, which has a rid, into the place of the one without."""
+        self.entries[entry.path] = entry
+        if entry.path in self.unsettled:
+            del self.unsettled[entry.path]
+
+    def complete(self, path: str) -> None:
+        """Give the entry at *path* the metadata it left out, if it is known now that it makes a row."""
+        entry = self.entries[path]
+        if entry.late is not None and entry.new:
+            self.entries[path] = replace(entry, idx=entry.late() | entry.idx, late=None)
+
+    def evict(self, rid: int) -> None:
+        """Note that the committed row *rid* goes."""
+        if rid not in self.evicted:
+            self.evicted[rid] = None
+            self.unburied.add(rid)
 
     def clear(self) -> None:
         """Forget everything, committed rows included."""
         self.changes += 1
-        for mapping in (self.entries, self.stored, self.stored_paths, self.owners, self.evicted, self.dirty):
-            mapping.clear()
+        self.entries.clear()
+        self.unsettled.clear()
+        self.forget_rows()
+        self.dirty.clear()
         self.cleared = self.reset = True
         self.cleared_columns = frozenset()
+
+    def forget_rows(self) -> None:
+        """Forget what is known of committed rows."""
+        for mapping in (self.stored, self.stored_paths, self.owners, self.evicted, self.unburied):
+            mapping.clear()
 
     def clear_columns(self, names: frozenset[str]) -> None:
         """Empty the columns *names* of all rows."""
@@ -114,27 +190,28 @@ class CatalogPending:
             kept = {k: v for k, v in entry.columns.items() if k not in names}
             self.entries[path] = replace(entry, columns=kept)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return a copy of the state, for a savepoint."""
-        copied = {k: v.copy() if isinstance(v, dict | set) else v for k, v in self.__dict__.items()}
-        return copied
+    def see(self, rows: Iterable[SeenRow]) -> None:
+        """Note the committed *rows*, each with the most that is known of it."""
+        for row in rows:
+            known = self.seen.get(row.rid)
+            if known is None or len(known.names) <= len(row.names):
+                self.seen[row.rid] = row
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def snapshot(self) -> Mark:
+        """Return the state, for a savepoint."""
+        return self._journal.mark({name: getattr(self, name) for name in SCALARS})
+
+    def restore(self, mark: Mark) -> None:
         """Go back to a state that ``snapshot`` returned (which stays reusable)."""
-        for key, value in state.items():
-            setattr(self, key, value.copy() if isinstance(value, dict | set) else value)
+        self._journal.go_back(mark)
+        for name, value in mark.state.items():
+            setattr(self, name, value)
         self.reset = True
 
-    def settle_metadata(self) -> None:
-        """Complete the entries of which it is now known that they make a row."""
-        for path, entry in self.entries.items():
-            if entry.late is not None and entry.new:
-                self.entries[path] = replace(entry, idx=entry.late() | entry.idx, late=None)
-
-    @property
-    def hidden(self) -> list[int]:
-        """Rids of committed rows that the entries replace or remove."""
-        return [*self.evicted, *(e.rid for e in self.entries.values() if e.exists and e.rid is not None)]
+    def pending_at(self, rid: int) -> Entry | None:
+        """Return the entry that is the row *rid*, if one is pending."""
+        entry = self.entries.get(self.owners.get(rid, ""))
+        return None if entry is None or entry.deleted or entry.rid != rid else entry
 
     def is_primary(self, entry: Entry) -> bool:
         """True when the idx of *entry* lives in object_state."""

@@ -3,16 +3,33 @@
 Registered once with the storage of each opened database; knows nothing but its database.
 """
 
+from dataclasses import replace
+from plone.pgcatalog.database.errors import transient_when_locked
+from plone.pgcatalog.database.errors import transient_when_lost
+from plone.pgcatalog.database.retired import drop_after_commit
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.database.session import committing
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.indexing.merge import packed
 from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.undo import follow_undo
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.indexing.writer import Writer
 from typing import Any
 from weakref import ref
 from zodb_pgjsonb import ExtraColumn
+
+import orjson
+
+
+#: An array is a change, [what is set, [what goes]], of an idx that others may have changed in other keys.
+UPDATE_IDX = """
+CASE WHEN jsonb_typeof(EXCLUDED.idx) = 'array'
+    THEN (COALESCE(object_state.idx, '{}') - ARRAY(SELECT jsonb_array_elements_text(EXCLUDED.idx -> 1)))
+        || (EXCLUDED.idx -> 0)
+    ELSE EXCLUDED.idx END
+"""
 
 
 class PGCatalogStateProcessor:
@@ -23,9 +40,11 @@ class PGCatalogStateProcessor:
 
     def __init__(self, database: Any) -> None:
         self._database = ref(database)
+        #: False before the first commit of this process: an earlier one may have left retired relations behind
+        self._cleaned_up = False
 
     def get_extra_columns(self) -> list[ExtraColumn]:
-        return [ExtraColumn("idx", "%(idx)s::jsonb")]
+        return [ExtraColumn("idx", "%(idx)s::jsonb", UPDATE_IDX)]
 
     def get_schema_sql(self) -> str:
         return load_sql("base")
@@ -37,23 +56,42 @@ class PGCatalogStateProcessor:
                 entry = primary_entry(pending, zoid)
                 if entry is not None:
                     session.idx_written.add(zoid)
-                    return {"idx": dump(entry.idx)}
+                    return {"idx": dump_change(pending, entry)}
         return None
 
     def finalize(self, cursor: Any) -> None:
         """Write all catalogs that have something pending; an exception aborts the commit."""
-        for session in self._sessions():
-            for pending in session.pending.values():
-                layout = pending.tool._catalog.layout()
-                Writer(cursor, session, pending, layout, session.idx_written).write()
+        with transient_when_lost(cursor.connection), transient_when_locked():
+            for session in self._sessions():
+                for pending in session.pending.values():
+                    layout = pending.tool._catalog.layout()
+                    Writer(cursor, session, pending, layout, session.idx_written).write()
+                    self._clean_up(session, pending)
 
     def undone(self, cursor: Any, tid: int, restored: Any, deleted: Any, entries: Any) -> None:
         """Let the catalogs follow the undo of *tid*, as soon as it is committed."""
         follow_undo(self._database(), cursor, tid)
 
+    def _clean_up(self, session: Session, pending: CatalogPending) -> None:
+        """Have retired relations dropped after the commit that retires some, and after the first."""
+        if pending.cleared or pending.dropped or pending.replacement is not None or not self._cleaned_up:
+            self._cleaned_up = True
+            drop_after_commit(session)
+
     def _sessions(self) -> list[Session]:
         database = self._database()
         return [s for s in committing.sessions if s.jar.db() is database]
+
+
+def dump_change(pending: CatalogPending, entry: Entry) -> str:
+    """Return as JSON text what *entry* changes of its object's idx; the whole idx for a row that is new."""
+    row = None if pending.cleared or entry.rid is None else pending.seen.get(entry.rid)
+    if row is None or row.idx is None or row.keys is not None or not pending.is_primary(replace(entry, path=row.path)):
+        return dump(entry.idx)
+    old = orjson.loads(row.idx)
+    new = orjson.loads(dump(entry.idx))
+    changed = {k: v for k, v in new.items() if k not in old or packed(v) != packed(old[k])}
+    return orjson.dumps([changed, sorted(old.keys() - new.keys())]).decode()
 
 
 def primary_entry(pending: CatalogPending, zoid: int) -> Any:

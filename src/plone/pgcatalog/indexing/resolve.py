@@ -6,6 +6,7 @@ gets an oid of its own that no object will ever have.
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
@@ -18,11 +19,11 @@ NewRid = Callable[[], int]
 
 def unresolved(pending: CatalogPending) -> list[Entry]:
     """Return the entries without a rid, removals first: they free rids for entries at other paths."""
-    entries = [e for e in pending.entries.values() if e.rid is None]
+    entries = [pending.entries[path] for path in pending.unsettled]
     return sorted(entries, key=lambda e: not e.deleted)
 
 
-def resolve(pending: CatalogPending, entries: Iterable[Entry], rows: Iterable[StoredRow], new_rid: NewRid) -> None:
+def resolve(pending: CatalogPending, entries: Sequence[Entry], rows: Iterable[StoredRow], new_rid: NewRid) -> None:
     """Give each of *entries* its rid and say whether its row exists.
 
     *rows* are the stored rows at the paths, and of the objects, of *entries*.
@@ -32,14 +33,17 @@ def resolve(pending: CatalogPending, entries: Iterable[Entry], rows: Iterable[St
         pending.stored_paths[rid] = path
     for entry in entries:
         settled = _settle_removal(pending, entry) if entry.deleted else _settle_row(pending, entry, new_rid)
-        pending.entries[entry.path] = settled
+        pending.settle(settled)
+    # Only now: indexers run here, and may search.
+    for entry in entries:
+        pending.complete(entry.path)
 
 
 def _settle_removal(pending: CatalogPending, entry: Entry) -> Entry:
     stored = pending.stored.get(entry.path)
     if stored is None:
         return replace(entry, rid=0, exists=False)
-    pending.evicted.add(stored[0])
+    pending.evict(stored[0])
     return replace(entry, rid=stored[0], zoid=stored[1], exists=True)
 
 
@@ -49,10 +53,10 @@ def _settle_row(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> Entry
         rid, exists = stored[0], entry.exists is not False
         if not exists:
             # Removed and catalogued again in part: the stored row gives way to one with just these values.
-            pending.evicted.add(rid)
+            pending.evict(rid)
     else:
         if stored is not None:
-            pending.evicted.add(stored[0])
+            pending.evict(stored[0])
         rid, exists = _free_rid(pending, entry, new_rid), False
     pending.owners[rid] = entry.path
     return replace(entry, rid=rid, exists=exists)

@@ -4,16 +4,15 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import batched
-from plone.indexer.interfaces import IIndexableObject
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.overlay import ScratchTable
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.walk import content_of
+from plone.pgcatalog.indexing.walk import fresh_entry
 from plone.pgcatalog.indexing.writer import dump
 from Products.CMFCore.indexing import processQueue
 from typing import Any
-from zope.component import queryMultiAdapter
 
 import orjson
 
@@ -72,7 +71,7 @@ class Verifier:
             yield from self._compare([(path, obj)])
 
     def _compare(self, batch: Iterable[tuple[str, Any]]) -> Iterator[Difference]:
-        entries = [self._fresh(path, obj) for path, obj in batch]
+        entries = [fresh_entry(self.catalog, path, obj) for path, obj in batch]
         self.checked += len(entries)
         different = self._different_columns(entries)
         idx = self.compat.view().idx([rid for rid, _ in different.values()])
@@ -84,11 +83,6 @@ class Verifier:
             names = dict.fromkeys(columns + different_keys(idx.get(rid, {}), entry.idx))
             if names:
                 yield Difference(entry.path, "different", tuple(names))
-
-    def _fresh(self, path: str, obj: Any) -> Entry:
-        indexable = queryMultiAdapter((obj, self.catalog), IIndexableObject, default=obj)
-        entry: Entry = self.compat.entry(indexable, path)
-        return entry
 
     def _different_columns(self, entries: list[Entry]) -> dict[str, tuple[int, tuple[str, ...]]]:
         """Return path -> (rid, columns whose stored value is not the fresh one) of the rows that exist."""

@@ -6,8 +6,11 @@ from Acquisition import aq_parent
 from collections.abc import Iterator
 from plone.base.utils import base_hasattr
 from plone.base.utils import safe_callable
+from plone.indexer.interfaces import IIndexableObject
+from plone.pgcatalog.indexing.pending import Entry
 from typing import Any
 from zope.annotation.interfaces import IAnnotations
+from zope.component import queryMultiAdapter
 
 
 #: Annotation under which plone.app.discussion keeps an object's comments.
@@ -17,7 +20,7 @@ CONVERSATION = "plone.app.discussion:conversation"
 def content_of(catalog: Any) -> Iterator[tuple[str, Any]]:
     """Yield (path, object) of everything that belongs into *catalog*, depth first."""
     portal = aq_parent(aq_inner(catalog))
-    yield from _indexable(portal, catalog)
+    yield from indexable(portal)
     yield from _below(portal, catalog)
 
 
@@ -26,12 +29,12 @@ def _below(container: Any, catalog: Any) -> Iterator[tuple[str, Any]]:
         return
     for _, obj in container.objectItems():
         if aq_base(obj) is not aq_base(catalog):
-            yield from _indexable(obj, catalog)
+            yield from indexable(obj)
             yield from _below(obj, catalog)
 
 
-def _indexable(obj: Any, catalog: Any) -> Iterator[tuple[str, Any]]:
-    """Yield *obj* and its comments when it is content: when it has a method reindexObject of its own."""
+def indexable(obj: Any) -> Iterator[tuple[str, Any]]:
+    """Yield (path, object) of *obj* and its comments when it is content: when it has its own method reindexObject."""
     if not (base_hasattr(obj, "reindexObject") and safe_callable(obj.reindexObject)):
         return
     if base_hasattr(obj, "manage_catalogClear"):
@@ -41,3 +44,32 @@ def _indexable(obj: Any, catalog: Any) -> Iterator[tuple[str, Any]]:
     if conversation is not None:
         for comment in conversation.__of__(obj).getComments():
             yield "/".join(comment.getPhysicalPath()), comment
+
+
+def child_ids(container: Any) -> list[str]:
+    """Return the ids of what *container* contains, none for an object that is no container."""
+    if not base_hasattr(container, "objectItems"):
+        return []
+    if base_hasattr(container, "objectIds"):
+        return list(container.objectIds())
+    return [id for id, _ in container.objectItems()]
+
+
+def child(container: Any, id: str) -> Any:
+    """Return what *container* contains as *id*, None when it is not there any more."""
+    if base_hasattr(container, "_getOb"):
+        return container._getOb(id, None)
+    return dict(container.objectItems()).get(id) if base_hasattr(container, "objectItems") else None
+
+
+def object_at(catalog: Any, path: str) -> Any:
+    """Return the object whose physical path is *path*, None when there is none."""
+    obj = catalog.unrestrictedTraverse(path, None)
+    return obj if obj is not None and "/".join(obj.getPhysicalPath()) == path else None
+
+
+def fresh_entry(catalog: Any, path: str, obj: Any) -> Entry:
+    """Return what cataloguing *obj* under *path* would put into *catalog*; raises what indexers raise."""
+    indexable = queryMultiAdapter((obj, catalog), IIndexableObject, default=obj)
+    entry: Entry = catalog._catalog.entry(indexable, path)
+    return entry

@@ -5,25 +5,32 @@ serialised with all other writers by the storage's lock.
 """
 
 from plone.pgcatalog.database import schema
+from plone.pgcatalog.database.missing import expects_relation
+from plone.pgcatalog.database.missing import report as report_missing
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.database.session import stored_rows
 from plone.pgcatalog.indexes.base import quote
+from plone.pgcatalog.indexing.merge import Merge
+from plone.pgcatalog.indexing.overlap import merge
 from plone.pgcatalog.indexing.overlay import by_columns
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.indexing.resolve import resolve
 from psycopg.rows import tuple_row
 from typing import Any
+from ZODB.POSException import ConflictError
 
 import dataclasses
 import orjson
+import psycopg
 
 
+#: One message; its first statement sets how long all that follows in the commit may wait for a lock.
 ADVANCE = (
-    "UPDATE pgcatalog_state SET generation = generation + %s WHERE catalog = %s"
-    " RETURNING relation, version, columns, generation"
+    "SET LOCAL lock_timeout = %s;"
+    " UPDATE pgcatalog_state SET generation = generation + %s WHERE catalog = %s"
+    " RETURNING relation, version, columns, generation,"
+    " EXISTS (SELECT FROM pgcatalog_rebuild r WHERE r.catalog = pgcatalog_state.catalog)"
 )
 SAVE_STATE = (
     "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation) VALUES (%s, %s, %s, %s, %s)"
@@ -36,6 +43,13 @@ SAVE_STATE = (
 LOG_CHANGES = (
     "INSERT INTO pgcatalog_changes (tid, catalog, path)"
     " SELECT (SELECT max(tid) FROM transaction_log), %s, unnest(%s::text[]) ON CONFLICT DO NOTHING"
+)
+#: A rebuild beside the live relation follows these paths before it takes its place; '' makes it start over.
+LOG_FOR_REBUILD = "INSERT INTO pgcatalog_rebuild_change (catalog, path) SELECT %s, unnest(%s::text[])"
+#: Others may have moved what was merged: those paths are logged, too.
+LOG_MERGED_FOR_REBUILD = (
+    "INSERT INTO pgcatalog_rebuild_change (catalog, path)"
+    " SELECT catalog, unnest(%s::text[]) FROM pgcatalog_rebuild WHERE catalog = %s"
 )
 
 
@@ -56,18 +70,20 @@ class Writer:
 
     def write(self) -> None:
         """Write everything; raises psycopg.Error, which aborts the commit."""
-        if self.session.keeps_history:
-            paths = [*self.pending.entries, *([""] if self.pending.cleared or self.pending.dropped else [])]
-            self._execute(LOG_CHANGES, [self.pending.zoid, paths])
+        self._log([*self.pending.entries, *([""] if self.pending.cleared or self.pending.dropped else [])])
         if self.pending.dropped:
             self._drop()
             return
         state = self._advance()
-        entries = self._entries(state)
-        evicted = self.pending.evicted
+        merged = self._merge(state)
+        live, evicted = self.pending.live(), list(self.pending.evicted)
+        if merged is not None:
+            live, evicted = list(merged.live.values()), list(merged.evicted)
+        self._empty_columns(state)
         if evicted:
-            self._evict(state, list(evicted))
-        live = [e for e in entries if not e.deleted]
+            self._evict(state, evicted)
+        if merged is not None:
+            self._follow(state, merged)
         self._write_rows(state, [e for e in live if e.new])
         self._change_rows(state, [e for e in live if not e.new])
         self._write_idx(state, live)
@@ -76,12 +92,20 @@ class Writer:
 
     def _advance(self) -> CatalogState:
         """Advance the generation and return the current state; the relation then has what the layout asks."""
-        self._execute(ADVANCE, [max(self.pending.changes, 1), self.pending.zoid])
-        row = self.cursor.fetchone()
+        with psycopg.ClientCursor(self.cursor.connection, row_factory=tuple_row) as cursor:
+            cursor.execute(ADVANCE, [schema.LOCK_TIMEOUT, max(self.pending.changes, 1), self.pending.zoid])
+            cursor.nextset()
+            row = cursor.fetchone()
         if row is None:
+            if not (self.pending.cleared or self.pending.layout_changed) and expects_relation(self.pending.tool):
+                report_missing(self.pending.tool)
             return self._point_to(version=1, generation=max(self.pending.changes, 1))
-        relation, version, columns, generation = row
+        relation, version, columns, generation, rebuilding = row
         state = CatalogState(relation, version, frozenset(columns), generation)
+        if self.pending.replacement is not None:
+            return self._save(self.pending.replacement(self.cursor, state))
+        if rebuilding:
+            self._log_for_rebuild()
         if self.pending.cleared:
             schema.retire_relation(self.cursor, relation)
             self._forget_idx(relation)
@@ -89,14 +113,19 @@ class Writer:
         missing = [c for c in self.layout.columns if c.name not in state.columns]
         if missing or self.pending.layout_changed:
             state = self._extend(state, missing)
-        self._empty_columns(state)
         return state
+
+    def _log_for_rebuild(self) -> None:
+        pending = self.pending
+        everything = pending.cleared or pending.layout_changed or pending.cleared_columns
+        self._execute(LOG_FOR_REBUILD, [pending.zoid, [*pending.entries, *([""] if everything else [])]])
 
     def _point_to(self, version: int, generation: int) -> CatalogState:
         """Make the *version*-th relation and let the catalog's state name it."""
-        schema.drop_retired(self.cursor)
         relation = schema.relation_name(self.pending.zoid, version)
         schema.create_relation(self.cursor, relation, self.layout)
+        advised = schema.advised_indexes(self.cursor, self.pending.zoid, self.layout.names)
+        schema.create_indexes(self.cursor, relation, advised)
         return self._save(CatalogState(relation, version, frozenset(self.layout.names), generation))
 
     def _extend(self, state: CatalogState, missing: list[Any]) -> CatalogState:
@@ -111,10 +140,14 @@ class Writer:
         return state
 
     def _drop(self) -> None:
+        self._execute(f"SET LOCAL lock_timeout = '{schema.LOCK_TIMEOUT}'")
+        schema.forget_rebuild(self.cursor, self.pending.zoid)
+        for table in ("pgcatalog_slow_queries", "pgcatalog_indexes"):
+            self._execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
         self._execute("DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation", [self.pending.zoid])
         for (relation,) in self.cursor.fetchall():
             self._forget_idx(relation)
-            schema.drop_relation(self.cursor, relation)
+            schema.retire_relation(self.cursor, relation)
 
     def _forget_idx(self, relation: str) -> None:
         self._execute(
@@ -146,20 +179,41 @@ class Writer:
 
     # -- rows
 
-    def _entries(self, state: CatalogState) -> list[Entry]:
-        """Return the entries, settled anew when another transaction changed the catalog since our snapshot."""
+    def _merge(self, state: CatalogState) -> Merge | None:
+        """Return what is left to write if others have changed, since our snapshot, what we are about to write."""
         pending = self.pending
         known = self.session.states.get(pending.zoid) if self.session._states is not None else None
-        changed = known is None or known.generation + max(pending.changes, 1) != state.generation
-        if changed and pending.entries and not pending.cleared:
-            entries = [dataclasses.replace(e, rid=None, exists=None) for e in pending.entries.values()]
-            entries.sort(key=lambda e: not e.deleted)
-            for mapping in (pending.stored, pending.stored_paths, pending.owners, pending.evicted):
-                mapping.clear()
-            self._execute(*stored_rows(state.relation, entries))
-            resolve(pending, entries, self.cursor.fetchall(), self.session.new_rid)
-            pending.settle_metadata()
-        return list(pending.entries.values())
+        unchanged = known is not None and known.generation + max(pending.changes, 1) == state.generation
+        if unchanged or not pending.entries or pending.replacement is not None:
+            return None
+        if pending.cleared:
+            if known is not None:
+                raise ConflictError("the catalog was changed by another transaction while this one filled it anew")
+            return None
+        types = {c.name: c.type for c in self.layout.columns if c.name in state.columns}
+        return merge(self.cursor, state, types, pending, self.has_idx)
+
+    def _follow(self, state: CatalogState, merged: Merge) -> None:
+        """Forget what others have removed, and move rows that others have changed."""
+        forgotten = [e.rid for e in merged.removed.values() if self.pending.is_primary(e)]
+        if forgotten:
+            self._execute("UPDATE object_state SET idx = NULL WHERE zoid = ANY(%s)", [forgotten])
+        paths = [e.path for e in merged.live.values()]
+        self._log(paths)
+        self._execute(LOG_MERGED_FOR_REBUILD, [paths, self.pending.zoid])
+        # First to where nothing can be: two rows may change places.
+        for query in (
+            "UPDATE {} SET path = rid::text WHERE path <> %s AND rid = %s",
+            "UPDATE {} SET path = %s WHERE rid = %s",
+        ):
+            if merged.moved:
+                self._executemany(
+                    query.format(quote(state.relation)), [[path, rid] for rid, path in merged.moved.items()]
+                )
+
+    def _log(self, paths: list[str]) -> None:
+        if self.session.keeps_history:
+            self._execute(LOG_CHANGES, [self.pending.zoid, paths])
 
     def _write_rows(self, state: CatalogState, entries: list[Entry]) -> None:
         if not entries:

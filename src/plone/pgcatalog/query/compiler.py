@@ -13,6 +13,8 @@ from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.query.expression import Expression
+from plone.pgcatalog.query.expression import expression_in
 from typing import Any
 
 
@@ -77,15 +79,21 @@ def compile_query(
 ) -> CompiledQuery:
     """Compile *query* for a catalog with the indexes *names*.
 
-    *sort* are (index name, reverse) pairs, *limit* is the ``sort_limit``.  A query that names no index finds
-    nothing, as in ZCatalog.  Raises what the indexes raise for wrong options or values.
+    *sort* are (index name, reverse) pairs, *limit* is the ``sort_limit``.  A query that names no index, and has no
+    query object under ``where``, finds nothing, as in ZCatalog.  Raises what the indexes raise for wrong options or
+    values, and QueryError for a query object.
     """
-    named = [translator(name) for name in names if name in query]
+    named = [translator(name) for name in names if name in query and not isinstance(query[name], Expression)]
     conditions = [t.where(query) or NOTHING for t in named]
+    expression = expression_in(query)
+    if expression is not None:
+        conditions.append(expression.condition(translator))
     where = all_of(conditions) if conditions else NOTHING
     sorters = [(translator(name), reverse) for name, reverse in sort]
     order, not_null = order_terms(sorters, window(query, limit).size is not None)
     score = None if sorters else next((s for t in named if (s := t.score(query)) is not None), None)
+    if score is None and expression is not None and not sorters:
+        score = expression.score(translator)
     if any(t.order_by() == () for t, _ in sorters):
         return CompiledQuery(where, ("rid",), None, window(query, limit), tuple(sort), len(sorters))
     if not_null:

@@ -25,3 +25,61 @@ CREATE TABLE IF NOT EXISTS pgcatalog_changes (
     path    TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (tid, catalog, path)
 );
+
+-- One row per catalog that is being rebuilt beside the live one: which relation is being filled, and how far it is.
+CREATE TABLE IF NOT EXISTS pgcatalog_rebuild (
+    catalog   BIGINT PRIMARY KEY,
+    relation  TEXT NOT NULL,
+    version   INTEGER NOT NULL,
+    columns   TEXT[] NOT NULL,
+    signature TEXT NOT NULL,           -- of the columns; other ones need another relation
+    phase     TEXT NOT NULL,           -- walk, rest, index, replay
+    total     BIGINT NOT NULL,         -- rows of the live relation at the start
+    done      BIGINT NOT NULL DEFAULT 0,
+    started   TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
+);
+
+-- What a rebuild still has to visit.
+CREATE TABLE IF NOT EXISTS pgcatalog_rebuild_task (
+    id      BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    catalog BIGINT NOT NULL REFERENCES pgcatalog_rebuild (catalog) ON DELETE CASCADE,
+    task    TEXT NOT NULL              -- JSON: [path of a container or null, ids in it or paths]
+);
+
+-- Paths that commits have catalogued or removed since the rebuild began; '' stands for all of them.
+CREATE TABLE IF NOT EXISTS pgcatalog_rebuild_change (
+    id      BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    catalog BIGINT NOT NULL REFERENCES pgcatalog_rebuild (catalog) ON DELETE CASCADE,
+    path    TEXT COLLATE "C" NOT NULL
+);
+CREATE INDEX IF NOT EXISTS pgcatalog_rebuild_change_path ON pgcatalog_rebuild_change (catalog, path);
+
+-- Searches that took long; written by a thread of its own, outside of the searching transactions.
+CREATE TABLE IF NOT EXISTS pgcatalog_slow_queries (
+    id          BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    recorded_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+    catalog     BIGINT NOT NULL,        -- zoid of the catalog tool
+    path        TEXT NOT NULL,          -- of the catalog tool
+    operation   TEXT NOT NULL,          -- what was asked: page, count, rids ...
+    shape       TEXT NOT NULL,          -- the query without its values
+    query       JSONB NOT NULL,         -- query, sort and limit, values as in idx
+    left_out    TEXT[] NOT NULL,        -- indexes whose values were not kept
+    total_ms    DOUBLE PRECISION NOT NULL,
+    compile_ms  DOUBLE PRECISION NOT NULL,
+    execute_ms  DOUBLE PRECISION NOT NULL,
+    decode_ms   DOUBLE PRECISION NOT NULL,
+    result_rows INTEGER NOT NULL,
+    statement   TEXT NOT NULL           -- with placeholders
+);
+
+-- SQL indexes that were made on advice; a relation that replaces another gets them, too.
+CREATE TABLE IF NOT EXISTS pgcatalog_indexes (
+    catalog    BIGINT NOT NULL,         -- zoid of the catalog tool
+    name       TEXT NOT NULL,           -- behind the name of the relation
+    definition TEXT NOT NULL,           -- what comes behind ON table
+    columns    TEXT[] NOT NULL,         -- that the relation must have
+    reason     TEXT NOT NULL,
+    message    TEXT NOT NULL DEFAULT '',  -- why the last build or drop failed
+    created_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+    PRIMARY KEY (catalog, name)
+);

@@ -7,4 +7,4 @@ WHERE NOT EXISTS (
       AND a.backend_xmin IS NOT NULL
       AND age(a.backend_xmin) >= age(r.retired_by::xid)
 )
-RETURNING r.relation
+RETURNING CASE WHEN to_regclass(quote_ident(r.relation)) IS NOT NULL THEN r.relation END AS relation

@@ -1,0 +1,46 @@
+"""What the catalog raises when PostgreSQL goes away under it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from psycopg.errors import DeadlockDetected
+from psycopg.errors import LockNotAvailable
+from psycopg.errors import SerializationFailure
+from transaction.interfaces import TransientError
+from typing import Any
+
+import psycopg
+
+
+class ServiceUnavailable(psycopg.OperationalError, TransientError):
+    """The connection to PostgreSQL was lost before the commit.
+
+    Zope repeats the request, as after a conflict.  When that does not help it answers 503, which is how it
+    translates the name of this class.
+    """
+
+
+class CatalogLocked(TransientError):
+    """Somebody else holds, for too long, a lock that the commit needs; the transaction may be tried again."""
+
+
+@contextmanager
+def transient_when_locked() -> Iterator[None]:
+    """Raise CatalogLocked instead of the psycopg.Error with which PostgreSQL ends a wait for a lock."""
+    try:
+        yield
+    except (LockNotAvailable, DeadlockDetected, SerializationFailure) as error:
+        raise CatalogLocked(str(error)) from error
+
+
+@contextmanager
+def transient_when_lost(connection: Any) -> Iterator[None]:
+    """Raise ServiceUnavailable instead of the psycopg.Error with which *connection* was lost.
+
+    Which one depends on why the server ended it: a session that idled for too long is no OperationalError.
+    """
+    try:
+        yield
+    except psycopg.Error as error:
+        if connection.closed and not isinstance(error, ServiceUnavailable):
+            raise ServiceUnavailable(str(error)) from error
+        raise

@@ -1,0 +1,115 @@
+"""Reads what others have changed, since the snapshot, in the rows that this transaction is about to write."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import replace
+from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.indexes.base import quote
+from plone.pgcatalog.indexing.merge import Current
+from plone.pgcatalog.indexing.merge import Merge
+from plone.pgcatalog.indexing.pending import by_name
+from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.indexing.pending import SeenRow
+from typing import Any
+from ZODB.POSException import ConflictError
+
+import orjson
+
+
+#: xmin is the transaction that wrote a row: it differs when anybody has written the row anew.
+STORED_ROWS = """
+SELECT c.rid, c.path, c.zoid, c.xmin::text,
+    CASE WHEN o.xmin::text = pg_current_xact_id_if_assigned()::xid::text THEN NULL ELSE o.xmin::text END{values}
+FROM {relation} c LEFT JOIN object_state o ON o.zoid = c.zoid
+WHERE c.rid IN (
+    SELECT rid FROM {relation} WHERE path = ANY(%s::text[])
+    UNION SELECT rid FROM {relation} WHERE zoid = ANY(%s::bigint[]))
+"""
+#: A row that has come below one of some paths since the snapshot with the newest tid: its object is stored then.
+ARRIVED = """
+SELECT c.path FROM {relation} c
+JOIN unnest(%s::text[]) AS above (path) ON c.path > above.path || '/' AND c.path < above.path || '0'
+JOIN object_state o ON o.zoid = c.zoid AND o.tid > %s
+    AND o.xmin::text IS DISTINCT FROM pg_current_xact_id_if_assigned()::xid::text
+WHERE c.rid <> ALL(%s::bigint[]) LIMIT 1
+"""
+#: Where the idx of a row is kept.
+IDX = "COALESCE(c.idx, CASE WHEN c.rid = c.zoid THEN o.idx END)"
+NEWEST = "(SELECT max(tid) FROM transaction_log)"
+
+
+def digests(values: Iterable[str]) -> str:
+    """Return the SQL expression of an array with a digest for each of *values*, as text."""
+    return f"ARRAY[{', '.join(f'hashtextextended(({v})::text, 0)' for v in values)}]::bigint[]::text"
+
+
+def stored_rows(relation: str, entries: Iterable[Entry], values: str = "") -> tuple[str, list[Any]]:
+    """Return the query, and its parameters, for the rows that *entries* may replace, with more *values*."""
+    entries = list(entries)
+    paths = [e.path for e in entries]
+    zoids = [e.zoid for e in entries if e.zoid is not None]
+    return STORED_ROWS.format(relation=quote(relation), values=values), [paths, zoids]
+
+
+def seen_rows(execute: Callable[..., Any], state: CatalogState, entries: Sequence[Entry]) -> list[SeenRow]:
+    """Return the rows of the snapshot that *entries* may replace, with what a merge needs of their values.
+
+    *execute* queries the snapshot.  Values are read as digests, and only those that the entries may change: a tree
+    whose roles change is many rows.
+    """
+    written = [e for e in entries if not e.deleted]
+    whole = any(e.full for e in written)
+    touched = {n for e in written for n in e.columns}
+    names = tuple(sorted(n for n in state.columns if whole or n in touched))
+    keys = None if whole else frozenset(k for e in written for k in (*e.idx, *e.vanished))
+    idx, parameters = IDX, []
+    if keys is not None:
+        idx = f"(SELECT jsonb_object_agg(k, {IDX} -> k) FROM unnest(%s::text[]) k WHERE jsonb_exists({IDX}, k))"
+        parameters = [sorted(keys)]
+    values = f", {NEWEST}, {digests(f'c.{quote(n)}' for n in names)}, ({idx})::text"
+    query, rest = stored_rows(state.relation, entries, values)
+    return [SeenRow(*row, names, keys) for row in execute(query, [*parameters, *rest])]
+
+
+def merge(
+    cursor: Any, state: CatalogState, types: dict[str, str], pending: CatalogPending, has_idx: set[int]
+) -> Merge | None:
+    """Return what is left to write when others have changed rows of *pending*, None when they have not.
+
+    *cursor* is the commit's, *types* are the SQL types of the columns, *has_idx* the objects whose idx is stored with
+    their state.  Raises ConflictError when both have changed the same value.
+    """
+    entries = list(pending.entries.values())
+    cursor.execute(*stored_rows(state.relation, entries))
+    result = Merge(entries, pending.seen, (SeenRow(*row) for row in cursor), set(pending.evicted))
+    if not result.differs:
+        return None
+    for entry, current in currents(cursor, state, types, result):
+        result.take(entry, current, pending.cleared_columns, entry.zoid in has_idx and pending.is_primary(entry))
+    result.follow()
+    trees = result.trees()
+    if trees:
+        rids = [e.rid for e in entries]
+        newest = min(row.newest for row in pending.seen.values())
+        cursor.execute(ARRIVED.format(relation=quote(state.relation)), [trees, newest, rids])
+        for (path,) in cursor:
+            raise ConflictError(f"{path} has come into a tree that this transaction changes")
+    return result
+
+
+def currents(cursor: Any, state: CatalogState, types: dict[str, str], merge: Merge) -> Iterable[tuple[Entry, Current]]:
+    """Yield the changed entries of *merge*, completed to what they would write, and what their rows have now."""
+    for rid, entry in merge.changed.items():
+        columns = {n: entry.columns.get(n) for n in types if entry.new or n in entry.columns}
+        names = [n for n in types if n in columns or n in merge.seen[rid].names]
+        cursor.execute(
+            f"SELECT c.path, {digests(f'c.{quote(n)}' for n in names)},"
+            f" {digests(f'%s::{types[n]}' for n in columns)}, ({IDX})::text"
+            f" FROM {quote(state.relation)} c LEFT JOIN object_state o ON o.zoid = c.zoid WHERE c.rid = %s",
+            [*columns.values(), rid],
+        )
+        path, now, ours, idx = cursor.fetchone()
+        current = Current(path, by_name(names, now), by_name(columns, ours), orjson.loads(idx or "{}"))
+        yield replace(entry, columns=columns), current

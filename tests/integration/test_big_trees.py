@@ -1,0 +1,387 @@
+"""Big trees are renamed, moved, copied and deleted: right in every row, and at a cost that grows with the tree only."""
+
+from Acquisition import aq_base
+from Acquisition import Implicit
+from collections.abc import Iterator
+from OFS.SimpleItem import SimpleItem
+from OFS.Traversable import Traversable
+from plone.app.layout.navigation.navtree import buildFolderTree
+from plone.folder.interfaces import IOrdering
+from plone.pgcatalog.database.session import Session
+from Products.CMFCore.CMFCatalogAware import CMFCatalogAware
+from Products.CMFCore.CMFCatalogAware import handleContentishEvent
+from Products.CMFCore.indexing import processQueue
+from tests.integration.content import create
+from tests.integration.oracle import make_oracle
+from tests.integration.test_costs import traced
+from tests.property.pair import feeding_the_oracle
+from tests.property.pair import ORACLE
+from typing import Any
+from zope.component import getGlobalSiteManager
+from zope.interface import implementer
+from zope.interface import Interface
+from zope.interface.interfaces import IObjectEvent
+
+import gc
+import psycopg
+import pytest
+import tracemalloc
+import transaction
+
+
+#: Ids that LIKE, a regular expression, a prefix or a sort by bytes could take for ``a_b``.
+SIBLINGS = ("a", "ab", "a%b", "a-b", "a.b", "a_b2", "a_", "a b", "axb", "A_b", "a~b", "a_b.c")
+TREE = "a_b"
+PER_FOLDER = 100
+#: What the cheap content of this module has of its own, so that nothing is looked for in its containers.
+PLAIN = (
+    *("author_name", "cmf_uid", "CreationDate", "Creator", "commentators", "created", "creator", "Date", "Description"),
+    *("effective", "EffectiveDate", "end", "exclude_from_nav", "expires", "ExpirationDate", "getIcon", "getObjSize"),
+    *(
+        "getRawRelatedItems",
+        "getRemoteUrl",
+        "hasPreviewImage",
+        "head_title",
+        "image_scales",
+        "in_reply_to",
+        "in_response_to",
+    ),
+    *(
+        "last_comment_date",
+        "listCreators",
+        "location",
+        "mime_type",
+        "modified",
+        "ModificationDate",
+        "nav_title",
+        "review_state",
+    ),
+    *("start", "Subject", "sync_uid", "total_comments", "Type", "UID", "portal_type"),
+)
+
+
+KEPT = {"path", "getObjPositionInParent", "getId", "id", "place", "Title", "portal_type"}
+
+
+class ILeaf(Interface):
+    """Content of this module."""
+
+
+@implementer(ILeaf)
+class Leaf(CMFCatalogAware, SimpleItem):
+    """Catalog-aware, persistent and cheap: without schema, workflow and comments, as 10,000 of them must be."""
+
+    meta_type = "Leaf"
+    locals().update(dict.fromkeys(PLAIN))
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.title = f"Leaf {id}"
+
+    def Title(self) -> str:
+        return self.title
+
+    def place(self) -> str:
+        """A value that depends on the path, for a metadata column and an index."""
+        return "/".join(self.getPhysicalPath())
+
+
+@pytest.fixture(autouse=True)
+def indexed_leaves(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Leaves are indexed by the events that index content, and a loaded machine may take its time for 10,000."""
+    monkeypatch.setenv("ZODB_PGJSONB_IDLE_IN_XACT_TIMEOUT_MS", "600000")
+    manager = getGlobalSiteManager()
+    manager.registerHandler(handleContentishEvent, (ILeaf, IObjectEvent))
+    yield
+    manager.unregisterHandler(handleContentishEvent, (ILeaf, IObjectEvent))
+
+
+def put(folder: Any, obj: Any) -> None:
+    """Put *obj* into *folder* as adding it does, without events, and catalogue it."""
+    folder._setOb(obj.id, obj)
+    folder._count.change(1)
+    IOrdering(folder).notifyAdded(obj.id)
+    folder[obj.id].indexObject()
+
+
+def grow(top: Any, leaves: int) -> None:
+    """Put *leaves* leaves into folders of PER_FOLDER, every other one a level deeper."""
+    for number in range(leaves):
+        if number % PER_FOLDER == 0:
+            folder = create(top, "Folder", f"folder{number // PER_FOLDER}")
+            if number % (2 * PER_FOLDER):
+                folder = create(folder, "Folder", "deeper")
+        put(folder, Leaf(f"leaf{number}"))
+    processQueue()
+
+
+def plant(portal: Any, leaves: int) -> Any:
+    """Return a committed tree, among siblings of confusing names with a leaf in each."""
+    catalog = portal.portal_catalog
+    if "place" not in catalog.indexes():
+        catalog.addIndex("place", "FieldIndex")
+        catalog.addColumn("place")
+    for id in SIBLINGS:
+        put(create(portal, "Folder", id), Leaf("leaf"))
+    grow(create(portal, "Folder", TREE), leaves)
+    transaction.commit()
+    return portal[TREE]
+
+
+def slim(portal: Any) -> None:
+    """Leave the catalog with what depends on the path, so that 10,000 objects are indexed in a bearable time."""
+    catalog = portal.portal_catalog
+    catalog.threshold = 10**9  # the ZCatalog that takes this over is filled before it is stored: no subtransactions
+    for name in set(catalog.indexes()) - KEPT:
+        catalog.delIndex(name)
+    for name in set(catalog.schema()) - KEPT:
+        catalog.delColumn(name)
+
+
+def committed_rows(portal: Any, under: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """(path, place in the table, writing transaction) of the committed rows below *under*."""
+    jar = portal._p_jar
+    session = Session.of(jar)
+    relation = session.states[portal.portal_catalog._catalog.zoid].relation
+    roots = [f"/plone/{id}" for id in under]
+    with psycopg.connect(jar.db().storage._dsn) as connection:
+        return connection.execute(
+            f'SELECT path, ctid::text, xmin::text FROM "{relation}"'
+            " WHERE path = ANY(%s) OR split_part(path, '/', 3) = ANY(%s) ORDER BY path",
+            (roots, list(under)),
+        ).fetchall()
+
+
+# -- what both catalogs must agree on
+
+
+def path_data(catalog: Any) -> dict[str, Any]:
+    """Path -> metadata of everything catalogued."""
+    names = catalog._catalog.names
+    return {brain.getPath(): {name: getattr(brain, name) for name in names} for brain in catalog.searchAll()}
+
+
+def paths(catalog: Any, **query: Any) -> list[str]:
+    return [brain.getPath() for brain in catalog.unrestrictedSearchResults(**query)]
+
+
+def path_queries(root: str, portal: Any) -> Iterator[dict[str, Any]]:
+    folder = f"{root}/folder1/deeper"
+    for path in (root, f"{root}/folder0", folder, "/plone", "/plone/a", "/plone/a%b", "/plone/a_", f"{root}/nowhere"):
+        yield {"path": path}
+        for depth in (0, 1, 2):
+            yield {"path": {"query": path, "depth": depth}}
+    yield {"path": {"query": [root, "/plone/ab"], "depth": 1}}
+    yield {"path": {"query": folder, "navtree": True}}
+    yield {"path": {"query": folder, "navtree": True, "navtree_start": 1}}
+    yield {"path": {"query": f"{folder}/leaf100", "navtree": True, "depth": 0}}
+    yield {"path": {"query": "leaf100", "level": -1}}
+    yield {"place": f"{folder}/leaf100"}
+    yield {"place": {"query": f"{root}/", "range": "min"}, "sort_on": "place"}
+    yield {"path": {"query": folder, "depth": 1}, "sort_on": "getObjPositionInParent"}
+    yield {"path": {"query": "/plone", "depth": 1}, "sort_on": "getObjPositionInParent"}
+    yield {"path": root, "sort_on": "path"}
+
+
+def check(portal: Any, root: str) -> None:
+    """Both catalogs say the same of every path."""
+    ours, oracle = portal.portal_catalog, getattr(portal, ORACLE)
+    for query in path_queries(root, portal):
+        found, expected = paths(ours, **query), paths(oracle, **query)
+        if "sort_on" not in query:
+            found, expected = sorted(found), sorted(expected)
+        assert found == expected, query
+    assert path_data(ours) == path_data(oracle)
+    check_brains(portal, root)
+
+
+def check_brains(portal: Any, root: str) -> None:
+    catalog = portal.portal_catalog
+    for brain in catalog.unrestrictedSearchResults(path=f"{root}/folder1", sort_on="path")[:5]:
+        obj = brain._unrestrictedGetObject()
+        assert "/".join(obj.getPhysicalPath()) == brain.getPath() == catalog.getpath(brain.getRID())
+        assert brain.getURL() == obj.absolute_url()
+        assert brain.getRID() == catalog.getrid(brain.getPath())
+    tree = buildFolderTree(portal, query={"path": {"query": f"{root}/folder1", "depth": 1}})
+    assert [node["item"].getPath() for node in tree["children"]] == [f"{root}/folder1/deeper"]
+
+
+@pytest.fixture
+def both(portal: Any) -> Iterator[Any]:
+    """The portal, whose indexing also feeds a ZCatalog."""
+    with feeding_the_oracle():
+        yield portal
+
+
+def plant_both(portal: Any, leaves: int) -> None:
+    plant(portal, leaves)
+    setattr(portal, ORACLE, aq_base(make_oracle(portal)))
+    transaction.commit()
+
+
+def test_ten_thousand_are_renamed_and_deleted(both: Any) -> None:
+    both._p_jar.db().setCacheSize(50_000)
+    slim(both)
+    plant_both(both, 10_000)
+    before = committed_rows(both, SIBLINGS)
+    assert len(before) == 2 * len(SIBLINGS)
+    both.manage_renameObject(TREE, "renamed")
+    check(both, "/plone/renamed")
+    transaction.commit()
+    check(both, "/plone/renamed")
+    assert len(paths(both.portal_catalog, path="/plone/renamed")) == 10_000 + 100 + 50 + 1
+    both.manage_delObjects(["renamed"])
+    check_gone(both, "renamed")
+    transaction.commit()
+    check_gone(both, "renamed")
+    assert committed_rows(both, SIBLINGS) == before
+
+
+def check_gone(portal: Any, id: str) -> None:
+    ours, oracle = portal.portal_catalog, getattr(portal, ORACLE)
+    assert paths(ours, path=f"/plone/{id}") == []
+    assert len(ours) == len(oracle)
+    assert sorted(ours._catalog.uids) == sorted(oracle._catalog.uids)
+
+
+def test_a_tree_is_moved_and_copied(both: Any) -> None:
+    plant_both(both, 250)
+    before = committed_rows(both, ("a%b", "a-b", "A_b"))
+    both.ab.manage_pasteObjects(both.manage_cutObjects([TREE]))
+    check(both, f"/plone/ab/{TREE}")
+    transaction.commit()
+    check(both, f"/plone/ab/{TREE}")
+    both.manage_pasteObjects(both.ab.manage_copyObjects([TREE]))
+    for root in (f"/plone/ab/{TREE}", f"/plone/{TREE}"):
+        check(both, root)
+    transaction.commit()
+    for root in (f"/plone/ab/{TREE}", f"/plone/{TREE}"):
+        check(both, root)
+    assert committed_rows(both, ("a%b", "a-b", "A_b")) == before
+
+
+def test_an_aborted_rename_leaves_no_trace(both: Any) -> None:
+    plant_both(both, 250)
+    rows = committed_rows(both, (TREE, *SIBLINGS))
+    both.manage_renameObject(TREE, "renamed")
+    assert paths(both.portal_catalog, path=f"/plone/{TREE}") == []
+    transaction.abort()
+    check(both, f"/plone/{TREE}")
+    assert committed_rows(both, (TREE, *SIBLINGS)) == rows
+
+
+# -- what it costs
+
+
+class Unstored(Traversable, Implicit):
+    """Something to catalogue that is not in the ZODB."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+
+    def getId(self) -> str:
+        return self.id
+
+
+def pend(catalog: Any, numbers: range) -> None:
+    """Catalogue what would be at many paths: pending rows in bulk."""
+    container = Unstored("made").__of__(catalog.aq_parent)
+    for number in numbers:
+        catalog.catalog_object(Unstored(f"leaf{number}").__of__(container))
+
+
+def test_a_search_sends_as_much_however_much_is_pending(portal: Any) -> None:
+    """Plone searches for every object of a tree it moves: what a search costs must not grow with the tree."""
+    catalog = portal.portal_catalog
+    seen = []
+    for few in (range(20), range(20, 400)):
+        pend(catalog, few)
+        assert len(paths(catalog, path="/plone/made")) == few.stop
+        with traced(portal) as traffic:
+            catalog.uncatalog_object(f"/plone/made/leaf{few.start}")
+            pend(catalog, range(1000, 1001))
+            assert paths(catalog, path="/plone/made/leaf1000") == ["/plone/made/leaf1000"]
+        catalog.uncatalog_object("/plone/made/leaf1000")
+        pend(catalog, range(few.start, few.start + 1))
+        messages = traffic[0].messages
+        seen.append((traffic[0].round_trips, len(messages), sum(len(text) for _, text in messages) // 100))
+    assert seen[1][0] <= seen[0][0]
+    assert seen[1][1] <= seen[0][1]
+    assert seen[1][2] <= seen[0][2] + 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "value"), [("path_value = %s", "/plone/made/leaf7"), ("parent_path = %s", "/plone/nowhere")]
+)
+def test_a_pending_row_is_found_by_an_index(portal: Any, condition: str, value: str) -> None:
+    catalog = portal.portal_catalog
+    pend(catalog, range(1000))
+    relation, params = catalog._catalog.view().source()
+    session = Session.of(portal._p_jar)
+    rows = session.execute(f"EXPLAIN SELECT rid, path FROM {relation} WHERE {condition}", (*params, value))
+    plan = "\n".join(line for (line,) in rows)
+    assert "pgcatalog_overlay" in plan
+    assert "Seq Scan on pgcatalog_overlay" not in plan, plan
+
+
+def test_a_commit_takes_as_many_round_trips_however_big_the_tree(portal: Any) -> None:
+    """Each statement goes with the values of all rows in one pipeline."""
+    plant(portal, 20)
+    grow(create(portal, "Folder", "bigger"), 200)
+    transaction.commit()
+    seen = []
+    for id in (TREE, "bigger"):
+        portal.manage_renameObject(id, f"{id}-renamed")
+        processQueue()
+        with traced(portal) as traffic:
+            transaction.commit()
+        ours = {text for text in traffic[0].statements if "pgcatalog_" in text}
+        seen.append((len(ours), traffic[0].round_trips))
+    assert seen[0] == seen[1]
+
+
+def memory_of_ours() -> int:
+    """Bytes that code of this package has allocated and holds."""
+    gc.collect()
+    snapshot = tracemalloc.take_snapshot()
+    ours = snapshot.filter_traces([tracemalloc.Filter(True, "*/plone/pgcatalog/*")])
+    return sum(statistic.size for statistic in ours.statistics("filename"))
+
+
+def test_pending_changes_take_bounded_memory_and_give_it_back(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    pend(catalog, range(50))
+    transaction.commit()
+    tracemalloc.start()
+    try:
+        before = memory_of_ours()
+        pend(catalog, range(100, 600))
+        len(paths(catalog, path="/plone/made"))
+        pending = memory_of_ours()
+        for number in range(100, 200):
+            savepoint = transaction.savepoint(optimistic=True)
+            pend(catalog, range(number, number + 1))
+        saved = memory_of_ours()
+        transaction.commit()
+        del savepoint
+        after = memory_of_ours()
+    finally:
+        tracemalloc.stop()
+    assert 0 < (pending - before) / 500 < 10_000
+    assert (saved - pending) / 100 < 10_000
+    assert (after - before) / 500 < 500
+
+
+def test_savepoints_in_a_big_tree_can_be_gone_back_to(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    pend(catalog, range(30))
+    first = transaction.savepoint()
+    for number in range(30, 60):
+        transaction.savepoint(optimistic=True)
+        pend(catalog, range(number, number + 1))
+        catalog.uncatalog_object(f"/plone/made/leaf{number - 30}")
+    assert len(paths(catalog, path="/plone/made")) == 30
+    first.rollback()
+    assert sorted(paths(catalog, path="/plone/made")) == sorted(f"/plone/made/leaf{n}" for n in range(30))
+    transaction.commit()
+    assert sorted(paths(catalog, path="/plone/made")) == sorted(f"/plone/made/leaf{n}" for n in range(30))

@@ -1,0 +1,316 @@
+"""Whoever commits second: no conflict that is not needed, and a catalog that is what the content says."""
+
+from collections.abc import Callable
+from tests.integration.content import create
+from tests.integration.editors import abort
+from tests.integration.editors import differences
+from tests.integration.editors import editor
+from typing import Any
+from ZODB.POSException import ConflictError
+
+import contextlib
+import pytest
+import transaction
+
+
+Action = Callable[[Any, str], Any]
+
+
+def make_tree(site: Any, name: str) -> None:
+    """Make /name/inner/page and what else the actions need."""
+    site.invokeFactory("Folder", name, title="Tree")
+    tree = site[name]
+    for id in ("one", "two"):
+        tree.invokeFactory("Document", id, title=f"Page {id}")
+    tree.invokeFactory("Folder", "inner", title="Inner")
+    tree.inner.invokeFactory("Document", "page", title="Page")
+    transaction.commit()
+
+
+def edit(site: Any, name: str) -> None:
+    page = site[name].inner.page
+    page.title = "Edited"
+    page.reindexObject()
+
+
+def edit_elsewhere(site: Any, name: str) -> None:
+    page = site[name].one
+    page.title = "Edited"
+    page.reindexObject()
+
+
+def publish_elsewhere(site: Any, name: str) -> None:
+    site.portal_workflow.doActionFor(site[name].two, "publish")
+
+
+def add(site: Any, name: str) -> None:
+    inner = site[name].get("inner")
+    if inner is not None and "new" not in inner:
+        create(inner, "Document", "new", title="New")
+
+
+def delete(site: Any, name: str) -> None:
+    inner = site[name].get("inner")
+    if inner is not None and "page" in inner:
+        inner.manage_delObjects(["page"])
+
+
+def delete_tree(site: Any, name: str) -> None:
+    if "inner" in site[name]:
+        site[name].manage_delObjects(["inner"])
+
+
+def share_tree(site: Any, name: str) -> None:
+    site[name].manage_setLocalRoles("mara", ["Reader"])
+    site[name].reindexObjectSecurity()
+
+
+def share(site: Any, name: str) -> None:
+    inner = site[name].get("inner")
+    if inner is not None:
+        inner.manage_setLocalRoles("edith", ["Reader"])
+        inner.reindexObjectSecurity()
+
+
+def rename_tree(site: Any, name: str) -> None:
+    if "inner" in site[name]:
+        site[name].manage_renameObject("inner", "renamed")
+
+
+def rename_top(site: Any, name: str) -> None:
+    site.manage_renameObject(name, f"{name}-new")
+
+
+def reindex(site: Any, name: str) -> None:
+    """Without a change of any object."""
+    inner = site[name].get("inner")
+    if inner is not None and "page" in inner:
+        inner.page.reindexObject()
+
+
+def reindex_index(site: Any, name: str) -> None:
+    site.portal_catalog.manage_reindexIndex(["Title", "allowedRolesAndUsers"])
+
+
+def rebuild(site: Any, name: str) -> None:
+    site.portal_catalog.clearFindAndRebuild()
+
+
+def tolerant(action: Action) -> Action:
+    """A repeated action may find the tree under its new name, or without the page."""
+
+    def repeated(site: Any, name: str) -> Any:
+        top = name if name in site else f"{name}-new"
+        with contextlib.suppress(KeyError, AttributeError):
+            action(site, top)
+
+    return repeated
+
+
+ACTIONS: list[Action] = [edit, add, delete, delete_tree, share_tree, share, rename_tree, rename_top]
+#: Pairs that conflict in the catalog only: both change who may see the page, or what is added has inherited that.
+OWN_CONFLICTS = {("share_tree", "share"), ("share", "share_tree"), ("share_tree", "add"), ("add", "share_tree")}
+#: Those that catalogue every object, beside what they may meet.
+ADMINISTRATORS: list[tuple[Action, Action]] = [
+    (reindex_index, edit),
+    (edit, reindex_index),
+    (add, reindex_index),
+    (rename_top, reindex_index),
+    (rebuild, edit),
+    (rebuild, add),
+    (rebuild, rename_top),
+    (rebuild, share),
+    (edit, rebuild),
+]
+
+
+@pytest.fixture
+def prepared(portal: Any) -> Any:
+    portal.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
+    transaction.commit()
+    return portal
+
+
+def own_conflicts(one: Any, two: Any, first: Action, second: Action, name: str) -> set[tuple[str, str]]:
+    """Let *second* commit behind *first*, and return the pair if they conflict where the storage does not."""
+    two.begin()
+    one.begin()
+    one.do(first, name)
+    two.do(second, name)
+    one.commit()
+    try:
+        two.commit()
+    except ConflictError as error:
+        two.do(abort)
+        two.do(tolerant(second), name)
+        two.finish(tolerant(second), name)
+        return set() if error.oid is not None else {(first.__name__, second.__name__)}
+    return set()
+
+
+@pytest.mark.parametrize("first", ACTIONS)
+def test_any_two_transactions_leave_a_sound_catalog(prepared: Any, db: Any, first: Action) -> None:
+    """Neither conflicts because of the catalog, but for the pairs that are known."""
+    for second in ACTIONS:
+        make_tree(prepared, f"{second.__name__}-tree")
+    with editor(db) as one, editor(db) as two:
+        found = set()
+        for second in ACTIONS:
+            found |= own_conflicts(one, two, first, second, f"{second.__name__}-tree")
+        assert one.do(differences) == []
+    assert found == {pair for pair in OWN_CONFLICTS if pair[0] == first.__name__}
+
+
+@pytest.mark.parametrize(("first", "second"), ADMINISTRATORS)
+def test_an_administrator_disturbs_nobody(prepared: Any, db: Any, first: Action, second: Action) -> None:
+    """Only who fills the catalog anew has to wait for the others."""
+    make_tree(prepared, "tree")
+    with editor(db) as one, editor(db) as two:
+        found = own_conflicts(one, two, first, second, "tree")
+        assert one.do(differences) == []
+    assert found == ({(first.__name__, "rebuild")} if second is rebuild else set())
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(edit, edit_elsewhere), (edit, publish_elsewhere), (publish_elsewhere, edit_elsewhere), (add, edit_elsewhere)],
+)
+def test_two_who_change_two_objects_never_conflict(prepared: Any, db: Any, first: Action, second: Action) -> None:
+    make_tree(prepared, "tree")
+    with editor(db) as one, editor(db) as two:
+        one.do(first, "tree")
+        two.do(second, "tree")
+        one.commit()
+        two.commit()
+        assert two.do(differences) == []
+
+
+def test_two_who_change_one_object_conflict_as_in_plain_storage(prepared: Any, db: Any) -> None:
+    make_tree(prepared, "tree")
+    with editor(db) as one, editor(db) as two:
+        one.do(edit, "tree")
+        two.do(edit, "tree")
+        one.commit()
+        with pytest.raises(ConflictError) as caught:
+            two.commit()
+        assert caught.value.oid == prepared.tree.inner.page._p_oid  # the storage's
+        two.do(abort)
+        two.do(edit, "tree")
+        two.commit()
+        assert two.do(differences) == []
+
+
+def test_two_who_add_to_one_folder_conflict_in_the_folder(prepared: Any, db: Any) -> None:
+    """Plain storage does that: the folder's modification date."""
+    make_tree(prepared, "tree")
+
+    def add_another(site: Any, name: str) -> None:
+        create(site[name].inner, "Document", "another")
+
+    with editor(db) as one, editor(db) as two:
+        one.do(add, "tree")
+        two.do(add_another, "tree")
+        one.commit()
+        with pytest.raises(ConflictError) as caught:
+            two.commit()
+        assert caught.value.oid is not None
+        two.do(abort)
+        two.do(add_another, "tree")
+        assert two.finish(add_another, "tree") == 0
+        assert two.do(differences) == []
+        assert sorted(two.do(lambda site: site.tree.inner.objectIds())) == ["another", "new", "page"]
+
+
+def test_the_opposite_order_is_a_conflict_and_no_deadlock(prepared: Any, db: Any) -> None:
+    make_tree(prepared, "tree")
+
+    def one_two(site: Any, name: str, ids: tuple[str, ...]) -> None:
+        for id in ids:
+            site[name][id].title = f"{ids}"
+            site[name][id].reindexObject()
+
+    with editor(db) as one, editor(db) as two:
+        one.do(one_two, "tree", ("one", "two"))
+        two.do(one_two, "tree", ("two", "one"))
+        commits = [one.start(lambda site: transaction.commit()), two.start(lambda site: transaction.commit())]
+        failures = [commit.exception(60) for commit in commits]
+        assert sorted(type(f) for f in failures if f is not None) == [ConflictError]
+        for loser, failure, ids in zip((one, two), failures, (("one", "two"), ("two", "one")), strict=True):
+            if failure is not None:
+                loser.do(abort)
+                loser.do(one_two, "tree", ids)
+                loser.commit()
+        assert one.do(differences) == []
+
+
+def test_an_edited_page_keeps_the_roles_it_was_given(prepared: Any, db: Any) -> None:
+    make_tree(prepared, "tree")
+    with editor(db) as one, editor(db) as two:
+        one.do(share_tree, "tree")
+        two.do(edit, "tree")
+        one.commit()
+        two.commit()
+        assert two.do(differences) == []
+        found = two.do(lambda site: site.portal_catalog(Title="edited", allowedRolesAndUsers="user:mara"))
+        assert len(found) == 1
+
+
+def publish(site: Any, name: str) -> None:
+    site.portal_workflow.doActionFor(site[name].inner.page, "publish")
+
+
+def share_page(site: Any, name: str) -> None:
+    page = site[name].inner.page
+    page.manage_setLocalRoles("mara", ["Reader"])
+    page.reindexObjectSecurity()
+
+
+def share_site(site: Any, name: str) -> None:
+    """Stores the site only, and catalogues everything in it."""
+    site.manage_setLocalRoles("mara", ["Reader"])
+    site.reindexObjectSecurity()
+
+
+def both_orders(one: Action, two: Action) -> list[tuple[Action, Action]]:
+    return [(one, two), (two, one)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [*both_orders(share_site, rename_tree), *both_orders(share_site, edit), *both_orders(share_site, delete_tree)],
+)
+def test_roles_from_above_meet_other_changes(prepared: Any, db: Any, first: Action, second: Action) -> None:
+    make_tree(prepared, "tree")
+    with editor(db) as one, editor(db) as two:
+        one.do(first, "tree")
+        two.do(second, "tree")
+        one.commit()
+        two.commit()
+        assert two.do(differences) == []
+        found = two.do(lambda site: site.portal_catalog.unrestrictedSearchResults(path="/plone/tree"))
+        shared = two.do(
+            lambda site: site.portal_catalog.unrestrictedSearchResults(
+                path="/plone/tree", allowedRolesAndUsers="user:mara"
+            )
+        )
+        assert sorted(b.getPath() for b in found) == sorted(b.getPath() for b in shared)
+
+
+@pytest.mark.parametrize("change", [edit, publish, share_page, share])
+@pytest.mark.parametrize("moved_first", [True, False])
+def test_what_moves_conflicts_in_the_storage(prepared: Any, db: Any, change: Action, moved_first: bool) -> None:
+    """Plone stores what is below a container that gets another name."""
+    make_tree(prepared, "tree")
+    first, second = (rename_top, change) if moved_first else (change, rename_top)
+    with editor(db) as one, editor(db) as two:
+        one.do(first, "tree")
+        two.do(second, "tree")
+        one.commit()
+        with pytest.raises(ConflictError) as caught:
+            two.commit()
+        assert caught.value.oid is not None
+        two.do(abort)
+        two.do(tolerant(second), "tree")
+        two.commit()
+        assert two.do(differences) == []
+        assert two.do(lambda site: len(site.portal_catalog.unrestrictedSearchResults(path="/plone/tree"))) == 0

@@ -1,0 +1,273 @@
+"""Whatever content says, it is saved as the storage alone would, and does no harm to other rows.
+
+``HOSTILE_EXAMPLES=5000`` hunts with so many random examples instead of the fixed few.
+"""
+
+from Acquisition import aq_base
+from collections.abc import Iterator
+from hypothesis import assume
+from hypothesis import given
+from hypothesis import HealthCheck
+from hypothesis import settings
+from hypothesis import strategies as st
+from persistent.mapping import PersistentMapping
+from plone.pgcatalog.indexes.registry import settings_of
+from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.setuphandlers import revive
+from Products.CMFPlone.CatalogTool import CatalogTool
+from tests.integration.content import create
+from tests.integration.test_odd_content import Extra
+from tests.integration.test_odd_content import found
+from tests.integration.test_odd_content import indexed
+from tests.integration.test_odd_content import INDEXES
+from tests.property.hostile import Maker
+from tests.property.hostile import makers
+from tests.property.hostile import plain
+from tests.property.hostile import texts
+from typing import Any
+
+import contextlib
+import logging
+import Missing
+import os
+import psycopg
+import pytest
+import transaction
+
+
+EXAMPLES = int(os.environ.get("HOSTILE_EXAMPLES", 0))
+NAMES = (*INDEXES, "odd", "odd_start")
+#: Of these it is compared which objects a value finds.
+VALUE_INDEXES = ("odd-field", "odd-keyword", "odd-uuid", "odd-bool")
+NEIGHBOURS = ("before", "zafter")
+
+
+def examples(few: int) -> settings:
+    """*few* examples, always the same ones, or as many random ones as the environment asks for."""
+    return settings(
+        max_examples=EXAMPLES or few,
+        derandomize=not EXAMPLES,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@pytest.fixture(scope="module")
+def shared(site_template: str, postgres: Any) -> Iterator[Any]:
+    """A site whose catalog indexes ``odd`` in every way; the tests change the page between two others."""
+    from tests.integration import site as sites
+    from zope.component.hooks import setSite
+
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        catalog = app.plone.portal_catalog
+        for id, (kind, extra) in INDEXES.items():
+            catalog.addIndex(id, kind, extra)
+        catalog.addIndex("odd", "DateIndex")
+        catalog.addIndex("odd_start", "DateRecurringIndex", Extra(recurdef="odd_rule", until=""))
+        catalog.addColumn("odd")
+        for id in ("before", "page", "zafter"):
+            create(app.plone, "Document", id, title=f"Needle {id}", subject=("tag",))
+        transaction.commit()
+        yield app.plone
+
+
+def make_small_oracle(portal: Any) -> Any:
+    """Return a ZCatalog with the odd indexes and the odd column, empty."""
+    tool = CatalogTool()
+    ours = portal.portal_catalog
+    tool._setObject("plone_lexicon", ours.plone_lexicon.aq_base._getCopy(ours))
+    oracle = tool.__of__(portal)
+    for name in NAMES:
+        oracle._catalog.addIndex(name, settings_of(aq_base(ours)._indexes[name]))
+        revive(oracle, name)
+    oracle._catalog.addColumn("odd")
+    return oracle
+
+
+def outcome(action: Any) -> type[BaseException] | None:
+    """Do *action* and return the type of what it raises; the transaction is aborted then."""
+    try:
+        action()
+    except Exception as error:  # noqa: BLE001  whatever it is, both must raise it
+        transaction.abort()
+        return type(error)
+    return None
+
+
+def neighbours(portal: Any) -> list[tuple[Any, ...]]:
+    """The committed rows of the objects that nobody touches."""
+    relation = portal.portal_catalog._catalog.session.states[portal.portal_catalog._catalog.zoid].relation
+    with psycopg.connect(portal._p_jar.db().storage._dsn) as connection:
+        return connection.execute(
+            f'SELECT c.ctid, c.xmin, c::text, o.idx FROM "{relation}" c JOIN object_state o USING (zoid)'
+            " WHERE get_id = ANY(%s) ORDER BY c.rid",
+            (list(NEIGHBOURS),),
+        ).fetchall()
+
+
+@contextlib.contextmanager
+def reports() -> Iterator[set[str]]:
+    """Yield the names of the indexes and columns whose values are reported in the log meanwhile."""
+    names: set[str] = set()
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            parts = record.getMessage().split(": ")
+            assert parts[0].startswith("/plone/")
+            names.add(parts[1])
+
+    handler, logger = Handler(), logging.getLogger("plone.pgcatalog.indexing.extract")
+    logger.addHandler(handler)
+    try:
+        yield names
+    finally:
+        logger.removeHandler(handler)
+
+
+def check_alive(portal: Any) -> None:
+    """Everybody is found by what is not odd, and every index answers."""
+    catalog = portal.portal_catalog
+    assert found(catalog, portal_type="Document", sort_on="getId") == ["/plone/before", "/plone/page", "/plone/zafter"]
+    assert found(catalog, Title="needle", getId="before") == ["/plone/before"]
+    for name in NAMES:
+        index = catalog._catalog.getIndex(name)
+        if index.meta_type not in ("ZCTextIndex", "DateRangeIndex"):
+            list(index.uniqueValues(withLengths=True))
+        if index.meta_type != "ZCTextIndex":
+            found(catalog, portal_type="Document", sort_on=name)
+    catalog.getIndexDataForRID(catalog.getrid("/plone/page"))
+
+
+def same(one: Any, other: Any) -> bool:
+    """True for equal values of equal types; NaN equals itself."""
+    return type(one) is type(other) and (one == other or repr(one) == repr(other))
+
+
+@examples(60)
+@given(maker=makers)
+def test_what_an_indexer_says(shared: Any, maker: Maker) -> None:
+    catalog, page = shared.portal_catalog, shared.page
+    transaction.begin()
+    before = neighbours(shared)
+    oracle = make_small_oracle(shared)
+    with indexed("odd", lambda obj: maker()), indexed("odd_start", lambda obj: maker()), reports() as reported:
+        theirs = outcome(lambda: oracle.catalog_object(page, "/plone/page"))
+        ours = outcome(lambda: (catalog.catalog_object(page, "/plone/page"), transaction.commit()))
+    assert ours is None or ours is theirs
+    check_alive(shared)
+    assert neighbours(shared) == before
+    if ours is None and theirs is None:
+        compare_answers(shared, oracle, maker, reported)
+
+
+def compare_answers(portal: Any, oracle: Any, maker: Maker, reported: set[str]) -> None:
+    """What was not reported is found, and comes back, as from ZCatalog."""
+    catalog = portal.portal_catalog
+    for name in set(VALUE_INDEXES) - reported:
+        try:
+            expected = found(oracle, **{name: maker()})
+        except Exception:  # noqa: BLE001  ZCatalog cannot be asked; we can, or say so ourselves
+            continue
+        assert found(catalog, **{name: maker()}) == expected, name
+    [brain] = catalog.unrestrictedSearchResults(getId="page")
+    [theirs] = oracle.searchAll()
+    if "odd" not in reported:
+        assert same(brain.odd, theirs.odd)
+    else:
+        assert brain.odd is Missing.Value or same(brain.odd, theirs.odd)
+
+
+@examples(40)
+@given(value=plain)
+def test_what_content_has(shared: Any, value: Any) -> None:
+    """A commit with the catalog goes through, or fails, exactly as the storage alone does."""
+    root = shared._p_jar.root()
+    transaction.begin()
+    before = neighbours(shared)
+
+    def store() -> None:
+        root["plain"] = PersistentMapping(value=value)
+        transaction.commit()
+
+    def save() -> None:
+        shared.page.odd = value
+        shared.page.reindexObject()
+        transaction.commit()
+
+    alone = outcome(store)
+    assert outcome(save) is alone
+    check_alive(shared)
+    assert neighbours(shared) == before
+
+
+@examples(30)
+@given(title=texts, subject=st.lists(texts, max_size=3).map(tuple), user=texts)
+def test_what_people_type(shared: Any, title: str, subject: tuple[str, ...], user: str) -> None:
+    catalog, page = shared.portal_catalog, shared.page
+    transaction.begin()
+    before = neighbours(shared)
+
+    def store() -> None:
+        shared._p_jar.root()["plain"] = PersistentMapping(value=(title, subject, {user: ["Reader"]}))
+        transaction.commit()
+
+    def save() -> None:
+        page.title, page.subject = title, subject
+        page.__ac_local_roles__ = {user: ["Reader"], "admin": ["Owner"]}
+        page.reindexObject()
+        transaction.commit()
+
+    alone = outcome(store)
+    assert outcome(save) is alone
+    check_alive(shared)
+    assert neighbours(shared) == before
+    if alone is None:
+        [brain] = catalog.unrestrictedSearchResults(getId="page")
+        assert (brain.Title, brain.Subject) == (title, subject)
+        for keyword in subject:
+            assert "/plone/page" in found(catalog, Subject=keyword)
+            assert keyword in catalog.uniqueValuesFor("Subject")
+        assert found(catalog, getId="page", allowedRolesAndUsers=[f"user:{user}"]) == ["/plone/page"]
+
+
+@examples(30)
+@given(id=texts)
+def test_any_path(shared: Any, id: str) -> None:
+    assume(id.strip("/") and id not in NEIGHBOURS)
+    catalog = shared.portal_catalog
+    path = f"/plone/{id}"
+    transaction.begin()
+    before, count = neighbours(shared), len(catalog)
+    known = clean_path(path) in catalog._catalog.uids
+    catalog.catalog_object(shared.page, path)
+    for _ in range(2):
+        assert len(catalog) == count + (not known)
+        assert clean_path(path) in catalog._catalog.uids
+        assert clean_path(path) in {b.getPath() for b in catalog.unrestrictedSearchResults(getId="page")}
+        transaction.commit()
+    catalog.uncatalog_object(path)
+    transaction.commit()
+    assert len(catalog) == count - known
+    if known:
+        catalog.catalog_object(shared.page)
+        transaction.commit()
+    assert neighbours(shared) == before
+    check_alive(shared)
+
+
+def test_five_megabytes(shared: Any) -> None:
+    words = " ".join(f"word{n}" for n in range(500_000))
+    before = neighbours(shared)
+    with indexed("odd", lambda obj: words), reports() as reported:
+        shared.portal_catalog.catalog_object(shared.page, "/plone/page")
+        transaction.commit()
+    assert "odd-text" in reported
+    assert found(shared.portal_catalog, **{"odd-text": "word7"}) == ["/plone/page"]
+    assert found(shared.portal_catalog, **{"odd-field": words}) == ["/plone/page"]
+    [brain] = shared.portal_catalog.unrestrictedSearchResults(getId="page")
+    assert brain.odd == words
+    assert neighbours(shared) == before
+    check_alive(shared)

@@ -1,0 +1,118 @@
+"""Of a row that others have changed, only what differs from the snapshot is written."""
+
+from plone.pgcatalog.indexing.merge import ancestors
+from plone.pgcatalog.indexing.merge import Current
+from plone.pgcatalog.indexing.merge import Merge
+from plone.pgcatalog.indexing.merge import our_changes
+from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.indexing.pending import SeenRow
+from typing import Any
+from ZODB.POSException import ConflictError
+
+import pytest
+
+
+OLD = {"title": "1", "roles": "1"}
+
+
+@pytest.mark.parametrize(
+    ("now", "ours", "expected"),
+    [
+        ({"title": "1", "roles": "1"}, {"title": "2", "roles": "1"}, {"title"}),
+        ({"title": "1", "roles": "2"}, {"title": "2", "roles": "1"}, {"title"}),
+        ({"title": "2", "roles": "1"}, {"title": "2", "roles": "1"}, set()),
+        ({"title": "1", "roles": "1"}, {"title": "1", "roles": "1"}, set()),
+        ({"title": "1", "roles": "2", "new": "1"}, {"new": "1"}, set()),
+    ],
+)
+def test_what_differs_from_the_snapshot_is_ours(now: Any, ours: Any, expected: set[str]) -> None:
+    assert our_changes("/a", OLD, now, ours) == expected
+
+
+@pytest.mark.parametrize(
+    ("now", "ours"),
+    [
+        ({"title": "2", "roles": "1"}, {"title": "3"}),
+        ({"title": "1", "roles": "1", "unknown": "1"}, {"unknown": "2"}),
+    ],
+)
+def test_a_value_that_both_have_changed_is_a_conflict(now: Any, ours: Any) -> None:
+    with pytest.raises(ConflictError):
+        our_changes("/a", OLD, now, ours)
+
+
+def test_an_emptied_column_is_written_again() -> None:
+    assert our_changes("/a", OLD, OLD, OLD, frozenset({"title"})) == {"title"}
+    with pytest.raises(ConflictError):
+        our_changes("/a", OLD, {"title": "2"}, {"title": "1"}, frozenset({"title"}))
+
+
+def row(rid: int, path: str, version: str = "1") -> SeenRow:
+    return SeenRow(rid, path, rid, version, None, 1, "{1,1}", '{"title": "a"}', ("roles", "title"), None)
+
+
+def entry(rid: int, path: str, **values: Any) -> Entry:
+    return Entry(path, rid, rid, **({"full": True, "exists": True} | values))
+
+
+def merge(entries: list[Entry], seen: list[SeenRow], now: list[SeenRow], evicted: set[int] | None = None) -> Merge:
+    return Merge(entries, {r.rid: r for r in seen}, now, evicted or set())
+
+
+def test_nothing_changed_is_nothing_to_merge() -> None:
+    assert not merge([entry(1, "/a")], [row(1, "/a")], [row(1, "/a")]).differs
+
+
+def test_only_our_values_are_left() -> None:
+    ours = entry(1, "/a", columns={"title": "new", "roles": ["old"]}, idx={"title": "b", "roles": 1})
+    found = merge([ours], [row(1, "/a")], [row(1, "/b", "2")])
+    assert found.changed == {1: ours}
+    now = Current("/b", {"title": "1", "roles": "2"}, {"title": "2", "roles": "1"}, {"title": "a", "theirs": 1})
+    found.take(ours, now, frozenset(), stored=False)
+    [left] = found.live.values()
+    assert (left.path, left.new, left.columns) == ("/b", False, {"title": "new"})
+    assert (left.idx, left.vanished) == ({"title": "b", "roles": 1}, frozenset())
+
+
+def test_a_row_that_we_move_keeps_what_others_changed() -> None:
+    moved = entry(1, "/b", exists=False, columns={"title": "old"})
+    found = merge([Entry("/a", 1, 1, deleted=True), moved], [row(1, "/a")], [row(1, "/a", "2")], {1})
+    found.take(moved, Current("/a", {"title": "2", "roles": "1"}, {"title": "1"}, {}), frozenset(), stored=True)
+    assert found.moved == {1: "/b"}
+    assert found.evicted == set()
+    assert found.live[1].columns == {}
+    assert found.trees() == ["/a"]
+
+
+def test_what_others_have_removed_stays_away_with_all_below_it() -> None:
+    entries = [entry(1, "/a"), entry(2, "/a/b"), entry(3, "/c")]
+    found = merge(entries, [row(1, "/a"), row(3, "/c")], [row(3, "/c")])
+    found.follow()
+    assert set(found.live) == {3}
+    assert set(found.removed) == {1, 2}
+
+
+def test_what_comes_below_a_changed_row_is_a_conflict() -> None:
+    above = entry(1, "/a")
+    found = merge([above, entry(2, "/a/b")], [row(1, "/a")], [row(1, "/a", "2")])
+    found.take(above, Current("/a", {"title": "1", "roles": "2"}, {}, {}), frozenset(), stored=True)
+    with pytest.raises(ConflictError, match="/a/b: /a was changed"):
+        found.follow()
+
+
+def test_what_moves_below_a_changed_row_was_there_before() -> None:
+    above, moved = entry(1, "/a", full=False), entry(2, "/a/c", exists=False)
+    found = merge([above, moved], [row(1, "/a"), row(2, "/a/b")], [row(1, "/a", "2"), row(2, "/a/b")], {2})
+    found.take(above, Current("/a", {"title": "1", "roles": "2"}, {}, {}), frozenset(), stored=True)
+    found.follow()
+    assert set(found.live) == {1, 2}
+
+
+@pytest.mark.parametrize("taken", [row(9, "/a/b"), row(2, "/elsewhere")])
+def test_a_place_that_others_have_taken_is_a_conflict(taken: SeenRow) -> None:
+    with pytest.raises(ConflictError):
+        merge([entry(2, "/a/b", exists=False)], [], [taken])
+
+
+def test_ancestors_are_the_containers() -> None:
+    assert list(ancestors("/a/b/c")) == ["/a/b", "/a"]
