@@ -9,12 +9,13 @@ PAGE ?=
 PYTEST_ARGS ?=
 SEQUENCES ?= 50
 DIFF_ARGS ?= --seed 1
+SOAK_ARGS ?= --seconds 600 --kills 12
 BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 
 VENV := .venv
 BIN := $(VENV)/bin
 UV := .tools/bin/uv
-PIP := $(UV) pip install --python $(BIN)/python --constraint constraints.txt
+PIP := $(UV) pip install --python $(BIN)/python --constraint constraints.txt --override overrides.txt
 
 export PYTHON
 export UV_PYTHON_DOWNLOADS := never
@@ -37,7 +38,7 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo demo-check test test-plone differential bench lint format docs clean
+.PHONY: help install demo demo-check test test-plone differential bench bench-page soak lint format docs clean
 
 help:  ## list the chores
 	@echo "make <chore>:"
@@ -51,8 +52,9 @@ demo: $(VENV)/.installed-demo  ## a Plone site with N=1000 objects on PORT=8080,
 demo-check: $(VENV)/.installed-demo  ## start the demo, ask it some questions, stop it
 	$(BIN)/python -m plone.pgcatalog.demo --check --objects $(N)
 
-test: $(VENV)/.installed-test  ## our tests, on an embedded PostgreSQL (PYTEST_ARGS=...)
-	$(BIN)/python -m pytest $(wildcard tests/unit tests/integration tests/acceptance tests/property) $(PYTEST_ARGS)
+test: $(VENV)/.installed-bench  ## our tests, on an embedded PostgreSQL (PYTEST_ARGS=...)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile \
+		$(wildcard tests/unit tests/integration tests/acceptance tests/property) $(PYTEST_ARGS)
 
 test-plone: $(VENV)/.installed-suites  ## Plone's own test suites, next to ZCatalog's results (SUITE=quick, medium, all)
 	$(BIN)/python -m tests.acceptance.plone_suites check --suite $(SUITE) --jobs $(JOBS) \
@@ -63,6 +65,12 @@ differential: $(VENV)/.installed-test  ## random queries (N=1000) and write sequ
 
 bench: $(VENV)/.installed-bench  ## the benchmark against ZCatalog (BENCH_ARGS=...)
 	$(BIN)/python benchmarks/run_benchmarks.py $(BENCH_ARGS)
+
+bench-page: $(VENV)/.installed-bench  ## the page on performance, from the stored results
+	$(BIN)/python benchmarks/run_benchmarks.py report benchmarks/results --page docs/explanation/performance.md
+
+soak: $(VENV)/.installed-bench  ## ten minutes of load on a site whose PostgreSQL is killed meanwhile (SOAK_ARGS=...)
+	$(BIN)/python benchmarks/soak.py $(SOAK_ARGS)
 
 lint: $(VENV)/.installed-lint  ## style, types, imports between the rooms
 	$(BIN)/ruff check
@@ -91,6 +99,6 @@ $(UV):
 $(BIN)/python: | $(UV)
 	python=$$(scripts/find-python) && $(UV) venv --quiet --clear --python "$$python" $(VENV)
 
-$(VENV)/.installed-%: pyproject.toml constraints.txt | $(UV) $(BIN)/python
+$(VENV)/.installed-%: pyproject.toml constraints.txt overrides.txt | $(UV) $(BIN)/python
 	$(PIP) $(SET_$*)
 	@touch $@
