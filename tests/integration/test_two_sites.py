@@ -10,6 +10,7 @@ from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Text
 from Products.CMFCore.indexing import processQueue
+from psycopg.conninfo import conninfo_to_dict
 from tests.integration import site as sites
 from tests.integration.content import create
 from typing import Any
@@ -26,14 +27,14 @@ PROFILE = "plone.pgcatalog:default"
 @pytest.fixture(scope="module")
 def template(site_template: str, postgres: Any) -> str:
     """Name of a database with the sites ``plone`` and ``second``, both with our catalog and the same content."""
-    dsn = postgres.createdb("two_sites_template", template=site_template)
+    dsn = sites.clone(postgres, site_template)
     sites.create_site(dsn, "second", (PROFILE,))
     with sites.opened(dsn) as db, sites.application(db) as app:
         sites.login(app)
         for site in (app.plone, app.second):
             fill(site)
             transaction.commit()
-    return "two_sites_template"
+    return str(conninfo_to_dict(dsn)["dbname"])
 
 
 def enter(site: Any) -> None:
