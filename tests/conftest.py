@@ -1,5 +1,6 @@
 """Fixtures for every test: a PostgreSQL server, and Plone sites on it."""
 
+from collections.abc import Generator
 from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
@@ -29,6 +30,14 @@ _numbers = itertools.count(1)
 
 # The recorder of slow queries connects when it likes, but a database is copied while nobody is connected.
 os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let a report with lone surrogates in its captured output travel between pytest-xdist's processes."""
+    report = yield
+    report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
+    return report
 
 
 def memory_folder() -> Path | None:

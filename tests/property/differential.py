@@ -45,6 +45,23 @@ TEMPLATE = "differential_template"
 PROFILE = "plone.pgcatalog:default"
 
 
+PAGE = """# The differential test: the figures
+
+Made by this command; changes by hand are lost:
+
+```sh
+{command}
+```
+
+The same content in a real ZCatalog and in ours: random queries, and random write sequences with queries before and after
+their end, in the same and in a second connection. What is *explained* is a deviation on purpose, by the names in
+{{doc}}`/explanation/deviations`.
+
+{queries} queries, {sequences} write sequences, {unexplained} unexplained differences, {minutes} minutes of process time.
+
+{tables}"""
+
+
 @dataclass
 class Report:
     """What was compared, what differed and why."""
@@ -191,6 +208,20 @@ def run(dsn: str, seed: int, queries: int, sequences: int, progress: Progress | 
     return work.report
 
 
+def as_page(reports: list[Report]) -> str:
+    """Return the page of the documentation on *reports*."""
+    first = reports[0]
+    seeds = " ".join(f"--seed {r.seed}" for r in reports)
+    return PAGE.format(
+        command=f"make differential N={first.queries} SEQUENCES={first.sequences} DIFF_ARGS='{seeds} --report FILE.md'",
+        queries=sum(r.queries for r in reports),
+        sequences=sum(r.sequences for r in reports),
+        unexplained=sum(len(r.unexplained) for r in reports),
+        minutes=round(sum(r.seconds for r in reports) / 60),
+        tables="\n".join(r.as_markdown() for r in reports),
+    )
+
+
 def show(console: Console, report: Report) -> None:
     table = Table("what", "number", title=f"seed {report.seed}, {report.seconds:.0f} s")
     for name, number in report.rows():
@@ -218,7 +249,7 @@ def main(queries: int, sequences: int, seeds: tuple[int, ...], file: Path | None
         show(console, report)
     if file is not None:
         text = json.dumps([r.as_dict() for r in reports], indent=2)
-        file.write_text(text if file.suffix == ".json" else "\n".join(r.as_markdown() for r in reports))
+        file.write_text(text if file.suffix == ".json" else as_page(reports))
     sys.exit(any(r.unexplained for r in reports))
 
 
