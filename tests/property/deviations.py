@@ -142,6 +142,8 @@ def explain_our_error(pair: Pair, case: Case, ours: Answer, theirs: Answer) -> s
     sortable = all(hasattr(indexes.get(name), "documentToKeyMap") for name in sort_names(case))
     if not sortable and theirs.error is None and not theirs.paths:
         return "error-always"
+    if not sortable and type(theirs.error).__name__ == "ParseError":
+        return "text-unparsable"
     for name in named(pair, case):
         if type(ask(pair.oracle, alone(case, name)).error) is type(ours.error) and (theirs.error or not theirs.paths):
             return "error-always"
@@ -287,6 +289,12 @@ def duplicates(pair: Pair) -> set[str]:
     return found
 
 
+def with_second_uuid(pair: Pair) -> set[str]:
+    """Return those of the duplicates that are indexed with their UUID; one catalogued in part may not be."""
+    entry = pair.ours.Indexes["UID"].getEntryForObject
+    return {path for path in duplicates(pair) if entry(pair.ours.getrid(path), None) is not None}
+
+
 def without_range(pair: Pair) -> set[str]:
     """Return the paths that were never indexed in effectiveRange."""
     index = pair.oracle._catalog.indexes["effectiveRange"]
@@ -334,6 +342,7 @@ def expected_order(pair: Pair, case: Case, expected: Expected) -> list[Any] | No
         pair
     ):
         expected.correct("uuid-duplicates")
+        expected.paths = {path for path, key in keyed.items() if None not in key or path in with_second_uuid(pair)}
         return None
     keyed = {path: key for path, key in keyed.items() if None not in key}
     expected.paths = set(keyed)
