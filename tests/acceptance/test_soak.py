@@ -24,7 +24,7 @@ OPTIONS = {"seconds": 15, "kills": 1, "clients": 2, "processes": 1, "threads": 2
 def test_a_small_soak_keeps_every_promise(tmp_path: Path) -> None:
     output = tmp_path / "soak.json"
     page = tmp_path / "soak.md"
-    page.write_text("before\n<!-- soak -->\nold\n<!-- end of soak -->\nafter\n")
+    page.write_text("before\n<!-- soak -->\nthe former table\n<!-- end of soak -->\nafter\n")
     command = [sys.executable, "-W", "ignore", str(ROOT / "benchmarks" / "soak.py")]
     for name, value in OPTIONS.items():
         command += [f"--{name}", str(value)]
@@ -42,7 +42,7 @@ def test_a_small_soak_keeps_every_promise(tmp_path: Path) -> None:
     text = page.read_text()
     assert text.startswith("before\n<!-- soak -->\n")
     assert text.endswith("<!-- end of soak -->\nafter\n")
-    assert "old" not in text
+    assert "the former table" not in text
     assert f"| requests | {report['requests']} |" in text
 
 
