@@ -9,6 +9,7 @@ from tests.integration.fixtures import app  # noqa: F401
 from tests.integration.fixtures import catalog  # noqa: F401
 from tests.integration.fixtures import db  # noqa: F401
 from tests.integration.fixtures import dsn  # noqa: F401
+from tests.integration.fixtures import peopled  # noqa: F401
 from tests.integration.fixtures import portal  # noqa: F401
 from tests.integration.fixtures import site_template  # noqa: F401
 from tests.integration.fixtures import stock_dsn  # noqa: F401

@@ -39,6 +39,24 @@ def site_template(stock_template: str, postgres: EmbeddedPostgres) -> str:
     return sites.TEMPLATE
 
 
+@pytest.fixture(scope="module")
+def peopled(site_template: str, postgres: EmbeddedPostgres) -> Iterator[Any]:
+    """A site with our catalog, content and users, for the tests of a module that change nothing that stays."""
+    from tests.integration.content import populate
+    from tests.integration.people import add_users
+    from tests.integration.people import make_content
+    from zope.component.hooks import setSite
+
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        populate(app.plone)
+        add_users(app.plone)
+        make_content(app.plone)
+        transaction.commit()
+        yield app.plone
+
+
 @pytest.fixture
 def stock_dsn(stock_template: str, postgres: EmbeddedPostgres) -> str:
     """DSN of a fresh copy of the stock site."""

@@ -303,7 +303,8 @@ def test_a_search_sends_as_much_however_much_is_pending(portal: Any) -> None:
             assert paths(catalog, path="/plone/made/leaf1000") == ["/plone/made/leaf1000"]
         catalog.uncatalog_object("/plone/made/leaf1000")
         pend(catalog, range(few.start, few.start + 1))
-        messages = traffic[0].messages
+        # Whether psycopg asks once more for answers (Flush) depends on whether they are there already.
+        messages = [message for message in traffic[0].messages if message[0] != "Flush"]
         seen.append((traffic[0].round_trips, len(messages), sum(len(text) for _, text in messages) // 100))
     assert seen[1][0] <= seen[0][0]
     assert seen[1][1] <= seen[0][1]

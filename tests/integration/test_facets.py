@@ -13,12 +13,10 @@ from plone.pgcatalog.search.timeout import SearchTimeout
 from plone.pgcatalog.search.timeout import time_limit
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.content import populate
 from tests.integration.generated import fill_relation
 from tests.integration.oracle import make_oracle
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
-from tests.integration.people import make_content
 from tests.integration.people import PEOPLE
 from tests.integration.people import publish
 from tests.integration.people import share
@@ -50,16 +48,9 @@ QUERIES: list[dict[str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def both(site_template: str, postgres: Any) -> Iterator[Any]:
+def both(peopled: Any) -> Any:
     """(our catalog, oracle, portal) over the same content; the tests change nothing that stays."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        populate(app.plone)
-        add_users(app.plone)
-        make_content(app.plone)
-        transaction.commit()
-        yield app.plone.portal_catalog, make_oracle(app.plone), app.plone
+    return peopled.portal_catalog, make_oracle(peopled), peopled
 
 
 def keys_of(oracle: Any, name: str, rid: int) -> list[Any]:

@@ -7,11 +7,8 @@ from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.results.cache import result_cache
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.content import populate
 from tests.integration.generated import fill_relation
 from tests.integration.people import acting_as
-from tests.integration.people import add_users
-from tests.integration.people import make_content
 from tests.integration.people import PEOPLE
 from tests.integration.test_costs import traced
 from typing import Any
@@ -25,16 +22,9 @@ import transaction
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
+def site(peopled: Any) -> Any:
     """(catalog, portal) with content; the tests change nothing that stays."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        populate(app.plone)
-        add_users(app.plone)
-        make_content(app.plone)
-        transaction.commit()
-        yield app.plone.portal_catalog, app.plone
+    return peopled.portal_catalog, peopled
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Query objects: sets of what ZCatalog finds, joined by And, Or and Not, and never more than one may see."""
 
-from collections.abc import Iterator
 from DateTime import DateTime
 from datetime import datetime
 from datetime import UTC
@@ -20,16 +19,11 @@ from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.query.objects import Text
-from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.content import populate
 from tests.integration.oracle import make_oracle
 from tests.integration.people import acting_as
-from tests.integration.people import add_users
-from tests.integration.people import make_content
 from tests.integration.people import PEOPLE
 from typing import Any
-from zope.component.hooks import setSite
 
 import functools
 import pytest
@@ -37,16 +31,9 @@ import transaction
 
 
 @pytest.fixture(scope="module")
-def both(site_template: str, postgres: Any) -> Iterator[Any]:
+def both(peopled: Any) -> Any:
     """(our catalog, oracle, portal) over the same content; the tests change nothing that stays."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        populate(app.plone)
-        add_users(app.plone)
-        make_content(app.plone)
-        transaction.commit()
-        yield app.plone.portal_catalog, make_oracle(app.plone), app.plone
+    return peopled.portal_catalog, make_oracle(peopled), peopled
 
 
 def paths(results: Any) -> set[str]:

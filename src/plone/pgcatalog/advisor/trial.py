@@ -1,8 +1,11 @@
 """Tries out what an SQL index would change, without making it: three ways, the best that is possible here."""
 
+from abc import ABC
+from abc import abstractmethod
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from contextlib import contextmanager
 from dataclasses import dataclass
 from plone.pgcatalog.advisor.candidates import Candidate
@@ -43,7 +46,7 @@ class Outcome:
     bytes: int
 
 
-class Trial:
+class Trial(ABC):
     """Tries candidates for *relation* on *connection*, an autocommit one of its own."""
 
     #: Run the statements, or only plan them?
@@ -56,9 +59,9 @@ class Trial:
         self.relation = relation
 
     @property
+    @abstractmethod
     def method(self) -> str:
         """How it finds out, for people to read."""
-        raise NotImplementedError
 
     def measure(self, statements: Statements) -> Measure:
         """Return what *statements* cost together."""
@@ -76,20 +79,25 @@ class Trial:
         plan: dict[str, Any] = (json.loads(plans) if isinstance(plans, str) else plans)[0]
         return plan
 
+    @abstractmethod
     def attempt(self, candidate: Candidate, statements: Statements, filters: Sequence[Filter]) -> Outcome | None:
         """Return what *statements* cost with *candidate*; None when they do not use it."""
+
+
+class TrialByPlan(Trial):
+    """Lets the index be there for a while, and looks at the plans."""
+
+    def attempt(self, candidate: Candidate, statements: Statements, filters: Sequence[Filter]) -> Outcome | None:
         with self._index(candidate) as (name, size):
             measure = self.measure(statements)
         return Outcome(measure.cost, measure.ms, size) if name in measure.indexes else None
 
-    @contextmanager
-    def _index(self, candidate: Candidate) -> Iterator[tuple[str, int]]:
-        """Let *candidate* be there for a while; yield its name in plans, and its bytes."""
-        raise NotImplementedError
-        yield
+    @abstractmethod
+    def _index(self, candidate: Candidate) -> AbstractContextManager[tuple[str, int]]:
+        """Let *candidate* be there; yield its name in plans, and its bytes."""
 
 
-class HypotheticalTrial(Trial):
+class HypotheticalTrial(TrialByPlan):
     """With the extension hypopg: on the relation itself, by the planner's costs."""
 
     @property
@@ -107,7 +115,7 @@ class HypotheticalTrial(Trial):
             self.connection.execute("SELECT hypopg_drop_index(%s)", (oid,))
 
 
-class SampleTrial(Trial):
+class SampleTrial(TrialByPlan):
     """On a temporary copy of some rows that has the name of the relation; its caller rolls it back."""
 
     runs = True
