@@ -32,10 +32,10 @@ import tracemalloc
 logger = logging.getLogger("soak")
 
 AREA = "soak"
-FOLDERS = ("f0", "f1", "f2", "f3")
+FOLDERS = tuple(f"f{number}" for number in range(8))
 POOL_TIMEOUT = 5
-#: Zope's default is 3. All clients write in four folders, and CMFEditions has one counter for the whole site.
-RETRIES = 5
+#: Zope's default is 3. All clients write in the same eight folders, and CMFEditions has one counter for the whole site.
+RETRIES = 6
 #: Besides the threads' ZODB connections: slots that are free while a broken one is being replaced.
 SPARE_SLOTS = 2
 #: Besides its pool: the storage's own connection, and a short one that applies or drops tables.
