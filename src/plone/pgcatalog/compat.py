@@ -36,8 +36,10 @@ from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.expression import as_dict
+from plone.pgcatalog.query.memory import CompiledQueries
+from plone.pgcatalog.query.memory import question
 from plone.pgcatalog.records import Records
-from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import heed
 from plone.pgcatalog.results.prefetch import prefetch
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
@@ -211,7 +213,7 @@ class _CatalogCompat(Records, Base):
     def _change_layout(self) -> None:
         self._translators.clear()
         tool = aq_base(self.tool)
-        tool._v_layout = tool._v_transposing = None
+        tool._v_layout = tool._v_transposing = tool._v_compiled = None
         self._change().layout_changed = True
 
     # -- connection
@@ -321,9 +323,9 @@ class _CatalogCompat(Records, Base):
         else:
             directions = sort_directions(len(indexes), reverse)
         sort = [(index.getId(), r) for index, r in zip(indexes, directions, strict=True)]
-        result_cache().heed((id(self.jar.db()), self.zoid), result_cache_mb(self.tool))
+        heed((id(self.jar.db()), self.zoid), result_cache_mb(self.tool))
         trace = Trace(self, query, sort, limit)
-        compiled = compile_query(query, self.indexes, self.translator, sort, limit)
+        compiled = self._compiled(query, sort, limit)
         trace.compiled()
         view = self.view()
         view.trace = trace
@@ -331,6 +333,19 @@ class _CatalogCompat(Records, Base):
         results._criteria, results._sort = query, sort
         self._report_missing()
         return results if merge else self._unmerged(results, indexes, directions, compiled.score is not None)
+
+    def _compiled(self, query: dict[str, Any], sort: list[tuple[str, bool]], limit: Any) -> CompiledQuery:
+        tool = aq_base(self.tool)
+        # Volatile: gone when the tool has changed elsewhere.
+        known: CompiledQueries | None = getattr(tool, "_v_compiled", None)
+        if known is None:
+            known = tool._v_compiled = CompiledQueries()
+        key = question(query, tool._indexes, sort, limit)
+        compiled = known.get(key)
+        if compiled is None:
+            compiled = compile_query(query, self.indexes, self.translator, sort, limit)
+            known.put(key, compiled)
+        return compiled
 
     def _report_missing(self) -> None:
         """Log it when this catalog should have a table and has none."""

@@ -25,6 +25,8 @@ class Generations:
     def __init__(self) -> None:
         self.number = next(_numbers)
         self._newest: tuple[int, States] = (-1, {})
+        #: catalog -> which share of the rows of the last pages the process knew already
+        self.familiarity: dict[int, float] = {}
 
     @classmethod
     def of(cls, database: Any) -> "Generations":

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from functools import cached_property
 from importlib.resources import files
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import SQLIndex
@@ -37,7 +38,7 @@ class Layout:
     columns: tuple[Column, ...]
     indexes: tuple[SQLIndex, ...]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(c.name for c in self.columns)
 
@@ -50,12 +51,13 @@ class Layout:
 
 @dataclass(frozen=True)
 class CatalogState:
-    """A row of pgcatalog_state, as one snapshot sees it."""
+    """A row of pgcatalog_state, as one snapshot sees it; *rows* is the planner's estimate, -1 for none yet."""
 
     relation: str
     version: int
     columns: frozenset[str]
     generation: int
+    rows: int = -1
 
 
 def relation_name(zoid: int, version: int) -> str:

@@ -12,6 +12,7 @@ from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import snapshot_tid
 from plone.pgcatalog.database.generations import States
+from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.indexing.overlap import seen_rows
 from plone.pgcatalog.indexing.pending import CatalogPending
@@ -37,8 +38,17 @@ logger = logging.getLogger(__name__)
 Rows = list[tuple[Any, ...]]
 
 SAVEPOINT = "SAVEPOINT pgcatalog"
-READ_STATE = "SELECT catalog, relation, version, columns, generation FROM pgcatalog_state"
+READ_STATE = (
+    "SELECT catalog, relation, version, columns, generation,"
+    " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1)"
+    " FROM pgcatalog_state"
+)
 
+#: Planning takes longer than any plan for a catalog with fewer rows than this.
+FEW_ROWS = 2000
+PLAN_GENERIC = "SET LOCAL plan_cache_mode = force_generic_plan"
+#: How many rows a value finds differs too much for a plan without it.
+PLAN_CUSTOM = "SET LOCAL plan_cache_mode = force_custom_plan"
 
 #: Statements that PostgreSQL's parser has accepted: only these go into one message with the savepoint, since a message
 #: that cannot be parsed as a whole would not even set that.
@@ -179,13 +189,18 @@ class Session:
         return self._states
 
     @property
+    def snapshot_states(self) -> States | None:
+        """``states`` if they are known already: the same object as long as the snapshot lasts."""
+        return self._states
+
+    @property
     def _tid(self) -> int | None:
         return snapshot_tid(self.jar._normal_storage)
 
-    def _take_states(self, cursor: Any) -> None:
+    def _take_states(self, rows: Rows) -> None:
         self._states = {
-            zoid: CatalogState(relation, version, frozenset(columns), generation)
-            for zoid, relation, version, columns, generation in cursor.fetchall()
+            zoid: CatalogState(relation, version, frozenset(columns), generation, count)
+            for zoid, relation, version, columns, generation, count in rows
         }
         self.generations.remember(self._tid, self._states)
 
@@ -194,6 +209,12 @@ class Session:
 
         Raises psycopg.Error; the transaction stays usable then, unless it is ServiceUnavailable.
         """
+        prepared = PreparedStatements.of(self.connection)
+        if prepared is not None:
+            try:
+                return self._run_prepared(prepared, query, params, with_states)
+            except psycopg.errors.InvalidSqlStatementName:
+                prepared.forget()
         if query in _accepted and (with_states or self._wants_savepoint()):
             rows: Rows = self._guarded(lambda _: self._execute_first(query, params, with_states), prepared=True)
             return rows
@@ -204,6 +225,31 @@ class Session:
             _accepted.clear()
         _accepted.add(query)
         return rows
+
+    def _run_prepared(self, prepared: PreparedStatements, query: str, params: Sequence[Any], with_states: bool) -> Rows:
+        """Run *query* behind what ``_execute_first`` puts before it, as prepared statements."""
+        is_first = self._wants_savepoint()
+        before = (PLAN_GENERIC if self._is_small() else PLAN_CUSTOM, SAVEPOINT) if is_first else ()
+        statements: list[tuple[str, Sequence[Any]]] = [(query, params)]
+        if with_states:
+            statements.insert(0, (READ_STATE, ()))
+
+        def action(_: Any) -> Rows:
+            started = perf_counter()
+            *states, rows = prepared.run(statements, before)
+            if is_first:
+                self._has_savepoint = True
+            if with_states:
+                self._take_states(states[0])
+            self.fetching += perf_counter() - started
+            return rows
+
+        found: Rows = self._guarded(action, prepared=True)
+        return found
+
+    def _is_small(self) -> bool:
+        """Return whether plans for any values are good enough: all catalogs are known to have few rows."""
+        return all(0 <= state.rows < FEW_ROWS for state in self.generations.newest.values())
 
     def _execute_first(self, query: str | None, params: Sequence[Any], with_states: bool) -> Rows:
         """Run *query*, if there is one, behind the savepoint and the query for the states: in one message.
@@ -218,7 +264,7 @@ class Session:
                 self._has_savepoint = True
                 cursor.nextset()
             if with_states:
-                self._take_states(cursor)
+                self._take_states(cursor.fetchall())
                 cursor.nextset()
             return self._fetch(cursor) if query else []
 

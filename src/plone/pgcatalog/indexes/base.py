@@ -11,10 +11,12 @@ Translators hold no connection and execute nothing.
 from abc import ABC
 from abc import abstractmethod
 from collections.abc import Callable
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from plone.pgcatalog.config import strip_data
+from plone.pgcatalog.query.frozen import frozen
 from typing import Any
 from typing import ClassVar
 
@@ -132,6 +134,16 @@ class IndexTranslator(ABC):
     sorts_in_python: ClassVar[bool] = False
     #: The keys that the index always has, whether a row has them or not; empty for those of the rows.
     constant_keys: ClassVar[tuple[Any, ...]] = ()
+    #: False: what a query means depends on more than the settings of the index.
+    is_stable: ClassVar[bool] = True
+
+    @classmethod
+    def meaning(cls, index: Any, value: Any) -> Hashable:
+        """Return the same for all *value*-s of a query that mean the same to the ZCatalog *index*.
+
+        Raises TypeError if that cannot be told.
+        """
+        return frozen(value)
 
     @classmethod
     def settings(cls, index: Any) -> Any:

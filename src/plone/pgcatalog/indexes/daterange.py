@@ -1,6 +1,8 @@
 """DateRangeIndex: from when until when an object counts, such as Plone's effectiveRange."""
 
+from collections.abc import Hashable
 from collections.abc import Mapping
+from DateTime import DateTime
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -9,6 +11,7 @@ from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.instants import PARSE_ERRORS
 from plone.pgcatalog.indexes.unindex import called
 from plone.pgcatalog.indexes.unindex import parse
+from plone.pgcatalog.query.frozen import frozen
 from Products.PluginIndexes.util import MAX32
 from typing import Any
 
@@ -22,6 +25,11 @@ class DateRangeIndexTranslator(IndexTranslator):
     """Two integer columns, ``<base>_since`` and ``<base>_until``, in minutes since 1970."""
 
     meta_type = "DateRangeIndex"
+
+    @classmethod
+    def meaning(cls, index: Any, value: Any) -> Hashable:
+        """See IndexTranslator: all times within a minute mean the same."""
+        return (DateTime, index._convertDateTime(value)) if type(value) is DateTime else frozen(value)
 
     def columns(self) -> tuple[Column, ...]:
         return (

@@ -28,6 +28,7 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     meta_type = "ZCTextIndex"
     in_idx = False
+    is_stable = False
 
     def columns(self) -> tuple[Column, ...]:
         """Return the tsvector, and for SearchableText the beginning of the text, to take snippets from.

@@ -5,16 +5,19 @@ The meaning of every part is Products.ZCatalog.Catalog's (``search``, ``sortResu
 """
 
 from collections.abc import Callable
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.query.frozen import frozen
 from typing import Any
 
 
@@ -22,13 +25,13 @@ from typing import Any
 MANY = 2**60
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompiledQuery:
     """A query ready to run against a catalog source.
 
     ``order`` are ORDER BY terms (direction included, always ending with rid); ``score`` an SQL number to rank
     by, or None; ``python_sort`` the translators' names to sort by in Python instead of SQL; ``sort_count`` how many
-    indexes sort.
+    indexes sort; ``is_stable`` False if the same question may be compiled otherwise another time.
     """
 
     where: Condition
@@ -37,6 +40,22 @@ class CompiledQuery:
     window: "Window"
     python_sort: tuple[tuple[str, bool], ...] = ()
     sort_count: int = 0
+    is_stable: bool = True
+
+    @cached_property
+    def key(self) -> Hashable:
+        """What tells the answer from that of other queries; None when the parameters do not say that."""
+        score = self.score
+        try:
+            return (
+                self.where.sql,
+                frozen(self.where.params),
+                self.order,
+                score and (score.sql, frozen(score.params)),
+                self.window,
+            )
+        except TypeError:
+            return None
 
     @property
     def is_empty(self) -> bool:
@@ -89,16 +108,17 @@ def compile_query(
     if expression is not None:
         conditions.append(expression.condition(translator))
     where = all_of(conditions) if conditions else NOTHING
+    is_stable = expression is None and all(t.is_stable for t in named)
     sorters = [(translator(name), reverse) for name, reverse in sort]
     order, not_null = order_terms(sorters, window(query, limit).size is not None)
     score = None if sorters else next((s for t in named if (s := t.score(query)) is not None), None)
     if score is None and expression is not None and not sorters:
         score = expression.score(translator)
     if any(t.order_by() == () for t, _ in sorters):
-        return CompiledQuery(where, ("rid",), None, window(query, limit), tuple(sort), len(sorters))
+        return CompiledQuery(where, ("rid",), None, window(query, limit), tuple(sort), len(sorters), is_stable)
     if not_null:
         where = all_of((where, *not_null))
-    return CompiledQuery(where, order, score, window(query, limit), sort_count=len(sorters))
+    return CompiledQuery(where, order, score, window(query, limit), (), len(sorters), is_stable)
 
 
 def order_terms(

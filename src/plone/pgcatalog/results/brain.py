@@ -42,6 +42,8 @@ class PGCatalogBrain(Implicit):
         row = attributes.get("_row")
         if row is None:
             row = attributes["_row"] = attributes["_loader"].row(attributes["data_record_id_"])
+            # What other brains of the row have decoded already.
+            attributes.update({**row.values, **attributes})
         value = attributes[name] = row.value(name)
         return value
 
@@ -52,10 +54,12 @@ class PGCatalogBrain(Implicit):
 
     def getURL(self, relative: Any = 0) -> str:
         """Generate a URL for this record"""
-        request = aq_get(self, "REQUEST", None)
+        loader = self._loader
+        request = loader.request
         if request is None:
-            request = getRequest()
-        url: str = self._loader.urls.url(request, self.getPath(), relative)
+            request = aq_get(self, "REQUEST", None)
+            request = loader.request = getRequest() if request is None else request
+        url: str = loader.urls.url(request, loader.path(self.data_record_id_), relative)
         return url
 
     def getObject(self, REQUEST: Any = None) -> Any:

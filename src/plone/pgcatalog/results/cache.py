@@ -6,8 +6,6 @@ snapshot shows that state.  Nothing needs to be invalidated; answers of earlier 
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from datetime import date
-from datetime import datetime
 from functools import cache
 from plone.pgcatalog.settings import result_cache_mb
 from typing import Any
@@ -18,9 +16,6 @@ import threading
 
 #: No single answer gets more than this part of the room.
 LARGEST_SHARE = 4
-
-#: Types of parameters that say all about themselves by equality, within one type.
-PLAIN = (int, float, bool, bytes, datetime, date, type(None))
 
 
 class Stamp(NamedTuple):
@@ -100,13 +95,13 @@ def result_cache() -> ResultCache:
     return ResultCache(int(result_cache_mb() * 2**20))
 
 
-def frozen(value: Any) -> Hashable:
-    """Return *value*, an SQL parameter, as part of a key; raises TypeError if it says too little about itself."""
-    kind = type(value)
-    if kind is str:
-        return kind.__str__(value)
-    if kind is list or kind is tuple:
-        return (kind, *map(frozen, value))
-    if kind in PLAIN:
-        return (kind, value)
-    raise TypeError(f"no key for a parameter of type {kind.__name__}")
+@cache
+def row_cache() -> ResultCache:
+    """Return the process's cache of single rows: half as much room as for answers."""
+    return ResultCache(result_cache().limit // 2)
+
+
+def heed(catalog: Hashable, megabytes: float) -> None:
+    """Let the settings of *catalog* ask for so many *megabytes* for answers."""
+    result_cache().heed(catalog, megabytes)
+    row_cache().heed(catalog, megabytes / 2)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from dataclasses import replace
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
-from plone.pgcatalog.results.cache import frozen
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.rows import IDX_BATCH
@@ -20,6 +19,10 @@ from typing import Any
 ENTRY_BYTES = 1000
 ROW_BYTES = 8
 SCORE_BYTES = 32
+#: When more than this share of the rows of late was known to the process, the next page is read without their idx.
+FAMILIAR = 0.6
+#: How many rows "of late" are.
+MEMORY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ class Finder:
         self._started = True
         if not self.view.is_committed or self.query.is_empty:
             return
-        self._key = query_key(self.query)
+        self._key = self.query.key
         if self.view.session.knows_states:
             self._find_stamp()
         # Else the first statement will tell the state, too.
@@ -120,19 +123,22 @@ class Finder:
         self._keep_rows(rows)
 
     def _page(self, start: int, size: int | None, with_idx: bool) -> list[Any]:
-        wants_idx = with_idx and not self.loader.store.is_warm
-        return self.view.page(self.query, start, size, self.loader.unread if wants_idx else None)
+        familiarity = self.view.session.generations.familiarity
+        is_familiar = familiarity.get(self.view.zoid, 0.0) > FAMILIAR
+        return self.view.page(self.query, start, size, self.loader.unread if with_idx else None, not is_familiar)
 
     def _keep_rows(self, rows: Sequence[Sequence[Any]]) -> None:
         store = self.loader.store
-        known = sum(1 for row in rows if (r := store.rows.get(row[0])) is not None and r.idx is not None)
+        known = 0
         for row in rows:
             if len(row) > 3:
-                store.load(row[0], row[1], row[3])
+                known += self.loader.take(row[0], row[1], row[3], store)
             else:
                 store.path(row[0], row[1])
-        if rows:
-            store.is_warm = known * 4 >= len(rows) * 3
+        if rows and len(rows[0]) > 3:
+            familiarity = self.view.session.generations.familiarity
+            before = familiarity.get(self.view.zoid, 0.0)
+            familiarity[self.view.zoid] = (before * MEMORY + known) / (MEMORY + len(rows))
         self.loader.saved(store)
 
     def rest(self, with_paths: bool = False) -> None:
@@ -158,21 +164,6 @@ class Finder:
             self._learn(replace(self.hits, total=self.view.count(self.query)))
         assert self.hits.total is not None
         return self.hits.total
-
-
-def query_key(query: CompiledQuery) -> Hashable:
-    """Return what tells *query* from other ones, None when its parameters do not say that."""
-    score = query.score
-    try:
-        return (
-            query.where.sql,
-            frozen(query.where.params),
-            query.order,
-            score and (score.sql, frozen(score.params)),
-            query.window,
-        )
-    except TypeError:
-        return None
 
 
 def unsorted(query: CompiledQuery) -> CompiledQuery:

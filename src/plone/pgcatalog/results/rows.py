@@ -7,11 +7,13 @@ from datetime import date
 from datetime import datetime
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import row_cache
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.prefetch import batch_size
 from plone.pgcatalog.results.prefetch import prefetch
 from plone.pgcatalog.results.urls import URLs
 from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.results.view import parted
 from typing import Any
 from zope.i18nmessageid import Message
 
@@ -33,13 +35,14 @@ IMMUTABLE = frozenset({str, int, float, bool, bytes, type(None), DateTime, datet
 
 
 class Row:
-    """One row; ``idx`` is its JSON data, None until it is loaded."""
+    """One row; ``idx`` is its JSON data, None until it is loaded, in the state *version* of the row."""
 
-    __slots__ = ("idx", "path", "values")
+    __slots__ = ("idx", "path", "values", "version")
 
-    def __init__(self, path: str | None) -> None:
+    def __init__(self, path: str | None, idx: dict[str, Any] | None = None, version: str | None = None) -> None:
         self.path = path
-        self.idx: dict[str, Any] | None = None
+        self.idx = idx
+        self.version = version
         #: decoded values of the idx that can be shared
         self.values: dict[str, Any] = {}
 
@@ -67,8 +70,6 @@ class RowStore:
     def __init__(self) -> None:
         self.rows: dict[int, Row] = {}
         self.bytes = 0
-        #: True when most rows of the last page were known already, so that the next one can do without their idx
-        self.is_warm = False
 
     def path(self, rid: int, path: str | None) -> Row:
         """Return the row *rid*, whose path is *path* or unknown."""
@@ -80,12 +81,28 @@ class RowStore:
             row.path = path
         return row
 
-    def load(self, rid: int, path: str | None, text: str | None) -> None:
-        """Take the idx of the row *rid*, as JSON *text*; None for a row without one."""
-        row = self.path(rid, path)
-        if row.idx is None:
-            row.idx = orjson.loads(text) if text else {}
-            self.bytes += IDX_FACTOR * len(text or "")
+    def load(self, rid: int, row: Row, size: int) -> None:
+        """Take *row*, with its idx of *size* bytes, as the one of *rid*."""
+        if rid not in self.rows:
+            self.bytes += ROW_BYTES + len(row.path or "")
+        self.rows[rid] = row
+        self.bytes += IDX_FACTOR * size
+
+
+class KnownRows:
+    """The rows of one catalog that the process has read lately, by rid: each in one version, shared by all results."""
+
+    def __init__(self, view: CatalogView, unread: Sequence[str]) -> None:
+        self._key = (view.session.generations.number, view.zoid, tuple(unread))
+
+    def get(self, rid: int, version: str) -> Row | None:
+        """Return the row *rid* if it is known in this *version*."""
+        row: Row | None = row_cache().get((self._key, rid))
+        return row if row is not None and row.version == version else None
+
+    def put(self, rid: int, row: Row, size: int) -> None:
+        """Keep *row*, of *size* bytes."""
+        row_cache().put((self._key, rid), row, size)
 
 
 class RowLoader:
@@ -99,7 +116,10 @@ class RowLoader:
         self.view = view
         self.rids = rids
         self.unread = list(unread)
+        self._known = KnownRows(view, self.unread)
         self.urls = URLs()
+        #: the request of the result's brains
+        self.request: Any = None
         self._stamp: Stamp | None = None
         self._shared: RowStore | None = None
         self._own = RowStore()
@@ -119,7 +139,7 @@ class RowLoader:
     @property
     def store(self) -> RowStore:
         """The store for what is read now."""
-        if self._shared is not None and self.view.stamp() == self._stamp:
+        if self._shared is not None and self.view.names(self._stamp):
             return self._shared
         return self._own
 
@@ -169,14 +189,32 @@ class RowLoader:
 
     def _load(self, rids: Sequence[int], store: RowStore) -> None:
         for rid, path, text in self.view.idx_texts(rids, self.unread):
-            store.load(rid, path, text)
+            self.take(rid, path, text, store)
         for rid in rids:
-            row = store.rows.get(rid)
-            pending = self.view.pending_idx(rid, None if row is None else row.idx)
-            store.load(rid, None, None)
-            if pending is not None:
-                store.rows[rid].idx = pending
+            row = store.path(rid, None)
+            pending = self.view.pending_idx(rid, row.idx)
+            if pending is not None or row.idx is None:
+                # A row of its own: others share the committed one.
+                store.rows[rid] = Row(row.path, pending or {})
         self.saved(store)
+
+    def take(self, rid: int, path: str, text: str, store: RowStore) -> bool:
+        """Put the row *rid* into *store*; *text* is that of ``CatalogView.idx_texts``.
+
+        Returns whether the process had a row of the same version already, which is taken then.
+        """
+        version, idx = parted(text)
+        row = self._known.get(rid, version)
+        if row is not None:
+            store.load(rid, row, 0)
+        elif idx:
+            row = Row(path, orjson.loads(idx), version)
+            store.load(rid, row, len(idx))
+            self._known.put(rid, row, ROW_BYTES + len(path) + IDX_FACTOR * len(idx))
+            return False
+        else:
+            store.path(rid, path)
+        return row is not None
 
     # -- objects
 

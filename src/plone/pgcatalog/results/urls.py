@@ -4,6 +4,12 @@ from typing import Any
 from ZPublisher.BaseRequest import quote
 from ZPublisher.HTTPRequest import HTTPRequest
 
+import re
+
+
+#: Names that no quoting changes.
+_PLAIN = re.compile("[A-Za-z0-9_.-]+")
+
 
 class URLs:
     """Answers for ``request.physicalPathToURL``, and remembers the URLs of folders."""
@@ -20,14 +26,15 @@ class URLs:
             return url
         known = self._folders.get((folder, bool(relative)))
         if known is None:
-            known = self._folders[folder, bool(relative)] = request.physicalPathToURL(folder, relative)
-        return f"{known}/{quote(name)}"
+            known = self._folders[folder, bool(relative)] = self.url(request, folder, relative)
+        return f"{known}/{name}" if _PLAIN.fullmatch(name) else f"{known}/{quote(name)}"
 
     def _is_inside(self, request: Any, folder: str) -> bool:
         """Return whether *folder* lies in the virtual root, and forget other requests' URLs."""
-        root = request.other.get("VirtualRootPhysicalPath", ("",))
-        context = (request, request.other.get("SERVER_URL"), tuple(request._script), root)
+        other = request.other
+        root = other.get("VirtualRootPhysicalPath", ("",))
+        context = (request, other.get("SERVER_URL"), request._script, root)
         if context != self._context:
-            self._context = context
+            self._context = (request, context[1], list(request._script), root)
             self._folders.clear()
         return folder.count("/") + 1 >= len(root)

@@ -39,6 +39,7 @@ class CatalogView:
         #: told how long each statement took
         self.trace: Trace | None = None
         self._stamped: tuple[CatalogState | None, Stamp | None] = (None, None)
+        self._named: tuple[Stamp | None, Any] = (None, None)
 
     @property
     def state(self) -> CatalogState | None:
@@ -62,6 +63,17 @@ class CatalogView:
         if state is not self._stamped[0]:
             self._stamped = (state, self._stamp(state) if state and self._has_columns(state) else None)
         return self._stamped[1]
+
+    def names(self, stamp: Stamp | None) -> bool:
+        """Return whether what the transaction sees is what *stamp* names."""
+        if not self.is_committed:
+            return False
+        known, seen = self._named
+        states = self.session.snapshot_states
+        if states is None or states is not seen:
+            known = self.stamp()
+            self._named = (known, self.session.snapshot_states)
+        return known == stamp
 
     def _stamp(self, state: CatalogState) -> Stamp:
         return Stamp(self.session.generations.number, self.zoid, state.relation, state.generation)
@@ -157,15 +169,22 @@ class CatalogView:
     def count_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Statement:
         return self.statement("count(*)", query.where, state=state)
 
-    def page(self, query: CompiledQuery, start: int, size: int | None, unread: Sequence[str] | None = None) -> Rows:
+    def page(
+        self,
+        query: CompiledQuery,
+        start: int,
+        size: int | None,
+        unread: Sequence[str] | None = None,
+        with_idx: bool = True,
+    ) -> Rows:
         """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result.
 
-        With *unread*, keys of idx that nobody wants, the rows have the other ones as JSON text in the fourth place,
-        unless the transaction sees changes of its own.
+        With *unread*, keys of idx that nobody wants, the rows have more in the fourth place, unless the transaction sees
+        changes of its own: their version, and *with_idx* the other keys, see ``idx_texts``.
         """
         if unread is None or not self.is_committed:
             return self._run("page", lambda state: self.page_statement(query, start, size, state=state))
-        return self._run("page", lambda state: self.full_page_statement(query, start, size, unread, state))
+        return self._run("page", lambda state: self.full_page_statement(query, start, size, unread, with_idx, state))
 
     def page_statement(
         self,
@@ -191,18 +210,16 @@ class CatalogView:
         start: int,
         size: int | None,
         unread: Sequence[str],
+        with_idx: bool = True,
         state: CatalogState | None = None,
     ) -> Statement:
         state = state or self.state
         if state is None or not self._has_columns(state):
             return self.page_statement(query, start, size, state=state)
         # The idx is fetched for the rows of the page only: behind LIMIT.
-        page = self.page_statement(query, start, size, ", zoid, idx", state)
-        return page and (
-            "SELECT rid, path, score, (coalesce(idx, (SELECT o.idx FROM object_state o WHERE o.zoid = page.zoid))"
-            f" - %s::text[])::text FROM ({page[0]}) AS page",
-            (list(unread), *page[1]),
-        )
+        page = self.page_statement(query, start, size, ", zoid, idx, xmin", state)
+        text, params = idx_text("page", unread, with_idx)
+        return page and (f"SELECT rid, path, score, {text} FROM ({page[0]}) AS page", (*params, *page[1]))
 
     def rids(self, query: CompiledQuery) -> array[int]:
         """Return the rids of the whole sorted result: one row with one binary value."""
@@ -229,7 +246,8 @@ class CatalogView:
 
     def idx(self, rids: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return the idx JSON (undecoded values) of the rows *rids*, those pending included."""
-        found = {rid: orjson.loads(text) if text else {} for rid, _, text in self.idx_texts(rids)}
+        texts = ((rid, parted(text)[1]) for rid, _, text in self.idx_texts(rids))
+        found = {rid: orjson.loads(text) if text else {} for rid, text in texts}
         for rid in rids:
             pending = self.pending_idx(rid, found.get(rid))
             if pending is not None:
@@ -237,17 +255,18 @@ class CatalogView:
         return found
 
     def idx_texts(self, rids: Sequence[int], unread: Sequence[str] = ()) -> Rows:
-        """Return (rid, path, idx as JSON text without the keys *unread*) of the committed rows *rids*."""
+        """Return (rid, path, text) of the committed rows *rids*; ``parted(text)`` are the row's version, and its idx as
+        JSON without the keys *unread*.
+        """
 
         def statement(state: CatalogState | None) -> Statement:
             state = state or self.state
             if state is None:
                 return None
+            text, params = idx_text("c", unread)
             return (
-                "SELECT c.rid, c.path, (coalesce(c.idx, o.idx) - %s::text[])::text"
-                f" FROM {quote(state.relation)} c LEFT JOIN object_state o ON o.zoid = c.zoid"
-                " WHERE c.rid = ANY(%s::bigint[])",
-                (list(unread), list(rids)),
+                f"SELECT c.rid, c.path, {text} FROM {quote(state.relation)} c WHERE c.rid = ANY(%s::bigint[])",
+                (*params, list(rids)),
             )
 
         return self._run("metadata", statement)
@@ -261,3 +280,25 @@ class CatalogView:
         if entry.new or committed is None:
             return entry.idx
         return {k: v for k, v in committed.items() if k not in entry.vanished} | entry.idx
+
+
+def idx_text(row: str, unread: Sequence[str], with_idx: bool = True) -> tuple[str, tuple[Any, ...]]:
+    """Return the SQL of a text with the version of *row*, an alias, and *with_idx* its idx, and the parameters of that.
+
+    A transaction gives all rows it writes its own id: those of the catalog's row and of the object's tell every change.
+    """
+    idx, outer, params = "", "", ()
+    if with_idx:
+        idx = f", (coalesce({row}.idx, o.idx) - %s::text[])::text"
+        outer, params = f", ({row}.idx - %s::text[])::text", (list(unread), list(unread))
+    return (
+        f"coalesce((SELECT concat({row}.xmin, '.', o.xmin, ' '{idx}) FROM object_state o WHERE o.zoid = {row}.zoid),"
+        f" concat({row}.xmin, '. '{outer}))",
+        params,
+    )
+
+
+def parted(text: str) -> tuple[str, str]:
+    """Return the version and the idx, as JSON or empty, of a text as ``idx_text`` makes it."""
+    version, _, idx = text.partition(" ")
+    return version, idx

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.config import RESTRICTIONS
-from plone.pgcatalog.results.cache import frozen
+from plone.pgcatalog.query.frozen import frozen
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.search.facet_statement import Buckets

@@ -1,0 +1,155 @@
+"""Prepared statements in one message: the same answers as psycopg's cursors, and an error stays local."""
+
+from datetime import datetime
+from datetime import UTC
+from plone.pgcatalog.database import prepared
+from plone.pgcatalog.database.prepared import PreparedStatements
+from plone.pgcatalog.database.session import FEW_ROWS
+from plone.pgcatalog.database.session import Session
+from tests.integration.content import create
+from tests.integration.test_costs import Traffic
+from typing import Any
+
+import psycopg
+import pytest
+import tempfile
+import transaction
+
+
+@pytest.fixture
+def connection(dsn: str) -> Any:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        yield connection
+
+
+def run(connection: Any, query: str, *params: Any) -> Any:
+    statements = PreparedStatements.of(connection)
+    assert statements is not None
+    return statements.run([(query, params)])[0]
+
+
+def names(connection: Any) -> list[str]:
+    rows = connection.execute("SELECT name FROM pg_prepared_statements WHERE name LIKE 'pgcatalog%'", prepare=False)
+    return [name for (name,) in rows]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("text", "a%b's \\ ü"),
+        ("integer", 7),
+        ("bigint", 2**40),
+        ("numeric", 2**70),
+        ("text", None),
+        ("float8", 1.5),
+        ("boolean", True),
+        ("text[]", ["a", "b", None]),
+        ("bigint[]", [1, 2**40]),
+        ("timestamptz", datetime(2026, 2, 3, tzinfo=UTC)),
+        ("bytea", b"\0\xff"),
+    ],
+)
+def test_values_arrive_as_by_a_cursor(connection: Any, kind: str, value: Any) -> None:
+    query = f"SELECT %s::{kind}, '50%%', ARRAY['a', NULL], 1.50, NULL WHERE %s::{kind} IS NOT DISTINCT FROM %s"
+    expected = connection.execute(query, (value, value, value)).fetchall()
+    for _ in range(3):
+        assert run(connection, query, value, value, value) == expected
+
+
+def test_a_statement_is_prepared_when_it_comes_again(connection: Any) -> None:
+    query = "SELECT %s::int + 4711"
+    assert [run(connection, query, 1), names(connection)] == [[(4712,)], []]
+    assert [run(connection, query, n) for n in range(3)] == [[(4711,)], [(4712,)], [(4713,)]]
+    assert len(names(connection)) == 1
+
+
+def test_the_oldest_are_forgotten(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared, "SIZE", 3)
+    for _ in range(3):
+        for number in range(5):
+            assert run(connection, f"SELECT %s::int + {number} - 815", 815) == [(number,)]
+    assert len(names(connection)) == 3
+
+
+def test_statements_that_somebody_removed_are_prepared_again(portal: Any) -> None:
+    session = Session.of(portal._p_jar)
+    for _ in range(3):
+        assert session.execute("SELECT %s::text || 'again'", ("",)) == [("again",)]
+    session.connection.execute("DEALLOCATE ALL")
+    for _ in range(3):
+        assert session.execute("SELECT %s::text || 'again'", ("",)) == [("again",)]
+
+
+@pytest.mark.parametrize(("query", "params"), [("SELECT 1 / %s::int", (0,)), ("SELECT nothing FROM pgcatalog_state", ())])
+def test_an_error_leaves_the_transaction_usable(portal: Any, query: str, params: tuple[Any, ...]) -> None:
+    session = Session.of(portal._p_jar)
+    for number in range(3):
+        with pytest.raises(psycopg.Error):
+            session.execute(query, params)
+        assert session.execute("SELECT %s::int - 1", (number,)) == [(number - 1,)]
+    if params:
+        assert session.execute(query, (1,)) == [(1,)]
+
+
+def test_an_error_keeps_what_was_prepared_with_it(connection: Any) -> None:
+    statements = PreparedStatements.of(connection)
+    good, bad = "SELECT %s::int * 11", "SELECT 5 / %s::int"
+    for divisor in (1, 1, 0, 1, 0):
+        batch = [(good, (2,)), (bad, (divisor,))]
+        if divisor:
+            assert statements.run(batch) == [[(22,)], [(5,)]]
+        else:
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                statements.run(batch)
+    assert len(names(connection)) == 2
+
+
+def test_a_connection_that_prepares_nothing_is_respected(connection: Any) -> None:
+    connection.prepare_threshold = None
+    assert PreparedStatements.of(connection) is None
+
+
+def test_a_search_is_one_message_with_what_goes_before_it(portal: Any) -> None:
+    for number in range(3):
+        create(portal, "Document", f"page{number}", title=f"Page {number}")
+    transaction.commit()
+    catalog = portal.portal_catalog
+
+    def found() -> list[str]:
+        return [b.Title for b in catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId", b_size=10)]
+
+    for _ in range(3):
+        portal.page1.title = "Changed"
+        portal.page1.reindexObject()
+        transaction.commit()
+        transaction.begin()
+        found()
+    portal.page0.reindexObject()
+    transaction.commit()
+    transaction.begin()
+    pgconn = portal._p_jar._normal_storage.pg_connection.pgconn
+    with tempfile.TemporaryFile("w+") as file:
+        pgconn.trace(file.fileno())
+        pgconn.set_trace_flags(0)
+        assert found() == ["Page 0", "Changed", "Page 2"]
+        pgconn.untrace()
+        file.seek(0)
+        traffic = Traffic(file.read())
+    assert traffic.round_trips == 1
+    # The catalog's state and the page are prepared; how to plan, and the savepoint, need no plan.
+    assert [text.split('"')[3][:9] for text in traffic.statements] == ["SET LOCAL", "SAVEPOINT"]
+    assert [kind for kind, _ in traffic.messages].count("Execute") == 4
+
+
+@pytest.mark.parametrize(("rows", "mode"), [(FEW_ROWS - 1, "generic"), (FEW_ROWS, "custom"), (-1, "custom")])
+def test_large_catalogs_are_planned_for_each_value(portal: Any, rows: int, mode: str) -> None:
+    zoid = portal.portal_catalog._catalog.zoid
+    with psycopg.connect(portal._p_jar._normal_storage.pg_connection.info.dsn, autocommit=True) as other:
+        other.execute("UPDATE pg_class SET reltuples = %s WHERE relname = %s", (rows, f"pgcatalog_{zoid:x}"))
+    create(portal, "Document", "page")
+    transaction.commit()
+    transaction.begin()
+    session = Session.of(portal._p_jar)
+    assert session.states[zoid].rows == rows
+    transaction.begin()
+    assert session.execute("SHOW plan_cache_mode") == [(f"force_{mode}_plan",)]
