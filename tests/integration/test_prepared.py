@@ -80,7 +80,9 @@ def test_statements_that_somebody_removed_are_prepared_again(portal: Any) -> Non
         assert session.execute("SELECT %s::text || 'again'", ("",)) == [("again",)]
 
 
-@pytest.mark.parametrize(("query", "params"), [("SELECT 1 / %s::int", (0,)), ("SELECT nothing FROM pgcatalog_state", ())])
+@pytest.mark.parametrize(
+    ("query", "params"), [("SELECT 1 / %s::int", (0,)), ("SELECT nothing FROM pgcatalog_state", ())]
+)
 def test_an_error_leaves_the_transaction_usable(portal: Any, query: str, params: tuple[Any, ...]) -> None:
     session = Session.of(portal._p_jar)
     for number in range(3):
