@@ -5,6 +5,7 @@ from Acquisition import aq_inner
 from Acquisition import aq_parent
 from BTrees.IIBTree import IISet
 from ExtensionClass import Base
+from plone.pgcatalog.advisor.connection import dsn_of
 from plone.pgcatalog.advisor.report import report_slow
 from plone.pgcatalog.advisor.trace import Trace
 from plone.pgcatalog.config import columns_of
@@ -41,6 +42,7 @@ from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.prefetch import prefetch
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.search.counting import heed
 from plone.pgcatalog.settings import result_cache_mb
 from Products.CMFCore.interfaces import ISiteRoot
 from Products.PluginIndexes.interfaces import ITransposeQuery
@@ -327,10 +329,16 @@ class _CatalogCompat(Records, Base):
         trace.compiled()
         view = self.view()
         view.trace = trace
-        results = CatalogSearchResults(self, view, compiled, lambda: report_slow(self, query, trace.seconds))
+        results = CatalogSearchResults(self, view, compiled, lambda: self._searched(compiled, query, trace.seconds))
         results._criteria, results._sort = query, sort
         self._report_missing()
         return results if merge else self._unmerged(results, indexes, directions, compiled.score is not None)
+
+    def _searched(self, compiled: CompiledQuery, query: Any, seconds: float) -> None:
+        """A search has begun to answer."""
+        report_slow(self, query, seconds)
+        if compiled.score is not None and self.session.knows_states and self.zoid in self.session.states:
+            heed(dsn_of(self), self.zoid, self.session.states[self.zoid].generation)
 
     def _report_missing(self) -> None:
         """Log it when this catalog should have a table and has none."""

@@ -30,12 +30,12 @@ class ZCTextIndexTranslator(IndexTranslator):
     in_idx = False
 
     def columns(self) -> tuple[Column, ...]:
-        """Return the tsvector, and for SearchableText the beginning of the text, to take snippets from.
+        """Return the tsvector, the number of words, and for SearchableText the beginning, to take snippets from.
 
         varchar and not text, so that it goes out of line: rows stay narrow.
         """
         source = (Column(f"{self.base}_source", "varchar"),) if self.id == SOURCE_INDEX else ()
-        return (Column(self.base, "tsvector"), *source)
+        return (Column(self.base, "tsvector"), Column(f"{self.base}_words", "integer"), *source)
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
         """Return the GIN index; ``fastupdate`` collects the many entries of a text for later."""
@@ -55,10 +55,12 @@ class ZCTextIndexTranslator(IndexTranslator):
         texts = [text for text in texts if isinstance(text, str)]
         if not texts:
             return None
-        literal, trimmed = tsvector_literal(words(self.index.getLexicon(), texts))
+        found = words(self.index.getLexicon(), texts)
+        literal, trimmed = tsvector_literal(found)
         if trimmed:
             report(f"index {self.id!r}: {trimmed}")
-        return (literal, source_text(texts)) if self.id == SOURCE_INDEX else (literal,)
+        source = (source_text(texts),) if self.id == SOURCE_INDEX else ()
+        return (literal, len(found), *source)
 
     def where(self, query: Mapping[str, Any]) -> Condition | None:
         """See IndexTranslator.  Raises TypeError for a value that is no string or sequence of strings."""

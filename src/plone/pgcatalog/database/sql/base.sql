@@ -83,3 +83,24 @@ CREATE TABLE IF NOT EXISTS pgcatalog_indexes (
     created_at TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (catalog, name)
 );
+
+-- In how many documents a word stands, for each text index; counted now and then, outside of requests and commits.
+-- Stems begin with chr(2), which no word has, and are none of the words of a text.
+CREATE TABLE IF NOT EXISTS pgcatalog_words (
+    catalog     BIGINT NOT NULL,            -- zoid of the catalog tool
+    text_column TEXT COLLATE "C" NOT NULL,  -- the tsvector of the text index
+    word        TEXT COLLATE "C" NOT NULL,
+    documents   INTEGER NOT NULL,
+    PRIMARY KEY (catalog, text_column, word)
+);
+
+-- What the words were counted in.
+CREATE TABLE IF NOT EXISTS pgcatalog_texts (
+    catalog       BIGINT NOT NULL,
+    text_column   TEXT COLLATE "C" NOT NULL,
+    documents     BIGINT NOT NULL,
+    average_words DOUBLE PRECISION NOT NULL,  -- of a document
+    generation    BIGINT NOT NULL,            -- of the catalog when counting began
+    counted_at    TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (catalog, text_column)
+);
