@@ -51,6 +51,15 @@ def test_schema_defaults_and_readers_name_the_same_settings() -> None:
         assert IPGCatalogSettings[name].default == default
 
 
+def test_a_setting_that_was_read_in_the_request_is_not_copied_from_there(catalog: Any) -> None:
+    # plone.registry answers from the request, and forgets nothing when the value changes.
+    registry = getUtility(IRegistry)
+    for value in (5.0, 6.0):
+        registry.get(f"{PREFIX}.slow_query_ms")
+        store({"slow_query_ms": value})
+        assert settings.slow_query_ms(catalog) == value
+
+
 def test_a_new_site_has_the_defaults(catalog: Any) -> None:
     registry = getUtility(IRegistry)
     assert {name: registry[f"{PREFIX}.{name}"] for name in settings.DEFAULTS} == settings.DEFAULTS
@@ -232,7 +241,7 @@ def test_an_older_installation_gets_them_by_the_upgrade_step(portal: Any) -> Non
     portal.portal_controlpanel.unregisterConfiglet("pgcatalog")
     setup.setLastVersionForProfile("plone.pgcatalog:default", "1000")
     setup.upgradeProfile("plone.pgcatalog:default")
-    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1001",)
+    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1002",)
     assert {name: registry[f"{PREFIX}.{name}"] for name in settings.DEFAULTS} == settings.DEFAULTS
     assert "pgcatalog" in [action.id for action in portal.portal_controlpanel.listActions()]
 

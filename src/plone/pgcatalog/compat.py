@@ -43,7 +43,9 @@ from plone.pgcatalog.results.prefetch import prefetch
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.search.counting import heed
+from plone.pgcatalog.search.highlight import SOURCE_INDEX
 from plone.pgcatalog.settings import result_cache_mb
+from plone.pgcatalog.settings import site_tuning
 from Products.CMFCore.interfaces import ISiteRoot
 from Products.PluginIndexes.interfaces import ITransposeQuery
 from Products.ZCatalog.Catalog import CatalogError
@@ -132,6 +134,9 @@ class _CatalogCompat(Records, Base):
                 raise CatalogError(f"no translator for indexes of type {index.meta_type!r} ({name})")
             self._translators[name] = cls(index, tool._index_columns[name])
             self._translators[name].relate(self.translator)
+            site = site_path(self.tool) if name == SOURCE_INDEX else None
+            if site is not None:
+                self._translators[name].tuning = site_tuning(self.tool, site)
         return self._translators[name]
 
     def layout(self) -> Layout:

@@ -6,6 +6,9 @@ records to the catalog tool, which a search has at hand, and which ZODB keeps in
 
 from Acquisition import aq_base
 from functools import cache
+from plone.pgcatalog.request import request_language
+from plone.pgcatalog.search.tuned import SiteTuning
+from plone.pgcatalog.search.tuning import tuning_in
 from typing import Any
 
 import logging
@@ -34,6 +37,12 @@ def result_cache_mb(tool: Any = None) -> float:
     """Return how many megabytes of answers the process may keep, 0 for none; *tool* is a catalog that is asked."""
     kept = site_setting(tool, "result_cache_mb")
     return number("PGCATALOG_RESULT_CACHE_MB", os.environ.get("PGCATALOG_RESULT_CACHE_MB"), kept)
+
+
+def site_tuning(tool: Any, site: str) -> SiteTuning | None:
+    """Return how the site at the path *site*, that of the catalog *tool*, tunes its search; None for not at all."""
+    tuning = tuning_in(getattr(aq_base(tool), ATTRIBUTE, {}))
+    return tuning and SiteTuning(tuning, site, request_language)
 
 
 def site_setting(tool: Any, name: str) -> Any:

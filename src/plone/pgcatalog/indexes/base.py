@@ -72,6 +72,10 @@ class SQLIndex:
     finds_few: bool = False
 
 
+#: No ranking gives a row more; a page that is pinned to the top has more than that.
+HIGHEST_SCORE = 1e12
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """An SQL boolean expression over the catalog's columns, and the values of its ``%s`` placeholders."""
@@ -132,6 +136,8 @@ class IndexTranslator(ABC):
     sorts_in_python: ClassVar[bool] = False
     #: The keys that the index always has, whether a row has them or not; empty for those of the rows.
     constant_keys: ClassVar[tuple[Any, ...]] = ()
+    #: What the site's editors want of searches (a ``SiteTuning``), None for nothing; only text indexes heed it.
+    tuning: Any = None
 
     @classmethod
     def settings(cls, index: Any) -> Any:
@@ -180,6 +186,14 @@ class IndexTranslator(ABC):
 
         Raises what ``Products.ZCatalog.query.IndexQuery`` and the real index raise for wrong options.
         """
+
+    def exact(self) -> "IndexTranslator":
+        """Return the translator for what a search excludes: it finds what ZCatalog does, and no more."""
+        return self
+
+    def ranked(self) -> "IndexTranslator":
+        """Return the translator for a search in order of relevance, which may have pages on top that do not match."""
+        return self
 
     def order_by(self) -> tuple[str, ...] | None:
         """Return SQL expressions to sort by, None if ZCatalog refuses to sort by this index type.

@@ -4,6 +4,8 @@ PostgreSQL's own parsers and dictionaries take no part in it, so words and answe
 """
 
 from collections.abc import Mapping
+from copy import copy
+from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -28,6 +30,8 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     meta_type = "ZCTextIndex"
     in_idx = False
+    #: True for a search in order of relevance
+    _with_pins = False
 
     def columns(self) -> tuple[Column, ...]:
         """Return the tsvector, the number of words, and for SearchableText the beginning, to take snippets from.
@@ -65,22 +69,50 @@ class ZCTextIndexTranslator(IndexTranslator):
     def where(self, query: Mapping[str, Any]) -> Condition | None:
         """See IndexTranslator.  Raises TypeError for a value that is no string or sequence of strings."""
         clause = self._clause(query)
-        return None if clause is None else clause.condition
+        return None if clause is None else any_of((clause.condition, *self._pinned(query)))
 
     def score(self, query: Mapping[str, Any]) -> Condition | None:
         """Return how often and how close together the words of *query* are; longer texts count less."""
         clause = self._clause(query)
         if clause is None or clause.rank is None:
             return None
-        return Condition(f"ts_rank_cd({self.column.quoted}, %s::tsquery, 1)", (clause.rank,))
+        score = Condition(f"ts_rank_cd({self.column.quoted}, %s::tsquery, 1)", (clause.rank,))
+        return score if self.tuning is None else self.tuning.ranked(score, self._pinned(query), self.other)
 
-    def _clause(self, query: Mapping[str, Any]) -> Clause | None:
+    def exact(self) -> "ZCTextIndexTranslator":
+        """See IndexTranslator."""
+        return self if self.tuning is None else self._changed(tuning=None)
+
+    def ranked(self) -> "ZCTextIndexTranslator":
+        """See IndexTranslator."""
+        return self if self.tuning is None else self._changed(_with_pins=True)
+
+    def _changed(self, **attributes: Any) -> "ZCTextIndexTranslator":
+        changed = copy(self)
+        vars(changed).update(attributes)
+        return changed
+
+    def _text(self, query: Mapping[str, Any]) -> str | None:
+        """Return the search text for this index in *query*, None for none."""
         index = self.index
         record = IndexQuery(query, self.id, index.query_options, index.operators, index.useOperator)
-        if record.keys is None:
-            return None
-        text = " ".join(record.keys)
-        return compile_text(index.getLexicon(), text, self.column.quoted) if text else NO_CLAUSE
+        return None if record.keys is None else " ".join(record.keys)
+
+    def _clause(self, query: Mapping[str, Any]) -> Clause | None:
+        text = self._text(query)
+        if not text:
+            return None if text is None else NO_CLAUSE
+        lexicon = self.index.getLexicon()
+        meaning = None if self.tuning is None else self.tuning.meaning(lexicon, text, query)
+        return compile_text(lexicon, text, self.column.quoted, meaning)
+
+    def _pinned(self, query: Mapping[str, Any]) -> list[Condition]:
+        """Return the conditions of the pages that are pinned to *query*, in their order."""
+        text = self._text(query) if self._with_pins else None
+        if self.tuning is None or not text:
+            return []
+        pinned: list[Condition] = self.tuning.pinned(self.index.getLexicon(), text, query, self.other)
+        return pinned
 
     def entry(self, values: Values) -> list[str]:
         """Return the words in their order, as ``getEntryForObject``."""

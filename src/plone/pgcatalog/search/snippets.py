@@ -72,7 +72,17 @@ def highlighter(catalog: Any, criteria: Mapping[str, Any]) -> Highlighter:
     lexicons = {
         name: catalog.translator(name).index.getLexicon() for name in catalog.indexes if _is_text(catalog, name)
     }
-    return Highlighter((lexicons[name], text) for name, text in text_queries(criteria, lexicons))
+    found = text_queries(criteria, lexicons)
+    return Highlighter(
+        (lexicons[name], words)
+        for name, text in found
+        for words in (text, *_synonyms(catalog.translator(name), lexicons[name], text))
+    )
+
+
+def _synonyms(translator: IndexTranslator, lexicon: Any, text: str) -> list[str]:
+    """Return the synonyms that the index of *translator* finds, too, when somebody searches for *text*."""
+    return [] if translator.tuning is None else list(translator.tuning.synonyms(lexicon, text))
 
 
 def _is_text(catalog: Any, name: str) -> bool:
