@@ -5,6 +5,7 @@ PostgreSQL's own parsers and dictionaries take no part in it, so words and answe
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
@@ -17,6 +18,7 @@ from plone.pgcatalog.search.highlight import source_text
 from plone.pgcatalog.search.lexicon import tsvector_literal
 from plone.pgcatalog.search.lexicon import tsvector_words
 from plone.pgcatalog.search.lexicon import words
+from plone.pgcatalog.search.query_words import Meaning
 from plone.pgcatalog.search.tsquery import Clause
 from plone.pgcatalog.search.tsquery import compile_text
 from plone.pgcatalog.search.tsquery import NO_CLAUSE
@@ -81,7 +83,7 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def exact(self) -> "ZCTextIndexTranslator":
         """See IndexTranslator."""
-        return self if self.tuning is None else self._changed(tuning=None)
+        return self if self.tuning is None and not self.parts else self._changed(tuning=None, parts={})
 
     def ranked(self) -> "ZCTextIndexTranslator":
         """See IndexTranslator."""
@@ -104,6 +106,8 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None if text is None else NO_CLAUSE
         lexicon = self.index.getLexicon()
         meaning = None if self.tuning is None else self.tuning.meaning(lexicon, text, query)
+        if self.parts:
+            meaning = replace(meaning or Meaning({}, frozenset()), parts=self.parts)
         return compile_text(lexicon, text, self.column.quoted, meaning)
 
     def _pinned(self, query: Mapping[str, Any]) -> list[Condition]:

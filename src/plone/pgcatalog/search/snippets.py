@@ -76,13 +76,14 @@ def highlighter(catalog: Any, criteria: Mapping[str, Any]) -> Highlighter:
     return Highlighter(
         (lexicons[name], words)
         for name, text in found
-        for words in (text, *_synonyms(catalog.translator(name), lexicons[name], text))
+        for words in (text, *_alternatives(catalog.translator(name), lexicons[name], text))
     )
 
 
-def _synonyms(translator: IndexTranslator, lexicon: Any, text: str) -> list[str]:
-    """Return the synonyms that the index of *translator* finds, too, when somebody searches for *text*."""
-    return [] if translator.tuning is None else list(translator.tuning.synonyms(lexicon, text))
+def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[str]:
+    """Return what the index of *translator* finds besides when somebody searches for *text*."""
+    containing = " ".join(f'"{word}"' for words in translator.parts.values() for word in words)
+    return [containing, *(translator.tuning.synonyms(lexicon, text) if translator.tuning is not None else ())]
 
 
 def _is_text(catalog: Any, name: str) -> bool:
