@@ -18,7 +18,9 @@ import transaction
 
 MANAGER = "admin:secret"
 OTHER = {
-    "slow_query_ms": 250.0, "slow_query_mask": ("SearchableText", "Creator"), "result_cache_mb": 7.0,
+    "slow_query_ms": 250.0,
+    "slow_query_mask": ("SearchableText", "Creator"),
+    "result_cache_mb": 7.0,
     "parts_of_words": True,
 }
 READERS = {
