@@ -31,6 +31,7 @@ _numbers = itertools.count(1)
 
 # The recorder of slow queries connects when it likes, but a database is copied while nobody is connected.
 os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")
+os.environ.setdefault("PGCATALOG_COUNT_WORDS_SECONDS", "0")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -84,7 +84,9 @@ class Pair:
         self.own_lexicon = caller.lexicon
         self.translator = ZCTextIndexTranslator(index, "searchable")
         self.connection = connection
-        self._execute(f"CREATE TABLE t (rid int PRIMARY KEY, {self.translator.column.ddl})")
+        columns = self.translator.columns()
+        self._execute(f"CREATE TABLE t (rid int PRIMARY KEY, {', '.join(c.ddl for c in columns)})")
+        self._insert = f"INSERT INTO t VALUES (%s, {', '.join(f'%s::{c.type}' for c in columns)})"
         for sql_index in self.translator.sql_indexes():
             self._execute(f"CREATE INDEX ON t {sql_index.definition}")
         self.texts: list[str] = []
@@ -101,7 +103,7 @@ class Pair:
         values = self.translator.extract(content, reports.append)
         assert values is not None
         assert reports == []
-        self._execute("INSERT INTO t VALUES (%s, %s::tsvector)", (rid, *values))
+        self._execute(self._insert, (rid, *values))
 
     def expected(self, query: Any) -> set[str]:
         found, _ = self.index._apply_index({"text": query})
@@ -407,7 +409,7 @@ def add_long(pair: Pair, text: str) -> list[str]:
     values = pair.translator.extract(SimpleNamespace(text=text), reports.append)
     assert values is not None
     pair.texts.append(text)
-    pair._execute("INSERT INTO t VALUES (%s, %s::tsvector)", (len(pair.texts), *values))
+    pair._execute(pair._insert, (len(pair.texts), *values))
     return reports
 
 

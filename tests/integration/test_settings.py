@@ -17,11 +17,17 @@ import transaction
 
 
 MANAGER = "admin:secret"
-OTHER = {"slow_query_ms": 250.0, "slow_query_mask": ("SearchableText", "Creator"), "result_cache_mb": 7.0}
+OTHER = {
+    "slow_query_ms": 250.0,
+    "slow_query_mask": ("SearchableText", "Creator"),
+    "result_cache_mb": 7.0,
+    "parts_of_words": True,
+}
 READERS = {
     "slow_query_ms": settings.slow_query_ms,
     "slow_query_mask": settings.slow_query_mask,
     "result_cache_mb": settings.result_cache_mb,
+    "parts_of_words": settings.parts_of_words,
 }
 
 
@@ -49,6 +55,15 @@ def test_schema_defaults_and_readers_name_the_same_settings() -> None:
     assert set(getFieldNames(IPGCatalogSettings)) == set(settings.DEFAULTS) == set(READERS)
     for name, default in settings.DEFAULTS.items():
         assert IPGCatalogSettings[name].default == default
+
+
+def test_a_setting_that_was_read_in_the_request_is_not_copied_from_there(catalog: Any) -> None:
+    # plone.registry answers from the request, and forgets nothing when the value changes.
+    registry = getUtility(IRegistry)
+    for value in (5.0, 6.0):
+        registry.get(f"{PREFIX}.slow_query_ms")
+        store({"slow_query_ms": value})
+        assert settings.slow_query_ms(catalog) == value
 
 
 def test_a_new_site_has_the_defaults(catalog: Any) -> None:
@@ -164,6 +179,7 @@ def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
             "form.widgets.slow_query_ms": "250",
             "form.widgets.slow_query_mask": "SearchableText\nCreator",
             "form.widgets.result_cache_mb": "7",
+            "form.widgets.parts_of_words:list": "selected",
             "form.buttons.save": "Save",
             "_authenticator": token(page.text),
         },
@@ -232,7 +248,7 @@ def test_an_older_installation_gets_them_by_the_upgrade_step(portal: Any) -> Non
     portal.portal_controlpanel.unregisterConfiglet("pgcatalog")
     setup.setLastVersionForProfile("plone.pgcatalog:default", "1000")
     setup.upgradeProfile("plone.pgcatalog:default")
-    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1001",)
+    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1002",)
     assert {name: registry[f"{PREFIX}.{name}"] for name in settings.DEFAULTS} == settings.DEFAULTS
     assert "pgcatalog" in [action.id for action in portal.portal_controlpanel.listActions()]
 

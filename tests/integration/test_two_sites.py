@@ -9,6 +9,7 @@ from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Text
+from plone.pgcatalog.search.words import count_words
 from Products.CMFCore.indexing import processQueue
 from psycopg.conninfo import conninfo_to_dict
 from tests.integration import site as sites
@@ -140,6 +141,18 @@ def relations(dsn: str) -> dict[int, str]:
 
 def oid(obj: Any) -> int:
     return int.from_bytes(obj._p_oid)
+
+
+def test_each_site_counts_its_own_words(app: Any, dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for catalog in relations(dsn):
+            assert count_words(connection, catalog)
+        rows = connection.execute(
+            "SELECT catalog, word FROM pgcatalog_words WHERE text_column = 'title' AND word = ANY(%s)",
+            [["plone", "second", "needle"]],
+        ).fetchall()
+    first, second = oid(app.plone.portal_catalog), oid(app.second.portal_catalog)
+    assert sorted(rows) == sorted([(first, "needle"), (first, "plone"), (second, "needle"), (second, "second")])
 
 
 def test_each_site_has_a_relation_of_its_own(app: Any, dsn: str) -> None:

@@ -54,6 +54,15 @@ class Web:
         }
         return self._send(environ)
 
+    def patch(self, path: str, login: str | None, data: Any, /) -> Response:
+        body = json.dumps(data).encode()
+        environ = self._environ("PATCH", path, login, "application/json") | {
+            "CONTENT_TYPE": "application/json",
+            "CONTENT_LENGTH": str(len(body)),
+            "wsgi.input": BytesIO(body),
+        }
+        return self._send(environ)
+
     def _environ(self, method: str, path: str, login: str | None, accept: str) -> dict[str, Any]:
         environ = {
             "REQUEST_METHOD": method,

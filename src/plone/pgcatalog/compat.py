@@ -5,6 +5,7 @@ from Acquisition import aq_inner
 from Acquisition import aq_parent
 from BTrees.IIBTree import IISet
 from ExtensionClass import Base
+from plone.pgcatalog.advisor.connection import dsn_of
 from plone.pgcatalog.advisor.report import report_slow
 from plone.pgcatalog.advisor.trace import Trace
 from plone.pgcatalog.config import columns_of
@@ -39,11 +40,16 @@ from plone.pgcatalog.query.expression import as_dict
 from plone.pgcatalog.query.memory import CompiledQueries
 from plone.pgcatalog.query.memory import question
 from plone.pgcatalog.records import Records
-from plone.pgcatalog.results.cache import heed
+from plone.pgcatalog.results.cache import set_limits
 from plone.pgcatalog.results.prefetch import prefetch
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.search.counting import heed
+from plone.pgcatalog.search.highlight import SOURCE_INDEX
+from plone.pgcatalog.search.parts import find_parts
+from plone.pgcatalog.settings import parts_of_words
 from plone.pgcatalog.settings import result_cache_mb
+from plone.pgcatalog.settings import site_tuning
 from Products.CMFCore.interfaces import ISiteRoot
 from Products.PluginIndexes.interfaces import ITransposeQuery
 from Products.ZCatalog.Catalog import CatalogError
@@ -132,6 +138,9 @@ class _CatalogCompat(Records, Base):
                 raise CatalogError(f"no translator for indexes of type {index.meta_type!r} ({name})")
             self._translators[name] = cls(index, tool._index_columns[name])
             self._translators[name].relate(self.translator)
+            site = site_path(self.tool) if name == SOURCE_INDEX else None
+            if site is not None:
+                self._translators[name].tuning = site_tuning(self.tool, site)
         return self._translators[name]
 
     def layout(self) -> Layout:
@@ -323,13 +332,15 @@ class _CatalogCompat(Records, Base):
         else:
             directions = sort_directions(len(indexes), reverse)
         sort = [(index.getId(), r) for index, r in zip(indexes, directions, strict=True)]
-        heed((id(self.jar.db()), self.zoid), result_cache_mb(self.tool))
+        set_limits((id(self.jar.db()), self.zoid), result_cache_mb(self.tool))
         trace = Trace(self, query, sort, limit)
+        if parts_of_words(self.tool) and SOURCE_INDEX in self.indexes:
+            self.translator(SOURCE_INDEX).parts = find_parts(self, query)
         compiled = self._compiled(query, sort, limit)
         trace.compiled()
         view = self.view()
         view.trace = trace
-        results = CatalogSearchResults(self, view, compiled, lambda: report_slow(self, query, trace.seconds))
+        results = CatalogSearchResults(self, view, compiled, lambda: self._searched(compiled, query, trace.seconds))
         results._criteria, results._sort = query, sort
         self._report_missing()
         return results if merge else self._unmerged(results, indexes, directions, compiled.score is not None)
@@ -346,6 +357,12 @@ class _CatalogCompat(Records, Base):
             compiled = compile_query(query, self.indexes, self.translator, sort, limit)
             known.put(key, compiled)
         return compiled
+
+    def _searched(self, compiled: CompiledQuery, query: Any, seconds: float) -> None:
+        """A search has begun to answer."""
+        report_slow(self, query, seconds)
+        if compiled.score is not None and self.session.knows_states and self.zoid in self.session.states:
+            heed(dsn_of(self), self.zoid, self.session.states[self.zoid].generation)
 
     def _report_missing(self) -> None:
         """Log it when this catalog should have a table and has none."""

@@ -1,8 +1,9 @@
-"""A request for code that runs outside one."""
+"""The request: one for code that runs outside of any, and its language."""
 
 from Acquisition import aq_base
 from io import BytesIO
 from typing import Any
+from zope.globalrequest import getRequest
 from zope.publisher.browser import setDefaultSkin
 from ZPublisher.BaseRequest import RequestContainer
 from ZPublisher.HTTPRequest import HTTPRequest
@@ -22,3 +23,10 @@ def with_request(root: Any) -> Any:
     # Views are looked up by the layer of the request.
     setDefaultSkin(request)
     return app
+
+
+def request_language() -> str | None:
+    """Return the code of the language in which the current request is answered, None without request or language."""
+    request = getRequest()
+    language = None if request is None else request.get("LANGUAGE")
+    return language if isinstance(language, str) and language else None

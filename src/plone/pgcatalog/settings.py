@@ -6,6 +6,9 @@ records to the catalog tool, which a search has at hand, and which ZODB keeps in
 
 from Acquisition import aq_base
 from functools import cache
+from plone.pgcatalog.request import request_language
+from plone.pgcatalog.search.tuned import SiteTuning
+from plone.pgcatalog.search.tuning import tuning_in
 from typing import Any
 
 import logging
@@ -14,7 +17,12 @@ import os
 
 logger = logging.getLogger(__name__)
 
-DEFAULTS: dict[str, Any] = {"slow_query_ms": 10.0, "slow_query_mask": (), "result_cache_mb": 64.0}
+DEFAULTS: dict[str, Any] = {
+    "slow_query_ms": 10.0,
+    "slow_query_mask": (),
+    "result_cache_mb": 64.0,
+    "parts_of_words": False,
+}
 #: The attribute of the tool that holds the site's settings.
 ATTRIBUTE = "_settings"
 
@@ -34,6 +42,17 @@ def result_cache_mb(tool: Any = None) -> float:
     """Return how many megabytes of answers the process may keep, 0 for none; *tool* is a catalog that is asked."""
     kept = site_setting(tool, "result_cache_mb")
     return number("PGCATALOG_RESULT_CACHE_MB", os.environ.get("PGCATALOG_RESULT_CACHE_MB"), kept)
+
+
+def parts_of_words(tool: Any = None) -> bool:
+    """Return whether a search for a word finds the words that contain it, too, in the site of the catalog *tool*."""
+    return bool(site_setting(tool, "parts_of_words"))
+
+
+def site_tuning(tool: Any, site: str) -> SiteTuning | None:
+    """Return how the site at the path *site*, that of the catalog *tool*, tunes its search; None for not at all."""
+    tuning = tuning_in(getattr(aq_base(tool), ATTRIBUTE, {}))
+    return tuning and SiteTuning(tuning, site, request_language)
 
 
 def site_setting(tool: Any, name: str) -> Any:

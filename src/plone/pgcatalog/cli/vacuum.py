@@ -4,6 +4,7 @@ from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.search.words import count_words
 from psycopg import sql
 from rich.console import Console
 from typing import Any
@@ -25,13 +26,14 @@ CLEAR = (
 @needs_database
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def vacuum(dsn: str, as_json: bool) -> None:
-    """Drop retired relations, clear the idx of objects that no catalog has, and VACUUM ANALYZE the catalogs.
+    """Drop retired relations, clear the idx of objects that no catalog has, VACUUM ANALYZE the catalogs, count words.
 
     Exit code 0: done; 2: there is no catalog.
     """
     console = Console(stderr=True)
     with connected(dsn, read_only=False) as connection:
-        relations = [c["relation"] for c in statistics.catalogs(connection)]
+        catalogs = statistics.catalogs(connection)
+        relations = [c["relation"] for c in catalogs]
         with console.status("Dropping retired relations"):
             dropped = drop_retired(connection)
         with console.status("Clearing the idx of objects that no catalog has"):
@@ -39,14 +41,17 @@ def vacuum(dsn: str, as_json: bool) -> None:
         for relation in relations:
             with console.status(f"VACUUM ANALYZE {relation}"):
                 connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(relation)))
+        with console.status("Counting the words of texts"):
+            counted = [c["catalog"] for c in catalogs if count_words(connection, c["catalog"])]
         waiting = [row["relation"] for row in statistics.retired(connection)]
-    result = {"dropped": dropped, "waiting": waiting, "cleared": cleared, "vacuumed": relations}
+    result = {"dropped": dropped, "waiting": waiting, "cleared": cleared, "vacuumed": relations, "counted": counted}
     if as_json:
         click.echo(json.dumps(result))
     else:
         click.echo(f"{len(dropped)} retired relations dropped, {len(waiting)} still in use")
         click.echo(f"{cleared} objects had an idx and no row")
         click.echo(f"vacuumed: {', '.join(relations) or 'nothing'}")
+        click.echo(f"words counted: {len(counted)} catalogs")
 
 
 def drop_retired(connection: Any) -> list[str]:

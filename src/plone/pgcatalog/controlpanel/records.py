@@ -2,6 +2,7 @@
 
 from Acquisition import aq_base
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
+from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.settings import ATTRIBUTE
 from plone.registry.interfaces import IRegistry
@@ -12,6 +13,7 @@ from zope.schema import getFieldNames
 
 
 PREFIX = "plone.pgcatalog"
+SCHEMAS = (IPGCatalogSettings, IPGCatalogSearchSettings)
 
 
 def copy_settings(site: Any) -> None:
@@ -20,7 +22,10 @@ def copy_settings(site: Any) -> None:
     tool = getattr(aq_base(site), "portal_catalog", None)
     if registry is None or not IPGCatalogTool.providedBy(tool):
         return
-    records = {name: registry.get(f"{PREFIX}.{name}") for name in getFieldNames(IPGCatalogSettings)}
+    names = [name for schema in SCHEMAS for name in getFieldNames(schema)]
+    # Not by registry.get(): it answers from the request, where the old value is until the event is over.
+    found = {name: registry.records.get(f"{PREFIX}.{name}") for name in names}
+    records = {name: record.value for name, record in found.items() if record is not None}
     kept = {name: value for name, value in records.items() if value is not None}
     if kept != getattr(aq_base(tool), ATTRIBUTE, {}):
         setattr(aq_base(tool), ATTRIBUTE, kept)
@@ -28,5 +33,6 @@ def copy_settings(site: Any) -> None:
 
 def settings_changed(event: Any) -> None:
     """A record of the registry was added, changed or removed."""
-    if event.record.interfaceName == IPGCatalogSettings.__identifier__ and getSite() is not None:
+    ours = event.record.interfaceName in [schema.__identifier__ for schema in SCHEMAS]
+    if ours and getSite() is not None:
         copy_settings(getSite())

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from plone.pgcatalog.config import strip_data
 from plone.pgcatalog.query.frozen import frozen
+from types import MappingProxyType
 from typing import Any
 from typing import ClassVar
 
@@ -72,6 +73,10 @@ class SQLIndex:
     name: str
     definition: str
     finds_few: bool = False
+
+
+#: No ranking gives a row more; a page that is pinned to the top has more than that.
+HIGHEST_SCORE = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,10 @@ class IndexTranslator(ABC):
     constant_keys: ClassVar[tuple[Any, ...]] = ()
     #: False: what a query means depends on more than the settings of the index.
     is_stable: ClassVar[bool] = True
+    #: What the site's editors want of searches (a ``SiteTuning``), None for nothing; only text indexes heed it.
+    tuning: Any = None
+    #: Word of the running search -> words that contain it and are to be found, too; only text indexes heed it.
+    parts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     @classmethod
     def meaning(cls, index: Any, value: Any) -> Hashable:
@@ -192,6 +201,14 @@ class IndexTranslator(ABC):
 
         Raises what ``Products.ZCatalog.query.IndexQuery`` and the real index raise for wrong options.
         """
+
+    def exact(self) -> "IndexTranslator":
+        """Return the translator for what a search excludes: it finds what ZCatalog does, and no more."""
+        return self
+
+    def ranked(self) -> "IndexTranslator":
+        """Return the translator for a search in order of relevance, which may have pages on top that do not match."""
+        return self
 
     def order_by(self) -> tuple[str, ...] | None:
         """Return SQL expressions to sort by, None if ZCatalog refuses to sort by this index type.

@@ -28,11 +28,13 @@ from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import VISITING
 from plone.pgcatalog.indexing.rebuild_worker import Worker
 from plone.pgcatalog.request import with_request
+from plone.pgcatalog.search.words import count_words
 from typing import Any
 from zope.component.hooks import getSite
 from zope.component.hooks import setSite
 
 import logging
+import psycopg
 import time
 import transaction
 
@@ -136,7 +138,15 @@ class Rebuild:
                 break
             yield self._read()
         self._swap(target)
+        self._count_words()
         yield Target(**{**target.__dict__, "phase": "done"})
+
+    def _count_words(self) -> None:
+        try:
+            count_words(self.connection, self.zoid)
+        except psycopg.Error as error:
+            # The rebuild is done; a search will have them counted.
+            logger.warning("the words of the new relation are not counted yet: %s", error)
 
     def _begin(self) -> Target:
         site = aq_parent(aq_inner(self.catalog))

@@ -52,6 +52,9 @@ LOG_MERGED_FOR_REBUILD = (
     " SELECT catalog, unnest(%s::text[]) FROM pgcatalog_rebuild WHERE catalog = %s"
 )
 
+#: What is known of the words of a catalog goes with them.
+COUNTED = ("pgcatalog_words", "pgcatalog_texts")
+
 
 class Writer:
     """Puts the changes *pending* in *session* into PostgreSQL with *cursor*.
@@ -109,6 +112,8 @@ class Writer:
         if self.pending.cleared:
             schema.retire_relation(self.cursor, relation)
             self._forget_idx(relation)
+            for table in COUNTED:
+                self._execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
             return self._point_to(version + 1, generation)
         missing = [c for c in self.layout.columns if c.name not in state.columns]
         if missing or self.pending.layout_changed:
@@ -142,7 +147,7 @@ class Writer:
     def _drop(self) -> None:
         self._execute(f"SET LOCAL lock_timeout = '{schema.LOCK_TIMEOUT}'")
         schema.forget_rebuild(self.cursor, self.pending.zoid)
-        for table in ("pgcatalog_slow_queries", "pgcatalog_indexes"):
+        for table in ("pgcatalog_slow_queries", "pgcatalog_indexes", *COUNTED):
             self._execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
         self._execute("DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation", [self.pending.zoid])
         for (relation,) in self.cursor.fetchall():

@@ -102,18 +102,19 @@ def compile_query(
     query object under ``where``, finds nothing, as in ZCatalog.  Raises what the indexes raise for wrong options or
     values, and QueryError for a query object.
     """
-    named = [translator(name) for name in names if name in query and not isinstance(query[name], Expression)]
+    ranked = translator if sort else lambda name: translator(name).ranked()
+    named = [ranked(name) for name in names if name in query and not isinstance(query[name], Expression)]
     conditions = [t.where(query) or NOTHING for t in named]
     expression = expression_in(query)
     if expression is not None:
-        conditions.append(expression.condition(translator))
+        conditions.append(expression.condition(ranked))
     where = all_of(conditions) if conditions else NOTHING
     is_stable = expression is None and all(t.is_stable for t in named)
     sorters = [(translator(name), reverse) for name, reverse in sort]
     order, not_null = order_terms(sorters, window(query, limit).size is not None)
     score = None if sorters else next((s for t in named if (s := t.score(query)) is not None), None)
     if score is None and expression is not None and not sorters:
-        score = expression.score(translator)
+        score = expression.score(ranked)
     if any(t.order_by() == () for t, _ in sorters):
         return CompiledQuery(where, ("rid",), None, window(query, limit), tuple(sort), len(sorters), is_stable)
     if not_null:

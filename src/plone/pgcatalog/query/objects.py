@@ -286,7 +286,7 @@ class Not(Combinable):
         return self.part.names()
 
     def condition(self, lookup: Lookup) -> Condition:
-        return ~self.part.condition(lookup)
+        return ~self.part.condition(lambda name: lookup(name).exact())
 
 
 def _part(whole: Expression, part: Any) -> Expression:

@@ -101,7 +101,7 @@ def row_cache() -> ResultCache:
     return ResultCache(result_cache().limit // 2)
 
 
-def heed(catalog: Hashable, megabytes: float) -> None:
+def set_limits(catalog: Hashable, megabytes: float) -> None:
     """Let the settings of *catalog* ask for so many *megabytes* for answers."""
     result_cache().heed(catalog, megabytes)
     row_cache().heed(catalog, megabytes / 2)

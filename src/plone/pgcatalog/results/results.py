@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Callable
 from collections.abc import Sequence
+from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.hits import Finder
 from plone.pgcatalog.results.hits import Hits
@@ -166,4 +167,6 @@ class CatalogSearchResults(Faceted, Iterated, Snippeted, LazyMap):
             self._scores = dict(zip(hits.rids, hits.scores, strict=True))
         score = self._scores[rid]
         # As ZCatalog's brains have them: the score, and normalised 0..100.
-        return self._brain_of(self._loader, rid, int(score * 1000) or 1, int(100.0 * score / (hits.scores[0] or 1.0)))
+        best = next((s for s in hits.scores if s <= HIGHEST_SCORE), 0.0)
+        normalized = min(int(100.0 * score / (best or 1.0)), 100)
+        return self._brain_of(self._loader, rid, int(score * 1000) or 1, normalized)

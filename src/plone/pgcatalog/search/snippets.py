@@ -72,7 +72,18 @@ def highlighter(catalog: Any, criteria: Mapping[str, Any]) -> Highlighter:
     lexicons = {
         name: catalog.translator(name).index.getLexicon() for name in catalog.indexes if _is_text(catalog, name)
     }
-    return Highlighter((lexicons[name], text) for name, text in text_queries(criteria, lexicons))
+    found = text_queries(criteria, lexicons)
+    return Highlighter(
+        (lexicons[name], words)
+        for name, text in found
+        for words in (text, *_alternatives(catalog.translator(name), lexicons[name], text))
+    )
+
+
+def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[str]:
+    """Return what the index of *translator* finds besides when somebody searches for *text*."""
+    containing = " ".join(f'"{word}"' for words in translator.parts.values() for word in words)
+    return [containing, *(translator.tuning.synonyms(lexicon, text) if translator.tuning is not None else ())]
 
 
 def _is_text(catalog: Any, name: str) -> bool:

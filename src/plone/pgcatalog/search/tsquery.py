@@ -7,6 +7,9 @@ what a user may expect:
 * a text that is no valid query (``foo AND``, ``NOT foo``, ``(foo``) is taken as plain words;
 * wildcards at the beginning of a word are ignored;
 * a text without words (only stop words) finds nothing.
+
+A site's synonyms and stop words make a query find more, never less: they count for words that are wanted, not for
+those it excludes.
 """
 
 from collections.abc import Iterable
@@ -19,6 +22,8 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.search.lexicon import query_words
 from plone.pgcatalog.search.lexicon import quoted
 from plone.pgcatalog.search.lexicon import term_words
+from plone.pgcatalog.search.query_words import Meaning
+from plone.pgcatalog.search.query_words import Words
 from Products.ZCTextIndex.ParseTree import ParseError
 from Products.ZCTextIndex.QueryParser import QueryParser
 from typing import Any
@@ -55,10 +60,14 @@ class Clause:
 NO_CLAUSE = Clause(NOTHING)
 
 
-def compile_text(lexicon: Any, text: str, column: str) -> Clause:
-    """Return what *text* finds in the tsvector *column* (a quoted identifier) with the words of *lexicon*."""
+def compile_text(lexicon: Any, text: str, column: str, meaning: Meaning | None = None) -> Clause:
+    """Return what *text* finds in the tsvector *column* (a quoted identifier) with the words of *lexicon*.
+
+    *meaning* says what else its words find, None for nothing else.
+    """
     tree = parse(lexicon, text)
-    clause = None if tree is None else _Compiler(lexicon, column).clause(tree)
+    compiler = _Compiler(lexicon, column) if meaning is None else _TunedCompiler(lexicon, column, meaning)
+    clause = None if tree is None else compiler.clause(tree)
     if clause and clause.rank and len(_LEXEME.findall(clause.rank)) > MAX_RANKED:
         clause = replace(clause, rank=None)
     return clause or NO_CLAUSE
@@ -121,8 +130,9 @@ class _Compiler:
         return Clause(Condition(f"{self._column} @@ %s::tsquery", (tsquery,)), tsquery, rank or tsquery)
 
     def _and(self, nodes: Iterable[Any]) -> Clause:
-        positive = self._clauses(n for n in nodes if n.nodeType() != "NOT")
-        negative = self._clauses(n.getValue() for n in nodes if n.nodeType() == "NOT")
+        positive = self._clauses(self._wanted([n for n in nodes if n.nodeType() != "NOT"]))
+        # What is excluded is so to the letter.
+        negative = _Compiler(self._lexicon, self._column)._clauses(n.getValue() for n in nodes if n.nodeType() == "NOT")
         negative = [c for c in negative if c is not NO_CLAUSE]
         if not positive or NO_CLAUSE in positive:
             return NO_CLAUSE
@@ -137,6 +147,10 @@ class _Compiler:
         if tsqueries:
             conditions.insert(0, self._simple(operation(" & ", tsqueries)).condition)
         return Clause(all_of(conditions), rank=rank)
+
+    def _wanted(self, nodes: list[Any]) -> list[Any]:
+        """Return those of the positive *nodes* of an AND that a text has to match."""
+        return nodes
 
     def _or(self, clauses: Iterable[Clause]) -> Clause:
         found = [c for c in clauses if c is not NO_CLAUSE]
@@ -170,6 +184,58 @@ class _Compiler:
             (pattern.translate(_LIKE),),
         )
         return Clause(beginning.condition & matching, rank=beginning.rank)
+
+
+class _TunedCompiler(_Compiler):
+    """Heeds synonyms and stop words."""
+
+    def __init__(self, lexicon: Any, column: str, meaning: Meaning) -> None:
+        super().__init__(lexicon, column)
+        self._meaning = meaning
+
+    def clause(self, node: Any) -> Clause | None:
+        clause = super().clause(node)
+        words = plain_term(self._lexicon, node)
+        alternatives = self._meaning.alternatives(words) if words else ()
+        if clause is None or not alternatives:
+            return clause
+        return self._or([clause, *(self._phrase(list(alternative)) for alternative in alternatives)])
+
+    def _wanted(self, nodes: list[Any]) -> list[Any]:
+        stop_words = self._meaning.stop_words
+        if not stop_words:
+            return nodes
+        return [n for n in nodes if plain_term(self._lexicon, n) not in stop_words] or nodes
+
+
+def plain_term(lexicon: Any, node: Any) -> Words | None:
+    """Return the words of a *node* that is a single term, if need be with one ``*`` at its end; None for others.
+
+    That is how Plone's search page sends each word.  A term of several words is a phrase to the lexicon.
+    """
+    kind, value = node.nodeType(), node.getValue()
+    if kind == "PHRASE":
+        return tuple(term_words(lexicon, value))
+    if kind == "ATOM" or (kind == "GLOB" and not any(char in value[:-1] for char in _WILDCARDS) and value[-1] == "*"):
+        return tuple(term_words(lexicon, [value]))
+    return None
+
+
+def plain_terms(lexicon: Any, node: Any) -> list[Words]:
+    """Return the words of each single term in the parse tree *node*, without those it excludes."""
+    if node.nodeType() in ("AND", "OR"):
+        return [words for part in node.getValue() for words in plain_terms(lexicon, part)]
+    words = plain_term(lexicon, node)
+    return [words] if words else []
+
+
+def wanted_words(lexicon: Any, node: Any) -> frozenset[str] | None:
+    """Return the words of a parse tree *node* that wants them all and nothing else; None for any other query."""
+    if node.nodeType() != "AND":
+        words = plain_term(lexicon, node)
+        return None if words is None else frozenset(words)
+    parts = [wanted_words(lexicon, part) for part in node.getValue()]
+    return None if None in parts else frozenset().union(*(part for part in parts if part is not None))
 
 
 def operation(operator: str, operands: Iterable[str | None]) -> str:

@@ -83,3 +83,35 @@ CREATE TABLE IF NOT EXISTS pgcatalog_indexes (
     created_at TIMESTAMPTZ NOT NULL DEFAULT now(),
     PRIMARY KEY (catalog, name)
 );
+
+-- In how many documents a word stands, for each text index; counted now and then, outside of requests and commits.
+-- Stems begin with chr(2), which no word has, and are none of the words of a text.
+CREATE TABLE IF NOT EXISTS pgcatalog_words (
+    catalog     BIGINT NOT NULL,            -- zoid of the catalog tool
+    text_column TEXT COLLATE "C" NOT NULL,  -- the tsvector of the text index
+    word        TEXT COLLATE "C" NOT NULL,
+    documents   INTEGER NOT NULL,
+    PRIMARY KEY (catalog, text_column, word)
+);
+
+-- A word, and what is left of it with one letter less, as far as its first six letters go: what two words have in common
+-- that are an edit apart (the symmetric deletions of SymSpell, on prefixes).  The rest is compared by who asks.
+CREATE OR REPLACE FUNCTION pgcatalog_deletions(word TEXT) RETURNS TEXT[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT array_agg(left(p, i - 1) || substr(p, i + 1)) || p
+    FROM (SELECT left(word, 6)) AS prefix (p), generate_series(1, length(p)) AS i GROUP BY p
+);
+CREATE INDEX IF NOT EXISTS pgcatalog_words_deletions ON pgcatalog_words USING gin (pgcatalog_deletions(word))
+WITH (fastupdate = off) WHERE ascii(word) > 2;
+
+-- What the words were counted in.
+CREATE TABLE IF NOT EXISTS pgcatalog_texts (
+    catalog       BIGINT NOT NULL,
+    text_column   TEXT COLLATE "C" NOT NULL,
+    documents     BIGINT NOT NULL,
+    average_words DOUBLE PRECISION NOT NULL,  -- of a document
+    generation    BIGINT NOT NULL,            -- of the catalog when counting began
+    counted_at    TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (catalog, text_column)
+);

@@ -1,0 +1,75 @@
+"""The schema of the settings by which a site's editors tune its search."""
+
+from collections.abc import Callable
+from plone.pgcatalog.controlpanel.interfaces import _
+from plone.pgcatalog.search.tuning import DEFAULTS
+from plone.pgcatalog.search.tuning import problems
+from zope import schema
+from zope.interface import Interface
+from zope.interface import Invalid
+
+
+#: Lines that a message names.
+MAX_PROBLEMS = 5
+
+
+def readable(name: str) -> Callable[[str], bool]:
+    """Return a constraint for the setting *name*, which is read line by line: it raises Invalid, with what is wrong."""
+
+    def constraint(text: str) -> bool:
+        wrong = problems(name, text)
+        if wrong:
+            raise Invalid("; ".join(wrong[:MAX_PROBLEMS]))
+        return True
+
+    return constraint
+
+
+class IPGCatalogSearchSettings(Interface):
+    """What a search finds besides its own words, and what comes first; effective at once, without reindexing."""
+
+    type_boosts = schema.Text(
+        title=_("Content types"),
+        description=_(
+            "What the relevance of a content type is multiplied by, one type per line: News Item = 2. Types that are"
+            " not here have 1."
+        ),
+        required=False,
+        default=DEFAULTS["type_boosts"],
+        missing_value="",
+        constraint=readable("type_boosts"),
+    )
+    pins = schema.Text(
+        title=_("Pinned pages"),
+        description=_(
+            "Pages that come first when somebody searches for certain words, one per line: opening hours = /contact."
+            " Behind the equals sign is a path in the site, or a UID, which stays when the page is moved. Who may not"
+            " see the page does not find it."
+        ),
+        required=False,
+        default=DEFAULTS["pins"],
+        missing_value="",
+        constraint=readable("pins"),
+    )
+    synonyms = schema.Text(
+        title=_("Synonyms"),
+        description=_(
+            "Words that find each other, one group per line: car, automobile, motor vehicle. Or in one direction only:"
+            " tv => television."
+        ),
+        required=False,
+        default=DEFAULTS["synonyms"],
+        missing_value="",
+        constraint=readable("synonyms"),
+    )
+    stop_words = schema.Text(
+        title=_("Stop words"),
+        description=_(
+            "Words that a page need not have when it has the other words of a search, one language per line:"
+            " en: the, a, of."
+        ),
+        required=False,
+        default=DEFAULTS["stop_words"],
+        missing_value="",
+        constraint=readable("stop_words"),
+    )

@@ -1,0 +1,7 @@
+-- The tsvector columns of a relation, and whether it keeps the number of words beside.
+SELECT a.attname AS name,
+       EXISTS (SELECT FROM pg_attribute w
+               WHERE w.attrelid = a.attrelid AND w.attname = a.attname || '_words' AND NOT w.attisdropped) AS has_length
+FROM pg_attribute a
+WHERE a.attrelid = to_regclass(quote_ident(%s)) AND a.atttypid = 'tsvector'::regtype AND NOT a.attisdropped
+ORDER BY a.attname

@@ -1,0 +1,106 @@
+"""How a site's tuning changes what a text search finds, and in which order."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import HIGHEST_SCORE
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.search.query_words import Meaning
+from plone.pgcatalog.search.query_words import words_in
+from plone.pgcatalog.search.tsquery import parse
+from plone.pgcatalog.search.tsquery import plain_terms
+from plone.pgcatalog.search.tsquery import wanted_words
+from plone.pgcatalog.search.tuning import Tuning
+from typing import Any
+
+
+#: The score of the first pinned page; the second one has one less, and so on.
+PINNED = HIGHEST_SCORE * 1000
+
+Lookup = Callable[[str], IndexTranslator]
+
+
+@dataclass(frozen=True)
+class SiteTuning:
+    """The *tuning* of the site at the path *site*; *language* tells that of the request, None outside of one."""
+
+    tuning: Tuning
+    site: str
+    language: Callable[[], str | None]
+
+    def languages(self, query: Mapping[str, Any]) -> list[str]:
+        """Return the languages whose stop words count: those the *query* asks for, else that of the request."""
+        wanted = query.get("Language")
+        wanted = wanted.get("query") if isinstance(wanted, Mapping) else wanted
+        values = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list | tuple) else ()
+        codes = [value for value in values if isinstance(value, str) and value]
+        if not codes and (current := self.language()):
+            codes = [current]
+        return codes or [language for language, _ in self.tuning.stop_words]
+
+    def meaning(self, lexicon: Any, text: str, query: Mapping[str, Any]) -> Meaning | None:
+        """Return what the words of *text*, a part of *query*, find besides themselves; None for nothing."""
+        if not (self.tuning.synonyms or self.tuning.stop_words):
+            return None
+        return words_in(self.tuning, lexicon).meaning(lexicon, text, self._stop_languages(query))
+
+    def _stop_languages(self, query: Mapping[str, Any]) -> list[str]:
+        return self.languages(query) if self.tuning.stop_words else []
+
+    def synonyms(self, lexicon: Any, text: str) -> list[str]:
+        """Return the synonyms of the words of *text*, each as a search text."""
+        meaning = self.meaning(lexicon, text, {}) if self.tuning.synonyms else None
+        tree = parse(lexicon, text)
+        if meaning is None or tree is None:
+            return []
+        found = [a for words in plain_terms(lexicon, tree) for a in meaning.alternatives(words)]
+        return [" ".join(words) for words in dict.fromkeys(found)]
+
+    def pinned(self, lexicon: Any, text: str, query: Mapping[str, Any], lookup: Lookup) -> list[Condition]:
+        """Return a condition for each page that is pinned to *text*, in their order."""
+        if not self.tuning.pins:
+            return []
+        tree = parse(lexicon, text)
+        wanted = None if tree is None else wanted_words(lexicon, tree)
+        if not wanted:
+            return []
+        words = words_in(self.tuning, lexicon)
+        targets = words.pinned(wanted, words.stop_words(self._stop_languages(query)))
+        return [found for target in targets if (found := self._page(target, lookup)) is not None]
+
+    def _page(self, target: str, lookup: Lookup) -> Condition | None:
+        if target.startswith("/"):
+            return Condition("path = %s", (self.site + target,))
+        uid = _translator(lookup, "UID")
+        return uid and uid.match_key(target.replace("-", "").lower())
+
+    def ranked(self, score: Condition, pins: Sequence[Condition], lookup: Lookup) -> Condition:
+        """Return *score* with the boosts of portal types, *pins* above all."""
+        return pinned_first(self._boosted(score, lookup), pins)
+
+    def _boosted(self, score: Condition, lookup: Lookup) -> Condition:
+        portal_type = _translator(lookup, "portal_type")
+        if portal_type is None or not self.tuning.types:
+            return score
+        cases = [(portal_type.match_key(name), factor) for name, factor in self.tuning.types]
+        sql = " ".join(f"WHEN {found.sql} THEN %s::float8" for found, _ in cases)
+        params = [param for found, factor in cases for param in (*found.params, factor)]
+        return Condition(f"({score.sql}) * CASE {sql} ELSE 1 END", (*score.params, *params))
+
+
+def pinned_first(score: Condition, pins: Sequence[Condition]) -> Condition:
+    """Return *score*, an SQL number, with rows of *pins* above all others, in their order."""
+    if not pins:
+        return score
+    cases = " ".join(f"WHEN {pin.sql} THEN {PINNED - number:.0f}::float8" for number, pin in enumerate(pins))
+    params = [param for pin in pins for param in pin.params]
+    return Condition(f"CASE {cases} ELSE {score.sql} END", (*params, *score.params))
+
+
+def _translator(lookup: Lookup, name: str) -> IndexTranslator | None:
+    try:
+        return lookup(name)
+    except KeyError:
+        return None

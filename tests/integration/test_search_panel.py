@@ -1,0 +1,146 @@
+"""The control panel for the tuning of the search, in Classic UI and through plone.restapi."""
+
+from plone.pgcatalog.controlpanel.records import PREFIX
+from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
+from plone.pgcatalog.search import tuning
+from plone.pgcatalog.settings import ATTRIBUTE
+from plone.registry.interfaces import IRegistry
+from tests.integration.content import create
+from tests.integration.test_settings import MANAGER
+from tests.integration.test_settings import token
+from tests.integration.web import Response
+from tests.integration.web import Web
+from typing import Any
+from zope.component import getUtility
+from zope.interface import Invalid
+from zope.schema import getFieldNames
+
+import html
+import pytest
+import re
+import transaction
+
+
+PANEL = "/plone/@@pgcatalog-search-controlpanel"
+NAMES = getFieldNames(IPGCatalogSearchSettings)
+LINES = {
+    "type_boosts": "News Item = 2",
+    "pins": "opening hours = /contact",
+    "synonyms": "car, automobile\ntv => television",
+    "stop_words": "en: the, a, of",
+}
+
+
+def save(db: Any, **lines: str) -> Response:
+    """Send the form with *lines* in place of what it shows."""
+    web = Web(db)
+    page = web.get(PANEL, MANAGER)
+    assert page.status == 200
+    form = {f"form.widgets.{name}": lines.get(name, shown(page.text, name)) for name in NAMES}
+    return web.post(PANEL, MANAGER, **form, **{"form.buttons.save": "Save", "_authenticator": token(page.text)})
+
+
+def shown(page: str, name: str) -> str:
+    """Return the value of the field *name* in the form."""
+    found = re.search(rf'<textarea[^>]*name="form.widgets.{name}"[^>]*>([^<]*)</textarea>', page)
+    found = found or re.search(rf'<input[^>]*name="form.widgets.{name}"[^>]*value="([^"]*)"', page)
+    assert found
+    return html.unescape(found[1]).strip()
+
+
+def kept(portal: Any) -> dict[str, Any]:
+    transaction.begin()
+    found: dict[str, Any] = getattr(portal.portal_catalog, ATTRIBUTE)
+    return {name: found[name] for name in NAMES}
+
+
+def test_schema_and_defaults_name_the_same_settings() -> None:
+    assert set(NAMES) == set(tuning.DEFAULTS)
+    for name, default in tuning.DEFAULTS.items():
+        assert IPGCatalogSearchSettings[name].default == default
+
+
+def test_the_form_shows_and_stores_what_searches_heed(portal: Any, db: Any) -> None:
+    create(portal, "Document", "contact", title="Contact")
+    transaction.commit()
+    assert PANEL.rpartition("/")[2] in Web(db).get("/plone/@@overview-controlpanel", MANAGER).text
+    assert save(db, **LINES).status == 302
+    assert {name: text.replace("\r", "") for name, text in kept(portal).items() if name in LINES} == LINES
+    page = Web(db).get(PANEL, MANAGER).text
+    assert {name: shown(page, name).replace("\r", "") for name in LINES} == LINES
+    results = portal.portal_catalog.searchResults(SearchableText="opening hours")
+    assert [brain.getId for brain in results] == ["contact"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("type_boosts", "Document = 2\nEvent = many", "Line 2: 'many' is no number from 0 to 1000"),
+        ("type_boosts", "Document = nan", "Line 1: 'nan' is no number from 0 to 1000"),
+        ("type_boosts", "Document = -1", "Line 1: '-1' is no number from 0 to 1000"),
+        ("type_boosts", "Document", "Line 1: 'Document' is not of the form: portal type = number"),
+        ("pins", "\n\nopening hours", "Line 3: 'opening hours' is not of the form: words = /path/in/site or UID"),
+        ("pins", "hours = contact", "'contact' is neither a path in the site, which begins with a slash, nor a UID"),
+        ("pins", "hours = /", "'/' is neither a path in the site, which begins with a slash, nor a UID"),
+        ("synonyms", "car", "Line 1: 'car' is not of the form: word, synonym, … or word => synonym, …"),
+        ("synonyms", "a, b\nc, c\n=> d", "Line 2: 'c, c' is not of the form"),
+        ("synonyms", ", ".join(map(str, range(201))), "Line 1: more than 200 words in a line"),
+        ("stop_words", "the, a, of", "Line 1: 'the, a, of' is not of the form: language code: word, word, …"),
+        ("stop_words", "en:", "Line 1: 'en:' names no word"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(name: str, text: str, message: str) -> None:
+    with pytest.raises(Invalid) as raised:
+        IPGCatalogSearchSettings[name].validate(text)
+    assert message in str(raised.value)
+
+
+def test_the_form_says_what_is_wrong_and_stores_nothing(portal: Any, db: Any) -> None:
+    answer = save(db, pins="a = /b\r\nnonsense\r\nc = d")
+    assert answer.status == 200
+    text = html.unescape(answer.text)
+    assert "Line 2: 'nonsense' is not of the form: words = /path/in/site or UID; Line 3: 'd' is neither" in text
+    assert kept(portal) == tuning.DEFAULTS
+
+
+@pytest.mark.parametrize("login", [None, "eddy:secret"])
+def test_only_managers_get_at_it(portal: Any, db: Any, login: str | None) -> None:
+    portal.acl_users.userFolderAddUser("eddy", "secret", ["Editor", "Site Administrator"], [])
+    transaction.commit()
+    assert Web(db).get(PANEL, login).status in (302, 401, 403)
+
+
+def test_a_post_without_token_stores_nothing(portal: Any, db: Any) -> None:
+    form = {f"form.widgets.{name}": text for name, text in LINES.items()}
+    Web(db).post(PANEL, MANAGER, **form, **{"form.buttons.save": "Save"})
+    assert kept(portal) == tuning.DEFAULTS
+
+
+def test_volto_gets_the_same_from_the_rest_api(portal: Any, db: Any) -> None:
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
+    transaction.commit()
+    path = "/plone/++api++/@controlpanels/pgcatalog-search"
+    panel = Web(db).get(path, MANAGER, accept="application/json").json
+    assert panel["title"] == "Search Tuning"
+    assert panel["data"] == tuning.DEFAULTS
+    assert set(panel["schema"]["properties"]) == set(NAMES)
+    answer = Web(db).patch(path, MANAGER, {"pins": "hours = nowhere"})
+    assert answer.status == 400
+    assert "'nowhere' is neither a path" in answer.text
+    assert Web(db).patch(path, MANAGER, LINES).status == 204
+    assert {name: kept(portal)[name] for name in LINES} == LINES
+
+
+def test_an_older_installation_gets_it_by_the_upgrade_step(portal: Any) -> None:
+    setup = portal.portal_setup
+    registry = getUtility(IRegistry)
+    for name in NAMES:
+        del registry.records[f"{PREFIX}.{name}"]
+    portal.portal_controlpanel.unregisterConfiglet("pgcatalog-search")
+    setup.setLastVersionForProfile("plone.pgcatalog:default", "1001")
+    assert portal.portal_catalog.unrestrictedSearchResults(SearchableText="x").actual_result_count == 0
+    setup.upgradeProfile("plone.pgcatalog:default")
+    assert {name: registry[f"{PREFIX}.{name}"] for name in NAMES} == tuning.DEFAULTS
+    assert "pgcatalog-search" in [action.id for action in portal.portal_controlpanel.listActions()]
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
+    assert "pgcatalog-search" not in [action.id for action in portal.portal_controlpanel.listActions()]

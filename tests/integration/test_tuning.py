@@ -1,0 +1,382 @@
+"""Tuning of the search: what synonyms, stop words, pins and boosts find, and in which order."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.base.utils import munge_search_term
+from plone.pgcatalog.controlpanel.records import PREFIX
+from plone.pgcatalog.query.objects import And
+from plone.pgcatalog.query.objects import Eq
+from plone.pgcatalog.query.objects import Not
+from plone.pgcatalog.query.objects import Or
+from plone.pgcatalog.query.objects import Text
+from plone.pgcatalog.results.cache import result_cache
+from plone.registry.interfaces import IRegistry
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.people import acting_as
+from tests.integration.people import add_users
+from tests.integration.people import publish
+from typing import Any
+from zope.component import getUtility
+from zope.component.hooks import setSite
+
+import pytest
+import transaction
+
+
+#: id -> (type, title, description); all but ``hidden`` are published
+PAGES = {
+    "car": ("Document", "A red car", "Wheels and more wheels"),
+    "auto": ("Document", "The automobile", "Engines"),
+    "vehicle": ("Document", "Any motor vehicle", "Motors"),
+    "motors": ("Document", "A motor of a vehicle", "Parts"),
+    "carpet": ("Document", "A carpet", "Wool"),
+    "mail": ("Document", "Send an email", "Post"),
+    "news": ("News Item", "News of a car", "Press"),
+    "event": ("Event", "Car meeting", "Sunday"),
+    "contact": ("Document", "Contact", "Where we are"),
+    "hidden": ("Document", "Hidden", "Nobody sees it"),
+    "the-who": ("Document", "The Who in concert", "Music"),
+    "who": ("Document", "Who in concert", "Music"),
+    "japan": ("Document", "日本語の辞書", "東京都"),
+}
+
+
+@pytest.fixture(scope="module")
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """A site with the pages."""
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        add_users(app.plone)
+        app.plone.portal_workflow.setChainForPortalTypes(("News Item", "Event"), ("simple_publication_workflow",))
+        for name, (portal_type, title, description) in PAGES.items():
+            page = create(app.plone, portal_type, name, title=title, description=description)
+            if name != "hidden":
+                publish(page)
+        transaction.commit()
+        yield app.plone
+
+
+@pytest.fixture
+def catalog(site: Any) -> Iterator[Any]:
+    """The catalog; settings and changes of a test are forgotten after it."""
+    yield site.portal_catalog
+    transaction.abort()
+    site.REQUEST.other.pop("LANGUAGE", None)
+
+
+def tune(**settings: str) -> None:
+    registry = getUtility(IRegistry)
+    for name, value in settings.items():
+        registry[f"{PREFIX}.{name}"] = value
+
+
+def ids(results: Any) -> list[str]:
+    return [brain.getId for brain in results]
+
+
+def found(catalog: Any, text: str, **more: Any) -> set[str]:
+    return set(ids(catalog.unrestrictedSearchResults(SearchableText=text, **more)))
+
+
+def order(catalog: Any, text: str, **more: Any) -> list[str]:
+    return ids(catalog.unrestrictedSearchResults(SearchableText=text, **more))
+
+
+@contextmanager
+def same_sql(catalog: Any, **query: Any) -> Iterator[None]:
+    """Let the block leave the SQL of a search as it was."""
+    before = statement(catalog, **query)
+    yield
+    assert statement(catalog, **query) == before
+
+
+def statement(catalog: Any, **query: Any) -> Any:
+    results = catalog.unrestrictedSearchResults(**query)
+    return results._finder.view.page_statement(results._query, 0, 10)
+
+
+# -- nothing configured
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"pins": "", "synonyms": "", "stop_words": "", "type_boosts": ""},
+        {"pins": "\n \n", "type_boosts": "Document = 1"},
+        {"synonyms": "tv, television", "stop_words": "en: the", "pins": "opening hours = /contact"},
+    ],
+)
+def test_settings_that_do_not_concern_a_search_leave_its_sql_alone(catalog: Any, settings: dict[str, str]) -> None:
+    with same_sql(catalog, SearchableText="car"), same_sql(catalog, portal_type="Document"):
+        tune(**settings)
+
+
+# -- synonyms
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("car", {"car", "news", "event", "auto", "vehicle"}),
+        ("CAR", {"car", "news", "event", "auto", "vehicle"}),
+        ("automobile", {"car", "news", "event", "auto", "vehicle"}),
+        ("motor vehicle", {"vehicle", "motors"}),
+        ("red car", {"car"}),
+        ("engines car", {"auto"}),
+        ("car AND NOT automobile", {"car", "news", "event", "vehicle"}),
+        ("wheels OR automobile", {"car", "news", "event", "auto", "vehicle"}),
+        ("motor AND NOT car", {"vehicle", "motors"}),
+        ('"car"', {"car", "news", "event"}),
+        ('"red car"', {"car"}),
+        ('"red automobile"', set()),
+        ("c?r", {"car", "news", "event"}),
+        ("e-mail", {"mail"}),
+        ("辞書", {"japan"}),
+        ("東京", {"japan"}),
+    ],
+)
+def test_synonyms_of_plain_words_are_found(catalog: Any, text: str, names: set[str]) -> None:
+    tune(synonyms="car, automobile, motor vehicle\ne-mail, email\n字典, 辞書, 東京")
+    assert found(catalog, text) == names
+
+
+def test_synonyms_of_one_direction(catalog: Any) -> None:
+    tune(synonyms="wheels => engines")
+    assert found(catalog, "wheels") == {"car", "auto"}
+    assert found(catalog, "engines") == {"auto"}
+
+
+def test_the_search_pages_own_terms_have_synonyms(catalog: Any) -> None:
+    # Plone's search page makes a prefix of each word.
+    tune(synonyms="car, automobile")
+    assert munge_search_term("car") == "car*"
+    assert found(catalog, munge_search_term("car")) == {"car", "carpet", "news", "event", "auto"}
+    assert found(catalog, munge_search_term("engines car")) == {"auto"}
+    assert found(catalog, munge_search_term('"car"')) == {"car", "news", "event"}
+
+
+@pytest.mark.parametrize("text", ["car", "car*", "red OR car", "motor", "motor vehicle", "the", "the car", "who"])
+def test_nothing_is_lost_by_synonyms_and_stop_words(catalog: Any, text: str) -> None:
+    before = found(catalog, text)
+    tune(synonyms="car, automobile\nmotor => engine\nvehicle, 'x', \\, a:b", stop_words="en: the, a, of, motor, car")
+    assert found(catalog, text) >= before
+
+
+def test_synonyms_are_for_the_full_text_only(catalog: Any) -> None:
+    tune(synonyms="car, automobile")
+    assert set(ids(catalog.unrestrictedSearchResults(Title="car"))) == {"car", "news", "event"}
+
+
+def test_what_a_query_object_excludes_is_excluded_to_the_letter(catalog: Any) -> None:
+    tune(synonyms="car, automobile", stop_words="en: the", pins="car = /contact")
+    documents = Eq("portal_type", "Document")
+    assert set(ids(catalog.unrestrictedSearchResults(And(documents, Text("car"))))) == {"car", "auto", "contact"}
+    without = set(ids(catalog.unrestrictedSearchResults(And(documents, Not(Text("car"))))))
+    assert without == {n for n, (t, _, _) in PAGES.items() if t == "Document"} - {"car"}
+
+
+def test_snippets_mark_synonyms(catalog: Any) -> None:
+    tune(synonyms="car, automobile")
+    results = catalog.unrestrictedSearchResults(SearchableText="car")
+    assert results.highlighter().mark("car or automobile") == "<mark>car</mark> or <mark>automobile</mark>"
+
+
+# -- stop words
+
+
+def test_stop_words_can_be_missing(catalog: Any) -> None:
+    assert found(catalog, "the who concert") == {"the-who"}
+    tune(stop_words="en: the, in")
+    assert found(catalog, "the who concert") == {"the-who", "who"}
+    assert found(catalog, munge_search_term("the who concert")) == {"the-who", "who"}
+    assert found(catalog, '"the who" concert') == {"the-who"}
+    assert found(catalog, "who AND NOT the") == {"who"}
+
+
+def test_only_stop_words_are_searched_for_as_they_are(catalog: Any) -> None:
+    before = found(catalog, "the who")
+    tune(stop_words="en: the, who")
+    assert found(catalog, "the who") == before == {"the-who"}
+
+
+@pytest.mark.parametrize(
+    ("language", "criterion", "names"),
+    [
+        ("en", None, {"the-who", "who"}),
+        ("en-gb", None, {"the-who", "who"}),
+        ("EN_us", None, {"the-who", "who"}),
+        ("de", None, {"the-who"}),
+        (None, None, {"the-who", "who"}),
+        ("de", "en", {"the-who", "who"}),
+        ("de", ["de", "en"], {"the-who", "who"}),
+        ("en", {"query": ["de", "en"]}, {"the-who", "who"}),
+        ("en", "de", {"the-who"}),
+    ],
+)
+def test_stop_words_are_those_of_the_language_that_is_searched_in(
+    catalog: Any, language: str | None, criterion: Any, names: set[str]
+) -> None:
+    tune(stop_words="en: the\nde: der, die, das")
+    if language:
+        catalog.REQUEST.set("LANGUAGE", language)
+    more = {} if criterion is None else {"Language": criterion}
+    assert found(catalog, "the who concert", **more) == names
+
+
+# -- pins
+
+
+@pytest.mark.parametrize("text", ["opening hours", "Hours OPENING", "opening AND hours", "opening* AND hours*"])
+def test_a_pinned_page_comes_first_even_without_the_words(catalog: Any, text: str) -> None:
+    tune(pins="opening hours = /contact")
+    assert order(catalog, text) == ["contact"]
+    tune(pins="red car = /contact")
+    assert order(catalog, "car, red")[0] == "contact"
+
+
+@pytest.mark.parametrize("text", ["opening", "opening hours today", "opening OR hours", "opening AND NOT hours", "op*"])
+def test_other_queries_have_no_pins(catalog: Any, text: str) -> None:
+    tune(pins="opening hours = /contact")
+    assert order(catalog, text) == []
+
+
+def test_pins_keep_their_order_and_come_before_all_others(catalog: Any, site: Any) -> None:
+    plain = order(catalog, "car")
+    uid = site.contact.UID()
+    tune(pins=f"car = /carpet\nwheels = /mail\ncar = {uid}\ncar = {plain_path(site.event)}\ncar = /no/such/page")
+    assert order(catalog, "car") == ["carpet", "contact", "event", *(name for name in plain if name != "event")]
+
+
+def plain_path(page: Any) -> str:
+    return "/" + "/".join(page.getPhysicalPath()[2:])
+
+
+def test_pins_obey_all_other_conditions(catalog: Any) -> None:
+    tune(pins="car = /contact\ncar = /news")
+    assert order(catalog, "car", portal_type="News Item") == ["news"]
+    assert order(catalog, "car", Title="contact") == ["contact"]
+    assert order(catalog, "car", path="/plone/event") == ["event"]
+
+
+def test_pins_show_nobody_what_he_may_not_see(catalog: Any, site: Any) -> None:
+    tune(pins="car = /hidden\ncar = /contact")
+    with acting_as(site, "mara"):
+        assert ids(catalog.searchResults(SearchableText="car"))[0] == "contact"
+        assert "hidden" not in ids(catalog.searchResults(SearchableText="car"))
+    assert ids(catalog.searchResults(SearchableText="car"))[:2] == ["hidden", "contact"]
+
+
+def test_a_sorted_search_has_no_pins(catalog: Any) -> None:
+    plain = order(catalog, "car", sort_on="getId")
+    tune(pins="car = /contact\ncar = /news")
+    assert order(catalog, "car", sort_on="getId") == plain
+    in_folder = order(catalog, "car", sort_on="getObjPositionInParent")
+    assert sorted(in_folder) == sorted(plain)
+
+
+def test_pages_counts_and_facets_agree_with_pins(catalog: Any) -> None:
+    tune(pins="car = /contact\ncar = /carpet", synonyms="car, automobile")
+    everything = catalog.unrestrictedSearchResults(SearchableText="car")
+    names = ids(everything)
+    assert names[:2] == ["contact", "carpet"]
+    assert len(everything) == everything.actual_result_count == len(names) == len(set(names)) == 6
+    for size in (1, 2, 4):
+        pages = []
+        for start in range(0, len(names), size):
+            page = catalog.unrestrictedSearchResults(SearchableText="car", b_start=start, b_size=size)
+            assert page.actual_result_count == len(names)
+            pages += ids(page)
+        assert pages == names
+    assert ids(catalog.unrestrictedSearchResults(SearchableText="car", sort_limit=3)) == names[:3]
+    facets = everything.facets(["portal_type"], exclude_own=True)["portal_type"]
+    assert facets == {"Document": 4, "News Item": 1, "Event": 1}
+    assert sum(everything.facet_counts["facet_fields"]["portal_type"].values()) == len(names)
+    assert sorted(ids(everything.iterate(2))) == sorted(names)
+    late = catalog.unrestrictedSearchResults(SearchableText="car")
+    late.complete()
+    assert ids(late) == names
+    assert len(everything.snippets(list(everything))) == len(names)
+
+
+def test_scores_are_numbers_from_the_best_down(catalog: Any) -> None:
+    tune(pins="car = /contact")
+    brains = list(catalog.unrestrictedSearchResults(SearchableText="car"))
+    scores = [brain.data_record_score_ for brain in brains]
+    assert scores == sorted(scores, reverse=True)
+    assert [brain.data_record_normalized_score_ for brain in brains[:2]] == [100, 100]
+    assert all(0 < brain.data_record_normalized_score_ <= 100 for brain in brains)
+
+
+def test_pinned_pages_of_query_objects(catalog: Any) -> None:
+    tune(pins="car = /contact")
+    results = catalog.unrestrictedSearchResults(Or(Text("car"), Eq("getId", "mail")))
+    assert ids(results)[0] == "contact"
+    assert set(ids(results)) == {"contact", "car", "news", "event", "mail"}
+
+
+def test_a_transaction_sees_its_own_pinned_pages(catalog: Any, site: Any) -> None:
+    tune(pins="car = /brand-new\ncar = /contact", type_boosts="Event = 9", synonyms="car, automobile")
+    create(site, "Document", "brand-new", title="Brand new")
+    site.contact.reindexObject()
+    assert order(catalog, "car")[:2] == ["brand-new", "contact"]
+    assert found(catalog, "car") == {"brand-new", "contact", "car", "auto", "news", "event"}
+
+
+def test_answers_in_the_cache_are_those_of_the_settings(catalog: Any) -> None:
+    result_cache().clear()
+    plain = order(catalog, "car")
+    tune(pins="car = /contact")
+    assert order(catalog, "car") == ["contact", *plain]
+    tune(pins="car = /carpet")
+    assert order(catalog, "car") == ["carpet", *plain]
+    tune(pins="")
+    hits = result_cache().hits
+    assert order(catalog, "car") == plain
+    assert result_cache().hits > hits
+
+
+# -- boosts
+
+
+def test_a_boosted_type_comes_first(catalog: Any) -> None:
+    for first in ("News Item", "Event"):
+        tune(type_boosts=f"{first} = 50\nNo such type = 7")
+        assert catalog.unrestrictedSearchResults(SearchableText="car")[0].portal_type == first
+    tune(type_boosts="Event = 0\nNews Item = 0.001")
+    assert order(catalog, "car") == ["car", "news", "event"]
+
+
+def test_a_boost_changes_no_answer(catalog: Any) -> None:
+    before = found(catalog, "car")
+    tune(type_boosts="Event = 0\nDocument = 0")
+    results = catalog.unrestrictedSearchResults(SearchableText="car")
+    assert set(ids(results)) == before
+    assert len(results) == results.actual_result_count == len(before)
+
+
+# -- odd input
+
+
+@pytest.mark.parametrize("text", ["", "*", "\0", "\ud800", "((", '"', "x" * 10_000, "a " * 3000, "AND OR", "- -", "?"])
+def test_every_text_is_legal(catalog: Any, text: str) -> None:
+    plain = found(catalog, text)
+    tune(
+        synonyms="car, automobile\n" + ", ".join(f"w{i}" for i in range(200)),
+        stop_words="en: a, the, and",
+        pins="* = /contact\ncar = /contact\na = /contact",
+        type_boosts="Document = 3",
+    )
+    assert found(catalog, text) >= plain
+
+
+def test_lines_that_cannot_be_read_are_left_out(catalog: Any, caplog: Any) -> None:
+    tune(pins="nonsense\ncar = /contact", synonyms="one\ncar, automobile")
+    assert order(catalog, "car")[0] == "contact"
+    assert "auto" in order(catalog, "car")
+    order(catalog, "car")
+    logged = [record.getMessage() for record in caplog.records if "nonsense" in record.getMessage()]
+    assert logged == [
+        "Setting pins: Line 1: 'nonsense' is not of the form: words = /path/in/site or UID; it is left out"
+    ]
