@@ -7,6 +7,10 @@ records to the catalog tool, which a search has at hand, and which ZODB keeps in
 from Acquisition import aq_base
 from functools import cache
 from plone.pgcatalog.request import request_language
+from plone.pgcatalog.search.bm25 import PlainBackend
+from plone.pgcatalog.search.ranking import SearchBackend
+from plone.pgcatalog.search.ranking import Weights
+from plone.pgcatalog.search.stemming import Stemming
 from plone.pgcatalog.search.tuned import SiteTuning
 from plone.pgcatalog.search.tuning import tuning_in
 from typing import Any
@@ -20,6 +24,8 @@ logger = logging.getLogger(__name__)
 DEFAULTS: dict[str, Any] = {"slow_query_ms": 10.0, "slow_query_mask": (), "result_cache_mb": 64.0}
 #: The attribute of the tool that holds the site's settings.
 ATTRIBUTE = "_settings"
+#: The setting with the codes of the site's languages, its default first: a copy of Plone's own.
+LANGUAGES = "languages"
 
 
 def slow_query_ms(tool: Any = None) -> float:
@@ -43,6 +49,22 @@ def site_tuning(tool: Any, site: str) -> SiteTuning | None:
     """Return how the site at the path *site*, that of the catalog *tool*, tunes its search; None for not at all."""
     tuning = tuning_in(getattr(aq_base(tool), ATTRIBUTE, {}))
     return tuning and SiteTuning(tuning, site, request_language)
+
+
+def search_weights(tool: Any) -> Weights:
+    """Return what words count in titles, descriptions, keywords and bodies in the site of the catalog *tool*."""
+    return Weights.of(getattr(aq_base(tool), ATTRIBUTE, {}))
+
+
+def site_stemming(tool: Any) -> Stemming | None:
+    """Return the stemming of the site of the catalog *tool*; None when it is off, or there are no stemmers."""
+    kept = getattr(aq_base(tool), ATTRIBUTE, {})
+    return Stemming.of(kept.get(LANGUAGES, ())) if kept.get("stemming", True) else None
+
+
+def search_backend(tool: Any) -> SearchBackend:
+    """Return what ranks the results of the catalog *tool*."""
+    return PlainBackend()
 
 
 def site_setting(tool: Any, name: str) -> Any:
