@@ -21,7 +21,7 @@ import os
 
 logger = logging.getLogger(__name__)
 
-DEFAULTS: dict[str, Any] = {"slow_query_ms": 10.0, "slow_query_mask": (), "result_cache_mb": 64.0}
+DEFAULTS: dict[str, Any] = {"slow_query_ms": 10.0, "slow_query_mask": (), "result_cache_mb": 64.0, "stemming": True}
 #: The attribute of the tool that holds the site's settings.
 ATTRIBUTE = "_settings"
 #: The setting with the codes of the site's languages, its default first: a copy of Plone's own.
@@ -56,10 +56,16 @@ def search_weights(tool: Any) -> Weights:
     return Weights.of(getattr(aq_base(tool), ATTRIBUTE, {}))
 
 
+def stemming(tool: Any = None) -> bool:
+    """Return whether searches of the catalog *tool* find other forms of words."""
+    kept = float(site_setting(tool, "stemming"))
+    return bool(number("PGCATALOG_STEMMING", os.environ.get("PGCATALOG_STEMMING"), kept))
+
+
 def site_stemming(tool: Any) -> Stemming | None:
     """Return the stemming of the site of the catalog *tool*; None when it is off, or there are no stemmers."""
-    kept = getattr(aq_base(tool), ATTRIBUTE, {})
-    return Stemming.of(kept.get(LANGUAGES, ())) if kept.get("stemming", True) else None
+    languages = getattr(aq_base(tool), ATTRIBUTE, {}).get(LANGUAGES, ())
+    return Stemming.of(languages) if stemming(tool) else None
 
 
 def search_backend(tool: Any) -> SearchBackend:

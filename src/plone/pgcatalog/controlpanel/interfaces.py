@@ -35,3 +35,12 @@ class IPGCatalogSettings(Interface):
         min=0.0,
         default=DEFAULTS["result_cache_mb"],
     )
+    stemming = schema.Bool(
+        title=_("Find other forms of words"),
+        description=_(
+            "A search for houses also finds house, in those languages of the site that have a stemmer. When this, or a"
+            " language, is switched on, what is catalogued already has to be reindexed."
+        ),
+        required=False,
+        default=DEFAULTS["stemming"],
+    )

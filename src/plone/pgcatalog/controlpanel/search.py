@@ -73,12 +73,3 @@ class IPGCatalogSearchSettings(Interface):
         missing_value="",
         constraint=readable("stop_words"),
     )
-    stemming = schema.Bool(
-        title=_("Find other forms of words"),
-        description=_(
-            "A search for houses also finds house, in the languages of the site that have a stemmer. Content must be"
-            " reindexed when this, or a language of the site, is switched on."
-        ),
-        required=False,
-        default=True,
-    )
