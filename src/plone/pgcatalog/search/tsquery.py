@@ -215,7 +215,10 @@ class _TunedCompiler(_Compiler):
         alternatives = self._meaning.alternatives(words) if words else ()
         if clause is None or not alternatives:
             return clause
-        return self._or([clause, *(self._phrase(list(alternative)) for alternative in alternatives)])
+        return self._or([clause, *map(self._synonym, alternatives)])
+
+    def _synonym(self, words: Words) -> Clause:
+        return self._word(words[0]) if len(words) == 1 else self._phrase(list(words))
 
     def _wanted(self, nodes: list[Any]) -> list[Any]:
         stop_words = self._meaning.stop_words
