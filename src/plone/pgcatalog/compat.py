@@ -134,9 +134,8 @@ class _CatalogCompat(Records, Base):
                 raise CatalogError(f"no translator for indexes of type {index.meta_type!r} ({name})")
             self._translators[name] = cls(index, tool._index_columns[name])
             self._translators[name].relate(self.translator)
-            site = site_path(self.tool) if name == SOURCE_INDEX else None
-            if site is not None:
-                self._translators[name].tuning = site_tuning(self.tool, site)
+            if name == SOURCE_INDEX:
+                self._translators[name].tuning = site_tuning(self.tool, lambda: site_path(self.tool))
         return self._translators[name]
 
     def layout(self) -> Layout:

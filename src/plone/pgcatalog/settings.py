@@ -5,6 +5,7 @@ records to the catalog tool, which a search has at hand, and which ZODB keeps in
 """
 
 from Acquisition import aq_base
+from collections.abc import Callable
 from functools import cache
 from plone.pgcatalog.request import request_language
 from plone.pgcatalog.search.bm25 import PlainBackend
@@ -45,10 +46,14 @@ def result_cache_mb(tool: Any = None) -> float:
     return number("PGCATALOG_RESULT_CACHE_MB", os.environ.get("PGCATALOG_RESULT_CACHE_MB"), kept)
 
 
-def site_tuning(tool: Any, site: str) -> SiteTuning | None:
-    """Return how the site at the path *site*, that of the catalog *tool*, tunes its search; None for not at all."""
+def site_tuning(tool: Any, find_site: Callable[[], str | None]) -> SiteTuning | None:
+    """Return how the site of the catalog *tool* tunes its search; None for not at all.
+
+    *find_site* returns the path of the site, None for a catalog that is no site's; it may have to load objects.
+    """
     tuning = tuning_in(getattr(aq_base(tool), ATTRIBUTE, {}))
-    return tuning and SiteTuning(tuning, site, request_language)
+    site = None if tuning is None else find_site()
+    return None if tuning is None or site is None else SiteTuning(tuning, site, request_language)
 
 
 def search_weights(tool: Any) -> Weights:
