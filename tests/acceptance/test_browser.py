@@ -17,6 +17,7 @@ from typing import Any
 from waitress.server import create_server
 from zope.component.hooks import setSite
 
+import json
 import psycopg
 import pytest
 import shutil
@@ -53,6 +54,7 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
         with sites.application(db) as app, pytest.MonkeyPatch.context() as patch:
             sites.login(app)
             setSite(app.plone)
+            app.plone.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
             app.plone.acl_users.userFolderAddUser("boss", "secret", ["Manager"], [])
             for name, (title, description) in PAGES.items():
                 create(app.plone, "Document", name, title=title, description=description)
@@ -160,3 +162,12 @@ def test_the_search_page_shows_ranked_hits_and_what_editors_want(page: Page, add
     expect(live).to_have_count(5)
     expect(live.first).to_have_text(PAGES["visits"][0])
     page.screenshot(path=tmp_path / "live-search.png")
+
+    # With this path Plone answers a browser in JSON.
+    query = "q=hedgehogs&facets=portal_type,Creator,review_state&rows=2"
+    page.goto(f"{address}/++api++/@pgsearch?{query}")
+    answer = json.loads(page.locator("pre").inner_text())
+    assert answer["response"]["numFound"] == 5
+    assert {field["name"]: values for field, values in answer["facet_fields"]}["portal_type"] == [["Document", 5]]
+    page.set_viewport_size({"width": 1000, "height": 800})
+    page.screenshot(path=tmp_path / "facets-rest.png")

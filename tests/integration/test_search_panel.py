@@ -40,9 +40,7 @@ def save(db: Any, **lines: str) -> Response:
     web = Web(db)
     page = web.get(PANEL, MANAGER)
     assert page.status == 200
-    names = [name for name in NAMES if name != "stemming"]
-    form = {f"form.widgets.{name}": lines.get(name) or shown(page.text, name) for name in names}
-    form["form.widgets.stemming:list"] = "selected"
+    form = {f"form.widgets.{name}": lines.get(name) or shown(page.text, name) for name in NAMES}
     return web.post(PANEL, MANAGER, **form, **{"form.buttons.save": "Save", "_authenticator": token(page.text)})
 
 

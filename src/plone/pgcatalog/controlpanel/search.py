@@ -28,9 +28,7 @@ def readable(name: str) -> Callable[[str], bool]:
 
 
 def _weight(part: str, title: str, description: str = "") -> schema.Float:
-    return schema.Float(
-        title=title, description=description, min=0.0, max=MAX_BOOST, default=getattr(Weights(), part)
-    )
+    return schema.Float(title=title, description=description, min=0.0, max=MAX_BOOST, default=getattr(Weights(), part))
 
 
 class IPGCatalogSearchSettings(Interface):
