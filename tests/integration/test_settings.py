@@ -17,7 +17,12 @@ import transaction
 
 
 MANAGER = "admin:secret"
-OTHER = {"slow_query_ms": 250.0, "slow_query_mask": ("SearchableText", "Creator"), "result_cache_mb": 7.0, "stemming": False}
+OTHER = {
+    "slow_query_ms": 250.0,
+    "slow_query_mask": ("SearchableText", "Creator"),
+    "result_cache_mb": 7.0,
+    "stemming": False,
+}
 READERS = {
     "slow_query_ms": settings.slow_query_ms,
     "slow_query_mask": settings.slow_query_mask,

@@ -110,9 +110,10 @@ class ZCTextIndexTranslator(IndexTranslator):
         catalog = aq_parent(self.index)
         weights = search_weights(catalog) if self.id == SOURCE_INDEX else NEUTRAL
         score = search_backend(catalog).score(self._ranked_text(catalog), clause.rank, weights)
-        if score is None:
-            return None
-        return score if self.tuning is None else self.tuning.ranked(score, self._pinned(query), self.other)
+        if self.tuning is None:
+            return score
+        ranked: Condition | None = self.tuning.ranked(score, self._pinned(query), self.other)
+        return ranked
 
     def _ranked_text(self, catalog: Any) -> RankedText:
         columns = self.columns()
