@@ -1,4 +1,4 @@
-"""In a real browser: log in, look at slow queries, explain one, build and drop an index, search the site."""
+"""In a real browser: slow queries, a plan, an index and its end; the site's search, live search and how to tune it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 from waitress.server import create_server
 from zope.component.hooks import setSite
 
+import json
 import psycopg
 import pytest
 import shutil
@@ -28,6 +29,15 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 #: Longest wait for a page or an element, in milliseconds.
 PATIENCE = 120_000
+
+#: The word is in title and description, in the description, in the fewer words of a longer one, and not at all.
+PAGES = {
+    "hedgehogs": ("All about hedgehogs", "Hedgehogs of Europe"),
+    "garden": ("Animals of the garden", "Visitors such as hedgehogs"),
+    "night": ("At night", "Owls, bats, moths, cats, foxes, mice, toads and hedgehogs are awake when you are asleep"),
+    "visits": ("Our rescue station", "When we are open, and how you find us"),
+    "urchins": ("Urchins in old books", "They are the same animals"),
+}
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=f"no browser: none of {', '.join(BROWSERS)} is installed")
 
@@ -44,8 +54,10 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
         with sites.application(db) as app, pytest.MonkeyPatch.context() as patch:
             sites.login(app)
             setSite(app.plone)
+            app.plone.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
             app.plone.acl_users.userFolderAddUser("boss", "secret", ["Manager"], [])
-            create(app.plone, "Document", "hedgehogs", title="All about hedgehogs")
+            for name, (title, description) in PAGES.items():
+                create(app.plone, "Document", name, title=title, description=description)
             transaction.commit()
             patch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.000001")
             slow_listing(app.plone)
@@ -53,7 +65,8 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
         thread = threading.Thread(target=server.run)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.effective_port}/plone"
+            # Not by the number: Plone themes no page of the host 127.0.0.1.
+            yield f"http://localhost:{server.effective_port}/plone"
         finally:
             server.close()
             thread.join(30)
@@ -113,7 +126,48 @@ def test_from_a_slow_query_to_an_index_and_back(page: Page, address: str, tmp_pa
     page.screenshot(path=tmp_path / "dropped.png", full_page=True)
 
 
-def test_the_search_page_finds(page: Page, address: str, tmp_path: Path) -> None:
+def hits(page: Page) -> list[str]:
+    """Return the titles on the search page."""
+    return [title.strip() for title in page.locator("#search-results .result-title a").all_inner_texts()]
+
+
+def test_the_search_page_shows_ranked_hits_and_what_editors_want(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/@@search?SearchableText=hedgehogs")
-    expect(page.locator("#search-results")).to_contain_text("All about hedgehogs")
+    expect(page.locator("#search-results-number")).to_have_text("3")
+    found = [PAGES[name][0] for name in ("hedgehogs", "garden", "night")]
+    assert hits(page) == found
     page.screenshot(path=tmp_path / "search.png", full_page=True)
+
+    page.goto(f"{address}/@@pgcatalog-search-controlpanel")
+    page.get_by_label("Pinned pages").fill("hedgehogs = nowhere")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#content")).to_contain_text("Line 1: 'nowhere' is neither a path in the site")
+    page.get_by_label("Pinned pages").fill("hedgehogs = /visits\nopening hours = /visits")
+    page.get_by_label("Synonyms").fill("hedgehogs, urchins")
+    page.get_by_label("Stop words").fill("en: the, a, of\nde: der, die, das")
+    page.get_by_label("Content types").fill("News Item = 2")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".alert-info")).to_contain_text("Changes saved")
+    page.screenshot(path=tmp_path / "search-tuning.png", full_page=True)
+
+    page.goto(f"{address}/@@search?SearchableText=hedgehogs")
+    expect(page.locator("#search-results-number")).to_have_text("5")
+    assert hits(page)[0] == PAGES["visits"][0]
+    assert [title for title in hits(page) if title in found] == found
+    page.screenshot(path=tmp_path / "search-tuned.png", full_page=True)
+
+    page.goto(address)
+    page.locator("#searchGadget").press_sequentially("hedgehogs")
+    live = page.locator(".livesearch-results .search-result a .heading, .livesearch-results .search-result .heading")
+    expect(live).to_have_count(5)
+    expect(live.first).to_have_text(PAGES["visits"][0])
+    page.screenshot(path=tmp_path / "live-search.png")
+
+    # With this path Plone answers a browser in JSON.
+    query = "q=hedgehogs&facets=portal_type,Creator,review_state&rows=2"
+    page.goto(f"{address}/++api++/@pgsearch?{query}")
+    answer = json.loads(page.locator("pre").inner_text())
+    assert answer["response"]["numFound"] == 5
+    assert {field["name"]: values for field, values in answer["facet_fields"]}["portal_type"] == [["Document", 5]]
+    page.set_viewport_size({"width": 1000, "height": 800})
+    page.screenshot(path=tmp_path / "facets-rest.png")

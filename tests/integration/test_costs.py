@@ -198,6 +198,7 @@ def big(site_template: str, postgres: Any) -> Iterator[tuple[str, str]]:
         ("path_value >= '/plone/f1/' AND path_value < '/plone/f10'", "rid"),
         ("subject && ARRAY['tag42']", "rid"),
         ("searchable_text @@ 'word17'", "rid"),
+        ("(searchable_text @@ 'word17') OR (path = '/plone/f1/d1') OR (uid = md5('7'))", "rid"),
         ("modified >= '2022-04-01'", "modified, rid"),
         ("portal_type = 'Event' AND review_state = 'published' AND modified IS NOT NULL", "modified DESC, rid"),
     ],

@@ -212,7 +212,7 @@ def test_without_snippets_there_are_none(web: Web) -> None:
     docs = search(web, q="needle", snippets="0")["response"]["docs"]
     assert not any("highlighting" in doc for doc in docs)
     short = search(web, q="needle", snippet_length=20)["response"]["docs"][0]["highlighting"]["text"][0]
-    assert "<mark>needle</mark>" in short
+    assert re.search("<mark>needles?</mark>", short)
     assert len(html.unescape(re.sub("</?mark>|…", "", short))) <= 20
 
 

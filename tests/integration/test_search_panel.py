@@ -1,8 +1,10 @@
 """The control panel for the tuning of the search, in Classic UI and through plone.restapi."""
 
+from dataclasses import asdict
 from plone.pgcatalog.controlpanel.records import PREFIX
 from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
 from plone.pgcatalog.search import tuning
+from plone.pgcatalog.search.ranking import Weights
 from plone.pgcatalog.settings import ATTRIBUTE
 from plone.registry.interfaces import IRegistry
 from tests.integration.content import create
@@ -23,6 +25,8 @@ import transaction
 
 PANEL = "/plone/@@pgcatalog-search-controlpanel"
 NAMES = getFieldNames(IPGCatalogSearchSettings)
+DEFAULTS = {name: IPGCatalogSearchSettings[name].default for name in NAMES}
+NUMBERS = {"weight_title": 7.5, "weight_body": 0.0}
 LINES = {
     "type_boosts": "News Item = 2",
     "pins": "opening hours = /contact",
@@ -36,7 +40,7 @@ def save(db: Any, **lines: str) -> Response:
     web = Web(db)
     page = web.get(PANEL, MANAGER)
     assert page.status == 200
-    form = {f"form.widgets.{name}": lines.get(name, shown(page.text, name)) for name in NAMES}
+    form = {f"form.widgets.{name}": lines.get(name) or shown(page.text, name) for name in NAMES}
     return web.post(PANEL, MANAGER, **form, **{"form.buttons.save": "Save", "_authenticator": token(page.text)})
 
 
@@ -54,18 +58,19 @@ def kept(portal: Any) -> dict[str, Any]:
     return {name: found[name] for name in NAMES}
 
 
-def test_schema_and_defaults_name_the_same_settings() -> None:
-    assert set(NAMES) == set(tuning.DEFAULTS)
-    for name, default in tuning.DEFAULTS.items():
-        assert IPGCatalogSearchSettings[name].default == default
+def test_defaults_are_those_of_the_modules_that_heed_them() -> None:
+    weights = {f"weight_{name}": value for name, value in asdict(Weights()).items()}
+    assert {name: DEFAULTS[name] for name in weights} == weights
+    assert {name: DEFAULTS[name] for name in tuning.DEFAULTS} == tuning.DEFAULTS
 
 
 def test_the_form_shows_and_stores_what_searches_heed(portal: Any, db: Any) -> None:
     create(portal, "Document", "contact", title="Contact")
     transaction.commit()
     assert PANEL.rpartition("/")[2] in Web(db).get("/plone/@@overview-controlpanel", MANAGER).text
-    assert save(db, **LINES).status == 302
-    assert {name: text.replace("\r", "") for name, text in kept(portal).items() if name in LINES} == LINES
+    assert save(db, **LINES, **{name: f"{number:g}" for name, number in NUMBERS.items()}).status == 302
+    changed = {name: kept(portal)[name] for name in LINES | NUMBERS}
+    assert {k: v.replace("\r", "") if isinstance(v, str) else v for k, v in changed.items()} == LINES | NUMBERS
     page = Web(db).get(PANEL, MANAGER).text
     assert {name: shown(page, name).replace("\r", "") for name in LINES} == LINES
     results = portal.portal_catalog.searchResults(SearchableText="opening hours")
@@ -100,7 +105,7 @@ def test_the_form_says_what_is_wrong_and_stores_nothing(portal: Any, db: Any) ->
     assert answer.status == 200
     text = html.unescape(answer.text)
     assert "Line 2: 'nonsense' is not of the form: words = /path/in/site or UID; Line 3: 'd' is neither" in text
-    assert kept(portal) == tuning.DEFAULTS
+    assert kept(portal) == DEFAULTS
 
 
 @pytest.mark.parametrize("login", [None, "eddy:secret"])
@@ -113,7 +118,7 @@ def test_only_managers_get_at_it(portal: Any, db: Any, login: str | None) -> Non
 def test_a_post_without_token_stores_nothing(portal: Any, db: Any) -> None:
     form = {f"form.widgets.{name}": text for name, text in LINES.items()}
     Web(db).post(PANEL, MANAGER, **form, **{"form.buttons.save": "Save"})
-    assert kept(portal) == tuning.DEFAULTS
+    assert kept(portal) == DEFAULTS
 
 
 def test_volto_gets_the_same_from_the_rest_api(portal: Any, db: Any) -> None:
@@ -122,13 +127,13 @@ def test_volto_gets_the_same_from_the_rest_api(portal: Any, db: Any) -> None:
     path = "/plone/++api++/@controlpanels/pgcatalog-search"
     panel = Web(db).get(path, MANAGER, accept="application/json").json
     assert panel["title"] == "Search Tuning"
-    assert panel["data"] == tuning.DEFAULTS
+    assert panel["data"] == DEFAULTS
     assert set(panel["schema"]["properties"]) == set(NAMES)
     answer = Web(db).patch(path, MANAGER, {"pins": "hours = nowhere"})
     assert answer.status == 400
     assert "'nowhere' is neither a path" in answer.text
-    assert Web(db).patch(path, MANAGER, LINES).status == 204
-    assert {name: kept(portal)[name] for name in LINES} == LINES
+    assert Web(db).patch(path, MANAGER, LINES | NUMBERS).status == 204
+    assert {name: kept(portal)[name] for name in LINES | NUMBERS} == LINES | NUMBERS
 
 
 def test_an_older_installation_gets_it_by_the_upgrade_step(portal: Any) -> None:
@@ -140,7 +145,7 @@ def test_an_older_installation_gets_it_by_the_upgrade_step(portal: Any) -> None:
     setup.setLastVersionForProfile("plone.pgcatalog:default", "1001")
     assert portal.portal_catalog.unrestrictedSearchResults(SearchableText="x").actual_result_count == 0
     setup.upgradeProfile("plone.pgcatalog:default")
-    assert {name: registry[f"{PREFIX}.{name}"] for name in NAMES} == tuning.DEFAULTS
+    assert {name: registry[f"{PREFIX}.{name}"] for name in NAMES} == DEFAULTS
     assert "pgcatalog-search" in [action.id for action in portal.portal_controlpanel.listActions()]
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
     assert "pgcatalog-search" not in [action.id for action in portal.portal_controlpanel.listActions()]

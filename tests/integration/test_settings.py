@@ -22,12 +22,14 @@ OTHER = {
     "slow_query_mask": ("SearchableText", "Creator"),
     "result_cache_mb": 7.0,
     "parts_of_words": True,
+    "stemming": False,
 }
 READERS = {
     "slow_query_ms": settings.slow_query_ms,
     "slow_query_mask": settings.slow_query_mask,
     "result_cache_mb": settings.result_cache_mb,
     "parts_of_words": settings.parts_of_words,
+    "stemming": settings.stemming,
 }
 
 
@@ -180,6 +182,8 @@ def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
             "form.widgets.slow_query_mask": "SearchableText\nCreator",
             "form.widgets.result_cache_mb": "7",
             "form.widgets.parts_of_words:list": "selected",
+            # What a browser sends of a box without a tick.
+            "form.widgets.stemming-empty-marker": "1",
             "form.buttons.save": "Save",
             "_authenticator": token(page.text),
         },

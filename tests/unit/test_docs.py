@@ -3,6 +3,8 @@
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from plone.pgcatalog import interfaces
+from plone.pgcatalog.controlpanel.records import PREFIX
+from plone.pgcatalog.controlpanel.records import SCHEMAS
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.registry import BUILT_IN
@@ -11,6 +13,7 @@ from plone.pgcatalog.indexing import codec
 from types import SimpleNamespace
 from typing import Any
 from zope.component import getGlobalSiteManager
+from zope.schema import getFieldNames
 
 import ast
 import click
@@ -100,6 +103,17 @@ def test_every_environment_variable_is_in_the_reference() -> None:
     assert {name for name in variables if f"`{name}`" not in page} == set()
     documented = set(re.findall(r"^\| `(\w+)`", page, re.M))
     assert documented == variables
+
+
+def test_every_setting_is_in_the_reference_with_its_default() -> None:
+    page = text(DOCS / "reference" / "environment.md").partition("\n## Settings\n")[2]
+    rows = {cells[0]: cells for line in page.splitlines() if (cells := [c.strip(" `") for c in line.split("|")[1:-1]])}
+    documented = {name for name in rows if name.startswith(f"{PREFIX}.")}
+    assert documented == {f"{PREFIX}.{name}" for schema in SCHEMAS for name in getFieldNames(schema)}
+    for schema in SCHEMAS:
+        for name in getFieldNames(schema):
+            default = schema[name].default
+            assert ("empty" if default in ("", ()) else str(default)) in rows[f"{PREFIX}.{name}"][1:3], name
 
 
 def created_tables() -> dict[str, list[str]]:

@@ -46,7 +46,7 @@ from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.search.counting import heed
 from plone.pgcatalog.search.highlight import SOURCE_INDEX
-from plone.pgcatalog.search.parts import find_parts
+from plone.pgcatalog.search.word_parts import find_parts
 from plone.pgcatalog.settings import parts_of_words
 from plone.pgcatalog.settings import result_cache_mb
 from plone.pgcatalog.settings import site_tuning
@@ -138,9 +138,8 @@ class _CatalogCompat(Records, Base):
                 raise CatalogError(f"no translator for indexes of type {index.meta_type!r} ({name})")
             self._translators[name] = cls(index, tool._index_columns[name])
             self._translators[name].relate(self.translator)
-            site = site_path(self.tool) if name == SOURCE_INDEX else None
-            if site is not None:
-                self._translators[name].tuning = site_tuning(self.tool, site)
+            if name == SOURCE_INDEX:
+                self._translators[name].tuning = site_tuning(self.tool, lambda: site_path(self.tool))
         return self._translators[name]
 
     def layout(self) -> Layout:

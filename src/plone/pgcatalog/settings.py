@@ -5,8 +5,13 @@ records to the catalog tool, which a search has at hand, and which ZODB keeps in
 """
 
 from Acquisition import aq_base
+from collections.abc import Callable
 from functools import cache
 from plone.pgcatalog.request import request_language
+from plone.pgcatalog.search.bm25 import PlainBackend
+from plone.pgcatalog.search.ranking import SearchBackend
+from plone.pgcatalog.search.ranking import Weights
+from plone.pgcatalog.search.stemming import Stemming
 from plone.pgcatalog.search.tuned import SiteTuning
 from plone.pgcatalog.search.tuning import tuning_in
 from typing import Any
@@ -22,9 +27,12 @@ DEFAULTS: dict[str, Any] = {
     "slow_query_mask": (),
     "result_cache_mb": 64.0,
     "parts_of_words": False,
+    "stemming": True,
 }
 #: The attribute of the tool that holds the site's settings.
 ATTRIBUTE = "_settings"
+#: The setting with the codes of the site's languages, its default first: a copy of Plone's own.
+LANGUAGES = "languages"
 
 
 def slow_query_ms(tool: Any = None) -> float:
@@ -49,10 +57,36 @@ def parts_of_words(tool: Any = None) -> bool:
     return bool(site_setting(tool, "parts_of_words"))
 
 
-def site_tuning(tool: Any, site: str) -> SiteTuning | None:
-    """Return how the site at the path *site*, that of the catalog *tool*, tunes its search; None for not at all."""
+def site_tuning(tool: Any, find_site: Callable[[], str | None]) -> SiteTuning | None:
+    """Return how the site of the catalog *tool* tunes its search; None for not at all.
+
+    *find_site* returns the path of the site, None for a catalog that is no site's; it may have to load objects.
+    """
     tuning = tuning_in(getattr(aq_base(tool), ATTRIBUTE, {}))
-    return tuning and SiteTuning(tuning, site, request_language)
+    site = None if tuning is None else find_site()
+    return None if tuning is None or site is None else SiteTuning(tuning, site, request_language)
+
+
+def search_weights(tool: Any) -> Weights:
+    """Return what words count in titles, descriptions, keywords and bodies in the site of the catalog *tool*."""
+    return Weights.of(getattr(aq_base(tool), ATTRIBUTE, {}))
+
+
+def stemming(tool: Any = None) -> bool:
+    """Return whether searches of the catalog *tool* find other forms of words."""
+    kept = float(site_setting(tool, "stemming"))
+    return bool(number("PGCATALOG_STEMMING", os.environ.get("PGCATALOG_STEMMING"), kept))
+
+
+def site_stemming(tool: Any) -> Stemming | None:
+    """Return the stemming of the site of the catalog *tool*; None when it is off, or there are no stemmers."""
+    languages = getattr(aq_base(tool), ATTRIBUTE, {}).get(LANGUAGES, ())
+    return Stemming.of(languages) if stemming(tool) else None
+
+
+def search_backend(tool: Any) -> SearchBackend:
+    """Return what ranks the results of the catalog *tool*."""
+    return PlainBackend()
 
 
 def site_setting(tool: Any, name: str) -> Any:

@@ -44,3 +44,12 @@ class IPGCatalogSettings(Interface):
         required=False,
         default=DEFAULTS["parts_of_words"],
     )
+    stemming = schema.Bool(
+        title=_("Find other forms of words"),
+        description=_(
+            "A search for houses also finds house, in those languages of the site that have a stemmer. When this, or a"
+            " language, is switched on, what is catalogued already has to be reindexed."
+        ),
+        required=False,
+        default=DEFAULTS["stemming"],
+    )

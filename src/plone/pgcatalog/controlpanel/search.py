@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from plone.pgcatalog.controlpanel.interfaces import _
+from plone.pgcatalog.search.ranking import Weights
 from plone.pgcatalog.search.tuning import DEFAULTS
+from plone.pgcatalog.search.tuning import MAX_BOOST
 from plone.pgcatalog.search.tuning import problems
 from zope import schema
 from zope.interface import Interface
@@ -25,9 +27,21 @@ def readable(name: str) -> Callable[[str], bool]:
     return constraint
 
 
+def _weight(part: str, title: str, description: str = "") -> schema.Float:
+    return schema.Float(title=title, description=description, min=0.0, max=MAX_BOOST, default=getattr(Weights(), part))
+
+
 class IPGCatalogSearchSettings(Interface):
     """What a search finds besides its own words, and what comes first; effective at once, without reindexing."""
 
+    weight_title = _weight(
+        "title",
+        _("Words in titles"),
+        _("What a word in a title counts for the relevance, next to the three numbers below; only proportions matter."),
+    )
+    weight_description = _weight("description", _("Words in descriptions"))
+    weight_keywords = _weight("keywords", _("Words in keywords"))
+    weight_body = _weight("body", _("Words anywhere else"))
     type_boosts = schema.Text(
         title=_("Content types"),
         description=_(

@@ -3,6 +3,8 @@
 PostgreSQL's own parsers and dictionaries take no part in it, so words and answers are the same on every server.
 """
 
+from Acquisition import aq_base
+from Acquisition import aq_parent
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
@@ -15,16 +17,26 @@ from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.search.highlight import SOURCE_INDEX
 from plone.pgcatalog.search.highlight import source_text
+from plone.pgcatalog.search.lexicon import Stems
 from plone.pgcatalog.search.lexicon import tsvector_literal
 from plone.pgcatalog.search.lexicon import tsvector_words
 from plone.pgcatalog.search.lexicon import words
+from plone.pgcatalog.search.parts import find_parts
+from plone.pgcatalog.search.parts import texts_of
 from plone.pgcatalog.search.query_words import Meaning
+from plone.pgcatalog.search.ranking import NEUTRAL
+from plone.pgcatalog.search.ranking import RankedText
+from plone.pgcatalog.search.stemming import Stemming
 from plone.pgcatalog.search.tsquery import Clause
 from plone.pgcatalog.search.tsquery import compile_text
 from plone.pgcatalog.search.tsquery import NO_CLAUSE
+from plone.pgcatalog.settings import search_backend
+from plone.pgcatalog.settings import search_weights
+from plone.pgcatalog.settings import site_stemming
 from Products.PluginIndexes.util import safe_callable
 from Products.ZCatalog.query import IndexQuery
 from typing import Any
+from ZODB.utils import u64
 
 
 class ZCTextIndexTranslator(IndexTranslator):
@@ -35,6 +47,8 @@ class ZCTextIndexTranslator(IndexTranslator):
     is_stable = False
     #: True for a search in order of relevance
     _with_pins = False
+    #: False for what a search excludes
+    _with_stems = True
 
     def columns(self) -> tuple[Column, ...]:
         """Return the tsvector, the number of words, and for SearchableText the beginning, to take snippets from.
@@ -62,12 +76,29 @@ class ZCTextIndexTranslator(IndexTranslator):
         texts = [text for text in texts if isinstance(text, str)]
         if not texts:
             return None
-        found = words(self.index.getLexicon(), texts)
-        literal, trimmed = tsvector_literal(found)
+        lexicon = self.index.getLexicon()
+        found = words(lexicon, texts)
+        if self.id == SOURCE_INDEX:
+            parts = find_parts(obj, found, lambda texts: words(lexicon, texts))
+            literal, trimmed = tsvector_literal(found, parts, self._stems(obj))
+        else:
+            literal, trimmed = tsvector_literal(found)
         if trimmed:
             report(f"index {self.id!r}: {trimmed}")
         source = (source_text(texts),) if self.id == SOURCE_INDEX else ()
         return (literal, len(found), *source)
+
+    @property
+    def stemming(self) -> Stemming | None:
+        """The stems that texts of this index have; None for none."""
+        return site_stemming(aq_parent(self.index)) if self.id == SOURCE_INDEX else None
+
+    def _stems(self, obj: Any) -> Stems | None:
+        """Return what gives the stems of words in a text of *obj*: those of its language."""
+        stemming = self.stemming
+        if stemming is None:
+            return None
+        return stemming.lexeme_of(next(iter(texts_of(obj, "Language")), ""))
 
     def where(self, query: Mapping[str, Any]) -> Condition | None:
         """See IndexTranslator.  Raises TypeError for a value that is no string or sequence of strings."""
@@ -75,16 +106,32 @@ class ZCTextIndexTranslator(IndexTranslator):
         return None if clause is None else any_of((clause.condition, *self._pinned(query)))
 
     def score(self, query: Mapping[str, Any]) -> Condition | None:
-        """Return how often and how close together the words of *query* are; longer texts count less."""
+        """Return how often and where the words of *query* stand, the rare ones counting more; longer texts count less."""
         clause = self._clause(query)
-        if clause is None or clause.rank is None:
+        if clause is None or not clause.rank:
             return None
-        score = Condition(f"ts_rank_cd({self.column.quoted}, %s::tsquery, 1)", (clause.rank,))
-        return score if self.tuning is None else self.tuning.ranked(score, self._pinned(query), self.other)
+        catalog = aq_parent(self.index)
+        weights = search_weights(catalog) if self.id == SOURCE_INDEX else NEUTRAL
+        score = search_backend(catalog).score(self._ranked_text(catalog), clause.rank, weights)
+        if self.tuning is None:
+            return score
+        ranked: Condition | None = self.tuning.ranked(score, self._pinned(query), self.other)
+        return ranked
+
+    def _ranked_text(self, catalog: Any) -> RankedText:
+        columns = self.columns()
+        oid = getattr(aq_base(catalog), "_p_oid", None)
+        return RankedText(
+            vector=columns[0].quoted,
+            words=columns[1].quoted,
+            column=columns[0].name,
+            catalog=None if oid is None else u64(oid),
+            source=columns[2].quoted if len(columns) > 2 else None,
+        )
 
     def exact(self) -> "ZCTextIndexTranslator":
         """See IndexTranslator."""
-        return self if self.tuning is None and not self.parts else self._changed(tuning=None, parts={})
+        return self._changed(tuning=None, parts={}, _with_stems=False)
 
     def ranked(self) -> "ZCTextIndexTranslator":
         """See IndexTranslator."""
@@ -109,7 +156,9 @@ class ZCTextIndexTranslator(IndexTranslator):
         meaning = None if self.tuning is None else self.tuning.meaning(lexicon, text, query)
         if self.parts:
             meaning = replace(meaning or Meaning({}, frozenset()), parts=self.parts)
-        return compile_text(lexicon, text, self.column.quoted, meaning)
+        stemming = self.stemming
+        related = stemming.related if stemming is not None and self._with_stems else None
+        return compile_text(lexicon, text, self.column.quoted, meaning, related)
 
     def _pinned(self, query: Mapping[str, Any]) -> list[Condition]:
         """Return the conditions of the pages that are pinned to *query*, in their order."""

@@ -287,7 +287,8 @@ def idx_text(row: str, unread: Sequence[str], with_idx: bool = True) -> tuple[st
 
     A transaction gives all rows it writes its own id: those of the catalog's row and of the object's tell every change.
     """
-    idx, outer, params = "", "", ()
+    idx, outer = "", ""
+    params: tuple[Any, ...] = ()
     if with_idx:
         idx = f", (coalesce({row}.idx, o.idx) - %s::text[])::text"
         outer, params = f", ({row}.idx - %s::text[])::text", (list(unread), list(unread))

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from html import escape
 from plone.pgcatalog.search.lexicon import term_words
 from plone.pgcatalog.search.lexicon import words
+from plone.pgcatalog.search.stemming import is_plain
+from plone.pgcatalog.search.stemming import Stemming
 from plone.pgcatalog.search.tsquery import parse
 from typing import Any
 
@@ -27,6 +29,8 @@ SOURCE_LENGTH = 20_000
 
 MARK, END_MARK, GAP = "<mark>", "</mark>", "…"
 
+#: What ``*`` is as a regular expression.
+ANY_END = r"\w*"
 _TOKEN = re.compile(r"\w+")
 _WILDCARD = re.compile(r"[*?]")
 #: Elements whose word for a token of ASCII letters and digits is the token in lower case.
@@ -47,9 +51,11 @@ def source_text(texts: Iterable[str]) -> str:
 
 
 class Highlighter:
-    """Marks the words of query *texts*, each with the *lexicon* of its index."""
+    """Marks the words of query *texts*, each with the *lexicon* of its index; and other forms of them, by *stemming*."""
 
-    def __init__(self, queries: Iterable[tuple[Any, str]]) -> None:
+    def __init__(self, queries: Iterable[tuple[Any, str]], stemming: Stemming | None = None) -> None:
+        self._stemming = stemming
+        self._stems: set[str] = set()
         self._lexicons: list[Any] = []
         self._words: set[str] = set()
         patterns: list[str] = []
@@ -57,8 +63,13 @@ class Highlighter:
             self._lexicons.append(lexicon)
             plain, globs = query_terms(lexicon, text)
             self._words |= plain
+            if stemming is not None:
+                forms = filter(is_plain, [*plain, *(g.removesuffix(ANY_END) for g in globs)])
+                self._stems.update(*map(stemming.marks, forms))
             patterns += globs
         self._pattern = re.compile("|".join(f"(?:{p})" for p in patterns) or r"(?!)")
+        # Other forms of a word begin as its stem does, so few words need be looked at.
+        self._beginnings = {stem.partition(":")[2][:2] for stem in self._stems}
         self._is_plain = all(_kind(e) in _PLAIN_ELEMENTS for lexicon in self._lexicons for e in lexicon._pipeline)
         #: tokens that have been looked at, and what is to be marked in some of them
         self._known: set[str] = set()
@@ -110,12 +121,19 @@ class Highlighter:
     def _matches(self, token: str) -> list[Span]:
         """Return what is to be marked in *token*, a run of letters and digits."""
         normal = self._normal_words(token)
-        found = [word for word in normal if word in self._words or self._pattern.fullmatch(word)]
+        found = [word for word in normal if self._is_wanted(word)]
         if not found:
             return []
         if len(normal) == 1:
             return [(0, len(token), found[0])]
         return _inside(token, found)
+
+    def _is_wanted(self, word: str) -> bool:
+        if word in self._words or self._pattern.fullmatch(word):
+            return True
+        if self._stemming is None or word[:2] not in self._beginnings:
+            return False
+        return not self._stems.isdisjoint(self._stemming.marks(word))
 
     def _normal_words(self, token: str) -> list[str]:
         """Return the words that the lexicons make of *token*."""
@@ -150,7 +168,7 @@ def query_terms(lexicon: Any, text: str) -> tuple[set[str], list[str]]:
             word = word.decode(errors="replace") if isinstance(word, bytes) else word
             if _WILDCARD.search(word):
                 pattern = word.lstrip("*?")
-                globs += [re.escape(pattern).replace(r"\*", r"\w*").replace(r"\?", r"\w")] if pattern else []
+                globs += [re.escape(pattern).replace(r"\*", ANY_END).replace(r"\?", r"\w")] if pattern else []
             else:
                 plain.update(term_words(lexicon, [word]))
     return plain, globs

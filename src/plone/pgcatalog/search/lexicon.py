@@ -4,6 +4,7 @@
 normalizer, stop words), so the words are the same, and PostgreSQL keeps them in a tsvector.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +12,10 @@ from typing import Any
 import re
 
 
-#: Neither has a place in PostgreSQL's UTF-8, and Plone's splitter fails on the second.
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+#: What stems in a tsvector begin with.
+STEM = "\2"
+#: NUL and surrogates have no place in PostgreSQL's UTF-8, and Plone's splitter fails on the latter; stems are no words.
+_UNSTORABLE = re.compile(f"[\0{STEM}\ud800-\udfff]")
 
 #: Limits of PostgreSQL's tsvector (src/include/tsearch/ts_type.h).
 MAX_LEXEME_BYTES = 2046
@@ -78,14 +81,23 @@ def quoted(word: str) -> str:
     return "'" + lexeme(word).replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def tsvector_literal(source: Sequence[str]) -> tuple[str, str | None]:
+#: Where in a list of words a part begins and ends, and the label its words get (A, B, C).
+Part = tuple[int, int, str]
+#: Returns the marked stem of a word, None when it has none.
+Stems = Callable[[str], str | None]
+
+
+def tsvector_literal(
+    source: Sequence[str], parts: Iterable[Part] = (), stems: Stems | None = None
+) -> tuple[str, str | None]:
     """Return the words *source* in the text form of a tsvector, and a sentence on what had to be trimmed.
 
-    Positions count from 1.  The limits of PostgreSQL are kept: very long words are cut; of a very long text the
-    first words are kept; words beyond position 16,383 and occurrences of a word beyond the 255th have no
-    position, so only phrases cannot be found there (this is not reported).
+    Positions count from 1; those of *parts* have labels.  *stems* stand where their words do, if there is room.  The
+    limits of PostgreSQL are kept: very long words are cut; of a very long text the first words are kept; words beyond
+    position 16,383 and occurrences of a word beyond the 255th have no position, so only phrases cannot be found there
+    (this is not reported).
     """
-    positions: dict[str, list[str]] = {}
+    positions: dict[str, list[int]] = {}
     size = cut = kept = 0
     for kept, word in enumerate(source, 1):
         if len(word) * 4 > MAX_LEXEME_BYTES and (short := lexeme(word)) != word:
@@ -93,16 +105,42 @@ def tsvector_literal(source: Sequence[str]) -> tuple[str, str | None]:
             cut += 1
         places = positions.get(word)
         if places is None:
-            size += len(word.encode()) + 3  # with padding and number of positions
+            size += _size(word)
             if size > MAX_TSVECTOR_BYTES:
                 kept -= 1
                 break
             places = positions[word] = []
         if kept <= MAX_POSITION and len(places) < MAX_POSITIONS:
-            places.append(str(kept))
+            places.append(kept)
             size += 2
-    text = " ".join(quoted(w) + (":" + ",".join(places) if places else "") for w, places in positions.items())
+    if stems is not None:
+        _add_stems(positions, stems, size)
+    labels = {place: label for start, end, label in parts for place in range(start + 1, end + 1)}
+    text = " ".join(_entry(word, places, labels) for word, places in positions.items())
     return text, _trimmed(len(source), kept, cut)
+
+
+def _size(word: str) -> int:
+    return len(word.encode()) + 3  # with padding and number of positions
+
+
+def _add_stems(positions: dict[str, list[int]], stems: Stems, size: int) -> None:
+    """Add to *positions*, which take *size* bytes, the stems of their words; no more than there is room for."""
+    found: dict[str, list[int]] = {}
+    for word, places in positions.items():
+        mark = stems(word)
+        if mark is not None:
+            size += 2 * len(places) + (0 if mark in found else _size(mark))
+            if size > MAX_TSVECTOR_BYTES:
+                break
+            found.setdefault(mark, []).extend(places)
+    positions.update((mark, sorted(places)[:MAX_POSITIONS]) for mark, places in found.items())
+
+
+def _entry(word: str, places: list[int], labels: dict[int, str]) -> str:
+    if not places:
+        return quoted(word)
+    return f"{quoted(word)}:{','.join(f'{place}{labels.get(place, "")}' for place in places)}"
 
 
 def _trimmed(total: int, kept: int, cut: int) -> str | None:
@@ -117,11 +155,13 @@ def _trimmed(total: int, kept: int, cut: int) -> str | None:
 def tsvector_words(text: str) -> list[str]:
     """Return the words of a tsvector's text form in the order of their positions, the inverse of tsvector_literal.
 
-    A word stands once at each of its positions, and those without position once at the end.
+    Stems are none.  A word stands once at each of its positions, and those without position once at the end.
     """
     placed: list[tuple[int, str]] = []
     for match in _ENTRY.finditer(text):
         word = _ESCAPED.sub(lambda m: m[0][0], match[1])
+        if word.startswith(STEM):
+            continue
         places = (match[2] or str(MAX_POSITION + 1)).translate(_WEIGHTS)
         placed += [(int(place), word) for place in places.split(",")]
     return [word for _, word in sorted(placed)]

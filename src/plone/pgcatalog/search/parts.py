@@ -1,58 +1,54 @@
-"""Parts of words: a search for ``haus`` that finds ``Baumhaus``, too, in sites that want it.
+"""Where in a page's searchable text its title, description and keywords stand."""
 
-A text index knows whole words and their beginnings.  So a word of a query is looked up among the words that have been
-counted, and the search is for those that contain it as well: before it is compiled, in one statement.
-"""
-
-from collections.abc import Mapping
-from itertools import chain
-from plone.pgcatalog.search.edits import containing
-from plone.pgcatalog.search.query_words import quoted_words
-from plone.pgcatalog.search.snippets import text_queries
-from plone.pgcatalog.search.tsquery import parse
-from plone.pgcatalog.search.tsquery import plain_terms
-from plone.pgcatalog.search.vocabulary import INDEX
+from collections.abc import Callable
+from collections.abc import Sequence
+from plone.pgcatalog.search.lexicon import Part
+from Products.PluginIndexes.util import safe_callable
 from typing import Any
 
 
-#: A part has so many letters at least; a search has so many words with parts, each of which finds so many others.
-MIN_LETTERS, MAX_WORDS, MAX_FOUND = 3, 10, 200
-
-#: The pattern is a value of its own in each, so that the planner can see it.
-WORDS_WITH = """(
-SELECT %s::text AS part, word FROM pgcatalog_words
-WHERE catalog = %s AND text_column = %s AND ascii(word) > 2 AND word LIKE %s AND word <> %s
-ORDER BY documents DESC, word LIMIT {limit}
-)"""
-
-#: Part -> the words that contain it.
-Parts = dict[str, tuple[str, ...]]
+#: Attributes and the labels that their words get in a tsvector.
+LABELS = (("Title", "A"), ("Description", "B"), ("Subject", "C"))
+#: Places that are compared, and words that are: a text may repeat itself for megabytes.
+MAX_PLACES = 1000
+MAX_WORDS = 500
 
 
-def find_parts(catalog: Any, query: Mapping[str, Any]) -> Parts:
-    """Return what the words that *query*, a whole query dict, wants are a part of.
+def find_parts(obj: Any, source: Sequence[str], words: Callable[[list[str]], list[str]]) -> list[Part]:
+    """Return where in *source*, the words of a text of *obj*, its parts begin and end, and their labels.
 
-    *catalog* is a ``_CatalogCompat`` that has the text index.  Raises psycopg.Error.
+    *words* makes words of texts.  A part is where all its words stand in a row for the first time, behind the part
+    before, or anywhere; one that is nowhere has no label: its words count as those of the body.
     """
-    translator = catalog.translator(INDEX)
-    lexicon = translator.index.getLexicon()
-    texts = [text for _, text in text_queries(query, {INDEX: lexicon})]
-    asked = list(dict.fromkeys(chain.from_iterable(_wanted(lexicon, text) for text in texts)))[:MAX_WORDS]
-    if not asked:
-        return {}
-    statement = " UNION ALL ".join([WORDS_WITH.format(limit=MAX_FOUND)] * len(asked))
-    params = [(part, catalog.zoid, translator.column.name, containing(part), part) for part in asked]
-    found: dict[str, list[str]] = {}
-    for part, word in catalog.session.execute(statement, list(chain.from_iterable(params))):
-        found.setdefault(part, []).append(word)
-    return {part: tuple(words) for part, words in found.items()}
+    found: list[Part] = []
+    for name, label in LABELS:
+        part = words(texts_of(obj, name))[:MAX_WORDS]
+        start = _find(source, part, max((end for _, end, _ in found), default=0))
+        if start is None:
+            start = _find(source, part, 0)
+        if start is not None and not any(start < end and first < start + len(part) for first, end, _ in found):
+            found.append((start, start + len(part), label))
+    return found
 
 
-def _wanted(lexicon: Any, text: str) -> list[str]:
-    """Return the single words of *text* that are to be found, and stand in no quotes."""
-    tree = parse(lexicon, text)
-    if tree is None:
-        return []
-    exact = quoted_words(lexicon, text)
-    singles = [words[0] for words in plain_terms(lexicon, tree) if len(words) == 1 and words not in exact]
-    return [word for word in singles if len(word) >= MIN_LETTERS]
+def texts_of(obj: Any, name: str) -> list[str]:
+    """Return the strings that the attribute *name* of *obj* is or gives."""
+    value = getattr(obj, name, None)
+    if value is not None and safe_callable(value):
+        value = value()
+    values = value if isinstance(value, list | tuple) else (value,)
+    return [value for value in values if isinstance(value, str)]
+
+
+def _find(source: Sequence[str], part: list[str], start: int) -> int | None:
+    if not part:
+        return None
+    for _ in range(MAX_PLACES):
+        try:
+            start = source.index(part[0], start)
+        except ValueError:
+            return None
+        if source[start : start + len(part)] == part:
+            return start
+        start += 1
+    return None

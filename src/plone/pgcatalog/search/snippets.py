@@ -73,11 +73,13 @@ def highlighter(catalog: Any, criteria: Mapping[str, Any]) -> Highlighter:
         name: catalog.translator(name).index.getLexicon() for name in catalog.indexes if _is_text(catalog, name)
     }
     found = text_queries(criteria, lexicons)
-    return Highlighter(
+    queries = (
         (lexicons[name], words)
         for name, text in found
         for words in (text, *_alternatives(catalog.translator(name), lexicons[name], text))
     )
+    stemmings = (getattr(catalog.translator(name), "stemming", None) for name, _ in found)
+    return Highlighter(queries, next(filter(None, stemmings), None))
 
 
 def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[str]:

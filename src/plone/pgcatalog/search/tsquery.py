@@ -12,9 +12,10 @@ A site's synonyms and stop words make a query find more, never less: they count 
 those it excludes.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from dataclasses import dataclass
-from dataclasses import replace
+from itertools import islice
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
@@ -24,6 +25,7 @@ from plone.pgcatalog.search.lexicon import quoted
 from plone.pgcatalog.search.lexicon import term_words
 from plone.pgcatalog.search.query_words import Meaning
 from plone.pgcatalog.search.query_words import Words
+from plone.pgcatalog.search.ranking import Term
 from Products.ZCTextIndex.ParseTree import ParseError
 from Products.ZCTextIndex.QueryParser import QueryParser
 from typing import Any
@@ -34,12 +36,11 @@ import re
 #: PostgreSQL walks through a chain of operators recursively; 10,000 fit into its default stack.
 MAX_OPERANDS = 5000
 
-#: For each word of a query ts_rank_cd takes 64 KB of memory: a query of more words is not ranked.
-MAX_RANKED = 250
+#: A query is ranked by so many of its words, the first ones: each is looked for in every row that is found.
+MAX_RANKED = 20
 
 _KEYWORDS = ("AND", "OR", "NOT")
 _WILDCARDS = "*?"
-_LEXEME = re.compile(r"'(?:[^'\\]|''|\\\\)*'")
 _LIKE = str.maketrans({"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"})
 
 
@@ -47,29 +48,34 @@ _LIKE = str.maketrans({"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"})
 class Clause:
     """A part of a query: what it finds as SQL, and if a tsquery can say the same, the tsquery.
 
-    ``rank`` is a tsquery of the words the clause wants (not of those it excludes); None if there is
-    nothing to rank by.
+    ``rank`` are the words the clause wants (not those it excludes); empty if there is nothing to rank by.
     """
 
     condition: Condition
     tsquery: str | None = None
-    rank: str | None = None
+    rank: tuple[Term, ...] = ()
 
+
+#: Returns groups of lexemes: see ``Term.related``.
+Related = Callable[[str], tuple[tuple[str, ...], ...]]
 
 #: What a search finds that can find nothing.
 NO_CLAUSE = Clause(NOTHING)
 
 
-def compile_text(lexicon: Any, text: str, column: str, meaning: Meaning | None = None) -> Clause:
+def compile_text(
+    lexicon: Any, text: str, column: str, meaning: Meaning | None = None, related: Related | None = None
+) -> Clause:
     """Return what *text* finds in the tsvector *column* (a quoted identifier) with the words of *lexicon*.
 
-    *meaning* says what else its words find, None for nothing else.
+    *meaning* says what else its words find, and *related* which lexemes of other forms of a word do; None for nothing.
     """
     tree = parse(lexicon, text)
-    compiler = _Compiler(lexicon, column) if meaning is None else _TunedCompiler(lexicon, column, meaning)
+    if meaning is None:
+        compiler = _Compiler(lexicon, column, related)
+    else:
+        compiler = _TunedCompiler(lexicon, column, meaning, related)
     clause = None if tree is None else compiler.clause(tree)
-    if clause and clause.rank and len(_LEXEME.findall(clause.rank)) > MAX_RANKED:
-        clause = replace(clause, rank=None)
     return clause or NO_CLAUSE
 
 
@@ -106,9 +112,10 @@ class _ParserLexicon:
 class _Compiler:
     """Makes clauses of the nodes of a parse tree; None for a node that counts as if it were not there."""
 
-    def __init__(self, lexicon: Any, column: str) -> None:
+    def __init__(self, lexicon: Any, column: str, related: Related | None = None) -> None:
         self._lexicon = lexicon
         self._column = column
+        self._related = related
 
     def clause(self, node: Any) -> Clause | None:
         kind, value = node.nodeType(), node.getValue()
@@ -121,13 +128,19 @@ class _Compiler:
         if kind == "PHRASE":
             return self._phrase(term_words(self._lexicon, value))
         words = term_words(self._lexicon, [value])
-        return self._or(self._simple(quoted(word)) for word in words) if words else None
+        return self._or(self._word(word) for word in words) if words else None
 
     def _clauses(self, nodes: Iterable[Any]) -> list[Clause]:
         return [clause for node in nodes if (clause := self.clause(node)) is not None]
 
-    def _simple(self, tsquery: str, rank: str | None = None) -> Clause:
-        return Clause(Condition(f"{self._column} @@ %s::tsquery", (tsquery,)), tsquery, rank or tsquery)
+    def _simple(self, tsquery: str, rank: tuple[Term, ...] = ()) -> Clause:
+        return Clause(Condition(f"{self._column} @@ %s::tsquery", (tsquery,)), tsquery, rank)
+
+    def _word(self, word: str, prefix: bool = False) -> Clause:
+        """A word, or all that begin with it; and other forms of it."""
+        term = Term(word, prefix, self._related(word) if self._related else ())
+        lexemes = [quoted(lexeme) for group in term.related for lexeme in group]
+        return self._simple(operation(" | ", [term.tsquery, *lexemes]), (term,))
 
     def _and(self, nodes: Iterable[Any]) -> Clause:
         positive = self._clauses(self._wanted([n for n in nodes if n.nodeType() != "NOT"]))
@@ -136,7 +149,7 @@ class _Compiler:
         negative = [c for c in negative if c is not NO_CLAUSE]
         if not positive or NO_CLAUSE in positive:
             return NO_CLAUSE
-        rank = operation(" & ", (c.rank for c in positive))
+        rank = joined(positive)
         queries = [c.tsquery for c in positive] + [c.tsquery and "!" + c.tsquery for c in negative]
         tsqueries = [query for query in queries if query]
         if len(tsqueries) == len(queries):
@@ -156,7 +169,7 @@ class _Compiler:
         found = [c for c in clauses if c is not NO_CLAUSE]
         if not found:
             return NO_CLAUSE
-        rank = operation(" | ", (c.rank for c in found))
+        rank = joined(found)
         tsqueries = [c.tsquery for c in found if c.tsquery]
         if len(tsqueries) == len(found):
             return self._simple(operation(" | ", tsqueries), rank)
@@ -165,7 +178,9 @@ class _Compiler:
     def _phrase(self, words: list[str]) -> Clause:
         # Phrases do not nest as AND does: a longer one is compared up to here.
         words = words[:MAX_OPERANDS]
-        return self._simple(operation(" <-> ", map(quoted, words))) if words else NO_CLAUSE
+        if not words:
+            return NO_CLAUSE
+        return self._simple(operation(" <-> ", map(quoted, words)), tuple(map(Term, words[:MAX_RANKED])))
 
     def _glob(self, pattern: str) -> Clause:
         """A word with wildcards: what begins as the pattern does is looked up, then compared with all of it."""
@@ -175,10 +190,11 @@ class _Compiler:
             return NO_CLAUSE
         rest = pattern[len(prefix) :]
         if not rest:
-            return self._simple(quoted(prefix))
-        beginning = self._simple(quoted(prefix) + ":*")
+            return self._word(prefix)
         if not rest.strip("*"):
-            return beginning
+            return self._word(prefix, prefix=True)
+        term = Term(prefix, prefix=True)
+        beginning = self._simple(term.tsquery, (term,))
         matching = Condition(
             f"EXISTS (SELECT FROM unnest(tsvector_to_array({self._column})) AS lexeme WHERE lexeme LIKE %s)",
             (pattern.translate(_LIKE),),
@@ -189,8 +205,8 @@ class _Compiler:
 class _TunedCompiler(_Compiler):
     """Heeds synonyms and stop words."""
 
-    def __init__(self, lexicon: Any, column: str, meaning: Meaning) -> None:
-        super().__init__(lexicon, column)
+    def __init__(self, lexicon: Any, column: str, meaning: Meaning, related: Related | None) -> None:
+        super().__init__(lexicon, column, related)
         self._meaning = meaning
 
     def clause(self, node: Any) -> Clause | None:
@@ -199,7 +215,10 @@ class _TunedCompiler(_Compiler):
         alternatives = self._meaning.alternatives(words) if words else ()
         if clause is None or not alternatives:
             return clause
-        return self._or([clause, *(self._phrase(list(alternative)) for alternative in alternatives)])
+        return self._or([clause, *map(self._synonym, alternatives)])
+
+    def _synonym(self, words: Words) -> Clause:
+        return self._word(words[0]) if len(words) == 1 else self._phrase(list(words))
 
     def _wanted(self, nodes: list[Any]) -> list[Any]:
         stop_words = self._meaning.stop_words
@@ -236,6 +255,11 @@ def wanted_words(lexicon: Any, node: Any) -> frozenset[str] | None:
         return None if words is None else frozenset(words)
     parts = [wanted_words(lexicon, part) for part in node.getValue()]
     return None if None in parts else frozenset().union(*(part for part in parts if part is not None))
+
+
+def joined(clauses: Iterable[Clause]) -> tuple[Term, ...]:
+    """Return what to rank by of several *clauses*: each word once, the first MAX_RANKED ones."""
+    return tuple(islice(dict.fromkeys(term for clause in clauses for term in clause.rank), MAX_RANKED))
 
 
 def operation(operator: str, operands: Iterable[str | None]) -> str:

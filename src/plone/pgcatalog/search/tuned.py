@@ -76,8 +76,10 @@ class SiteTuning:
         uid = _translator(lookup, "UID")
         return uid and uid.match_key(target.replace("-", "").lower())
 
-    def ranked(self, score: Condition, pins: Sequence[Condition], lookup: Lookup) -> Condition:
-        """Return *score* with the boosts of portal types, *pins* above all."""
+    def ranked(self, score: Condition | None, pins: Sequence[Condition], lookup: Lookup) -> Condition | None:
+        """Return *score*, None for no ranking, with the boosts of portal types, and *pins* above all."""
+        if score is None:
+            return pinned_first(Condition("0"), pins) if pins else None
         return pinned_first(self._boosted(score, lookup), pins)
 
     def _boosted(self, score: Condition, lookup: Lookup) -> Condition:

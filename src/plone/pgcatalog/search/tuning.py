@@ -17,7 +17,7 @@ import re
 
 logger = logging.getLogger(__name__)
 
-#: The settings, as the control panel has them, and what they are without one.
+#: The settings that are read line by line, and what they are at first.
 DEFAULTS: dict[str, Any] = {"type_boosts": "", "pins": "", "synonyms": "", "stop_words": ""}
 MAX_BOOST = 1000.0
 #: Words of one line of synonyms or stop words.

@@ -1,0 +1,260 @@
+"""Is what comes first what ZCatalog's Okapi puts first?  ``python -m benchmarks.ranking``.
+
+Texts in three languages, their words as frequent as in real ones (Zipf), are catalogued by a Plone site's catalog and by a
+real ``ZCTextIndex`` with an OkapiIndex and the same lexicon.  For queries of one to three words it prints how much of
+the first ten of both is the same, and how long our page takes against the same page ranked by ``ts_rank_cd``, in turns.
+"""
+
+from benchmarks.machine import header
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import replace
+from pathlib import Path
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.demo.words import language
+from plone.pgcatalog.demo.words import LANGUAGES
+from plone.pgcatalog.demo.words import topics
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.search.lexicon import words
+from plone.pgcatalog.search.tsquery import compile_text
+from plone.pgcatalog.search.words import count_words
+from plone.pgcatalog.settings import ATTRIBUTE
+from Products.ZCTextIndex.OkapiIndex import OkapiIndex
+from Products.ZCTextIndex.ZCTextIndex import PLexicon
+from Products.ZCTextIndex.ZCTextIndex import ZCTextIndex
+from random import Random
+from statistics import fmean
+from statistics import median
+from tests.integration import site as sites
+from types import SimpleNamespace
+from typing import Any
+
+import argparse
+import json
+import psycopg
+import sys
+import time
+import transaction
+
+
+SEED = 2026
+TOP = 10
+#: Answers of a query, so that ten of them are a choice.
+LEAST = 2 * TOP
+BATCH = 500
+OPERATORS = ("and", "or", "not")
+INDEX = "SearchableText"
+NEUTRAL = {f"weight_{part}": 1.0 for part in ("title", "description", "keywords", "body")}
+#: name -> settings of the site
+WAYS: dict[str, dict[str, Any]] = {
+    "neutral weights, no stemming": NEUTRAL | {"stemming": False},
+    "default weights, no stemming": {"stemming": False},
+    "default weights and stemming": {"stemming": True},
+}
+MARKS = ("<!-- yardstick -->", "<!-- end of yardstick -->")
+
+
+@dataclass(frozen=True)
+class Page:
+    """A text that both catalogs index; no object of the ZODB."""
+
+    id: str
+    language: str
+    title: str
+    description: str
+    body: str
+
+    def Title(self) -> str:
+        return self.title
+
+    def Description(self) -> str:
+        return self.description
+
+    def Language(self) -> str:
+        return self.language
+
+    def SearchableText(self) -> str:
+        return f"{self.id} {self.title} {self.description} {self.body}"
+
+
+def pages(count: int, seed: int = SEED) -> Iterator[Page]:
+    """Yield *count* texts of 20 to 2,000 words, most of them short."""
+    chance = Random(seed)
+    for number in range(count):
+        spoken = language(LANGUAGES[number % len(LANGUAGES)])
+        topic = chance.choice(topics())
+        length = min(2000, max(20, int(chance.lognormvariate(5, 0.8))))
+        yield Page(
+            f"page-{number}",
+            spoken.code,
+            spoken.title(chance, topic),
+            spoken.sentence(chance, topic),
+            spoken.paragraph(chance, topic, length),
+        )
+
+
+class Okapi:
+    """ZCTextIndex as the oracle."""
+
+    def __init__(self, lexicon: Any) -> None:
+        caller = SimpleNamespace(lexicon=PLexicon("lexicon", "", *lexicon._pipeline))
+        self.index = ZCTextIndex(INDEX, caller=caller, index_factory=OkapiIndex, lexicon_id="lexicon")
+        self.ids: list[str] = []
+
+    def add(self, page: Page) -> None:
+        self.ids.append(page.id)
+        self.index.index_object(len(self.ids) - 1, page)
+
+    def ranked(self, query: str) -> list[str]:
+        """Return the ids of what *query* finds, the best first; of equals the last indexed one first, as ZCatalog."""
+        scores, _ = self.index._apply_index({INDEX: query})
+        return [self.ids[rid] for _, rid in sorted(((score, rid) for rid, score in scores.items()), reverse=True)]
+
+
+def fill(site: Any, oracle: Okapi, content: list[Page]) -> None:
+    """Catalogue *content* in the catalog of *site* and in *oracle*, and count the words."""
+    catalog = site.portal_catalog
+    root = "/".join(site.getPhysicalPath())
+    for start in range(0, len(content), BATCH):
+        for page in content[start : start + BATCH]:
+            oracle.add(page)
+            catalog._catalog.catalogObject(page, f"{root}/{page.id}")
+        transaction.commit()
+    with psycopg.connect(site._p_jar.db().storage._dsn, autocommit=True) as connection:
+        count_words(connection, catalog._catalog.zoid)
+        connection.execute("VACUUM ANALYZE")
+    transaction.begin()
+
+
+def queries(oracle: Okapi, lexicon: Any, content: list[Page], count: int) -> list[str]:
+    """Return *count* searches for one to three words of a text, each of which finds enough to choose from."""
+    chance = Random(SEED)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        page = chance.choice(content)
+        own = [w for w in words(lexicon, [page.title, page.body]) if len(w) > 1 and w not in OPERATORS]
+        query = " ".join(chance.sample(own, min(len(own), chance.randint(1, 3))))
+        if len(oracle.ranked(query)) >= LEAST:
+            found[query] = None
+    return list(found)
+
+
+def use(catalog: Any, settings: Mapping[str, Any]) -> None:
+    """Let the site of *catalog* have *settings*."""
+    setattr(catalog, ATTRIBUTE, getattr(catalog, ATTRIBUTE, {}) | dict.fromkeys(NEUTRAL) | settings)
+
+
+def ours(catalog: Any, query: str) -> list[str]:
+    results = catalog.unrestrictedSearchResults({INDEX: query, "b_size": TOP})
+    return [brain.getPath().rpartition("/")[2] for brain in results]
+
+
+def overlaps(catalog: Any, oracle: Okapi, asked: list[str], settings: Mapping[str, Any]) -> list[float]:
+    """Return for each query the part of Okapi's first ten that is among our first ten."""
+    use(catalog, settings)
+    return [len(set(ours(catalog, query)) & set(oracle.ranked(query)[:TOP])) / TOP for query in asked]
+
+
+def ratios(catalog: Any, asked: list[str], settings: Mapping[str, Any], rounds: int) -> tuple[float, float]:
+    """Return how long our pages take for each second of those ranked by ``ts_rank_cd``: all together, and the median.
+
+    Both are measured in turns, and the fastest of *rounds* counts: what else the machine does makes it only slower.
+    """
+    use(catalog, settings)
+    view, translator = catalog._catalog.view(), catalog._catalog.translator(INDEX)
+    pairs: list[list[float]] = []
+    for query in asked:
+        own = catalog.unrestrictedSearchResults({INDEX: query})._query
+        clause = compile_text(translator.index.getLexicon(), query, translator.column.quoted)
+        rank = Condition(f"ts_rank_cd({translator.column.quoted}, %s::tsquery, 1)", (clause.tsquery,))
+        ways = [own, replace(own, score=rank)]
+        best = [float("inf")] * len(ways)
+        for _ in range(rounds):
+            for i, way in enumerate(ways):
+                started = time.perf_counter()
+                view.page(way, 0, TOP)
+                best[i] = min(best[i], time.perf_counter() - started)
+        pairs.append(best)
+    together = sum(a for a, _ in pairs) / sum(b for _, b in pairs)
+    return together, median(a / b for a, b in pairs)
+
+
+def run(server: EmbeddedPostgres, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the figures of one run."""
+    sites.start_zope()
+    dsn = server.createdb("ranking")
+    sites.create_site(dsn, profiles=("plone.pgcatalog:default",))
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        catalog = app.plone.portal_catalog
+        use(catalog, {"languages": LANGUAGES})
+        lexicon = catalog._catalog.getIndex(INDEX).getLexicon()
+        oracle, content = Okapi(lexicon), list(pages(options.texts))
+        fill(app.plone, oracle, content)
+        asked = queries(oracle, lexicon, content, options.queries)
+        figures = {}
+        for name, settings in WAYS.items():
+            found = overlaps(catalog, oracle, asked, settings)
+            together, middle = ratios(catalog, asked, settings, options.rounds)
+            figures[name] = {
+                "overlap": round(fmean(found), 3),
+                "least_overlap": min(found),
+                "by_words": {
+                    n: round(fmean(o for o, q in zip(found, asked, strict=True) if len(q.split()) == n), 3)
+                    for n in sorted({len(q.split()) for q in asked})
+                },
+                "time_ratio": round(together, 2),
+                "median_time_ratio": round(middle, 2),
+            }
+    with psycopg.connect(dsn) as connection:
+        version = connection.info.parameter_status("server_version") or ""
+    command = f"python -m benchmarks.ranking --texts {options.texts} --queries {options.queries}"
+    return header(version) | {"command": command, "texts": options.texts, "queries": len(asked), "ways": figures}
+
+
+def table(result: dict[str, Any]) -> str:
+    """Return *result* as Markdown."""
+    lines = [
+        f"{result['texts']:,} texts in {len(LANGUAGES)} languages, {result['queries']} queries of one to three words;"
+        f" `{result['command']}`, PostgreSQL {result['versions']['PostgreSQL']}.",
+        "",
+        "| | the same among the first ten | 1 word | 2 words | 3 words | time : `ts_rank_cd` |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for name, way in result["ways"].items():
+        by_words = {int(n): value for n, value in way["by_words"].items()}
+        cells = [f"{way['overlap']:.0%}", *(f"{by_words.get(n, 0):.0%}" for n in (1, 2, 3))]
+        lines.append(f"| {name} | {' | '.join(cells)} | {way['time_ratio']:.2f} |")
+    return "\n".join(lines)
+
+
+def write_page(page: Path, result: dict[str, Any]) -> None:
+    """Put the table of *result* between the marks of *page*."""
+    text = page.read_text("utf-8")
+    before, rest = text.split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    page.write_text(f"{before}{MARKS[0]}\n\n{table(result)}\n\n{MARKS[1]}{after}", "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=int, default=6000)
+    parser.add_argument("--queries", type=int, default=150)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path, help="keep the figures in this JSON file")
+    parser.add_argument("--page", type=Path, help="put the table into this page of the documentation")
+    options = parser.parse_args()
+    with EmbeddedPostgres(settings=TEST_SETTINGS) as server:
+        result = run(server, options)
+    print(table(result))
+    if options.output:
+        options.output.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+    if options.page:
+        write_page(options.page, result)
+    sys.exit(0 if result["ways"][next(iter(WAYS))]["overlap"] >= 0.8 else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""A site's search finds other forms of words, and what comes first is what a visitor wants."""
+
+from collections.abc import Iterator
+from plone.pgcatalog.query.objects import Not
+from plone.pgcatalog.query.objects import Text
+from plone.pgcatalog.search.words import count_words
+from plone.registry.interfaces import IRegistry
+from tests.integration import site as sites
+from tests.integration.content import create
+from typing import Any
+from zope.component import getUtility
+from zope.component.hooks import setSite
+
+import psycopg
+import pytest
+import transaction
+
+
+FILLING = "and some other words of a page that says nothing at all about it"
+
+
+@pytest.fixture(scope="module")
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        set_record("plone.available_languages", ["en", "de", "ja"])
+        fill(app.plone)
+        transaction.commit()
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            assert count_words(connection, app.plone.portal_catalog._catalog.zoid)
+        transaction.begin()
+        yield app.plone
+        transaction.abort()
+
+
+def set_record(name: str, value: Any) -> None:
+    getUtility(IRegistry)[name] = value
+
+
+def fill(site: Any) -> None:
+    def page(id: str, title: str = "", **fields: Any) -> None:
+        create(site, "Document", id, title=title, **{"description": FILLING, **fields})
+
+    page("in-title", "Comets", description=FILLING)
+    page("in-description", "Stars", description=f"Comets {FILLING}")
+    page("in-keywords", "Planets", subject=("Comets",))
+    page("in-body", "Moons", text=rich("Comets"))
+    page("house", "One house")
+    page("houses", "Two houses")
+    page("housing", "Housing")
+    page("haus", "Das Haus", language="de")
+    page("haeuser", "Die Häuser", language="de")
+    page("japanese", "houses", language="ja")
+    page("long", "Quasar", description=f"{FILLING} " * 20)
+    page("short", "Quasar", description="")
+    page("often", "Pulsar", description=f"pulsar pulsar pulsar {FILLING}")
+    page("once", "Pulsar", description=f"{FILLING} one two three")
+    page("rare", "rarity", description=f"commonplace {FILLING}")
+    for number in range(9):
+        page(f"common-{number}", "commonplace", description=f"commonplace {FILLING}")
+
+
+def rich(text: str) -> Any:
+    from plone.app.textfield.value import RichTextValue
+
+    return RichTextValue(f"<p>{text}</p>", "text/html", "text/html")
+
+
+def found(site: Any, query: Any, **options: Any) -> list[str]:
+    query = {"SearchableText": query} if isinstance(query, str) else query
+    return [brain.getId for brain in site.portal_catalog.unrestrictedSearchResults(query, **options)]
+
+
+# -- other forms of words
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("houses", {"house", "houses", "housing", "japanese"}),
+        ("house", {"house", "houses", "housing"}),
+        ("HOUSED*", {"house", "houses", "housing"}),
+        ("haus", {"haus", "haeuser"}),
+        ("Häuser", {"haus", "haeuser"}),
+        ('"two houses"', {"houses"}),
+        ('"two house"', set()),
+        ("house AND NOT houses", {"house", "housing"}),
+        ("h?uses", {"houses", "japanese"}),
+        ("house two", {"houses"}),
+    ],
+)
+def test_a_search_finds_other_forms(site: Any, query: str, expected: set[str]) -> None:
+    assert set(found(site, query)) == expected
+
+
+def test_what_a_query_object_excludes_is_excluded_to_the_letter(site: Any) -> None:
+    query = Text("house") & Not(Text("houses"))
+    assert set(found(site, {"where": query})) == {"house", "housing"}
+
+
+def test_the_word_itself_comes_before_its_other_forms(site: Any) -> None:
+    assert found(site, "house")[0] == "house"
+    assert set(found(site, "houses")[:2]) == {"houses", "japanese"}
+
+
+def test_stems_are_no_words(site: Any) -> None:
+    catalog = site.portal_catalog
+    [brain] = catalog.unrestrictedSearchResults(getId="houses")
+    words = catalog._catalog.getIndex("SearchableText").getEntryForObject(brain.getRID())
+    assert words[:3] == ["houses", "two", "houses"]
+    assert not any("\2" in word for word in words)
+
+
+def test_only_the_searchable_text_has_stems(site: Any) -> None:
+    assert set(found(site, {"Title": "houses"})) == {"houses", "japanese"}
+
+
+def test_snippets_mark_other_forms(site: Any) -> None:
+    results = site.portal_catalog.unrestrictedSearchResults(SearchableText="housed")
+    marked = [results.highlighter().mark(brain.Title) for brain in results]
+    assert sorted(marked) == ["<mark>Housing</mark>", "One <mark>house</mark>", "Two <mark>houses</mark>"]
+
+
+def test_it_can_be_switched_off(site: Any) -> None:
+    set_record("plone.pgcatalog.stemming", False)
+    try:
+        assert set(found(site, "houses")) == {"houses", "japanese"}
+        create(site, "Document", "unstemmed", title="Three houses")
+        assert found(site, "three houses") == ["unstemmed"]
+    finally:
+        set_record("plone.pgcatalog.stemming", True)
+    # What was catalogued without stems is found by its words.
+    assert "unstemmed" in found(site, "houses")
+    assert "unstemmed" not in found(site, "housing")
+    site.manage_delObjects(["unstemmed"])
+
+
+def test_the_languages_are_those_of_plone(site: Any) -> None:
+    set_record("plone.available_languages", ["en"])
+    try:
+        assert set(found(site, "haus")) == {"haus"}
+    finally:
+        set_record("plone.available_languages", ["en", "de", "ja"])
+    assert set(found(site, "haus")) == {"haus", "haeuser"}
+
+
+# -- order
+
+
+def test_title_over_description_over_keywords_over_body(site: Any) -> None:
+    assert found(site, "comets") == ["in-title", "in-description", "in-keywords", "in-body"]
+
+
+def test_weights_are_those_of_the_site(site: Any) -> None:
+    tool = site.portal_catalog
+    before = tool._settings
+    tool._settings = before | {"weight_title": 1.0, "weight_description": 1.0, "weight_keywords": 5.0}
+    try:
+        assert found(site, "comets")[0] == "in-keywords"
+    finally:
+        tool._settings = before
+
+
+def test_shorter_texts_first(site: Any) -> None:
+    assert found(site, "quasar") == ["short", "long"]
+
+
+def test_more_occurrences_first(site: Any) -> None:
+    assert found(site, "pulsar") == ["often", "once"]
+
+
+def test_rare_words_count_more(site: Any) -> None:
+    assert found(site, "commonplace OR rarity")[0] == "rare"
+    assert found(site, "commonplac* OR rarit*")[0] == "rare"
+
+
+def test_scores_are_visible_and_descend(site: Any) -> None:
+    brains = list(site.portal_catalog.unrestrictedSearchResults(SearchableText="commonplace OR rarity"))
+    scores = [brain.data_record_score_ for brain in brains]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] > scores[-1] > 0
+    assert brains[0].data_record_normalized_score_ == 100
+
+
+def test_pages_agree_with_the_whole(site: Any) -> None:
+    whole = found(site, "page OR comets OR quasar")
+    pages = [found(site, "page OR comets OR quasar", b_start=start, b_size=4)[:4] for start in range(0, len(whole), 4)]
+    assert [id for page in pages for id in page] == whole
+    results = site.portal_catalog.unrestrictedSearchResults(SearchableText="page OR comets OR quasar")
+    len(results)
+    assert [brain.getId for brain in reversed(list(results))] == whole[::-1]
+
+
+def test_a_transaction_ranks_what_it_has_changed(site: Any) -> None:
+    savepoint = transaction.savepoint()
+    create(site, "Document", "pending", title="Comets comets", description="comets")
+    assert found(site, "comets")[0] == "pending"
+    savepoint.rollback()
+    assert found(site, "comets")[0] == "in-title"
+
+
+@pytest.mark.parametrize(
+    "query", ["a\0b comets", "\ud800 comets", "\2en:comet OR comets", "'comets\\' | x:*", "{comets} %s"]
+)
+def test_odd_queries_are_ranked(site: Any, query: str) -> None:
+    assert found(site, query) is not None
+    assert len(found(site, "comets OR " + "x" * 10_000)) == 4
+    assert len(found(site, "comets OR " + "y" * 10_000 + "*")) == 4
+
+
+def test_without_counts_all_words_are_equally_rare(portal: Any, catalog: Any) -> None:
+    create(portal, "Document", "one", title="Comets")
+    create(portal, "Document", "two", title="Comets of a longer title")
+    assert found(portal, "comets") == ["one", "two"]
+    transaction.commit()
+    assert found(portal, "comets") == ["one", "two"]

@@ -1,0 +1,84 @@
+"""Laws of a tuned search, on random texts and queries: it finds all that the plain one does, and excludes the same."""
+
+from collections.abc import Iterator
+from hypothesis import given
+from hypothesis import HealthCheck
+from hypothesis import settings
+from hypothesis import strategies as st
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.search.lexicon import tsvector_literal
+from plone.pgcatalog.search.lexicon import words
+from plone.pgcatalog.search.query_words import QueryWords
+from plone.pgcatalog.search.tsquery import Clause
+from plone.pgcatalog.search.tsquery import compile_text
+from plone.pgcatalog.search.tuning import tuning_in
+from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
+from Products.CMFPlone.UnicodeSplitter import Splitter
+from Products.ZCTextIndex.Lexicon import Lexicon
+from typing import Any
+
+import itertools
+import psycopg
+import pytest
+import random
+
+
+WORDS = ("car", "auto", "motor", "vehicle", "tv", "the", "of", "e-mail", "email", "Über", "数据库", "数据")
+TUNING = {
+    "synonyms": "car, auto, motor vehicle\ntv => 数据库\ne-mail, email, Über\nthe => motor",
+    "stop_words": "en: the, of, e-mail\nde: auto",
+}
+LEXICON = Lexicon(Splitter(), I18NNormalizer())
+#: All texts of up to two words, and some longer ones.
+_random = random.Random(7)
+TEXTS = [
+    *(" ".join(pair) for pair in itertools.product((*WORDS, ""), repeat=2)),
+    *(" ".join(_random.choices(WORDS, k=_random.randrange(3, 9))) for _ in range(150)),
+]
+
+terms = st.sampled_from(WORDS).flatmap(
+    lambda word: st.sampled_from(
+        [word, word, word + "*", word[:2] + "*", f'"{word}"', "-" + word, word[0] + "?" + word]
+    )
+)
+queries = st.recursive(
+    st.lists(terms, min_size=1, max_size=3).map(" ".join),
+    lambda parts: st.tuples(parts, st.sampled_from(["AND", "OR", "AND NOT"]), parts).map(
+        "({0[0]}) {0[1]} ({0[2]})".format
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.fixture(scope="module")
+def rows(postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection[Any]]:
+    """A connection to a table of the texts."""
+    with psycopg.connect(postgres.createdb("tuned_texts"), autocommit=True) as connection:
+        connection.execute("CREATE TABLE texts (id serial, words tsvector)")
+        with connection.cursor() as cursor:
+            literals = [(tsvector_literal(words(LEXICON, [text]))[0],) for text in TEXTS]
+            cursor.executemany("INSERT INTO texts (words) VALUES (%s)", literals)
+        yield connection
+    postgres.dropdb("tuned_texts")
+
+
+def found(rows: psycopg.Connection[Any], clause: Clause) -> set[int]:
+    condition = clause.condition
+    return {i for (i,) in rows.execute(f"SELECT id FROM texts WHERE {condition.sql}", condition.params)}
+
+
+@given(query=queries, languages=st.sampled_from([(), ("en",), ("en", "de")]))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_nothing_is_lost_and_what_is_excluded_is_so_to_the_letter(
+    rows: psycopg.Connection[Any], query: str, languages: tuple[str, ...]
+) -> None:
+    tuning = tuning_in(TUNING)
+    assert tuning is not None
+    meaning = QueryWords(tuning, LEXICON).meaning(LEXICON, query, languages)
+    plain = found(rows, compile_text(LEXICON, query, "words"))
+    tuned = found(rows, compile_text(LEXICON, query, "words", meaning))
+    assert tuned >= plain
+    if "-" not in query:
+        # Else it may be no valid query, and all of it is taken as words.
+        without = found(rows, compile_text(LEXICON, f"({query}) AND NOT car", "words", meaning))
+        assert without == tuned - found(rows, compile_text(LEXICON, "car", "words"))

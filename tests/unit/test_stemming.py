@@ -1,0 +1,151 @@
+"""Stems of words, and their place in a tsvector."""
+
+from plone.pgcatalog.search import lexicon
+from plone.pgcatalog.search.parts import find_parts
+from plone.pgcatalog.search.stemming import has_stemmer
+from plone.pgcatalog.search.stemming import stem
+from plone.pgcatalog.search.stemming import STEMMERS
+from plone.pgcatalog.search.stemming import Stemming
+from plone.pgcatalog.search.tsquery import compile_text
+from tests.unit.test_tsquery import plone_lexicon
+from types import SimpleNamespace
+
+import pytest
+import snowballstemmer
+
+
+def stemming(*languages: str) -> Stemming:
+    found = Stemming.of(languages)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("language", STEMMERS)
+def test_every_language_of_the_list_has_a_stemmer(language: str) -> None:
+    assert has_stemmer(language)
+    assert snowballstemmer.stemmer(STEMMERS[language]).stemWord("a") == "a"
+
+
+@pytest.mark.parametrize(
+    ("language", "forms"),
+    [
+        ("en", ("house", "houses", "housing")),
+        ("de", ("haus", "hauser", "hauses")),
+        ("fr", ("maison", "maisons")),
+        ("ru", ("книга", "книги", "книгу")),
+    ],
+)
+def test_forms_of_a_word_have_one_stem(language: str, forms: tuple[str, ...]) -> None:
+    assert len({stem(language, form) for form in forms}) == 1
+
+
+@pytest.mark.parametrize(
+    "word", ["", "a", "is", "e10s", "日本", "x" * 10_000, "user's", "\ufffd\ufffd\ufffd", "ß" * 70]
+)
+def test_odd_words_are_their_stems(word: str) -> None:
+    assert all(stem(language, word) == word for language in STEMMERS)
+
+
+def test_a_site_without_a_stemmer_has_no_stems() -> None:
+    assert Stemming.of(()) is None
+    assert Stemming.of(("zh-cn", "ja")) is None
+
+
+def test_texts_have_the_stems_of_their_language() -> None:
+    site = stemming("en", "de", "pt-br", "zh")
+    for language, expected in {
+        "en": "\2en:hous",
+        "": "\2en:hous",
+        "en-gb": "\2en:hous",
+        "de": None,
+        "pt": None,
+    }.items():
+        lexeme_of = site.lexeme_of(language)
+        assert lexeme_of is not None
+        assert lexeme_of("house") == expected or (expected is None and "en:" not in str(lexeme_of("house")))
+    assert site.lexeme_of("zh") is None
+    assert site.lexeme_of("fr") is None
+    assert stemming("zh", "en").lexeme_of("") is None
+
+
+def test_stems_stand_where_their_words_do() -> None:
+    lexeme_of = stemming("en").lexeme_of("en")
+    text, trimmed = lexicon.tsvector_literal(["two", "houses", "one", "house", "houses"], [(0, 2, "A")], lexeme_of)
+    assert text == "'two':1A 'houses':2A,5 'one':3 'house':4 '\2en:hous':2A,4,5"
+    assert trimmed is None
+    assert lexicon.tsvector_words(text) == ["two", "houses", "one", "house", "houses"]
+
+
+def test_words_are_never_given_up_for_stems() -> None:
+    source = [f"{a}{b}{c}houses{d}" for a in letters() for b in letters() for c in letters() for d in "abcd"]
+    text, trimmed = lexicon.tsvector_literal(source, (), stemming("en").lexeme_of("en"))
+    plain, also_trimmed = lexicon.tsvector_literal(source)
+    assert text.startswith(plain)
+    assert trimmed == also_trimmed
+
+
+def letters() -> str:
+    return "abcdefghijklmnopqrstuvwxyz"
+
+
+def test_no_word_of_a_text_can_be_a_stem() -> None:
+    assert lexicon.words(plone_lexicon(), ["\2en:hous x\2y"]) == ["en", "hous", "x", "y"]
+    assert lexicon.query_words(plone_lexicon(), "\2en:hous*") == ["en", "hous*"]
+
+
+@pytest.mark.parametrize(
+    ("text", "tsquery"),
+    [
+        ("houses", "('houses' | '\2en:hous' | '\2de:hous' | 'hous')"),
+        ("houses*", "('houses':* | '\2en:hous' | '\2de:hous' | 'hous')"),
+        ("run", "('run' | '\2en:run' | '\2de:run')"),
+        ("it", "'it'"),
+        ("run -houses", "(('run' | '\2en:run' | '\2de:run') & !'houses')"),
+        ('"two houses"', "('two' <-> 'houses')"),
+        ("日本語", "('日本' <-> '本語')"),
+    ],
+)
+def test_plain_words_of_a_query_find_other_forms(text: str, tsquery: str) -> None:
+    clause = compile_text(plone_lexicon(), text, "t", related=stemming("en", "de").related)
+    assert clause.tsquery == tsquery
+
+
+def test_wildcards_inside_a_word_are_taken_to_the_letter() -> None:
+    clause = compile_text(plone_lexicon(), "h?uses", "t", related=stemming("en").related)
+    assert clause.condition == compile_text(plone_lexicon(), "h?uses", "t").condition
+
+
+# -- parts of a page
+
+
+def parts(text: str, **fields: object) -> list[tuple[int, int, str]]:
+    own = plone_lexicon()
+    source = lexicon.words(own, [text])
+    return find_parts(SimpleNamespace(**fields), source, lambda texts: lexicon.words(own, texts))
+
+
+def test_parts_of_plones_searchable_text() -> None:
+    found = parts(
+        "my-page My Page About pages Body of my page tag one two",
+        Title=lambda: "My Page",
+        Description=lambda: "About pages",
+        Subject=lambda: ("tag one", "two"),
+    )
+    assert found == [(0, 2, "A"), (4, 6, "B"), (10, 13, "C")]
+
+
+def test_parts_in_another_order_or_missing() -> None:
+    assert parts("body about my page", Title="My page", Description="About") == [(2, 4, "A"), (1, 2, "B")]
+    assert parts("nothing of it", Title="My page", Description="", Subject=None) == []
+    assert parts("", Title="My page") == []
+
+
+def test_parts_do_not_overlap() -> None:
+    assert parts("news", Title="News", Description="News", Subject=("news",)) == [(0, 1, "A")]
+    assert parts("news news news", Title="News", Description="News", Subject=("news",)) == [
+        (0, 1, "A"), (1, 2, "B"), (2, 3, "C"),
+    ]  # fmt: skip
+
+
+def test_a_text_that_repeats_itself_is_looked_through_in_time() -> None:
+    assert parts("a " * 200_000, Title="a " * 400 + "b") == []
