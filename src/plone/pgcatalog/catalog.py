@@ -17,6 +17,7 @@ from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.search.iterate import BATCH
 from plone.pgcatalog.zcatalog import borrow
 from plone.pgcatalog.zcatalog import borrow_rest
+from plone.pgcatalog.zmi.pages import page_of
 from plone.pgcatalog.zmi.pages import PostForms
 from plone.pgcatalog.zmi.protect import post_only
 from Products.CMFCore.indexing import processQueue
@@ -52,7 +53,10 @@ WEB_ACTIONS = (
 )
 
 #: Management pages whose forms call these actions.
-WEB_FORMS = ("manage_catalogAdvanced", "manage_catalogFind", "manage_catalogSchema", "manage_catalogView")
+WEB_FORMS = ("manage_catalogAdvanced", "manage_catalogFind", "manage_catalogSchema")
+
+#: Management pages of ZCatalog's that views of our own, of the same names, stand in for.
+OWN_PAGES = ("manage_catalogView", "manage_objectInformation")
 
 
 def without_options(query: dict[str, Any]) -> dict[str, Any]:
@@ -105,6 +109,9 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     for _page in WEB_FORMS:
         borrow(locals(), CatalogTool, _page)
         locals()[_page] = PostForms(locals()[_page])
+    for _page in OWN_PAGES:
+        borrow(locals(), CatalogTool, _page)
+        locals()[_page] = page_of(_page)
     del _action, _page
 
     @property

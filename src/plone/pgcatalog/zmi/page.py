@@ -39,6 +39,11 @@ class ManagePage(BrowserView):
     def url(self) -> str:
         return f"{self.context.absolute_url()}/{self.name}"
 
+    def field(self, name: str) -> str:
+        """Return the form field *name*; empty when it is not there, or no single value."""
+        value = self.request.form.get(name)
+        return value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+
     # -- for the templates
 
     def ms(self, value: float | None) -> str:
