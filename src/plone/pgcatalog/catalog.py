@@ -53,10 +53,16 @@ WEB_ACTIONS = (
 )
 
 #: Management pages whose forms call these actions.
-WEB_FORMS = ("manage_catalogAdvanced", "manage_catalogFind", "manage_catalogSchema")
+WEB_FORMS = ("manage_catalogFind",)
 
 #: Management pages of ZCatalog's that views of our own, of the same names, stand in for.
-OWN_PAGES = ("manage_catalogView", "manage_objectInformation")
+OWN_PAGES = (
+    "manage_catalogAdvanced",
+    "manage_catalogIndexes",
+    "manage_catalogSchema",
+    "manage_catalogView",
+    "manage_objectInformation",
+)
 
 
 def without_options(query: dict[str, Any]) -> dict[str, Any]:
@@ -90,8 +96,7 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     manage_options = (
         {"label": "Contents", "action": "manage_main"},
         {"label": "Catalog", "action": "manage_catalogView"},
-        {"label": "Indexes", "action": "manage_catalogIndexes"},
-        {"label": "Metadata", "action": "manage_catalogSchema"},
+        {"label": "Indexes & Metadata", "action": "manage_catalogIndexes"},
         {"label": "Advanced", "action": "manage_catalogAdvanced"},
         {"label": "Query Report", "action": "manage_catalogReport"},
         {"label": "Query Plan", "action": "manage_catalogPlan"},

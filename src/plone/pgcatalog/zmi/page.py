@@ -6,6 +6,7 @@ from plone.pgcatalog.zmi.protect import check
 from Products.Five.browser import BrowserView
 from rich.filesize import decimal
 from typing import Any
+from urllib.parse import quote
 from urllib.parse import urlencode
 
 
@@ -60,6 +61,10 @@ class ManagePage(BrowserView):
 
     def when(self, value: datetime) -> str:
         return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+    def quoted(self, name: str) -> str:
+        """Return *name* as a part of a URL."""
+        return quote(name, safe="", errors="replace")
 
     def listed(self, values: Iterable[str]) -> str:
         return ", ".join(values)
