@@ -4,11 +4,6 @@ All processes see how far it is.  A lock says that somebody is at it, and goes w
 job is seen to be interrupted.
 """
 
-from AccessControl.SecurityManagement import newSecurityManager
-from AccessControl.SecurityManagement import noSecurityManager
-from AccessControl.users import system
-from Acquisition import aq_inner
-from Acquisition import aq_parent
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -18,17 +13,13 @@ from datetime import datetime
 from plone.pgcatalog.advisor.connection import connect
 from plone.pgcatalog.advisor.connection import dsn_of
 from plone.pgcatalog.database.schema import load_sql
-from plone.pgcatalog.request import with_request
+from plone.pgcatalog.request import opened_at
 from time import monotonic
 from typing import Any
-from zope.component.hooks import setSite
-from zope.globalrequest import clearRequest
-from zope.globalrequest import setRequest
 
 import logging
 import psycopg
 import threading
-import transaction
 
 
 logger = logging.getLogger(__name__)
@@ -161,7 +152,7 @@ class Runner:
     def run(self) -> None:
         name = self.values["name"]
         try:
-            with opened(self.database, self.path) as tool:
+            with opened_at(self.database, self.path) as tool:
                 message, failed = self.work(tool, self.report), False
         except Stopped:
             message, failed = "Stopped.", True
@@ -184,23 +175,3 @@ class Runner:
         values = self.values | {"done": done, "total": max(done, total), "message": message}
         if self.connection.execute(NOTE, values).fetchone() == (True,):
             raise Stopped
-
-
-@contextmanager
-def opened(database: Any, path: str) -> Iterator[Any]:
-    """Yield the catalog tool at *path* on a ZODB connection of its own, as the system user; aborts what is left."""
-    transaction.begin()
-    connection = database.open()
-    try:
-        app = with_request(connection.root()["Application"])
-        setRequest(app.REQUEST)
-        newSecurityManager(None, system)
-        tool = app.unrestrictedTraverse(path)
-        setSite(aq_parent(aq_inner(tool)))
-        yield tool
-    finally:
-        transaction.abort()
-        noSecurityManager()
-        setSite(None)
-        clearRequest()
-        connection.close()
