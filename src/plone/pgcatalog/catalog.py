@@ -59,6 +59,8 @@ WEB_FORMS = ("manage_catalogFind",)
 OWN_PAGES = (
     "manage_catalogAdvanced",
     "manage_catalogIndexes",
+    "manage_catalogPlan",
+    "manage_catalogReport",
     "manage_catalogSchema",
     "manage_catalogView",
     "manage_objectInformation",
