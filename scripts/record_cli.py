@@ -6,6 +6,7 @@ Makes the demo's site on an embedded server, runs the commands on it, and writes
 """
 
 from pathlib import Path
+from plone.pgcatalog.advisor import recorder
 from plone.pgcatalog.database.embedded import DEMO_SETTINGS
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.demo import server
@@ -26,7 +27,18 @@ FOLDER = Path(__file__).parents[1] / "docs" / "reference" / "cli"
 DSN = "dbname=plone"
 WIDTH = "100"
 
-#: command -> its sessions; CONF and DSN stand for the real ones.  The number of lines to keep, 0 for all.
+#: From how many milliseconds on a query of the demo's tour is slow.
+SLOW_MS = "1"
+#: Gives the site its ZCatalog back; in a process of its own, as Zope starts once in each.
+UNINSTALL = """
+import sys, transaction
+from plone.pgcatalog.cli.site import open_site
+with open_site(sys.argv[1], "Plone") as portal:
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
+    transaction.commit()
+"""
+
+#: command -> its sessions; CONF, DSN and SCRATCH stand for the real ones.  The number of lines to keep, 0 for all.
 SESSIONS = {
     "status": [("status CONF --indexes", 0)],
     "verify": [("verify CONF --site Plone", 0)],
@@ -39,6 +51,8 @@ SESSIONS = {
     "explain": [('explain CONF \'{"portal_type": "Document", "sort_on": "modified", "sort_limit": 10}\'', 0)],
     "demo": [("demo --help", 0)],
     "bench": [("bench --help", 0)],
+    # The last one: it needs a site with Plone's own catalog.
+    "compare": [("compare CONF --site Plone --scratch SCRATCH", 0)],
 }
 
 
@@ -51,8 +65,13 @@ def main(objects: int, commands: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(settings=DEMO_SETTINGS) as postgres:
         dsn = postgres.createdb("plone")
         conf = make_site(Path(folder), dsn, objects)
-        for command in commands or SESSIONS:
-            text = "\n".join(record(session, lines, str(conf), dsn) for session, lines in SESSIONS[command])
+        names = {"CONF": str(conf), "DSN": dsn, "SCRATCH": postgres.createdb("scratch")}
+        for command in SESSIONS:
+            if commands and command not in commands:
+                continue
+            if command == "compare":
+                subprocess.run([sys.executable, "-W", "ignore", "-c", UNINSTALL, str(conf)], check=True)
+            text = "\n".join(record(session, lines, names) for session, lines in SESSIONS[command])
             (FOLDER / f"{command}.txt").write_text(text, "utf-8")
 
 
@@ -63,19 +82,24 @@ def make_site(folder: Path, dsn: str, objects: int) -> Path:
     # Imports Plone, which needs the configuration of Zope.
     from plone.pgcatalog.demo import run
 
+    os.environ["PGCATALOG_SLOW_QUERY_MS"] = SLOW_MS
     session = run.Session(root, Console(stderr=True), progress, timed)
     try:
         session.prepare(objects, "plone.pgcatalog:default", fresh=False)
         session.tour()
+        recorder.flush(10)
     finally:
         session.close()
         instance.close()
     return instance.folder / "etc" / "zope.conf"
 
 
-def record(session: str, lines: int, conf: str, dsn: str) -> str:
-    """Return the command line of *session* and what it prints, as an administrator sees them."""
-    arguments = [{"CONF": conf, "DSN": dsn}.get(word, word) for word in shlex.split(session)]
+def record(session: str, lines: int, names: dict[str, str]) -> str:
+    """Return the command line of *session* and what it prints, as an administrator sees them.
+
+    *names* are what stands for the real configuration and databases.
+    """
+    arguments = [names.get(word, word) for word in shlex.split(session)]
     command = [sys.executable, "-W", "ignore", "-m", "plone.pgcatalog.cli", *arguments]
     environment = os.environ | {"COLUMNS": WIDTH, "TERM": "dumb", "NO_COLOR": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -85,11 +109,12 @@ def record(session: str, lines: int, conf: str, dsn: str) -> str:
     kept = output[:lines] if lines else output
     if len(kept) < len(output):
         kept.append("…")
-    line = f"$ pgcatalog {session}".replace("CONF", "zope.conf").replace("DSN", f'"{DSN}"')
+    shown = {"CONF": "zope.conf", "DSN": f'"{DSN}"', "SCRATCH": '"dbname=scratch"'}
+    line = f"$ pgcatalog {re.sub('|'.join(shown), lambda m: shown[m[0]], session)}"
     text = "\n".join([line, *(text.rstrip() for text in kept)]) + "\n"
     if done.returncode:
         text += f"$ echo $?\n{done.returncode}\n"
-    return re.sub(re.escape(conf), "zope.conf", text).replace(dsn, DSN)
+    return text.replace(names["CONF"], "zope.conf").replace(names["DSN"], DSN)
 
 
 if __name__ == "__main__":

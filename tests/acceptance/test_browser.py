@@ -126,6 +126,46 @@ def test_from_a_slow_query_to_an_index_and_back(page: Page, address: str, tmp_pa
     page.screenshot(path=tmp_path / "dropped.png", full_page=True)
 
 
+def test_the_tabs_of_the_catalog(page: Page, address: str, tmp_path: Path) -> None:
+    page.goto(f"{address}/portal_catalog/manage_catalogView")
+    expect(page.locator("#rows tbody tr")).to_have_count(50)
+    page.screenshot(path=tmp_path / "catalog.png", full_page=True)
+    first = page.locator("#rows tbody a").first.inner_text()
+    page.locator("#next").click()
+    page.locator("#previous").click()
+    expect(page.locator("#rows tbody a").first).to_have_text(first)
+    page.fill("input[name=filterpath]", "/plone/hedgehogs")
+    page.get_by_role("button", name="Set path filter").click()
+    expect(page.locator("#total")).to_have_text("1")
+    page.locator("#rows tbody a").click()
+    expect(page.locator("#metadata")).to_contain_text("All about hedgehogs")
+    page.screenshot(path=tmp_path / "information.png", full_page=True)
+
+    page.get_by_role("link", name="Indexes & Metadata").click()
+    expect(page.locator("tr[data-index=Subject]")).to_contain_text("USING gin")
+    page.screenshot(path=tmp_path / "indexes.png", full_page=True)
+
+    page.get_by_role("link", name="Query Report").click()
+    page.screenshot(path=tmp_path / "report.png", full_page=True)
+    page.get_by_role("link", name="Query Plan").click()
+    page.screenshot(path=tmp_path / "plan.png", full_page=True)
+
+
+def test_the_control_panel_changes_settings(page: Page, address: str, tmp_path: Path) -> None:
+    page.goto(f"{address}/@@overview-controlpanel")
+    page.locator("main, #content").get_by_role("link", name="PostgreSQL Catalog").last.click()
+    field = page.locator("input[name='form.widgets.slow_query_ms']")
+    expect(field).to_have_value("10.0")
+    page.screenshot(path=tmp_path / "settings.png", full_page=True)
+    field.fill("25")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("input[name='form.widgets.slow_query_ms']")).to_have_value("25.0")
+    expect(page.locator(".portalMessage, .statusmessage").first).to_contain_text("Changes saved")
+    field.fill("-1")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".error, .invalid-feedback, .alert-danger").first).to_be_visible()
+
+
 def hits(page: Page) -> list[str]:
     """Return the titles on the search page."""
     return [title.strip() for title in page.locator("#search-results .result-title a").all_inner_texts()]
@@ -171,3 +211,17 @@ def test_the_search_page_shows_ranked_hits_and_what_editors_want(page: Page, add
     assert {field["name"]: values for field, values in answer["facet_fields"]}["portal_type"] == [["Document", 5]]
     page.set_viewport_size({"width": 1000, "height": 800})
     page.screenshot(path=tmp_path / "facets-rest.png")
+
+
+def test_rebuild_with_a_click(page: Page, address: str, tmp_path: Path) -> None:
+    """Comes after what needs the generated rows, which no object is behind."""
+    page.goto(f"{address}/portal_catalog/manage_catalogAdvanced")
+    expect(page.locator("#figures")).to_contain_text("SQL indexes")
+    page.screenshot(path=tmp_path / "advanced.png", full_page=True)
+    page.get_by_role("button", name="Verify", exact=True).click()
+    # The page loads itself again while the work goes on.
+    expect(page.locator("tr[data-name=verify]")).to_have_attribute("data-state", "done")
+    expect(page.locator("tr[data-name=verify]")).to_contain_text("orphaned")
+    page.get_by_role("button", name="Rebuild").click()
+    expect(page.locator("tr[data-name=rebuild]")).to_have_attribute("data-state", "done")
+    page.screenshot(path=tmp_path / "rebuilt.png", full_page=True)

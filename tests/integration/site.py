@@ -102,36 +102,41 @@ def login(app: Any, user_id: str = "admin", folder: Any = None) -> None:
 
 def create_site(dsn: str, id: str = "plone", profiles: tuple[str, ...] = ()) -> None:
     """Create a Plone site in the database *dsn* and commit."""
+    with opened(dsn) as db:
+        create_site_in(db, id, profiles)
+
+
+def create_site_in(db: Any, id: str = "plone", profiles: tuple[str, ...] = ()) -> None:
+    """Create a Plone site in the ZODB.DB *db* and commit."""
     from OFS.Application import AppInitializer
     from OFS.Application import Application
     from Products.CMFPlone.factory import addPloneSite
     from zope.component.hooks import setSite
 
-    with opened(dsn) as db:
-        connection = db.open()
-        root = connection.root()
-        if "Application" not in root:
-            root["Application"] = Application()
+    connection = db.open()
+    root = connection.root()
+    if "Application" not in root:
+        root["Application"] = Application()
+        transaction.commit()
+    connection.close()
+    with application(db) as app:
+        if "acl_users" not in app.objectIds() or not app.acl_users.getUser("admin"):
+            AppInitializer(app).initialize()
+            app.acl_users._doAddUser("admin", "secret", ["Manager"], [])
+        login(app)
+        site = addPloneSite(
+            app,
+            id,
+            title="Test",
+            setup_content=False,
+            default_language="en",
+            extension_ids=("plone.app.contenttypes:default", "plonetheme.barceloneta:default"),
+        )
+        transaction.commit()
+        setSite(site)
+        for profile in profiles:
+            site.portal_setup.runAllImportStepsFromProfile(f"profile-{profile}")
             transaction.commit()
-        connection.close()
-        with application(db) as app:
-            if "acl_users" not in app.objectIds() or not app.acl_users.getUser("admin"):
-                AppInitializer(app).initialize()
-                app.acl_users._doAddUser("admin", "secret", ["Manager"], [])
-            login(app)
-            site = addPloneSite(
-                app,
-                id,
-                title="Test",
-                setup_content=False,
-                default_language="en",
-                extension_ids=("plone.app.contenttypes:default", "plonetheme.barceloneta:default"),
-            )
-            transaction.commit()
-            setSite(site)
-            for profile in profiles:
-                site.portal_setup.runAllImportStepsFromProfile(f"profile-{profile}")
-                transaction.commit()
 
 
 def clone(postgres: EmbeddedPostgres, template: str) -> str:

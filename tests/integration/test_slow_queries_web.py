@@ -21,6 +21,8 @@ import re
 
 SLOW = "/plone/portal_catalog/manage_slow_queries"
 ADVICE = "/plone/portal_catalog/manage_index_advice"
+PLAN = "/plone/portal_catalog/manage_catalogPlan"
+REPORT = "/plone/portal_catalog/manage_catalogReport"
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +77,7 @@ def log_of(portal: Any) -> Any:
     return log_of(portal.portal_catalog._catalog)
 
 
-@pytest.mark.parametrize("url", [SLOW, ADVICE])
+@pytest.mark.parametrize("url", [SLOW, ADVICE, PLAN, REPORT])
 @pytest.mark.parametrize("login", [None, "mara:secret", "edith:secret", "rita:secret"])
 def test_only_managers_see_the_pages(site: Site, url: str, login: str | None) -> None:
     assert site.web.get(url, login).status in REFUSED
@@ -186,11 +188,40 @@ def test_a_list_in_a_form_is_no_name(site: Site) -> None:
     assert post(site, SLOW, explain=["1", "2"]).status == 200
 
 
+def test_the_query_plan_is_how_postgresql_would_run_what_is_slow(site: Site) -> None:
+    before = log_size(site)
+    tree = page(site, PLAN)
+    headings = [text(heading) for heading in tree.xpath("//section/h2")]
+    [number] = [
+        n for n, h in enumerate(headings) if h.startswith("Creator =; portal_type =; sort modified desc; limit")
+    ]
+    plan = text(tree.xpath("//section/pre")[number])
+    assert "Scan" in plan
+    assert "actual time" not in plan  # it was not run
+    assert log_size(site) == before
+
+
+def test_the_query_report_shows_names_and_is_reset(site: Site) -> None:
+    with site.inside() as portal:
+        portal.portal_catalog.long_query_time = 0
+    with site.inside() as portal:
+        list(portal.portal_catalog.unrestrictedSearchResults(getId="<b>x</b>", review_state="private"))
+    tree = page(site, REPORT)
+    assert "getId, review_state" in text(tree.get_element_by_id("report"))
+    form = next(f for f in tree.forms if f.xpath(".//input[@name='manage_resetCatalogReport:method']"))
+    fields = {"_authenticator": form.fields["_authenticator"], "manage_resetCatalogReport:method": "1"}
+    with site.inside() as portal:
+        portal.portal_catalog.long_query_time = 100
+    assert site.web.post("/plone/portal_catalog", MANAGER, **fields).status == 302
+    assert "Report is empty." in page(site, REPORT).text_content()
+
+
 def test_without_a_log_the_pages_say_so(site: Site) -> None:
     """Runs last: empties the log."""
     before = log_size(site)
     answer = post(site, SLOW, clear="1")
     assert f"{before}+slow+queries+deleted" in location(answer)
-    assert text(page(site, SLOW).xpath("//p[@id='empty']")[0]) == "No slow query is recorded."
+    for url in (SLOW, PLAN):
+        assert text(page(site, url).get_element_by_id("empty")) == "No slow query is recorded."
     problem = html.fromstring(post(site, ADVICE, advise="1").body).xpath("//div[@id='problem']")[0]
     assert text(problem) == "No advice: no slow query of this catalog has been recorded yet."

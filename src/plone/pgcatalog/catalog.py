@@ -20,6 +20,7 @@ from plone.pgcatalog.search.suggest import did_you_mean
 from plone.pgcatalog.search.suggest import suggest
 from plone.pgcatalog.zcatalog import borrow
 from plone.pgcatalog.zcatalog import borrow_rest
+from plone.pgcatalog.zmi.pages import page_of
 from plone.pgcatalog.zmi.pages import PostForms
 from plone.pgcatalog.zmi.protect import post_only
 from Products.CMFCore.indexing import processQueue
@@ -55,7 +56,18 @@ WEB_ACTIONS = (
 )
 
 #: Management pages whose forms call these actions.
-WEB_FORMS = ("manage_catalogAdvanced", "manage_catalogFind", "manage_catalogSchema", "manage_catalogView")
+WEB_FORMS = ("manage_catalogFind",)
+
+#: Management pages of ZCatalog's that views of our own, of the same names, stand in for.
+OWN_PAGES = (
+    "manage_catalogAdvanced",
+    "manage_catalogIndexes",
+    "manage_catalogPlan",
+    "manage_catalogReport",
+    "manage_catalogSchema",
+    "manage_catalogView",
+    "manage_objectInformation",
+)
 
 
 def without_options(query: dict[str, Any]) -> dict[str, Any]:
@@ -89,8 +101,7 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     manage_options = (
         {"label": "Contents", "action": "manage_main"},
         {"label": "Catalog", "action": "manage_catalogView"},
-        {"label": "Indexes", "action": "manage_catalogIndexes"},
-        {"label": "Metadata", "action": "manage_catalogSchema"},
+        {"label": "Indexes & Metadata", "action": "manage_catalogIndexes"},
         {"label": "Advanced", "action": "manage_catalogAdvanced"},
         {"label": "Query Report", "action": "manage_catalogReport"},
         {"label": "Query Plan", "action": "manage_catalogPlan"},
@@ -108,6 +119,9 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     for _page in WEB_FORMS:
         borrow(locals(), CatalogTool, _page)
         locals()[_page] = PostForms(locals()[_page])
+    for _page in OWN_PAGES:
+        borrow(locals(), CatalogTool, _page)
+        locals()[_page] = page_of(_page)
     del _action, _page
 
     @property

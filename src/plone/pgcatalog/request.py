@@ -1,13 +1,26 @@
-"""The request: one for code that runs outside of any, and its language."""
+"""A request, and all that comes with one, for code that runs outside one; and the language of the current one."""
 
+from AccessControl.SecurityManagement import newSecurityManager
+from AccessControl.SecurityManagement import noSecurityManager
+from AccessControl.users import system
 from Acquisition import aq_base
+from Acquisition import aq_chain
+from Acquisition import aq_inner
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
+from zope.component.hooks import setSite
+from zope.component.interfaces import ISite
+from zope.globalrequest import clearRequest
 from zope.globalrequest import getRequest
+from zope.globalrequest import setRequest
 from zope.publisher.browser import setDefaultSkin
 from ZPublisher.BaseRequest import RequestContainer
 from ZPublisher.HTTPRequest import HTTPRequest
 from ZPublisher.HTTPResponse import HTTPResponse
+
+import transaction
 
 
 def with_request(root: Any) -> Any:
@@ -30,3 +43,26 @@ def request_language() -> str | None:
     request = getRequest()
     language = None if request is None else request.get("LANGUAGE")
     return language if isinstance(language, str) and language else None
+
+
+@contextmanager
+def opened_at(database: Any, path: str) -> Iterator[Any]:
+    """Yield the object at *path* of *database*, a ZODB.DB, on a connection of its own, in its site, as the system user.
+
+    Aborts what is not committed.
+    """
+    transaction.begin()
+    connection = database.open()
+    try:
+        app = with_request(connection.root()["Application"])
+        setRequest(app.REQUEST)
+        newSecurityManager(None, system)
+        obj = app.unrestrictedTraverse(path)
+        setSite(next(filter(ISite.providedBy, aq_chain(aq_inner(obj))), None))
+        yield obj
+    finally:
+        transaction.abort()
+        noSecurityManager()
+        setSite(None)
+        clearRequest()
+        connection.close()

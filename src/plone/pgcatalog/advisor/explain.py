@@ -1,4 +1,4 @@
-"""EXPLAIN (ANALYZE, BUFFERS) of a query: on a connection of its own, read-only, and not for long."""
+"""EXPLAIN of a query, with ANALYZE and BUFFERS if it may run: on a connection of its own, read-only, and not for long."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,15 +27,18 @@ class Plan:
     text: str
 
 
-def explain_example(catalog: Any, example: Example) -> Plan:
-    """Return the plan of a recorded query in the *catalog* (``tool._catalog``).  Raises ReplayError."""
+def explain_example(catalog: Any, example: Example, run: bool = True) -> Plan:
+    """Return the plan of a recorded query in the *catalog* (``tool._catalog``).  Raises ReplayError.
+
+    Without *run* PostgreSQL only says how it would run the query.
+    """
     _query, compiled = compile_example(catalog, example)
     statement, values = statement_of(catalog, compiled, example.operation, example.statement)
-    return explain(dsn_of(catalog), statement, values)
+    return explain(dsn_of(catalog), statement, values, run=run)
 
 
-def explain(dsn: str, statement: str, values: Sequence[Any], seconds: float = SECONDS) -> Plan:
-    """Run *statement* in a read-only transaction and return its plan.
+def explain(dsn: str, statement: str, values: Sequence[Any], seconds: float = SECONDS, run: bool = True) -> Plan:
+    """Run *statement* in a read-only transaction and return its plan; without *run* it is planned only.
 
     Raises ReplayError when it takes longer than *seconds* or PostgreSQL refuses it.
     """
@@ -44,7 +47,8 @@ def explain(dsn: str, statement: str, values: Sequence[Any], seconds: float = SE
             # What searches run with: a plan for the very values.
             connection.execute("SET plan_cache_mode = force_custom_plan")
             connection.execute("BEGIN READ ONLY")
-            lines = connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {statement}", values).fetchall()
+            options = "ANALYZE, BUFFERS" if run else "ANALYZE false"
+            lines = connection.execute(f"EXPLAIN ({options}) {statement}", values).fetchall()
             connection.execute("ROLLBACK")
     except psycopg.errors.QueryCanceled as error:
         raise ReplayError(f"the query was stopped after {seconds:g} seconds") from error

@@ -1,6 +1,7 @@
 """``pgcatalog``: commands for the administrator of a site."""
 
 from plone.pgcatalog.cli.advise import advise
+from plone.pgcatalog.cli.compare import compare
 from plone.pgcatalog.cli.delegate import bench
 from plone.pgcatalog.cli.delegate import demo
 from plone.pgcatalog.cli.explain import explain
@@ -20,5 +21,5 @@ def main() -> None:
     """Commands for a Plone site whose catalog is PostgreSQL."""
 
 
-for _command in (status, verify, rebuild, slow, advise, explain, vacuum, export, metrics, demo, bench):
+for _command in (status, verify, rebuild, slow, advise, explain, vacuum, export, metrics, compare, demo, bench):
     main.add_command(_command)

@@ -6,6 +6,7 @@ from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.indexing.rebuild import BrokenObject
+from plone.pgcatalog.indexing.rebuild import PHASES
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildGone
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
@@ -32,13 +33,6 @@ import sys
 import time
 
 
-PHASES = {
-    "walk": "Visiting the content",
-    "rest": "Visiting what else is catalogued",
-    "index": "Making the SQL indexes",
-    "replay": "Following changes made meanwhile",
-    "done": "Done",
-}
 STOPPED = (SiteError, BrokenObject, RebuildGone, RebuildRunning, RebuildBusy)
 
 

@@ -20,10 +20,10 @@ class SiteError(RuntimeError):
 
 
 @contextmanager
-def open_site(zope_conf: str, path: str) -> Iterator[Any]:
+def open_site(zope_conf: str, path: str, ours: bool = True) -> Iterator[Any]:
     """Yield the Plone site at *path* of the Zope that *zope_conf* configures, acting as the system user.
 
-    Aborts what is not committed.  Raises SiteError.
+    Its catalog must be ours, or for *ours* False another one.  Aborts what is not committed.  Raises SiteError.
     """
     from Zope2.Startup.run import configure_wsgi
 
@@ -38,8 +38,8 @@ def open_site(zope_conf: str, path: str) -> Iterator[Any]:
         if portal is None:
             raise SiteError(f"there is no site {path!r}")
         setSite(portal)
-        if not IPGCatalogTool.providedBy(getattr(portal, "portal_catalog", None)):
-            raise SiteError(f"the catalog of {path!r} is not plone.pgcatalog's")
+        if IPGCatalogTool.providedBy(getattr(portal, "portal_catalog", None)) != ours:
+            raise SiteError(f"the catalog of {path!r} is {'not' if ours else 'already'} plone.pgcatalog's")
         yield portal
     finally:
         transaction.abort()

@@ -10,10 +10,6 @@ from typing import Any
 
 import click
 import json
-import transaction
-
-
-BATCH = 500
 
 
 @click.command()
@@ -31,7 +27,7 @@ def verify(zope_conf: str, site: str, repair: bool, as_json: bool) -> None:
             verifier = Verifier(portal.portal_catalog)
             differences = collect(verifier, console)
             if repair and differences:
-                mend(verifier, differences)
+                verifier.mend(differences)
                 remaining = collect(Verifier(portal.portal_catalog), console)
             else:
                 remaining = differences
@@ -44,23 +40,11 @@ def verify(zope_conf: str, site: str, repair: bool, as_json: bool) -> None:
 def collect(verifier: Verifier, console: Console) -> list[Any]:
     """Return all differences, showing how far the verification is."""
     total = len(verifier.catalog)
-    found = []
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("Comparing", total=total)
-        for difference in verifier.differences():
-            found.append(difference)
-            progress.update(task, completed=verifier.checked)
-        progress.update(task, completed=total)
+        verifier.progress = lambda checked: progress.update(task, completed=checked)
+        found = list(verifier.differences())
     return found
-
-
-def mend(verifier: Verifier, differences: list[Any]) -> None:
-    """Repair *differences*, committing every BATCH of them."""
-    for number, difference in enumerate(differences, 1):
-        verifier.repair(difference)
-        if number % BATCH == 0:
-            transaction.commit()
-    transaction.commit()
 
 
 def report(checked: int, found: list[Any], remaining: list[Any], as_json: bool) -> None:

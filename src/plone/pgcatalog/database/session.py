@@ -8,6 +8,7 @@ from Acquisition import aq_base
 from Acquisition import aq_parent
 from collections.abc import Callable
 from collections.abc import Sequence
+from functools import cache
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import snapshot_tid
@@ -79,6 +80,17 @@ def connection_of(obj: Any) -> Any:
             return jar
         obj = aq_parent(obj)
     return None
+
+
+@cache
+def client_cursor(factory: type) -> Any:
+    """Return a class of cursors that write values into the statement themselves, and are else what *factory* makes.
+
+    OpenTelemetry's instrumentation replaces the factory of a connection by one whose cursors are traced.
+    """
+    if issubclass(psycopg.ClientCursor, factory):
+        return psycopg.ClientCursor
+    return type("ClientCursor", (factory, psycopg.ClientCursor), {})
 
 
 class Session:
@@ -258,7 +270,7 @@ class Session:
         """
         savepoint = SAVEPOINT if self._wants_savepoint() else ""
         statements = [savepoint, READ_STATE if with_states else "", query or ""]
-        with psycopg.ClientCursor(self.connection, row_factory=tuple_row) as cursor:
+        with client_cursor(self.connection.cursor_factory)(self.connection, row_factory=tuple_row) as cursor:
             cursor.execute("; ".join(filter(None, statements)), params)
             if savepoint:
                 self._has_savepoint = True

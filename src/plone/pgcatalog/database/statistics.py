@@ -17,9 +17,15 @@ ROWS_WITHOUT_IDX = (
 STALE = "SELECT count(*) AS n FROM object_state o WHERE o.idx IS NOT NULL AND {nowhere}"
 
 
+def sizes(connection: Any) -> list[dict[str, Any]]:
+    """Return a dict per catalog with what PostgreSQL knows without looking at rows."""
+    found: list[dict[str, Any]] = connection.execute(load_sql("statistics_catalogs")).fetchall()
+    return found
+
+
 def catalogs(connection: Any) -> list[dict[str, Any]]:
     """Return a dict per catalog: names, counts, sizes in bytes; ``site`` is the first path, None when it is empty."""
-    found: list[dict[str, Any]] = connection.execute(load_sql("statistics_catalogs")).fetchall()
+    found = sizes(connection)
     for catalog in found:
         relation = sql.Identifier(catalog["relation"])
         query = sql.SQL("SELECT count(*) AS rows, min(path) AS site FROM {}").format(relation)

@@ -39,7 +39,7 @@ import time
 import transaction
 
 
-__all__ = ["BrokenObject", "Rebuild", "RebuildGone", "RebuildRunning"]
+__all__ = ["PHASES", "BrokenObject", "Rebuild", "RebuildGone", "RebuildRunning"]
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +49,15 @@ LOG_BATCH = 200
 ROUNDS = 50
 #: How often the swap is tried when a lock is not to be had.
 SWAPS = 5
+
+#: What a rebuild does in each phase, for people to read.
+PHASES = {
+    "walk": "Visiting the content",
+    "rest": "Visiting what else is catalogued",
+    "index": "Making the SQL indexes",
+    "replay": "Following changes made meanwhile",
+    "done": "Done",
+}
 
 #: Objects whose row in the old relation has its idx in object_state, and which the new one knows not, or otherwise.
 FORGET_IDX = (

@@ -1,5 +1,6 @@
 """Compares a catalog with the content it stands for, object by object, and mends what differs."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,9 +16,12 @@ from Products.CMFCore.indexing import processQueue
 from typing import Any
 
 import orjson
+import transaction
 
 
 BATCH = 200
+#: Differences mended in one transaction.
+COMMIT_BATCH = 500
 
 
 @dataclass(frozen=True)
@@ -35,12 +39,13 @@ class Difference:
 class Verifier:
     """Verifies *catalog*, the wrapped tool, as the running transaction sees it.
 
-    ``checked`` counts the objects looked at.
+    ``checked`` counts the objects looked at; *progress* is told it after each batch of them.
     """
 
-    def __init__(self, catalog: Any) -> None:
+    def __init__(self, catalog: Any, progress: Callable[[int], None] = lambda checked: None) -> None:
         self.catalog = catalog
         self.compat = catalog._catalog
+        self.progress = progress
         self.checked = 0
 
     def differences(self) -> Iterator[Difference]:
@@ -50,9 +55,19 @@ class Verifier:
         for batch in batched(content_of(self.catalog), BATCH):
             unmet.difference_update(clean_path(path) for path, _ in batch)
             yield from self._compare(batch)
+            self.progress(self.checked)
             self.compat.jar.cacheGC()
         for path in sorted(unmet):
             yield from self._judge(path)
+
+    def mend(self, differences: Iterable[Difference], progress: Callable[[int], None] = lambda done: None) -> None:
+        """Repair *differences*, committing every COMMIT_BATCH of them; *progress* is told how many are done."""
+        for number, difference in enumerate(differences, 1):
+            self.repair(difference)
+            if number % COMMIT_BATCH == 0:
+                transaction.commit()
+                progress(number)
+        transaction.commit()
 
     def repair(self, difference: Difference) -> None:
         """Catalogue or uncatalog the path of *difference*, in the running transaction."""

@@ -6,6 +6,7 @@ from plone.pgcatalog.zmi.protect import check
 from Products.Five.browser import BrowserView
 from rich.filesize import decimal
 from typing import Any
+from urllib.parse import quote
 from urllib.parse import urlencode
 
 
@@ -39,6 +40,11 @@ class ManagePage(BrowserView):
     def url(self) -> str:
         return f"{self.context.absolute_url()}/{self.name}"
 
+    def field(self, name: str) -> str:
+        """Return the form field *name*; empty when it is not there, or no single value."""
+        value = self.request.form.get(name)
+        return value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+
     # -- for the templates
 
     def ms(self, value: float | None) -> str:
@@ -55,6 +61,10 @@ class ManagePage(BrowserView):
 
     def when(self, value: datetime) -> str:
         return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+    def quoted(self, name: str) -> str:
+        """Return *name* as a part of a URL."""
+        return quote(name, safe="", errors="replace")
 
     def listed(self, values: Iterable[str]) -> str:
         return ", ".join(values)

@@ -1,6 +1,9 @@
-"""The management pages of Plone's catalog, with forms that our actions accept."""
+"""The management pages of Plone's catalog: with forms that our actions accept, or replaced by pages of our own."""
 
 from App.special_dtml import DTMLFile
+from collections.abc import Callable
+from typing import Any
+from zope.component import getMultiAdapter
 
 import re
 
@@ -18,3 +21,13 @@ class PostForms(DTMLFile):
 
     def read_raw(self) -> str:
         return _FORM.sub(lambda m: f'<form{_METHOD.sub("", m[1])} method="post">', super().read_raw())
+
+
+def page_of(view: str) -> Callable[[Any, Any], Any]:
+    """Return a method of the tool, to be published, that shows the page registered under the name *view*."""
+
+    def show(self, REQUEST):  # type: ignore[no-untyped-def]
+        """Show a management page"""
+        return getMultiAdapter((self, REQUEST), name=view)()
+
+    return show

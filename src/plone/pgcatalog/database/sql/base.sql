@@ -115,3 +115,17 @@ CREATE TABLE IF NOT EXISTS pgcatalog_texts (
     counted_at    TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (catalog, text_column)
 );
+
+-- Long work that a manager has begun in the browser: how far it is, or how it ended.
+CREATE TABLE IF NOT EXISTS pgcatalog_jobs (
+    catalog  BIGINT NOT NULL,           -- zoid of the catalog tool
+    name     TEXT NOT NULL,             -- rebuild, verify
+    done     BIGINT NOT NULL DEFAULT 0,
+    total    BIGINT NOT NULL DEFAULT 0,
+    message  TEXT NOT NULL DEFAULT '',  -- what it does now, or what came out
+    failed   BOOLEAN NOT NULL DEFAULT false,
+    stop     BOOLEAN NOT NULL DEFAULT false,  -- somebody wants it to end
+    started  TIMESTAMPTZ NOT NULL DEFAULT now(),
+    finished TIMESTAMPTZ,
+    PRIMARY KEY (catalog, name)
+);

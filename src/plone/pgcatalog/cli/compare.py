@@ -1,0 +1,135 @@
+"""``pgcatalog compare``: a rehearsal of the migration, on a copy."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.cli.site import open_site
+from plone.pgcatalog.cli.site import SiteError
+from plone.pgcatalog.cli.target import needs_site
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import EmbeddedPostgresError
+from plone.pgcatalog.request import opened_at
+from rich.console import Console
+from rich.table import Table
+from time import monotonic
+from typing import Any
+
+import click
+import json
+import transaction
+
+
+PROFILE = "profile-plone.pgcatalog:default"
+#: So many paths of a difference are named.
+NAMED = 5
+
+
+@click.command()
+@needs_site
+@click.option("--scratch", metavar="DSN", help="An empty database for the copy; else an embedded server's, which goes.")
+@click.option(
+    "--limit", default=200, show_default=True, type=click.IntRange(min=1), help="So many queries of each kind."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+def compare(zope_conf: str, site: str, scratch: str | None, limit: int, as_json: bool) -> None:
+    """Rehearse the migration of a site with Plone's own catalog, and compare the answers before and after.
+
+    The site's database is copied, and the profile installed in the copy; the site itself is only read.  The queries are
+    those of its navigation, listings, collections and listing blocks.
+
+    Exit code 0: all answers are the same; 1: some differ, and are shown; 2: it cannot be done.
+    """
+    console = Console(stderr=True)
+    try:
+        with database_for(scratch) as dsn:
+            comparisons, seconds = rehearse(zope_conf, site, dsn, limit, console)
+    except (SiteError, EmbeddedPostgresError, RuntimeError) as error:
+        raise click.exceptions.UsageError(str(error)) from error
+    if as_json:
+        click.echo(json.dumps(as_data(comparisons, seconds)))
+    else:
+        show(comparisons, seconds)
+    raise SystemExit(0 if all(c.is_fine for c in comparisons) else 1)
+
+
+@contextmanager
+def database_for(dsn: str | None) -> Iterator[str]:
+    """Yield *dsn*, or that of an embedded server."""
+    if dsn:
+        yield dsn
+        return
+    with EmbeddedPostgres() as server:
+        yield server.createdb("scratch")
+
+
+def rehearse(zope_conf: str, site: str, dsn: str, limit: int, console: Console) -> tuple[list[Any], dict[str, float]]:
+    """Ask, copy, install, ask again; return the comparisons, and how long each step took in seconds."""
+    with open_site(zope_conf, site, ours=False) as portal:
+        # These import Plone, which needs the configuration of Zope.
+        from plone.pgcatalog.migration import scratch
+        from plone.pgcatalog.migration.compare import ask
+        from plone.pgcatalog.migration.compare import compare
+        from plone.pgcatalog.migration.queries import site_queries
+
+        scratch.check_empty(dsn)
+        with console.status("Asking the site's own queries"):
+            queries = list(site_queries(portal, limit))
+            before = [ask(portal.portal_catalog, query) for query in queries]
+        storage, path = portal._p_jar.db().storage, portal.getPhysicalPath()
+    started = monotonic()
+    with console.status("Copying the objects"):
+        scratch.copy(storage, dsn)
+    copied = monotonic()
+    with scratch.opened(dsn) as database, opened_at(database, "/".join(path)) as portal:
+        with console.status("Installing the profile"):
+            portal.portal_setup.runAllImportStepsFromProfile(PROFILE)
+            transaction.commit()
+            scratch.analyze(dsn)
+        installed = monotonic()
+        with console.status("Asking the queries again"):
+            after = [ask(portal.portal_catalog, query) for query in queries]
+    seconds = {"copy": round(copied - started, 3), "install": round(installed - copied, 3)}
+    return [compare(*three) for three in zip(queries, before, after, strict=True)], seconds
+
+
+def as_data(comparisons: list[Any], seconds: dict[str, float]) -> dict[str, Any]:
+    """Return everything as JSON data."""
+    return {
+        "seconds": seconds,
+        "queries": [
+            {
+                "kind": c.query.kind,
+                "path": c.query.path,
+                "verdict": c.verdict,
+                "missing": c.missing,
+                "additional": c.additional,
+                "before_ms": round(c.before_ms, 3),
+                "after_ms": round(c.after_ms, 3),
+            }
+            for c in comparisons
+        ],
+    }
+
+
+def show(comparisons: list[Any], seconds: dict[str, float]) -> None:
+    """Print a table of the kinds, and what differs."""
+    console = Console()
+    table = Table("queries", title="The site's own queries, before and after", title_justify="left")
+    for heading in ("number", "same", "ties", "other order", "different", "before ms", "after ms"):
+        table.add_column(heading, justify="right")
+    for kind in dict.fromkeys(c.query.kind for c in comparisons):
+        those = [c for c in comparisons if c.query.kind == kind]
+        verdicts = [sum(c.verdict == v for c in those) for v in ("same", "ties", "order", "different")]
+        times = [sum(c.before_ms for c in those), sum(c.after_ms for c in those)]
+        table.add_row(kind, str(len(those)), *map(str, verdicts), *(f"{ms:.1f}" for ms in times))
+    console.print(table)
+    for c in comparisons:
+        if not c.is_fine:
+            console.print(f"{c.verdict}: {c.query.kind} of {c.query.path}: {c.query.query}", markup=False)
+            for word, paths in (("missing", c.missing), ("additional", c.additional)):
+                if paths:
+                    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+                    console.print(f"  {word}: {', '.join(paths[:NAMED])}{more}", markup=False)
+    console.print(
+        f"{seconds['copy']:.1f} s to copy the objects, {seconds['install']:.1f} s to install the catalog;"
+        " the site is as it was"
+    )

@@ -1,0 +1,12 @@
+-- The jobs of one catalog; one that runs holds a lock, which goes with its connection.
+SELECT j.name, j.done, j.total, j.message, j.failed, j.stop, j.started, j.finished,
+    EXISTS (
+        SELECT FROM pg_locks l
+        WHERE l.locktype = 'advisory' AND l.granted
+            AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            AND l.classid = %(lock)s::int::oid
+            AND l.objid::bigint = (hashtext(j.catalog || ' ' || j.name)::bigint & 4294967295)
+    ) AS is_running
+FROM pgcatalog_jobs j
+WHERE j.catalog = %(catalog)s
+ORDER BY j.name

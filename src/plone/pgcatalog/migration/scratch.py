@@ -1,0 +1,76 @@
+"""A copy of a site's database for trying out: the objects on zodb-pgjsonb, in a database of its own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.subscribers import register_processors
+from typing import Any
+from ZODB.DB import DB
+from zodb_pgjsonb.storage import PGJsonbStorage
+from zope.processlifetime import DatabaseOpenedWithRoot
+from Zope2.App.ClassFactory import ClassFactory
+
+import psycopg
+
+
+class ScratchError(RuntimeError):
+    """The scratch database cannot be used; nothing has been changed."""
+
+
+class WithEmptyTrees:
+    """A zodb-pgjsonb storage that hands out empty BTrees, too, when it is copied.
+
+    zodb-pgjsonb 1.19 takes the state of an empty BTree for that of a removed object (docs/how-to/move-storage.md).
+    """
+
+    def __init__(self, storage: Any) -> None:
+        self.storage = storage
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.storage, name)
+
+    def iterator(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        """Yield the transactions, each as the list of its records."""
+        for transaction in self.storage.iterator(*args, **kwargs):
+            for record in transaction:
+                if record.data is None:
+                    record.data = self.storage.loadSerial(record.oid, record.tid)
+            yield transaction
+
+
+def check_empty(dsn: str) -> None:
+    """Raise ScratchError unless the database *dsn* can be reached and holds no tables."""
+    tables = "SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = current_schema()::regnamespace)"
+    try:
+        with psycopg.connect(dsn, autocommit=True, connect_timeout=10) as connection:
+            if connection.execute(tables).fetchone() != (False,):
+                raise ScratchError("the scratch database is not empty; a copy needs one of its own")
+    except psycopg.Error as error:
+        raise ScratchError(f"the scratch database: {str(error).strip()}") from error
+
+
+def copy(storage: Any, dsn: str) -> None:
+    """Copy all transactions of *storage*, with their blobs, into the empty database *dsn*.  Raises ScratchError."""
+    check_empty(dsn)
+    target = PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
+    try:
+        target.copyTransactionsFrom(WithEmptyTrees(storage) if hasattr(storage, "_dsn") else storage)
+    finally:
+        target.close()
+
+
+def analyze(dsn: str) -> None:
+    """Have PostgreSQL take its statistics of the database *dsn*, as autovacuum does in time."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+
+
+@contextmanager
+def opened(dsn: str) -> Iterator[Any]:
+    """Yield the database *dsn* as a ZODB.DB with the catalog's hooks."""
+    database = DB(PGJsonbStorage(dsn=dsn, cache_warm_pct=0))
+    database.classFactory = ClassFactory
+    register_processors(DatabaseOpenedWithRoot(database))
+    try:
+        yield database
+    finally:
+        database.close()

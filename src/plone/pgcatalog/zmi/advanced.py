@@ -1,0 +1,100 @@
+"""The tab *Advanced*: what the catalog is like, and the work that is seldom needed."""
+
+from functools import partial
+from plone.pgcatalog.advisor.connection import connect
+from plone.pgcatalog.advisor.connection import dsn_of
+from plone.pgcatalog.database import statistics
+from plone.pgcatalog.indexing.rebuild import Rebuild
+from plone.pgcatalog.indexing.rebuild import RebuildRunning
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.zmi import jobs
+from plone.pgcatalog.zmi.jobs import Job
+from plone.pgcatalog.zmi.jobs import JobError
+from plone.pgcatalog.zmi.maintenance import rebuild
+from plone.pgcatalog.zmi.maintenance import verify
+from plone.pgcatalog.zmi.page import ManagePage
+from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
+from psycopg.rows import dict_row
+from typing import Any
+
+
+#: Seconds after which a page that shows running work is loaded again.
+RELOAD = "3"
+ACTIONS = ("rebuild", "abandon", "verify", "repair", "stop", "clear_cache")
+
+
+class AdvancedPage(ManagePage):
+    """Shows figures and jobs; POST with one of ``ACTIONS`` does it.  ``manage_catalogClear`` is the tool's own action."""
+
+    template = ViewPageTemplateFile("templates/advanced.pt")
+    name = "manage_catalogAdvanced"
+
+    def post(self) -> Any:
+        for action in ACTIONS:
+            if action in self.request.form:
+                return self.redirect(self._done(action))
+        return self.template()
+
+    def _done(self, action: str) -> str:
+        try:
+            message: str = getattr(self, action)()
+        except (JobError, RebuildRunning) as error:
+            return f"Not done: {error}."
+        return message
+
+    def rebuild(self) -> str:
+        jobs.start(self.context, "rebuild", partial(rebuild, skip_broken=bool(self.field("skip_broken"))))
+        return "The catalog is being rebuilt."
+
+    def abandon(self) -> str:
+        runner = Rebuild(self.context)
+        try:
+            runner.abandon()
+        finally:
+            runner.close()
+        return "What the interrupted rebuild had made is dropped."
+
+    def verify(self) -> str:
+        jobs.start(self.context, "verify", verify)
+        return "The catalog is being compared with the content."
+
+    def repair(self) -> str:
+        jobs.start(self.context, "verify", partial(verify, repair=True))
+        return "The catalog is being compared with the content, and mended."
+
+    def stop(self) -> str:
+        jobs.stop(self.catalog, self.field("stop"))
+        return "It will stop soon."
+
+    def clear_cache(self) -> str:
+        result_cache().clear()
+        return "The cache of this process is empty."
+
+    # -- for the template
+
+    def jobs(self) -> dict[str, Job]:
+        """Return the jobs; the page reloads itself while one runs."""
+        found = jobs.jobs_of(self.catalog.session.execute, self.catalog.zoid)
+        if any(job.is_running for job in found.values()) and self.request.get("REQUEST_METHOD") == "GET":
+            self.request.response.setHeader("Refresh", RELOAD)
+        return found
+
+    def figures(self) -> dict[str, Any]:
+        """Return what ``pgcatalog status`` says of this catalog; empty while nothing has ever been committed."""
+        with connect(dsn_of(self.catalog), "figures") as connection:
+            connection.row_factory = dict_row
+            found = [c for c in statistics.sizes(connection) if c["catalog"] == self.catalog.zoid]
+            if not found:
+                return {}
+            rebuild = statistics.rebuild_of(connection, self.catalog.zoid)
+            return found[0] | {"rebuild": rebuild, "connections": statistics.connections(connection)}
+
+    def cache(self) -> dict[str, Any]:
+        kept = result_cache()
+        asked = kept.hits + kept.misses
+        return {
+            "answers": f"{len(kept):,}",
+            "bytes": kept.size,
+            "limit": kept.limit,
+            "hits": self.percent(kept.hits / asked) if asked else "–",
+        }

@@ -1,0 +1,38 @@
+"""The tab *Catalog*: the rows, by path."""
+
+from plone.pgcatalog.zmi.browse import Browser
+from plone.pgcatalog.zmi.browse import Page
+from plone.pgcatalog.zmi.page import ManagePage
+from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
+from typing import Any
+from urllib.parse import urlencode
+
+
+class CatalogPage(ManagePage):
+    """Shows a page of the rows.
+
+    The fields ``filterpath``, ``after`` and ``before`` say which; the form calls the tool's own actions.
+    """
+
+    template = ViewPageTemplateFile("templates/catalog.pt")
+    name = "manage_catalogView"
+
+    def post(self) -> Any:
+        return self.template()
+
+    # -- for the template
+
+    def browser(self) -> Browser:
+        return Browser(self.catalog.view(), self.field("filterpath"))
+
+    def page(self, browser: Browser) -> Page:
+        return browser.page(self.field("after"), self.field("before"))
+
+    def total(self, browser: Browser, page: Page) -> str:
+        """Return how many rows there are, for people to read; exactly, if the page has them all."""
+        if not page.before and not page.after:
+            return f"{len(page.rows):,}"
+        return f"about {max(browser.estimate(), len(page.rows) + 1):,}"
+
+    def link(self, browser: Browser, **start: str) -> str:
+        return f"{self.url()}?{urlencode({'filterpath': browser.folder, **start}, errors='replace')}"

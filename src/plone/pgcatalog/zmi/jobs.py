@@ -1,0 +1,177 @@
+"""Long work on a catalog that a manager begins in the browser: done by a thread, told by a table.
+
+All processes see how far it is.  A lock says that somebody is at it, and goes with its connection: after a crash the
+job is seen to be interrupted.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from plone.pgcatalog.advisor.connection import connect
+from plone.pgcatalog.advisor.connection import dsn_of
+from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.request import opened_at
+from time import monotonic
+from typing import Any
+
+import logging
+import psycopg
+import threading
+
+
+logger = logging.getLogger(__name__)
+
+#: First key of the advisory lock of a running job; the second is from its catalog and name.
+LOCK = 0x7067636A
+#: Seconds between two notes of how far a job is.
+PAUSE = 0.5
+
+BEGIN = (
+    "INSERT INTO pgcatalog_jobs (catalog, name) VALUES (%(catalog)s, %(name)s) ON CONFLICT (catalog, name) DO UPDATE"
+    " SET done = 0, total = 0, message = '', failed = false, stop = false, started = now(), finished = NULL"
+)
+NOTE = (
+    "UPDATE pgcatalog_jobs SET done = %(done)s, total = %(total)s, message = %(message)s"
+    " WHERE catalog = %(catalog)s AND name = %(name)s RETURNING stop"
+)
+END = (
+    "UPDATE pgcatalog_jobs SET message = %(message)s, failed = %(failed)s, finished = now()"
+    " WHERE catalog = %(catalog)s AND name = %(name)s"
+)
+STOP = "UPDATE pgcatalog_jobs SET stop = true WHERE catalog = %(catalog)s AND name = %(name)s"
+TRY_LOCK = "SELECT pg_try_advisory_lock(%(lock)s, hashtext(%(catalog)s || ' ' || %(name)s))"
+
+#: Tells how far a job is: done, total, what it does now; raises Stopped when it is to end.
+Report = Callable[[int, int, str], None]
+#: What a job does with the catalog tool; returns what came out.
+Work = Callable[[Any, Report], str]
+
+
+class JobError(Exception):
+    """A job cannot be begun; the message says why."""
+
+
+class Stopped(Exception):
+    """Somebody has stopped the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as the table has it."""
+
+    name: str
+    done: int
+    total: int
+    message: str
+    failed: bool
+    stop: bool
+    started: datetime
+    finished: datetime | None
+    is_running: bool
+
+    @property
+    def state(self) -> str:
+        """Return "working", "stopping", "done", "failed", or "interrupted" by a crash."""
+        if self.is_running:
+            return "stopping" if self.stop else "working"
+        if self.finished is None:
+            return "interrupted"
+        return "failed" if self.failed else "done"
+
+    @property
+    def part(self) -> float:
+        """Which part is done, from 0 to 1."""
+        return min(1.0, self.done / self.total) if self.total > 0 else 0.0
+
+
+_threads: set[threading.Thread] = set()
+
+
+def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], zoid: int) -> dict[str, Job]:
+    """Return the jobs of the catalog with tool oid *zoid* by name, read with *execute*."""
+    found = [Job(*row) for row in execute(load_sql("jobs"), {"catalog": zoid, "lock": LOCK})]
+    return {job.name: job for job in found}
+
+
+def stop(catalog: Any, name: str) -> None:
+    """Have the job *name* of *catalog* (``tool._catalog``) end soon.  Raises JobError."""
+    with errors_told(), connect(dsn_of(catalog), f"stop {name}") as connection:
+        connection.execute(STOP, {"catalog": catalog.zoid, "name": name})
+
+
+def start(tool: Any, name: str, work: Work) -> None:
+    """Have a thread do *work* with the catalog *tool*.  Raises JobError, also when such a job is running already."""
+    catalog = tool._catalog
+    values = {"catalog": catalog.zoid, "name": name, "lock": LOCK}
+    with errors_told():
+        connection = connect(dsn_of(catalog), name)
+        try:
+            [(free,)] = connection.execute(TRY_LOCK, values).fetchall()
+            if not free:
+                raise JobError(f"a {name} is running already")
+            connection.execute(BEGIN, values)
+        except BaseException:
+            connection.close()
+            raise
+    runner = Runner(catalog.jar.db(), "/".join(tool.getPhysicalPath()), connection, values, work)
+    thread = threading.Thread(target=runner.run, name=f"pgcatalog-{name}", daemon=True)
+    _threads.add(thread)
+    thread.start()
+
+
+def wait(timeout: float) -> bool:
+    """Wait until no job of this process runs, so many seconds at most; return whether that is so."""
+    for thread in list(_threads):
+        thread.join(timeout)
+    return not _threads
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """Make an error of the database a JobError."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise JobError(f"PostgreSQL: {str(error).strip()}") from error
+
+
+class Runner:
+    """Does a job in its thread, on ZODB and database connections of its own."""
+
+    def __init__(self, database: Any, path: str, connection: Any, values: dict[str, Any], work: Work) -> None:
+        self.database = database
+        self.path = path
+        self.connection = connection
+        self.values = values
+        self.work = work
+        self._told = 0.0
+
+    def run(self) -> None:
+        name = self.values["name"]
+        try:
+            with opened_at(self.database, self.path) as tool:
+                message, failed = self.work(tool, self.report), False
+        except Stopped:
+            message, failed = "Stopped.", True
+        except Exception as error:  # whatever it is, nobody but the table and the log can tell the manager
+            logger.exception("%s of %s failed", name, self.path)
+            message, failed = f"{type(error).__name__}: {error}", True
+        try:
+            self.connection.execute(END, self.values | {"message": message.replace("\0", ""), "failed": failed})
+        except psycopg.Error as error:
+            logger.error("%s of %s has ended, which could not be noted: %s", name, self.path, error)
+        finally:
+            self.connection.close()
+            _threads.discard(threading.current_thread())
+
+    def report(self, done: int, total: int, message: str) -> None:
+        """Note how far the job is, now and then; raises Stopped when somebody wants it to end."""
+        if monotonic() < self._told + PAUSE:
+            return
+        self._told = monotonic()
+        values = self.values | {"done": done, "total": max(done, total), "message": message}
+        if self.connection.execute(NOTE, values).fetchone() == (True,):
+            raise Stopped

@@ -1,0 +1,38 @@
+"""What the tab *Advanced* has done in the background: rebuild, verify, repair."""
+
+from plone.pgcatalog.indexing.rebuild import PHASES
+from plone.pgcatalog.indexing.rebuild import Rebuild
+from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.zmi.jobs import Report
+from typing import Any
+
+
+#: So many differences are named; the others are counted.
+NAMED = 20
+
+
+def rebuild(tool: Any, report: Report, skip_broken: bool = False) -> str:
+    """Rebuild the catalog *tool* beside the live one, or go on with an interrupted rebuild."""
+    runner = Rebuild(tool, skip_broken)
+    steps = runner.steps()
+    try:
+        for target in steps:
+            report(target.done, target.total, PHASES[target.phase])
+    finally:
+        steps.close()
+        runner.close()
+    return f"{target.done:,} objects catalogued."
+
+
+def verify(tool: Any, report: Report, repair: bool = False) -> str:
+    """Compare the catalog *tool* with the content, and mend what differs when *repair* says so."""
+    total = len(tool)
+    verifier = Verifier(tool, lambda done: report(done, total, "Comparing"))
+    found = list(verifier.differences())
+    if repair:
+        verifier.mend(found, lambda done: report(done, len(found), "Mending"))
+    lines = [str(difference) for difference in found[:NAMED]]
+    if len(found) > NAMED:
+        lines.append(f"… and {len(found) - NAMED:,} more")
+    done = "mended" if repair else "found"
+    return "\n".join([f"{verifier.checked:,} objects compared, {len(found):,} differences {done}.", *lines])

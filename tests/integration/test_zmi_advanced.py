@@ -1,0 +1,244 @@
+"""The tabs Indexes & Metadata and Advanced: figures, and long work in the background that ends well or says why not."""
+
+from collections.abc import Iterator
+from lxml import html
+from plone.pgcatalog.indexing.rebuild import Rebuild
+from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.zmi import jobs
+from plone.pgcatalog.zmi.jobs import JobError
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.people import USERS
+from tests.integration.test_publishing import MANAGER
+from tests.integration.test_publishing import REFUSED
+from tests.integration.test_publishing import Site
+from typing import Any
+
+import psycopg
+import pytest
+import threading
+
+
+TOOL = "/plone/portal_catalog"
+ADVANCED = f"{TOOL}/manage_catalogAdvanced"
+INDEXES = f"{TOOL}/manage_catalogIndexes"
+ACTIONS = ("rebuild", "abandon", "verify", "repair", "stop", "clear_cache")
+
+
+@pytest.fixture(scope="module")
+def site(site_template: str, postgres: Any) -> Iterator[Site]:
+    """A site with some content and users."""
+    with sites.opened(sites.clone(postgres, site_template)) as db:
+        site = Site(db)
+        with site.inside() as portal:
+            for name, roles in USERS.items():
+                portal.acl_users.userFolderAddUser(name, "secret", roles, [])
+            for number in range(12):
+                create(portal, "Document", f"d{number}", title=f"Page {number}", subject=("a", str(number)))
+        with psycopg.connect(db.storage._dsn, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
+        yield site
+        assert jobs.wait(60)
+
+
+def page(site: Site, url: str) -> Any:
+    response = site.web.get(url, MANAGER, accept="text/html")
+    assert response.status == 200, response.text
+    return html.fromstring(response.body)
+
+
+def post(site: Site, **form: Any) -> str:
+    """Send the form of the tab Advanced; return the message that comes back."""
+    response = site.web.post(ADVANCED, MANAGER, _authenticator=site.token(), **form)
+    assert response.status == 302, response.text
+    return {name.lower(): value for name, value in response.headers.items()}["location"].split("message=")[1]
+
+
+def text(element: Any) -> str:
+    return " ".join(element.text_content().split())
+
+
+def job(site: Site, name: str) -> Any:
+    """Return the line of the job *name*, which has ended."""
+    assert jobs.wait(120)
+    [line] = page(site, ADVANCED).xpath(f"//section[@id='jobs']//tr[@data-name='{name}']")
+    return line
+
+
+def relation(site: Site) -> str:
+    with site.inside() as portal:
+        name: str = portal.portal_catalog._catalog.view().state.relation
+        return name
+
+
+# -- indexes and metadata
+
+
+def test_each_index_has_its_columns_and_sql_indexes(site: Site) -> None:
+    tree = page(site, INDEXES)
+    with site.inside() as portal:
+        catalog = portal.portal_catalog
+        lines = {line.get("data-index"): text(line) for line in tree.xpath("//table[@id='indexes']/tbody/tr")}
+        assert set(lines) == set(catalog.indexes())
+        names = {text(label) for label in tree.xpath("//div[@id='metadata']//label")}
+        assert names == set(catalog.schema())
+    assert "FieldIndex portal_type text USING btree" in lines["portal_type"]
+    assert "KeywordIndex subject text[] USING gin" in lines["Subject"]
+    assert " sets " in f"{lines['Subject']} "
+    assert "tsvector" in lines["SearchableText"]
+
+
+def test_what_is_used_is_counted(db: Any) -> None:
+    site = Site(db)
+
+    def used() -> int:
+        [line] = page(site, INDEXES).xpath("//tr[@data-index='UID']")
+        return int(text(line).rsplit(" ", 1)[1].replace(",", ""))
+
+    before = used()
+    with psycopg.connect(db.storage._dsn, autocommit=True) as connection:
+        connection.execute("SET enable_seqscan = off")
+        connection.execute(f"""SELECT FROM "{relation(site)}" WHERE uid = 'x'""")
+        connection.execute("SELECT pg_stat_force_next_flush()")
+    assert used() == before + 1
+
+
+def test_the_page_of_a_tool_that_nothing_was_ever_committed_for(site: Site) -> None:
+    from plone.pgcatalog.catalog import PlonePGCatalogTool
+
+    with site.inside() as portal:
+        portal._setObject("empty", PlonePGCatalogTool("empty"))
+        tool = portal["empty"]
+        from plone.pgcatalog.zmi.advanced import AdvancedPage
+        from plone.pgcatalog.zmi.indexes import IndexesPage
+
+        assert IndexesPage(tool, portal.REQUEST).lines() == []
+        assert AdvancedPage(tool, portal.REQUEST).figures() == {}
+        portal._delObject("empty")
+
+
+# -- work in the background
+
+
+def test_rebuild(site: Site) -> None:
+    before = relation(site)
+    assert "being+rebuilt" in post(site, rebuild="1")
+    line = job(site, "rebuild")
+    assert line.get("data-state") == "done"
+    assert "objects catalogued" in text(line)
+    assert relation(site) != before
+    with site.inside() as portal:
+        assert list(Verifier(portal.portal_catalog).differences()) == []
+
+
+def test_verify_names_differences_and_mends_them(site: Site) -> None:
+    with site.inside() as portal:
+        portal.portal_catalog.uncatalog_object("/plone/d3")
+    post(site, verify="1")
+    line = job(site, "verify")
+    assert line.get("data-state") == "done"
+    assert "1 differences found. missing: /plone/d3" in text(line)
+    post(site, repair="1")
+    assert "1 differences mended" in text(job(site, "verify"))
+    post(site, verify="1")
+    assert "0 differences found" in text(job(site, "verify"))
+
+
+def test_one_at_a_time_and_stop(site: Site) -> None:
+    """A job waits here for the test; every process sees it at work, and can stop it."""
+    begun = threading.Event()
+
+    def work(tool: Any, report: jobs.Report) -> str:
+        begun.set()
+        while True:
+            report(3, 12, "Waiting <b>for</b> somebody")
+            threading.Event().wait(0.05)
+
+    with site.inside() as portal:
+        jobs.start(portal.portal_catalog, "verify", work)
+        assert begun.wait(30)
+        with pytest.raises(JobError, match="a verify is running already"):
+            jobs.start(portal.portal_catalog, "verify", work)
+    response = site.web.get(ADVANCED, MANAGER, accept="text/html")
+    assert "Refresh" in {name.title() for name in response.headers}
+    assert "<b>for</b>" not in response.text
+    [line] = html.fromstring(response.body).xpath("//tr[@data-name='verify']")
+    assert line.get("data-state") == "working"
+    assert "3 of 12" in text(line)
+    assert "Not+done" in post(site, verify="1")
+    post(site, stop="verify")
+    assert text(job(site, "verify")).startswith("verify failed Stopped.")
+
+
+def test_why_it_failed_is_told(site: Site) -> None:
+    def work(tool: Any, report: jobs.Report) -> str:
+        raise RuntimeError(f"broken\0 in {tool.getId()}")
+
+    with site.inside() as portal:
+        jobs.start(portal.portal_catalog, "verify", work)
+    line = job(site, "verify")
+    assert line.get("data-state") == "failed"
+    assert "RuntimeError: broken in portal_catalog" in text(line)
+
+
+def test_a_job_whose_process_died_is_interrupted(site: Site) -> None:
+    with psycopg.connect(site.db.storage._dsn, autocommit=True) as connection, site.inside() as portal:
+        values = {"catalog": portal.portal_catalog._catalog.zoid, "name": "verify"}
+        connection.execute(jobs.BEGIN, values)
+    [line] = page(site, ADVANCED).xpath("//tr[@data-name='verify']")
+    assert line.get("data-state") == "interrupted"
+
+
+def test_an_interrupted_rebuild_is_gone_on_with_or_abandoned(site: Site) -> None:
+    with site.inside() as portal:
+        runner = Rebuild(portal.portal_catalog)
+        steps = runner.steps()
+        next(steps)
+        steps.close()
+        runner.close()
+    assert page(site, ADVANCED).get_element_by_id("interrupted") is not None
+    assert "dropped" in post(site, abandon="1")
+    assert not page(site, ADVANCED).xpath("//*[@id='interrupted']")
+
+
+def test_a_database_that_is_gone_is_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plone.pgcatalog.zmi.jobs.dsn_of", lambda catalog: "host=127.0.0.1 port=1 dbname=x")
+    assert "Not+done%3A+PostgreSQL" in post(site, verify="1")
+
+
+def test_the_cache_is_emptied(site: Site) -> None:
+    with site.inside() as portal:
+        assert len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document")) >= 12
+    assert len(result_cache()) > 0
+    post(site, clear_cache="1")
+    assert len(result_cache()) == 0
+
+
+# -- who may
+
+
+@pytest.mark.parametrize("url", [ADVANCED, INDEXES, f"{TOOL}/manage_catalogSchema"])
+@pytest.mark.parametrize("login", [None, "mara:secret", "edith:secret", "rita:secret"])
+def test_only_managers(site: Site, url: str, login: str | None) -> None:
+    token = site.token()
+    for address in (url, url.replace("manage_", "@@manage_")):
+        assert site.web.get(address, login).status in REFUSED
+        for action in ACTIONS:
+            assert site.web.post(address, login, _authenticator=token, **{action: "1"}).status in REFUSED
+        assert site.web.get(address, "boss:secret").status == 200
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_actions_need_post_and_token(site: Site, action: str) -> None:
+    before = relation(site)
+    assert site.web.post(ADVANCED, MANAGER, **{action: "1"}).status == 403
+    assert site.web.post(ADVANCED, MANAGER, _authenticator="0" * 40, **{action: "1"}).status == 403
+    assert site.web.get(ADVANCED, MANAGER, _authenticator=site.token(), **{action: "1"}).status == 200
+    assert jobs.wait(1)
+    assert relation(site) == before
+
+
+@pytest.mark.parametrize("name", ["", "nothing", "'; DROP TABLE object_state; --", "\0"])
+def test_stopping_what_is_not_there_does_nothing(site: Site, name: str) -> None:
+    assert post(site, stop=name)

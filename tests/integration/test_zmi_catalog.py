@@ -1,0 +1,220 @@
+"""The tab Catalog and the page Object information: fast in large catalogs, for managers, and of any value."""
+
+from collections.abc import Iterator
+from lxml import html
+from plone.pgcatalog.zmi.browse import Browser
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.people import USERS
+from tests.integration.test_advice import FILL
+from tests.integration.test_publishing import MANAGER
+from tests.integration.test_publishing import REFUSED
+from tests.integration.test_publishing import Site
+from typing import Any
+
+import psycopg
+import pytest
+import re
+
+
+CATALOG = "/plone/portal_catalog/manage_catalogView"
+INFORMATION = "/plone/portal_catalog/manage_objectInformation"
+EVIL = "<script>alert(1)</script>"
+ROWS = 4000
+
+
+@pytest.fixture(scope="module")
+def site(site_template: str, postgres: Any) -> Iterator[Site]:
+    """A site with generated rows, some content and users."""
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db:
+        site = Site(db)
+        with site.inside() as portal:
+            for name, roles in USERS.items():
+                portal.acl_users.userFolderAddUser(name, "secret", roles, [])
+            folder = create(portal, "Folder", "f", title=EVIL, subject=("a", EVIL))
+            for number in range(7):
+                create(folder, "Document", f"d{number}", title=f"Page {number}", description="Red hedgehogs")
+            for sibling in ("f-1", "f!", "f0", "f.x"):
+                create(portal, "Document", sibling if sibling != "f!" else "f_1")
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
+            connection.execute(FILL.format(relation, ROWS))
+            connection.execute(f'ANALYZE "{relation}"')
+        yield site
+
+
+def page(site: Site, url: str, **query: Any) -> Any:
+    response = site.web.get(url, MANAGER, accept="text/html", **query)
+    assert response.status == 200, response.text
+    return html.fromstring(response.body)
+
+
+def text(element: Any) -> str:
+    return " ".join(element.text_content().split())
+
+
+def listed(tree: Any) -> list[str]:
+    return [str(path) for path in tree.xpath("//table[@id='rows']/tbody//a/text()")]
+
+
+def rid_of(site: Site, path: str) -> int:
+    with site.inside() as portal:
+        rid: int = portal.portal_catalog.getrid(path)
+        return rid
+
+
+# -- browsing
+
+
+def test_pages_forwards_and_backwards_show_each_row_once_in_the_order_of_paths(site: Site) -> None:
+    with site.inside() as portal:
+        view = portal.portal_catalog._catalog.view()
+        everything = sorted(path for (path,) in view.select("path"))
+        browser = Browser(view, size=501)
+        pages = [browser.page()]
+        while pages[-1].after:
+            pages.append(browser.page(after=pages[-1].after))
+        assert [row.path for page in pages for row in page.rows] == everything
+        assert len(pages) == 9
+        back = [pages[-1]]
+        while back[-1].before:
+            back.append(browser.page(before=back[-1].before))
+        assert [page.rows for page in reversed(back)] == [page.rows for page in pages]
+
+
+def test_the_path_filter_is_zcatalogs(site: Site) -> None:
+    with site.inside() as portal:
+        catalog = portal.portal_catalog
+        for folder in ("/plone/f", "/plone", "/plone/f/d3", "/plone/nothing", "/"):
+            expected = sorted(b.getPath() for b in catalog.unrestrictedSearchResults(path=folder))
+            rows = Browser(catalog._catalog.view(), folder, 10_000).page().rows
+            # The generated rows are in no path index.
+            assert [row.path for row in rows if not row.path.startswith("/plone/x")] == expected
+
+
+def test_neither_count_nor_scan(site: Site) -> None:
+    with site.inside() as portal:
+        view = portal.portal_catalog._catalog.view()
+        for folder, low in (("", ""), ("/plone", "/plone/"), ("/plone", "/plone/x3")):
+            browser = Browser(view, folder)
+            statement = browser.statement("rid, path", low, browser.high, "ORDER BY path ASC LIMIT 51")
+            assert statement is not None
+            plan = "\n".join(line for (line,) in view.session.execute(f"EXPLAIN {statement[0]}", statement[1]))
+            assert re.search(r"Scan using \S+_path", plan), plan
+            assert not re.search("Seq Scan|Sort", plan), plan
+
+
+def test_a_page_takes_a_few_statements_however_long_it_is(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    with site.inside() as portal:
+        view = portal.portal_catalog._catalog.view()
+        sent: list[str] = []
+        real = view.session.execute
+        monkeypatch.setattr(view.session, "execute", lambda q, *a, **kw: sent.append(q) or real(q, *a, **kw))
+        browser = Browser(view, "/plone")
+        browser.page()
+        browser.estimate()
+        assert len(sent) == 4
+        assert not any("count(" in query for query in sent)
+
+
+def test_the_estimate_is_near(site: Site) -> None:
+    with site.inside() as portal:
+        view = portal.portal_catalog._catalog.view()
+        assert ROWS / 2 < Browser(view).estimate() < ROWS * 2
+        assert ROWS / 2 < Browser(view, "/plone").estimate() < ROWS * 2
+
+
+def test_the_tab_leads_through_the_catalog(site: Site) -> None:
+    tree = page(site, CATALOG)
+    first = listed(tree)
+    assert len(first) == 50
+    assert text(tree.get_element_by_id("total")).startswith("about ")
+    assert not tree.xpath("//a[@id='previous']")
+    [link] = tree.xpath("//a[@id='next']/@href")
+    second = page(site, CATALOG, **dict(pair.split("=") for pair in link.split("?")[1].replace("%2F", "/").split("&")))
+    assert not set(listed(second)) & set(first)
+    [back] = second.xpath("//a[@id='previous']/@href")
+    assert "before=" in back
+
+    tree = page(site, CATALOG, filterpath="plone/f/")
+    assert listed(tree) == ["/plone/f", *(f"/plone/f/d{n}" for n in range(7))]
+    assert text(tree.get_element_by_id("total")) == "8"
+    assert "Page 3" in text(tree.get_element_by_id("rows"))
+    assert not tree.xpath("//a[@id='next']")
+
+
+@pytest.mark.parametrize("value", ["/nowhere", "'; DROP TABLE object_state; --", "\0", "\ud800", "x" * 9000, "%", "/"])
+@pytest.mark.parametrize("name", ["filterpath", "after", "before"])
+def test_any_value_is_no_error(site: Site, name: str, value: str) -> None:
+    encoded = value.encode("utf-8", "surrogatepass")
+    assert site.web.get(CATALOG, MANAGER, accept="text/html", **{name: encoded}).status == 200
+
+
+def test_a_list_is_no_path(site: Site) -> None:
+    assert site.web.get(CATALOG, MANAGER, **{"filterpath:list": ["a", "b"], "after:record": "x"}).status == 200
+
+
+# -- object information
+
+
+def test_everything_about_an_object(site: Site) -> None:
+    tree = page(site, INFORMATION, rid=rid_of(site, "/plone/f/d3"))
+    assert text(tree.get_element_by_id("path")) == "/plone/f/d3"
+    assert "Page 3" in text(tree.get_element_by_id("metadata"))
+    assert "FieldIndex" in text(tree.get_element_by_id("indexes"))
+    assert "hedgehogs" in text(tree.get_element_by_id("texts"))
+    assert "portal_type Document" in text(tree.get_element_by_id("columns"))
+    assert '"portal_type": "Document"' in text(tree.get_element_by_id("idx"))
+
+
+def test_it_agrees_with_the_tools_own_methods(site: Site) -> None:
+    rid = rid_of(site, "/plone/f/d3")
+    with site.inside() as portal:
+        catalog = portal.portal_catalog
+        metadata, indexes = catalog.getMetadataForRID(rid), catalog.getIndexDataForRID(rid)
+    tree = page(site, INFORMATION, rid=rid)
+    names = tree.xpath("//table[@id='metadata']/tbody/tr/td[1]/text()")
+    assert set(names) == set(metadata)
+    shown = tree.xpath("//table[@id='indexes' or @id='texts']/tbody/tr/td[1]/text()")
+    assert set(shown) == set(indexes)
+
+
+def test_values_are_escaped(site: Site) -> None:
+    for url, query in ((INFORMATION, {"rid": rid_of(site, "/plone/f")}), (CATALOG, {"filterpath": "/plone/f"})):
+        body = site.web.get(url, MANAGER, accept="text/html", **query).text
+        assert "&lt;script&gt;alert(1)" in body
+        assert EVIL not in body
+    assert EVIL not in site.web.get(CATALOG, MANAGER, accept="text/html", filterpath=EVIL).text
+
+
+@pytest.mark.parametrize("rid", ["", "x", "0", "-1", "9" * 40, "1.5", "١", "SELECT 1", "--1"])
+def test_a_record_that_is_not_there_is_not_found(site: Site, rid: str) -> None:
+    assert site.web.get(INFORMATION, MANAGER, accept="text/html", rid=rid).status == 404
+
+
+def test_a_row_without_object_is_shown(site: Site) -> None:
+    tree = page(site, INFORMATION, rid=1000001)
+    assert "No object is there now." in text(tree)
+    assert "/plone/x1" in text(tree)
+
+
+# -- who may
+
+
+@pytest.mark.parametrize("url", [CATALOG, INFORMATION])
+@pytest.mark.parametrize("login", [None, "mara:secret", "edith:secret", "rita:secret"])
+def test_only_managers(site: Site, url: str, login: str | None) -> None:
+    rid = rid_of(site, "/plone/f/d3")
+    for address in (url, url.replace("manage_", "@@manage_")):
+        assert site.web.get(address, login, rid=rid).status in REFUSED
+        assert site.web.get(address, "boss:secret", rid=rid).status == 200
+
+
+def test_an_empty_catalog(db: Any) -> None:
+    site = Site(db)
+    with site.inside() as portal:
+        portal.portal_catalog.manage_catalogClear()
+    tree = page(site, CATALOG)
+    assert text(tree.get_element_by_id("empty")) == "There is nothing here."
+    assert text(tree.get_element_by_id("total")) == "0"
