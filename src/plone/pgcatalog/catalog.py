@@ -15,6 +15,7 @@ from plone.pgcatalog.query.expression import as_dict
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.search.iterate import BATCH
+from plone.pgcatalog.search.similar import more_like_this
 from plone.pgcatalog.zcatalog import borrow
 from plone.pgcatalog.zcatalog import borrow_rest
 from plone.pgcatalog.zmi.pages import PostForms
@@ -173,6 +174,15 @@ class PlonePGCatalogTool(UniqueObject, Folder):
         Raises QueryError for a query with a limit, or sorted by an index that SQL cannot sort by.
         """
         return self.searchResults(query, **kw).iterate(batch)
+
+    @security.protected(SearchZCatalog)
+    @zpublish(False)
+    def more_like_this(self, what: Any, limit: int = 10, **query: Any) -> Any:
+        """Return up to *limit* results of the *query* that are like *what*: a brain, an object or a UID.
+
+        See ``plone.pgcatalog.search.similar``.
+        """
+        return more_like_this(self, what, limit, query)
 
     # -- cataloguing
 
