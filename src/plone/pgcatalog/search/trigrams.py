@@ -1,0 +1,30 @@
+"""The extension pg_trgm, where somebody has created it: parts of words by index, and typos that no other way finds.
+
+Nothing needs it.  It is looked for each time, so it may come and go while the site runs.
+"""
+
+from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.indexes.base import quote
+from psycopg import sql
+from psycopg.rows import tuple_row
+from typing import Any
+
+
+def trigram_schema(session: Session) -> str | None:
+    """Return the quoted schema of pg_trgm, None when it or its index is not there."""
+    rows = session.execute(load_sql("trigram_schema"))
+    return quote(rows[0][0]) if rows and rows[0][1] else None
+
+
+def create_trigram_index(connection: Any) -> bool:
+    """Create the index of all words on *connection* if it is missing and pg_trgm is there; return whether it was created.
+
+    Locks the table of words, which no commit writes, while it builds.
+    """
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        row = cursor.execute(load_sql("trigram_schema")).fetchone()
+        if row is None or row[1]:
+            return False
+        cursor.execute(sql.SQL(load_sql("trigram_index")).format(schema=sql.Identifier(row[0])))
+        return True

@@ -1,0 +1,120 @@
+"""The words of the texts that a user may see.
+
+They are counted without regard to who may see the texts (``search.words``).  So whatever is taken from there is checked
+against the catalog, in the same snapshot and by the same restrictions as a search: a word that stands only in what the
+user may not see is as if it were nowhere.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.query.expression import find
+from plone.pgcatalog.search.edits import beginning
+from plone.pgcatalog.search.edits import near_beginnings
+from plone.pgcatalog.search.edits import SURE
+from plone.pgcatalog.search.trigrams import trigram_schema
+from typing import Any
+
+
+#: The text index whose words they are.
+INDEX = "SearchableText"
+#: Words that are looked at to find as many as are wanted, and rows that each is looked for in: a word that stands in
+#: more rows, the first of which are all hidden, is left out.
+CANDIDATES, ROWS = 50, 1000
+#: Words that are compared with one that is unknown.
+NEIGHBOURS = 200
+
+#: In two steps: what is MATERIALIZED is planned for all its rows, by the GIN index, and then read until one is visible.
+VISIBLE = """
+WITH candidate AS MATERIALIZED ({candidates})
+SELECT candidate.word, candidate.documents FROM candidate WHERE EXISTS (
+    WITH having AS MATERIALIZED (
+        SELECT * FROM {relation} AS source
+        WHERE source.{column} @@ ('''' || replace(replace(candidate.word, '\\', '\\\\'), '''', '''''') || '''')::tsquery
+        LIMIT {rows}
+    )
+    SELECT FROM having WHERE {where}
+) LIMIT {limit}
+"""
+THESE = "SELECT word, 0 AS documents FROM unnest(%s::text[]) AS word"
+LIKE = """
+SELECT word, documents FROM pgcatalog_words
+WHERE catalog = %s AND text_column = %s AND word LIKE %s {more} ORDER BY documents DESC, word LIMIT {candidates}
+"""
+#: ascii(word) > 2: stems are no words.
+NEAR = """
+SELECT asked.word, near.word, near.documents FROM unnest(%s::text[]) AS asked (word) CROSS JOIN LATERAL (
+    SELECT w.word, w.documents FROM pgcatalog_words w
+    WHERE w.catalog = %s AND w.text_column = %s AND ascii(w.word) > 2
+        AND ({close}) AND abs(length(w.word) - length(asked.word)) <= %s
+    ORDER BY w.documents DESC, w.word LIMIT {neighbours}
+) AS near
+"""
+DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(asked.word)"
+
+#: A word, and the number of texts it stands in, whoever may see them.
+Counted = tuple[str, int]
+
+
+class Vocabulary:
+    """The words of what ``searchResults(**query)`` of the catalog *tool* finds.
+
+    Raises QueryError for a catalog without the text index.
+    """
+
+    def __init__(self, tool: Any, query: Mapping[str, Any]) -> None:
+        results = tool.searchResults(**query)
+        self._catalog = results._catalog
+        self._where: Condition = results._query.where
+        self._view = self._catalog.view()
+        translator = find(self._catalog.translator, INDEX)
+        self.lexicon = translator.index.getLexicon()
+        self._column = translator.column
+
+    def known(self, words: Iterable[str]) -> set[str]:
+        """Return those of *words* that are there.  One statement."""
+        asked = sorted(set(words))
+        return {word for word, _ in self._visible(THESE, (asked,), len(asked))} if asked else set()
+
+    def beginning_with(self, text: str, limit: int) -> list[str]:
+        """Return up to *limit* words that begin with *text*, the most frequent first.  One statement."""
+        return self._like(text, "", (), limit)
+
+    def nearly_beginning_with(self, text: str, limit: int) -> list[str]:
+        """Return up to *limit* words that begin with *text* but for one letter, the most frequent first.  One statement."""
+        patterns = near_beginnings(text)
+        return self._like(text[:SURE], "AND word LIKE ANY (%s::text[])", (patterns,), limit) if patterns else []
+
+    def near(self, words: Sequence[str], edits: int) -> list[tuple[str, str, int]]:
+        """Return (word, another one, its documents) for *words* and what may be up to *edits* edits away.
+
+        Some of them are further away, and **not all are visible**: see ``known``.  Two statements.
+        """
+        close = DELETIONS
+        if schema := trigram_schema(self._view.session):
+            close += f" OR w.word OPERATOR({schema}.%%) asked.word"
+        statement = NEAR.format(close=close, neighbours=NEIGHBOURS)
+        return self._view.session.execute(statement, (list(words), self._catalog.zoid, self._column.name, edits))
+
+    def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> list[str]:
+        candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
+        values = (self._catalog.zoid, self._column.name, beginning(text), *params)
+        found = self._visible(candidates, values, limit)
+        return [word for word, _ in sorted(found, key=lambda counted: (-counted[1], counted[0]))]
+
+    def _visible(self, candidates: str, params: tuple[Any, ...], limit: int) -> list[Counted]:
+        """Return up to *limit* of the rows (word, documents) of the query *candidates* whose word is there, in its order."""
+        source = self._view.source()
+        if source is None:
+            return []
+        relation, source_params = source
+        statement = VISIBLE.format(
+            candidates=candidates,
+            relation=relation,
+            column=self._column.quoted,
+            rows=ROWS,
+            where=self._where.sql,
+            limit=limit,
+        )
+        return self._view.session.execute(statement, (*params, *source_params, *self._where.params))
