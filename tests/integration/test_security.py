@@ -315,7 +315,7 @@ def names_of(*objects: Any) -> list[str]:
 
 
 #: What ZCatalog has not got; it tells what searchResults tells.
-BEYOND = {"facets", "iterate", "more_like_this"}
+BEYOND = {"did_you_mean", "facets", "iterate", "more_like_this", "suggest"}
 
 
 @pytest.mark.parametrize("user", PEOPLE)

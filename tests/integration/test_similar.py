@@ -13,6 +13,7 @@ from tests.integration.people import add_users
 from tests.integration.people import PAST
 from tests.integration.people import publish
 from tests.integration.test_costs import traced
+from tests.integration.vocabulary import counted
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -127,6 +128,19 @@ def test_it_is_two_statements(site: Any) -> None:
     with traced(portal) as traffic:
         assert [brain.Title for brain in catalog.more_like_this(portal.owls)]
     assert traffic[0].round_trips == 2, traffic[0].statements
+
+
+def test_rare_words_count_more_once_they_are_counted(portal: Any, catalog: Any, dsn: str) -> None:
+    for number in range(8):
+        create(portal, "Document", f"page{number}", title=f"page{number}", text=text("the same for all " * 3))
+    create(portal, "Document", "one", title="one", text=text("the same for all, for all, and a zebra alone1"))
+    create(portal, "Document", "two", title="two", text=text("a zebra alone2"))
+    transaction.commit()
+    assert len(catalog.more_like_this(portal.one, limit=20)) == 9
+    counted(dsn, catalog)
+    assert ids(catalog.more_like_this(portal.one))[0] == "two"
+    # A word of one page alone is not searched for.
+    assert ids(catalog.more_like_this(portal.two)) == ["one"]
 
 
 def test_pending_changes_count(portal: Any, catalog: Any) -> None:

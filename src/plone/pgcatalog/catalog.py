@@ -16,6 +16,8 @@ from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.search.iterate import BATCH
 from plone.pgcatalog.search.similar import more_like_this
+from plone.pgcatalog.search.suggest import did_you_mean
+from plone.pgcatalog.search.suggest import suggest
 from plone.pgcatalog.zcatalog import borrow
 from plone.pgcatalog.zcatalog import borrow_rest
 from plone.pgcatalog.zmi.pages import PostForms
@@ -183,6 +185,21 @@ class PlonePGCatalogTool(UniqueObject, Folder):
         See ``plone.pgcatalog.search.similar``.
         """
         return more_like_this(self, what, limit, query)
+
+    @security.protected(SearchZCatalog)
+    @zpublish(False)
+    def suggest(self, text: str, limit: int = 10, **query: Any) -> list[str]:
+        """Return up to *limit* words of what the *query* finds that begin with the last word of *text*.
+
+        See ``plone.pgcatalog.search.suggest``.
+        """
+        return suggest(self, text, limit, query)
+
+    @security.protected(SearchZCatalog)
+    @zpublish(False)
+    def did_you_mean(self, text: str, **query: Any) -> str | None:
+        """Return *text* with words of what the *query* finds in place of unknown ones; None if nothing better is known."""
+        return did_you_mean(self, text, query)
 
     # -- cataloguing
 

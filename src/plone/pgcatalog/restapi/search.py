@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.restapi.documents import documents
 from plone.pgcatalog.restapi.parameters import Parameters
-from plone.pgcatalog.restapi.suggest import did_you_mean
 from plone.pgcatalog.search.facet_statement import Facet
+from plone.pgcatalog.search.suggest import did_you_mean
 from plone.pgcatalog.search.timeout import SearchTimeout
 from plone.restapi.serializer.converters import json_compatible
 from plone.restapi.services import Service
@@ -55,7 +55,8 @@ class SearchGet(Service):  # type: ignore[misc]
         }
         answer |= self._facets(parameters, results)
         if parameters.text and (not total or parameters.flag("spellcheck", False)):
-            answer["did_you_mean"] = did_you_mean(catalog, parameters.text)
+            place = {k: v for k, v in parameters.query().items() if k != "SearchableText"}
+            answer["did_you_mean"] = did_you_mean(catalog, parameters.text, place)
         return answer
 
     def _facets(self, parameters: Parameters, results: Any) -> dict[str, Any]:

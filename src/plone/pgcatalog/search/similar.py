@@ -14,21 +14,27 @@ from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.search.lexicon import quoted
 from plone.pgcatalog.search.tsquery import operation
+from plone.pgcatalog.search.vocabulary import INDEX
 from typing import Any
 
 
-#: The text index that is compared.
-INDEX = "SearchableText"
 #: How many words of a text are searched for, and among how many of its most frequent ones they are chosen.
 WORDS, CANDIDATES = 25, 500
 
+#: Term frequency times inverse document frequency.  A word of one text alone finds nothing; until words have been counted
+#: all are equally rare.  Stems (ascii 2) are no words.
 CHARACTERISTIC = """
 WITH found AS (SELECT rid, {column} AS words FROM {relation} WHERE {where} ORDER BY rid LIMIT 1),
 frequent AS (
     SELECT lexeme, coalesce(cardinality(positions), 1) AS often FROM found, unnest(words) AS word
-    ORDER BY often DESC, lexeme LIMIT {candidates}
-)
-SELECT rid, ARRAY(SELECT lexeme FROM frequent ORDER BY often DESC, lexeme LIMIT {limit}) FROM found
+    WHERE ascii(lexeme) > 2 ORDER BY often DESC, lexeme LIMIT {candidates}
+), counted AS (SELECT documents FROM pgcatalog_texts WHERE catalog = %s AND text_column = %s)
+SELECT rid, ARRAY(
+    SELECT f.lexeme FROM frequent f LEFT JOIN counted c ON true
+    LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = f.lexeme
+    WHERE c.documents IS NULL OR w.documents > 1
+    ORDER BY f.often * ln(1 + coalesce(c.documents / w.documents::float, 0)) DESC, f.often DESC, f.lexeme LIMIT {limit}
+) FROM found
 """
 
 
@@ -84,11 +90,12 @@ def _characteristic(tool: Any, what: Any) -> tuple[int, list[str]] | None:
     if source is None:
         return None
     relation, params = source
-    column = find(catalog.translator, INDEX).column.quoted
+    column = find(catalog.translator, INDEX).column
     statement = CHARACTERISTIC.format(
-        column=column, relation=relation, where=condition.sql, candidates=CANDIDATES, limit=WORDS
+        column=column.quoted, relation=relation, where=condition.sql, candidates=CANDIDATES, limit=WORDS
     )
-    rows = view.session.execute(statement, (*params, *condition.params))
+    counted = (catalog.zoid, column.name)
+    rows = view.session.execute(statement, (*params, *condition.params, *counted, *counted))
     return rows[0] if rows else None
 
 

@@ -1,12 +1,14 @@
 """Suggestions from the site's own words: what a word that is being typed may become, and what a mistyped one may mean."""
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 from plone.pgcatalog.search.edits import allowed_edits
 from plone.pgcatalog.search.edits import distance
 from plone.pgcatalog.search.edits import SURE
-from plone.pgcatalog.search.lexicon import query_words
 from plone.pgcatalog.search.lexicon import storable
 from plone.pgcatalog.search.lexicon import words
 from plone.pgcatalog.search.vocabulary import INDEX
+from plone.pgcatalog.search.vocabulary import lexicon_of
 from plone.pgcatalog.search.vocabulary import Vocabulary
 from typing import Any
 
@@ -21,24 +23,25 @@ FEW = 3
 #: The nearest words to an unknown one that are looked up.
 NEAREST = 10
 
-#: A word with its wildcards, and a sign of exclusion in front.
+_RUN = re.compile(r"\w+")
+#: A word with what may make it more than a plain one: a sign of exclusion, wildcards.
 _TOKEN = re.compile(r"-?[\w*?]+")
-_OPERATORS = ("AND", "OR", "NOT")
+OPERATORS = ("AND", "OR", "NOT")
 
 
-def suggest(tool: Any, text: str, limit: int = LIMIT, **query: Any) -> list[str]:
+def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> list[str]:
     """Return up to *limit* words that begin with the last word of *text*, the most frequent first.
 
-    They stand in what ``tool.searchResults(**query)`` finds, together with the other words of *text*.  When there are
-    few, those come behind that begin so but for one letter.  One statement, or two.
+    They stand in what ``searchResults(**query)`` of the catalog *tool* finds, together with the other words of *text*.
+    When there are few, those come behind that begin so but for one letter.  One statement, or two.
     """
-    if limit < 1:
+    runs = _RUN.findall(storable(text)[-MAX_TEXT:])
+    lexicon = lexicon_of(tool)
+    prefix = _single(lexicon, runs[-1]) if runs else None
+    if prefix is None or limit < 1:
         return []
-    *before, last = storable(text)[-MAX_TEXT:].split() or [""]
-    vocabulary = Vocabulary(tool, query | _context(" ".join(before), query))
-    prefix = _prefix(vocabulary.lexicon, last)
-    if not prefix:
-        return []
+    others = [f'"{run}"' for run in runs[:-1][-MAX_WORDS:] if words(lexicon, [run])]
+    vocabulary = Vocabulary(tool, {**(query or {}), **({INDEX: " ".join(others)} if others else {})})
     found = vocabulary.beginning_with(prefix, limit)
     if len(found) < min(FEW, limit) and len(prefix) > SURE + 1:
         near = vocabulary.nearly_beginning_with(prefix, limit)
@@ -46,34 +49,61 @@ def suggest(tool: Any, text: str, limit: int = LIMIT, **query: Any) -> list[str]
     return found
 
 
-def _context(text: str, query: dict[str, Any]) -> dict[str, Any]:
-    return {INDEX: text} if text and INDEX not in query else {}
+def _single(lexicon: Any, run: str) -> str | None:
+    """Return the one word that *lexicon* makes of *run*; None when it is no word, a long one, or several (Chinese, say)."""
+    found = words(lexicon, [run])
+    return found[0] if len(found) == 1 and len(found[0]) <= MAX_LENGTH else None
 
 
-def _prefix(lexicon: Any, token: str) -> str:
-    """Return the last word of *token*, as far as it has been typed; "" when it is none."""
-    token = token.replace("*", " ").replace("?", " ")
-    parts = query_words(lexicon, token)
-    # Chinese, say, is taken apart into overlapping words: the last one is not what is being typed.
-    if not parts or len("".join(parts)) > len(token) + parts[-1].count("ss"):
-        return ""
-    return parts[-1].rstrip("*?") if len(parts[-1]) <= MAX_LENGTH else ""
+def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> str | None:
+    """Return *text* with words of the site in place of unknown ones, None when nothing better is known.
 
-
-def did_you_mean(tool: Any, text: str, **query: Any) -> str | None:
-    """Return *text* with words of the site in place of unknown ones; None when nothing better is known.
-
-    What is suggested finds something together with *query* on the catalog *tool*.  Words in capitals stay so.
+    The words stand in what ``searchResults(**query)`` of the catalog *tool* finds, and the whole text finds some of it.
+    At most five statements, one when all words are known.
     """
     text = storable(text)
-    vocabulary = Vocabulary(tool, query)
-    tokens = _plain_words(vocabulary.lexicon, text)
-    known = vocabulary.known(tokens.values())
-    unknown = sorted(set(tokens.values()) - known)
+    asked = _plain_words(lexicon_of(tool), text)
+    vocabulary = Vocabulary(tool, query or {})
+    known = vocabulary.known(word for _, word in asked)
+    better = _corrections(vocabulary, sorted({word for _, word in asked} - known))
+    corrected = text
+    for token, word in reversed(asked):
+        if word in better:
+            corrected = corrected[: token.start()] + _as_typed(better[word], token[0]) + corrected[token.end() :]
+    if corrected == text:
+        return None
+    found = tool.searchResults(**{**(query or {}), INDEX: corrected, "b_start": 0, "b_size": 1})
+    return corrected if found else None
+
+
+def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
+    """Return where in *text* its first words stand that are searched for as they are, and what *lexicon* makes of them."""
+    found = []
+    for token in _TOKEN.finditer(text, 0, MAX_TEXT):
+        if token[0].upper() not in OPERATORS and _RUN.fullmatch(token[0]):
+            word = _single(lexicon, token[0])
+            if word is not None and allowed_edits(word):
+                found.append((token, word))
+    return found[:MAX_WORDS]
+
+
+def _corrections(vocabulary: Vocabulary, unknown: Sequence[str]) -> dict[str, str]:
+    """Return the best word that is there for each of *unknown* that has one."""
     if not unknown:
-        return None
-    better = _corrections(vocabulary, unknown)
-    if not better:
-        return None
-    corrected = _replaced(text, {start: better[word] for (start, _), word in tokens.items() if word in better}, tokens)
-    return corrected if tool.searchResults(**query, **{INDEX: corrected}, b_start=0, b_size=1) else None
+        return {}
+    nearest: dict[str, list[tuple[int, bool, int, str]]] = {word: [] for word in unknown}
+    for word, other, documents in vocabulary.near(unknown, max(map(allowed_edits, unknown))):
+        edits = distance(word, other, allowed_edits(word))
+        if edits and other.upper() not in OPERATORS:
+            nearest[word].append((edits, word[0] != other[0], -documents, other))
+    ranked = {word: [entry[-1] for entry in sorted(found)[:NEAREST]] for word, found in nearest.items()}
+    known = vocabulary.known(other for others in ranked.values() for other in others)
+    best = {word: next((other for other in others if other in known), None) for word, others in ranked.items()}
+    return {word: other for word, other in best.items() if other is not None}
+
+
+def _as_typed(word: str, token: str) -> str:
+    """Return *word* with capitals where *token*, in whose place it comes, has them."""
+    if len(token) > 1 and token.isupper():
+        return word.upper()
+    return word.capitalize() if token[0].isupper() else word

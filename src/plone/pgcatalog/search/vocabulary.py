@@ -29,12 +29,12 @@ NEIGHBOURS = 200
 VISIBLE = """
 WITH candidate AS MATERIALIZED ({candidates})
 SELECT candidate.word, candidate.documents FROM candidate WHERE EXISTS (
-    WITH having AS MATERIALIZED (
-        SELECT * FROM {relation} AS source
-        WHERE source.{column} @@ ('''' || replace(replace(candidate.word, '\\', '\\\\'), '''', '''''') || '''')::tsquery
+    WITH holding AS MATERIALIZED (
+        SELECT * FROM {relation}
+        WHERE {column} @@ ('''' || replace(replace(candidate.word, '\\', '\\\\'), '''', '''''') || '''')::tsquery
         LIMIT {rows}
     )
-    SELECT FROM having WHERE {where}
+    SELECT FROM holding WHERE {where}
 ) LIMIT {limit}
 """
 THESE = "SELECT word, 0 AS documents FROM unnest(%s::text[]) AS word"
@@ -57,20 +57,20 @@ DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(asked.word)"
 Counted = tuple[str, int]
 
 
-class Vocabulary:
-    """The words of what ``searchResults(**query)`` of the catalog *tool* finds.
+def lexicon_of(tool: Any) -> Any:
+    """Return the lexicon of the text index of the catalog *tool*; raises QueryError when there is no such index."""
+    return find(tool._catalog.translator, INDEX).index.getLexicon()
 
-    Raises QueryError for a catalog without the text index.
-    """
+
+class Vocabulary:
+    """The words of what ``searchResults(**query)`` of the catalog *tool*, which has the text index, finds."""
 
     def __init__(self, tool: Any, query: Mapping[str, Any]) -> None:
         results = tool.searchResults(**query)
         self._catalog = results._catalog
         self._where: Condition = results._query.where
         self._view = self._catalog.view()
-        translator = find(self._catalog.translator, INDEX)
-        self.lexicon = translator.index.getLexicon()
-        self._column = translator.column
+        self._column = self._catalog.translator(INDEX).column
 
     def known(self, words: Iterable[str]) -> set[str]:
         """Return those of *words* that are there.  One statement."""

@@ -5,6 +5,7 @@ a connection of their own, in portions, and written in one short transaction tha
 """
 
 from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.search.trigrams import create_trigram_index
 from psycopg import sql
 from psycopg.rows import tuple_row
 from typing import Any
@@ -66,6 +67,7 @@ def count_words(connection: Any, catalog: int) -> bool:
         names = [name for name, _ in columns]
         for statement in FORGET:
             connection.execute(statement, [catalog, names])
+        create_trigram_index(connection)
         return True
     finally:
         if not connection.closed:

@@ -94,6 +94,17 @@ CREATE TABLE IF NOT EXISTS pgcatalog_words (
     PRIMARY KEY (catalog, text_column, word)
 );
 
+-- A word, and what is left of it with one letter less, as far as its first six letters go: what two words have in common
+-- that are an edit apart (the symmetric deletions of SymSpell, on prefixes).  The rest is compared by who asks.
+CREATE OR REPLACE FUNCTION pgcatalog_deletions(word TEXT) RETURNS TEXT[]
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+    SELECT array_agg(left(p, i - 1) || substr(p, i + 1)) || p
+    FROM (SELECT left(word, 6)) AS prefix (p), generate_series(1, length(p)) AS i GROUP BY p
+);
+CREATE INDEX IF NOT EXISTS pgcatalog_words_deletions ON pgcatalog_words USING gin (pgcatalog_deletions(word))
+WITH (fastupdate = off) WHERE ascii(word) > 2;
+
 -- What the words were counted in.
 CREATE TABLE IF NOT EXISTS pgcatalog_texts (
     catalog       BIGINT NOT NULL,

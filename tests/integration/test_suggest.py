@@ -1,0 +1,259 @@
+"""Suggestions: the site's words, for whom, with which typos, and what they cost; with and without pg_trgm."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.search.edits import allowed_edits
+from plone.pgcatalog.search.edits import distance
+from plone.pgcatalog.search.suggest import did_you_mean
+from plone.pgcatalog.search.suggest import suggest
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.people import acting_as
+from tests.integration.people import add_users
+from tests.integration.people import FUTURE
+from tests.integration.people import PAST
+from tests.integration.people import publish
+from tests.integration.people import share
+from tests.integration.test_costs import traced
+from tests.integration.vocabulary import counted
+from typing import Any
+from zope.component.hooks import setSite
+
+import psycopg
+import pytest
+import transaction
+
+
+TEXTS = [
+    "needle in a haystack",
+    "needles and pins",
+    "needlework needs needles",
+    "The Straße to Zürich",
+    "information on informatics",
+    "数据库目录 全文检索",
+    "O'Neill foo_bar co",
+    "Привет мир",
+    "database",
+    "kitten",
+]
+
+
+@pytest.fixture(scope="module")
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """(catalog, portal, dsn) with texts; the tests change nothing that stays."""
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        add_users(app.plone)
+        for number, text in enumerate(TEXTS):
+            publish(create(app.plone, "Document", f"p{number}", title=text))
+        share(create(app.plone, "Document", "s", title="needful secretive rendezvous"), "mara", "Reader")
+        for name, setter, moment in (
+            ("old", "setExpirationDate", PAST),
+            ("later", "setEffectiveDate", FUTURE),
+        ):
+            page = create(app.plone, "Document", name, title=f"needl{name} outdated{name}")
+            publish(page)
+            getattr(page, setter)(moment)
+            page.reindexObject()
+        transaction.commit()
+        counted(dsn, app.plone.portal_catalog)
+        yield app.plone.portal_catalog, app.plone, dsn
+
+
+# -- what is suggested
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested"),
+    [
+        ("needle", {"needle", "needles", "needlework"}),
+        ("NEEDLEw", {"needlework"}),
+        ("straß", {"strasse"}),
+        ("zürich", {"zurich"}),
+        ("foo_", {"foo_bar"}),
+        ("fooX", set()),
+        ("ПРИВ", {"привет"}),
+        ("数", {"数据"}),
+        ("数据库", set()),
+        ("o'nei", {"neill"}),
+        ("x", set()),
+    ],
+)
+def test_words_that_begin_so(site: Any, typed: str, suggested: set[str]) -> None:
+    catalog, _, _ = site
+    assert set(suggest(catalog, typed)) == suggested
+
+
+def test_the_most_frequent_come_first_and_no_more_than_asked_for(site: Any) -> None:
+    catalog, _, _ = site
+    assert suggest(catalog, "needles")[0] == "needles"
+    assert suggest(catalog, "needle", limit=1) == ["needles"]
+    assert suggest(catalog, "needle", limit=0) == []
+
+
+def test_they_stand_together_with_the_other_words(site: Any) -> None:
+    catalog, _, _ = site
+    assert suggest(catalog, "pins need") == ["needles"]
+    assert suggest(catalog, "pins AND needles an") == ["and"]
+    assert suggest(catalog, "zürich need") == []
+
+
+@pytest.mark.parametrize("typed", ["nedle", "neeedle", "neexle", "nedele", "needel"])
+def test_a_letter_may_be_wrong(site: Any, typed: str) -> None:
+    catalog, _, _ = site
+    if typed != "needel":  # the last letters may go on to anything
+        assert "needlework" in suggest(catalog, typed)
+    assert "needle" in str(did_you_mean(catalog, typed))
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("informtion", "information"),
+        ("ifnormation", "information"),
+        ("xnformation", "information"),
+        ("informmatics", "informatics"),
+        ("databsae", "database"),
+        ("Databsae", "Database"),
+        ("DATABSAE", "DATABASE"),
+        ("strsase", "strasse"),
+        ("needle AND hsystack", "needle AND haystack"),
+        ('"needle in a" OR hsystack', '"needle in a" OR haystack'),
+        ("hsystack neexle", "haystack needle"),
+        ("привет мри", "привет мир"),
+        ("needle -hsystack", None),
+        ("needle hsyst*", None),
+        ("needle", None),
+        ("needle haystack", None),
+        ("needle AND", None),
+        ("xyzzyxyzzy", None),
+        ("c", None),
+        ("ca", None),
+        ("hsystack kitten", None),
+        ("数据库", None),
+    ],
+)
+def test_unknown_words_become_known_ones(site: Any, typed: str, meant: str | None) -> None:
+    catalog, _, _ = site
+    assert catalog.did_you_mean(typed) == meant
+
+
+def test_what_is_suggested_finds_something(site: Any) -> None:
+    catalog, _, _ = site
+    assert len(catalog(SearchableText="informtion")) == 0
+    assert len(catalog(SearchableText=did_you_mean(catalog, "informtion"))) == 1
+    # Both are words of the site, but of no page.
+    assert did_you_mean(catalog, "haystack zuricj") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "   ", "*", "?", '"', "((", "AND", "NOT x", "\x00", "nee\x00dle", "\ud800", "need\udfffle", "%", "_", "\\", "'"]
+    + ["x" * 10_000, "word " * 2_000, "数" * 5_000, "\u0130\ufb01", "a" * 41, "é\u0301" * 30, "'; DROP TABLE x; --"],
+)
+def test_whatever_is_typed_is_legal(site: Any, text: str) -> None:
+    catalog, portal, _ = site
+    assert isinstance(suggest(catalog, text), list)
+    assert did_you_mean(catalog, text) is None or isinstance(did_you_mean(catalog, text), str)
+    assert len(catalog(getId="p0")) == 1
+
+
+def test_a_query_says_where_the_words_have_to_stand(site: Any) -> None:
+    catalog, _, _ = site
+    assert catalog.suggest("need", getId="p0") == ["needle"]
+    assert catalog.suggest("need", portal_type="Event") == []
+    assert catalog.did_you_mean("informtion", getId="p4") == "information"
+    assert catalog.did_you_mean("informtion", getId="p0") is None
+
+
+# -- to whom
+
+
+def test_nobody_is_told_a_word_that_he_may_not_see(site: Any) -> None:
+    catalog, portal, _ = site
+    told = {}
+    for user in (None, "mara", "rita", "boss"):
+        with acting_as(portal, user):
+            told[user] = (suggest(catalog, "secr"), did_you_mean(catalog, "secretve"), suggest(catalog, "need"))
+    assert told[None][:2] == told["rita"][:2] == ([], None)
+    assert told["mara"][:2] == told["boss"][:2] == (["secretive"], "secretive")
+    assert "needful" not in told[None][2]
+    assert "needful" in told["mara"][2]
+
+
+def test_a_hidden_word_is_as_unknown_as_one_that_is_nowhere(site: Any) -> None:
+    """What is said about "needful", hidden, is what is said about a word of the same letters that is nowhere."""
+    catalog, portal, _ = site
+    with acting_as(portal, None):
+        hidden, nowhere = did_you_mean(catalog, "needful"), did_you_mean(catalog, "needxul")
+        assert (hidden, nowhere) == (None, None)
+        assert did_you_mean(catalog, "rendezvous haystakc") is None
+        assert suggest(catalog, "rendezvous need") == suggest(catalog, "nowhere need") == []
+
+
+def test_neither_of_what_is_not_effective(site: Any) -> None:
+    catalog, portal, _ = site
+    with acting_as(portal, None):
+        assert suggest(catalog, "outdated") == []
+        assert did_you_mean(catalog, "outdatedodl") is None
+    with acting_as(portal, "boss"):
+        assert set(suggest(catalog, "outdated")) == {"outdatedold", "outdatedlater"}
+
+
+def test_no_criterion_shows_more(site: Any) -> None:
+    catalog, portal, _ = site
+    with acting_as(portal, None):
+        assert catalog.suggest("secr", allowedRolesAndUsers=["Manager"]) == []
+        assert catalog.suggest("outdated", effectiveRange=PAST, effectiveRange_range="min") == []
+        assert catalog.did_you_mean("secretve", allowedRolesAndUsers={"query": ["Manager"]}) is None
+
+
+# -- from one moment to the next
+
+
+def test_words_that_are_gone_are_not_suggested(portal: Any, catalog: Any, dsn: str) -> None:
+    page = create(portal, "Document", "page", title="ephemeral")
+    transaction.commit()
+    assert suggest(catalog, "ephem") == []
+    counted(dsn, catalog)
+    assert suggest(catalog, "ephem") == ["ephemeral"]
+    page.title = "lasting"
+    page.reindexObject()
+    assert suggest(catalog, "ephem") == []
+    assert did_you_mean(catalog, "ephemerla") is None
+    transaction.commit()
+    assert suggest(catalog, "ephem") == []
+
+
+def test_sites_in_one_database_do_not_share_words(portal: Any, catalog: Any, dsn: str) -> None:
+    create(portal, "Document", "page", title="ephemeral")
+    transaction.commit()
+    counted(dsn, catalog)
+    with psycopg.connect(dsn) as connection:
+        connection.execute("UPDATE pgcatalog_words SET catalog = catalog + 1")
+    transaction.begin()
+    assert suggest(catalog, "ephem") == []
+    assert did_you_mean(catalog, "ephemerla") is None
+
+
+# -- what it costs
+
+
+def test_statements(site: Any) -> None:
+    catalog, portal, _ = site
+    for action, statements in (
+        (lambda: suggest(catalog, "needle"), 1),
+        (lambda: suggest(catalog, "neelde"), 2),
+        (lambda: did_you_mean(catalog, "needle haystack"), 1),
+        (lambda: did_you_mean(catalog, "xyzzyxyzzy"), 3),
+        (lambda: did_you_mean(catalog, "hsystack"), 5),
+    ):
+        transaction.begin()
+        len(catalog(getId="p0"))
+        with traced(portal) as traffic:
+            action()
+        assert traffic[0].round_trips == statements, traffic[0].statements
