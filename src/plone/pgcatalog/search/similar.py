@@ -12,91 +12,91 @@ from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Combinable
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Or
-from plone.pgcatalog.search.lexicon import quoted
-from plone.pgcatalog.search.tsquery import operation
 from plone.pgcatalog.search.vocabulary import INDEX
+from plone.pgcatalog.search.vocabulary import LEXEME
 from typing import Any
 
 
 #: How many words of a text are searched for, and among how many of its most frequent ones they are chosen.
 WORDS, CANDIDATES = 25, 500
+#: The part of all documents, and the number of them, that a characteristic word may stand in; the most rows looked at
+#: for each word, when the words have not been counted yet.
+COMMON_PART, COMMON, ROWS = 0.1, 50, 5000
 
-#: Term frequency times inverse document frequency.  A word of one text alone finds nothing; until words have been counted
-#: all are equally rare.  Stems (ascii 2) are no words.
-CHARACTERISTIC = """
-WITH found AS (SELECT rid, {column} AS words FROM {relation} WHERE {where} ORDER BY rid LIMIT 1),
+#: A word weighs (1 + ln tf) idf^2, tf being how often it stands in the text, and idf how rare it is in all: what it
+#: contributes to the product of two tf-idf vectors, if it stands in the other text once.  Longer texts count less.
+#: A word of one text alone finds nothing.  Until words have been counted all are equally rare.  Stems are no words.
+SIMILAR = """
+WITH found AS (SELECT rid, {column} AS vector FROM {relation} WHERE {itself} ORDER BY rid LIMIT 1),
 frequent AS (
-    SELECT lexeme, coalesce(cardinality(positions), 1) AS often FROM found, unnest(words) AS word
+    SELECT lexeme, coalesce(cardinality(positions), 1) AS often FROM found, unnest(vector) AS word
     WHERE ascii(lexeme) > 2 ORDER BY often DESC, lexeme LIMIT {candidates}
-), counted AS (SELECT documents FROM pgcatalog_texts WHERE catalog = %s AND text_column = %s)
-SELECT rid, ARRAY(
-    SELECT f.lexeme FROM frequent f LEFT JOIN counted c ON true
+),
+characteristic AS MATERIALIZED (
+    SELECT f.lexeme AS word, (1 + ln(f.often)) * coalesce(ln(1 + c.documents / w.documents::float), 1) ^ 2 AS weight
+    FROM frequent f
+    LEFT JOIN pgcatalog_texts c ON c.catalog = %s AND c.text_column = %s
     LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = f.lexeme
-    WHERE c.documents IS NULL OR w.documents > 1
-    ORDER BY f.often * ln(1 + coalesce(c.documents / w.documents::float, 0)) DESC, f.often DESC, f.lexeme LIMIT {limit}
-) FROM found
+    WHERE c.documents IS NULL OR w.documents BETWEEN 2 AND greatest({common}, {common_part} * c.documents)
+    ORDER BY weight DESC, word LIMIT {words}
+),
+hits AS (
+    SELECT hit.rid, sum(characteristic.weight) / ln(10 + max(hit.length)) AS score
+    FROM characteristic CROSS JOIN LATERAL (
+        SELECT rid, coalesce({length}, 0) AS length FROM {relation}
+        WHERE {column} @@ ({lexeme})::tsquery AND ({where}) LIMIT {rows}
+    ) AS hit
+    GROUP BY hit.rid
+)
+SELECT rid, score FROM hits WHERE rid <> (SELECT rid FROM found) ORDER BY score DESC, rid LIMIT %s
 """
 
 
-@dataclass(frozen=True)
-class AnyWord(Combinable):
-    """Rows, *rid* excepted, that have at least one of *words* in the text index *index*, ranked by how much of them.
-
-    The words are those of the index, not of a query: nothing is parsed.
-    """
-
-    index: str
-    words: tuple[str, ...]
-    rid: int
-
-    def names(self) -> frozenset[str]:
-        return frozenset((self.index,))
-
-    def condition(self, lookup: Lookup) -> Condition:
-        column = find(lookup, self.index).column.quoted
-        return Condition(f"{column} @@ %s::tsquery AND rid <> %s", (self._tsquery(), self.rid))
-
-    def score(self, lookup: Lookup) -> Condition:
-        # Unlike ts_rank_cd this takes no account of how close the words are, and asks each row once.
-        return Condition(f"ts_rank({find(lookup, self.index).column.quoted}, %s::tsquery, 1)", (self._tsquery(),))
-
-    def _tsquery(self) -> str:
-        return operation(" | ", map(quoted, self.words))
-
-
 def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Any:
-    """Return the results of *query*, at most *limit*, that are like *what* by their text, the most similar first.
+    """Return the *limit* results of *query* that are most like *what* by their text, ranked by that.
 
     *what* is a brain, an object or a UID.  Both it and the results are what the user may see on the catalog *tool*; what
-    is not catalogued, or not for him, or has no text, is like nothing.  Raises TypeError for another *what*.
+    is not catalogued, or not for him, or has no text, is like nothing.  Raises TypeError for another *what*, and QueryError
+    for a catalog without a text index.
     """
-    row = _characteristic(tool, what)
-    if row is None or not row[1]:
+    rows = _similar_rows(tool, what, limit, query) if limit > 0 else []
+    if not rows:
         return tool.searchResults(where=Or())
-    rid, words = row
-    like = AnyWord(INDEX, tuple(words), rid)
+    like = RankedRows(tuple(rid for rid, _ in rows), tuple(score for _, score in rows))
     given = expression_in(query)
-    where = like if given is None else And(like, given)
-    return tool.searchResults(**{**query, WHERE: where, "b_start": 0, "b_size": limit})
+    return tool.searchResults(**{**query, WHERE: like if given is None else And(like, given)})
 
 
-def _characteristic(tool: Any, what: Any) -> tuple[int, list[str]] | None:
-    """Return record id and characteristic words of *what*, None if there is no such row for the user."""
+def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> list[tuple[int, float]]:
+    """Return record ids and scores."""
     # An expired page, too, may be looked at by who may view it.
-    results = tool.searchResults(where=_itself(what), show_inactive=True)
-    catalog, condition = results._catalog, results._query.where
+    itself = tool.searchResults(where=_itself(what), show_inactive=True)._query.where
+    given = {WHERE: And()} | dict(query)
+    results = tool.searchResults(**given)
+    catalog, where = results._catalog, results._query.where
     view = catalog.view()
     source = view.source()
     if source is None:
-        return None
+        return []
     relation, params = source
-    column = find(catalog.translator, INDEX).column
-    statement = CHARACTERISTIC.format(
-        column=column.quoted, relation=relation, where=condition.sql, candidates=CANDIDATES, limit=WORDS
+    column, length, *_ = find(catalog.translator, INDEX).columns()
+    statement = SIMILAR.format(
+        column=column.quoted,
+        relation=relation,
+        length=length.quoted,
+        itself=itself.sql,
+        where=where.sql,
+        lexeme=LEXEME.format(word="characteristic.word"),
+        candidates=CANDIDATES,
+        words=WORDS,
+        rows=ROWS,
+        common=COMMON,
+        common_part=COMMON_PART,
     )
     counted = (catalog.zoid, column.name)
-    rows = view.session.execute(statement, (*params, *condition.params, *counted, *counted))
-    return rows[0] if rows else None
+    values = (*params, *itself.params, *counted, *counted, *params, *where.params, limit)
+    rows: list[tuple[int, float]] = view.session.execute(statement, values)
+    return rows
 
 
 def _itself(what: Any) -> Combinable:
@@ -121,3 +121,22 @@ class RowPath(Combinable):
 
     def condition(self, lookup: Lookup) -> Condition:
         return Condition("path = %s", (clean_path(self.path),))
+
+
+@dataclass(frozen=True)
+class RankedRows(Combinable):
+    """The rows *rids*, ranked by their *scores*."""
+
+    rids: tuple[int, ...]
+    scores: tuple[float, ...]
+
+    def names(self) -> frozenset[str]:
+        return frozenset()
+
+    def condition(self, lookup: Lookup) -> Condition:
+        return Condition("rid = ANY(%s::bigint[])", (list(self.rids),))
+
+    def score(self, lookup: Lookup) -> Condition:
+        return Condition(
+            "(%s::float[])[array_position(%s::bigint[], rid)]", (list(self.scores), list(self.rids))
+        )

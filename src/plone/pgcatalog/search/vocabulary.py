@@ -25,13 +25,15 @@ CANDIDATES, ROWS = 50, 1000
 #: Words that are compared with one that is unknown.
 NEIGHBOURS = 200
 
+#: The SQL of a word as tsquery; see ``lexicon.quoted``.
+LEXEME = r"'''' || replace(replace({word}, '\', '\\'), '''', '''''') || ''''"
 #: In two steps: what is MATERIALIZED is planned for all its rows, by the GIN index, and then read until one is visible.
 VISIBLE = """
 WITH candidate AS MATERIALIZED ({candidates})
 SELECT candidate.word, candidate.documents FROM candidate WHERE EXISTS (
     WITH holding AS MATERIALIZED (
         SELECT * FROM {relation}
-        WHERE {column} @@ ('''' || replace(replace(candidate.word, '\\', '\\\\'), '''', '''''') || '''')::tsquery
+        WHERE {column} @@ ({lexeme})::tsquery
         LIMIT {rows}
     )
     SELECT FROM holding WHERE {where}
@@ -114,6 +116,7 @@ class Vocabulary:
             relation=relation,
             column=self._column.quoted,
             rows=ROWS,
+            lexeme=LEXEME.format(word="candidate.word"),
             where=self._where.sql,
             limit=limit,
         )
