@@ -17,12 +17,19 @@ import transaction
 
 
 MANAGER = "admin:secret"
-OTHER = {"slow_query_ms": 250.0, "slow_query_mask": ("SearchableText", "Creator"), "result_cache_mb": 7.0, "stemming": False}
+OTHER = {
+    "slow_query_ms": 250.0,
+    "slow_query_mask": ("SearchableText", "Creator"),
+    "result_cache_mb": 7.0,
+    "stemming": False,
+    "parts_of_words": True,
+}
 READERS = {
     "slow_query_ms": settings.slow_query_ms,
     "slow_query_mask": settings.slow_query_mask,
     "result_cache_mb": settings.result_cache_mb,
     "stemming": settings.stemming,
+    "parts_of_words": settings.parts_of_words,
 }
 
 
@@ -174,6 +181,7 @@ def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
             "form.widgets.slow_query_ms": "250",
             "form.widgets.slow_query_mask": "SearchableText\nCreator",
             "form.widgets.result_cache_mb": "7",
+            "form.widgets.parts_of_words:list": "selected",
             "form.buttons.save": "Save",
             "_authenticator": token(page.text),
         },

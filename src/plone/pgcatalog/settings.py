@@ -21,7 +21,13 @@ import os
 
 logger = logging.getLogger(__name__)
 
-DEFAULTS: dict[str, Any] = {"slow_query_ms": 10.0, "slow_query_mask": (), "result_cache_mb": 64.0, "stemming": True}
+DEFAULTS: dict[str, Any] = {
+    "slow_query_ms": 10.0,
+    "slow_query_mask": (),
+    "result_cache_mb": 64.0,
+    "stemming": True,
+    "parts_of_words": False,
+}
 #: The attribute of the tool that holds the site's settings.
 ATTRIBUTE = "_settings"
 #: The setting with the codes of the site's languages, its default first: a copy of Plone's own.
@@ -43,6 +49,11 @@ def result_cache_mb(tool: Any = None) -> float:
     """Return how many megabytes of answers the process may keep, 0 for none; *tool* is a catalog that is asked."""
     kept = site_setting(tool, "result_cache_mb")
     return number("PGCATALOG_RESULT_CACHE_MB", os.environ.get("PGCATALOG_RESULT_CACHE_MB"), kept)
+
+
+def parts_of_words(tool: Any = None) -> bool:
+    """Return whether a search for a word finds the words that contain it, too, in the site of the catalog *tool*."""
+    return bool(site_setting(tool, "parts_of_words"))
 
 
 def site_tuning(tool: Any, site: str) -> SiteTuning | None:

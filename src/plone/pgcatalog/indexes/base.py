@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from plone.pgcatalog.config import strip_data
+from types import MappingProxyType
 from typing import Any
 from typing import ClassVar
 
@@ -138,6 +139,8 @@ class IndexTranslator(ABC):
     constant_keys: ClassVar[tuple[Any, ...]] = ()
     #: What the site's editors want of searches (a ``SiteTuning``), None for nothing; only text indexes heed it.
     tuning: Any = None
+    #: Word of the running search -> words that contain it and are to be found, too; only text indexes heed it.
+    word_parts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     @classmethod
     def settings(cls, index: Any) -> Any:

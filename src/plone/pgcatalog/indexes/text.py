@@ -7,6 +7,7 @@ from Acquisition import aq_base
 from Acquisition import aq_parent
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
@@ -22,6 +23,7 @@ from plone.pgcatalog.search.lexicon import tsvector_words
 from plone.pgcatalog.search.lexicon import words
 from plone.pgcatalog.search.parts import find_parts
 from plone.pgcatalog.search.parts import texts_of
+from plone.pgcatalog.search.query_words import Meaning
 from plone.pgcatalog.search.ranking import NEUTRAL
 from plone.pgcatalog.search.ranking import RankedText
 from plone.pgcatalog.search.stemming import Stemming
@@ -127,7 +129,7 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def exact(self) -> "ZCTextIndexTranslator":
         """See IndexTranslator."""
-        return self._changed(tuning=None, _with_stems=False)
+        return self._changed(tuning=None, _with_stems=False, word_parts={})
 
     def ranked(self) -> "ZCTextIndexTranslator":
         """See IndexTranslator."""
@@ -150,6 +152,8 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None if text is None else NO_CLAUSE
         lexicon = self.index.getLexicon()
         meaning = None if self.tuning is None else self.tuning.meaning(lexicon, text, query)
+        if self.word_parts:
+            meaning = replace(meaning or Meaning({}, frozenset()), parts=self.word_parts)
         stemming = self.stemming
         related = stemming.related if stemming is not None and self._with_stems else None
         return compile_text(lexicon, text, self.column.quoted, meaning, related)

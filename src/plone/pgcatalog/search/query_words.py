@@ -1,7 +1,9 @@
 """A site's synonyms, stop words and pins in the words of a lexicon, as queries have them."""
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field
 from plone.pgcatalog.search.lexicon import query_words
 from plone.pgcatalog.search.lexicon import term_words
 from plone.pgcatalog.search.tuning import language_code
@@ -25,10 +27,15 @@ class Meaning:
     synonyms: dict[Words, tuple[Words, ...]]
     stop_words: frozenset[Words]
     quoted: frozenset[Words] = frozenset()
+    #: word -> words that contain it
+    parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def alternatives(self, words: Words) -> tuple[Words, ...]:
         """Return what else is found by a search for *words*."""
-        return () if words in self.quoted else self.synonyms.get(words, ())
+        if words in self.quoted:
+            return ()
+        containing = self.parts.get(words[0], ()) if len(words) == 1 else ()
+        return (*self.synonyms.get(words, ()), *((word,) for word in containing))
 
 
 class QueryWords:
@@ -53,8 +60,7 @@ class QueryWords:
 
     def meaning(self, lexicon: Any, text: str, languages: Iterable[str]) -> Meaning:
         """Return what the words of the query *text* stand for in *languages*; *lexicon* is that of the tuning."""
-        phrases = _PHRASE.findall(text) if self._synonyms else []
-        quoted = frozenset(normal_words(lexicon, phrase) for phrase in phrases)
+        quoted = quoted_words(lexicon, text) if self._synonyms else frozenset()
         return Meaning(self._synonyms, self.stop_words(languages), quoted)
 
     def stop_words(self, languages: Iterable[str]) -> frozenset[Words]:
@@ -67,6 +73,11 @@ class QueryWords:
         with_words = self._pins.get(words, ())
         without = self._pins.get(frozenset(word for word in words if (word,) not in stop_words), ())
         return tuple(dict.fromkeys((*with_words, *without)))
+
+
+def quoted_words(lexicon: Any, text: str) -> frozenset[Words]:
+    """Return the words of the phrases in the query *text*; one of a single word looks like any other word when parsed."""
+    return frozenset(normal_words(lexicon, phrase) for phrase in _PHRASE.findall(text))
 
 
 def normal_words(lexicon: Any, text: str) -> Words:

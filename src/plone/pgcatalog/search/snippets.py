@@ -76,15 +76,16 @@ def highlighter(catalog: Any, criteria: Mapping[str, Any]) -> Highlighter:
     queries = (
         (lexicons[name], words)
         for name, text in found
-        for words in (text, *_synonyms(catalog.translator(name), lexicons[name], text))
+        for words in (text, *_alternatives(catalog.translator(name), lexicons[name], text))
     )
     stemmings = (getattr(catalog.translator(name), "stemming", None) for name, _ in found)
     return Highlighter(queries, next(filter(None, stemmings), None))
 
 
-def _synonyms(translator: IndexTranslator, lexicon: Any, text: str) -> list[str]:
-    """Return the synonyms that the index of *translator* finds, too, when somebody searches for *text*."""
-    return [] if translator.tuning is None else list(translator.tuning.synonyms(lexicon, text))
+def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[str]:
+    """Return what the index of *translator* finds besides when somebody searches for *text*."""
+    containing = " ".join(f'"{word}"' for words in translator.word_parts.values() for word in words)
+    return [containing, *(translator.tuning.synonyms(lexicon, text) if translator.tuning is not None else ())]
 
 
 def _is_text(catalog: Any, name: str) -> bool:
