@@ -11,6 +11,7 @@ from tests.integration.people import FUTURE
 from tests.integration.people import PAST
 from tests.integration.people import publish
 from tests.integration.people import share
+from tests.integration.vocabulary import counted
 from tests.integration.web import Response
 from tests.integration.web import Web
 from typing import Any
@@ -70,6 +71,7 @@ def web(site_template: str, postgres: Any) -> Iterator[Web]:
             app.plone.portal_workflow.setChainForPortalTypes(("Event",), ("simple_publication_workflow",))
             fill(app.plone)
             transaction.commit()
+            counted(db.storage._dsn, app.plone.portal_catalog)
         yield Web(db)
 
 
@@ -224,6 +226,38 @@ def test_suggests_pages_by_the_beginning_of_their_titles(web: Web) -> None:
         assert get(web, "/plone/@pgsuggest", query=text).json["suggestions"] == []
 
 
+def test_suggests_words_of_the_site(web: Web) -> None:
+    assert get(web, "/plone/@pgsuggest", query="hay").json["terms"] == ["haystack", "hay"]
+    assert get(web, "/plone/@pgsuggest", query="a lon").json["terms"] == ["long"]
+    assert get(web, "/plone/@pgsuggest", query="haystakc").json["terms"] == ["haystack"]
+    assert get(web, "/plone/@pgsuggest", query="hasytac").json["terms"] == ["haystack"]
+    assert get(web, "/plone/news/@pgsuggest", query="fai").json["terms"] == []
+    assert get(web, "/plone/@pgsuggest", query="hay", path_prefix="/news/").json["terms"] == ["haystack"]
+
+
+def test_asks_did_you_mean_when_nothing_is_found(web: Web) -> None:
+    assert search(web, q="haystakc")["did_you_mean"] == "haystack"
+    assert search(web, q="xyzzyxyzzy")["did_you_mean"] is None
+    assert "did_you_mean" not in search(web, q="haystack")
+    assert "did_you_mean" not in search(web)
+    assert search(web, q="haystack", spellcheck="true")["did_you_mean"] is None
+    assert search(web, q="haystakc", portal_type="Event")["did_you_mean"] is None
+    assert search(web, q="haystakc", sort="created desc", start=5, rows=0)["did_you_mean"] == "haystack"
+
+
+def test_finds_similar_pages(web: Web) -> None:
+    items = get(web, "/plone/news/page03/@pgsimilar").json["items"]
+    assert len(items) == 10
+    assert "http://nohost/plone/news/page03" not in {item["@id"] for item in items}
+    few = get(web, "/plone/news/page03/@pgsimilar", rows=3, Subject="even").json["items"]
+    assert len(few) == 3
+    events = get(web, "/plone/news/page03/@pgsimilar", portal_type="Event").json["items"]
+    assert [item["title"] for item in events] == ["Pin fair"]
+    assert get(web, "/plone/news/page03/@pgsimilar", rows="x").status == 400
+    assert get(web, "/plone/news/page03/@pgsimilar", created="no date").status == 400
+    assert get(web, "/plone/@pgsimilar").json["items"] == []
+
+
 # -- to whom
 
 
@@ -239,6 +273,10 @@ def test_everybody_finds_what_search_finds_and_no_more_is_counted(web: Web, logi
         assert (name in expected) == any(
             doc["path_string"].endswith(f"/{name}") for doc in answer["response"]["docs"] if "highlighting" in doc
         )
+    assert get(web, "/plone/@pgsuggest", login, query="secr").json["terms"] == ["secret"] * ("secret" in expected)
+    assert search(web, login, q="secrte")["did_you_mean"] == ("secret" if "secret" in expected else None)
+    similar = get(web, "/plone/news/page00/@pgsimilar", login, rows=100).json["items"]
+    assert {item["@id"].rpartition("/")[2] for item in similar} <= {*expected, "fair"}
     pages = get(web, "/plone/@pgsuggest", login, query="secret").json["suggestions"]
     assert [page["title"] for page in pages] == (["The secret needle"] if "secret" in expected else [])
 
@@ -271,7 +309,7 @@ def test_no_parameter_shows_more(web: Web, trick: dict[str, Any]) -> None:
 
 
 def test_a_private_folder_is_no_place_to_search(web: Web) -> None:
-    for service in ("@pgsearch", "@pgsuggest", "@search"):
+    for service in ("@pgsearch", "@pgsimilar", "@pgsuggest", "@search"):
         assert get(web, f"/plone/news/secret/{service}").status == 401
         assert get(web, f"/plone/news/secret/{service}", "mara:secret").status == 200
 
@@ -345,7 +383,9 @@ def recorded() -> dict[str, tuple[str, dict[str, str]]]:
             },
         ),
         "pgsearch-error": ("/plone/@pgsearch", {"rows": "-1"}),
+        "pgsearch-typo": ("/plone/@pgsearch", {"q": "haystakc"}),
         "pgsuggest": ("/plone/@pgsuggest", {"query": "pin f"}),
+        "pgsimilar": ("/plone/news/page03/@pgsimilar", {"rows": "2"}),
     }
 
 

@@ -1,0 +1,24 @@
+"""``@pgsimilar``: pages that are like the context."""
+
+from plone.pgcatalog.restapi.parameters import Parameters
+from plone.pgcatalog.restapi.search import bad_values
+from plone.restapi.interfaces import ISerializeToJsonSummary
+from plone.restapi.services import Service
+from Products.CMFCore.utils import getToolByName
+from typing import Any
+from zope.component import getMultiAdapter
+from zope.component.hooks import getSite
+
+
+class SimilarGet(Service):  # type: ignore[misc]
+    """Finds what the user may see in the site and is most like the context by its text; parameters as of a search."""
+
+    def reply(self) -> dict[str, Any]:
+        parameters = Parameters(getSite(), self.request)
+        catalog = getToolByName(self.context, "portal_catalog")
+        with bad_values():
+            brains = list(catalog.more_like_this(self.context, parameters.rows, **parameters.query()))
+        return {
+            "@id": self.request["ACTUAL_URL"] + "?" * bool(self.request["QUERY_STRING"]) + self.request["QUERY_STRING"],
+            "items": [getMultiAdapter((brain, self.request), ISerializeToJsonSummary)() for brain in brains],
+        }
