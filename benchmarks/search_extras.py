@@ -1,10 +1,12 @@
-"""What facets and snippets cost: ``python -m benchmarks.search_extras``.
+"""What facets, snippets and suggestions cost: ``python -m benchmarks.search_extras``.
 
 Prints the WAL and the space that keeping texts for snippets takes, and how long a page of results takes by itself, with facets and
 with snippets, over generated rows.  The pages are measured in turns, so that a busy machine slows all of them.
 """
 
 from benchmarks.machine import machine
+from benchmarks.suggestions import fill
+from benchmarks.suggestions import suggestions
 from collections.abc import Callable
 from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
@@ -129,6 +131,9 @@ def main() -> None:
             connection.execute(f'VACUUM ANALYZE "{relation}"')
         with sites.opened(dsn) as db, sites.application(db) as app:
             pages(app.plone.portal_catalog, options.rounds)
+        words = fill(dsn, relation)
+        with sites.opened(dsn) as db, sites.application(db) as app:
+            suggestions(app.plone.portal_catalog, words, options.rounds)
 
 
 if __name__ == "__main__":

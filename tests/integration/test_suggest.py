@@ -1,11 +1,6 @@
-"""Suggestions: the site's words, for whom, with which typos, and what they cost; with and without pg_trgm."""
+"""Suggestions: the site's words, for whom, with which typos, and what they cost."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
-from plone.pgcatalog.search.edits import allowed_edits
-from plone.pgcatalog.search.edits import distance
 from plone.pgcatalog.search.suggest import did_you_mean
 from plone.pgcatalog.search.suggest import suggest
 from tests.integration import site as sites

@@ -7,6 +7,7 @@ from plone.pgcatalog.search.edits import distance
 from plone.pgcatalog.search.edits import SURE
 from plone.pgcatalog.search.lexicon import storable
 from plone.pgcatalog.search.lexicon import words
+from plone.pgcatalog.search.vocabulary import finds_something
 from plone.pgcatalog.search.vocabulary import INDEX
 from plone.pgcatalog.search.vocabulary import lexicon_of
 from plone.pgcatalog.search.vocabulary import Vocabulary
@@ -72,8 +73,7 @@ def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -
             corrected = corrected[: token.start()] + _as_typed(better[word], token[0]) + corrected[token.end() :]
     if corrected == text:
         return None
-    found = tool.searchResults(**{**(query or {}), INDEX: corrected, "b_start": 0, "b_size": 1})
-    return corrected if found else None
+    return corrected if finds_something(tool, {**(query or {}), INDEX: corrected}) else None
 
 
 def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:

@@ -3,17 +3,17 @@
 Nothing needs it.  It is looked for each time, so it may come and go while the site runs.
 """
 
+from collections.abc import Callable
 from plone.pgcatalog.database.schema import load_sql
-from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import quote
 from psycopg import sql
 from psycopg.rows import tuple_row
 from typing import Any
 
 
-def trigram_schema(session: Session) -> str | None:
-    """Return the quoted schema of pg_trgm, None when it or its index is not there."""
-    rows = session.execute(load_sql("trigram_schema"))
+def trigram_schema(execute: Callable[..., list[tuple[Any, ...]]]) -> str | None:
+    """Return the quoted schema of pg_trgm, None when it or its index is not there; *execute* returns the rows of an SQL."""
+    rows = execute(load_sql("trigram_schema"))
     return quote(rows[0][0]) if rows and rows[0][1] else None
 
 

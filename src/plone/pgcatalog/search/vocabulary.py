@@ -5,6 +5,7 @@ against the catalog, in the same snapshot and by the same restrictions as a sear
 user may not see is as if it were nowhere.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -55,6 +56,7 @@ SELECT asked.word, near.word, near.documents FROM unnest(%s::text[]) AS asked (w
 """
 DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(asked.word)"
 
+Rows = list[tuple[Any, ...]]
 #: A word, and the number of texts it stands in, whoever may see them.
 Counted = tuple[str, int]
 
@@ -62,6 +64,25 @@ Counted = tuple[str, int]
 def lexicon_of(tool: Any) -> Any:
     """Return the lexicon of the text index of the catalog *tool*; raises QueryError when there is no such index."""
     return find(tool._catalog.translator, INDEX).index.getLexicon()
+
+
+def finds_something(tool: Any, query: Mapping[str, Any]) -> bool:
+    """Return whether ``searchResults(**query)`` of the catalog *tool* finds any row.  One statement, without ranking."""
+    results = tool.searchResults(**query)
+    return bool(results._catalog.view().select("1", results._query.where, "LIMIT 1"))
+
+
+def near_words(
+    execute: Callable[..., Rows], catalog: int, column: str, words: Sequence[str], edits: int
+) -> list[tuple[str, str, int]]:
+    """Return (word, another one, its documents) for *words* and those counted in *column* of *catalog* (its zoid).
+
+    All that are one edit away are among them, and many that are two.  *execute* takes SQL and values, and returns rows.
+    """
+    close = DELETIONS
+    if schema := trigram_schema(execute):
+        close += f" OR w.word OPERATOR({schema}.%%) asked.word"
+    return execute(NEAR.format(close=close, neighbours=NEIGHBOURS), (list(words), catalog, column, edits))
 
 
 class Vocabulary:
@@ -93,11 +114,7 @@ class Vocabulary:
 
         Some of them are further away, and **not all are visible**: see ``known``.  Two statements.
         """
-        close = DELETIONS
-        if schema := trigram_schema(self._view.session):
-            close += f" OR w.word OPERATOR({schema}.%%) asked.word"
-        statement = NEAR.format(close=close, neighbours=NEIGHBOURS)
-        return self._view.session.execute(statement, (list(words), self._catalog.zoid, self._column.name, edits))
+        return near_words(self._view.session.execute, self._catalog.zoid, self._column.name, words, edits)
 
     def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> list[str]:
         candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
