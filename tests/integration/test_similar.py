@@ -87,7 +87,7 @@ def test_more_criteria_and_a_limit(site: Any) -> None:
 
 
 def test_nothing_is_like_what_is_not_there(site: Any) -> None:
-    catalog, portal = site
+    catalog, _ = site
     for what in ("no such uid", "", "\x00", "\ud800", "x" * 10_000):
         assert ids(catalog.more_like_this(what)) == []
     with pytest.raises(TypeError, match="a brain, an object or a UID"):

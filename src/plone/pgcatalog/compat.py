@@ -45,8 +45,8 @@ from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.search.counting import heed
 from plone.pgcatalog.search.highlight import SOURCE_INDEX
 from plone.pgcatalog.search.word_parts import find_word_parts
-from plone.pgcatalog.settings import result_cache_mb
 from plone.pgcatalog.settings import parts_of_words
+from plone.pgcatalog.settings import result_cache_mb
 from plone.pgcatalog.settings import site_tuning
 from Products.CMFCore.interfaces import ISiteRoot
 from Products.PluginIndexes.interfaces import ITransposeQuery

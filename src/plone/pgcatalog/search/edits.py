@@ -1,6 +1,5 @@
 """How far a word is from another, in edits: a letter more, a letter less, another letter, two letters exchanged."""
 
-
 #: LIKE's own signs, to be taken literally.
 _LIKE = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
 #: Letters at the beginning of a word that nobody mistypes, as far as completing it is concerned: an index finds by them.

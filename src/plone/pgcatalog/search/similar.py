@@ -137,6 +137,4 @@ class RankedRows(Combinable):
         return Condition("rid = ANY(%s::bigint[])", (list(self.rids),))
 
     def score(self, lookup: Lookup) -> Condition:
-        return Condition(
-            "(%s::float[])[array_position(%s::bigint[], rid)]", (list(self.scores), list(self.rids))
-        )
+        return Condition("(%s::float[])[array_position(%s::bigint[], rid)]", (list(self.scores), list(self.rids)))

@@ -7,7 +7,6 @@ counted, and the search is for those that contain it as well: before it is compi
 from collections.abc import Mapping
 from itertools import chain
 from plone.pgcatalog.search.edits import containing
-from plone.pgcatalog.search.query_words import normal_words
 from plone.pgcatalog.search.query_words import quoted_words
 from plone.pgcatalog.search.snippets import text_queries
 from plone.pgcatalog.search.tsquery import parse
