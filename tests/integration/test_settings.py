@@ -21,15 +21,15 @@ OTHER = {
     "slow_query_ms": 250.0,
     "slow_query_mask": ("SearchableText", "Creator"),
     "result_cache_mb": 7.0,
-    "parts_of_words": True,
     "stemming": False,
+    "parts_of_words": True,
 }
 READERS = {
     "slow_query_ms": settings.slow_query_ms,
     "slow_query_mask": settings.slow_query_mask,
     "result_cache_mb": settings.result_cache_mb,
-    "parts_of_words": settings.parts_of_words,
     "stemming": settings.stemming,
+    "parts_of_words": settings.parts_of_words,
 }
 
 

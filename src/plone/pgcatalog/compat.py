@@ -46,7 +46,7 @@ from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.search.counting import heed
 from plone.pgcatalog.search.highlight import SOURCE_INDEX
-from plone.pgcatalog.search.word_parts import find_parts
+from plone.pgcatalog.search.word_parts import find_word_parts
 from plone.pgcatalog.settings import parts_of_words
 from plone.pgcatalog.settings import result_cache_mb
 from plone.pgcatalog.settings import site_tuning
@@ -334,7 +334,7 @@ class _CatalogCompat(Records, Base):
         set_limits((id(self.jar.db()), self.zoid), result_cache_mb(self.tool))
         trace = Trace(self, query, sort, limit)
         if parts_of_words(self.tool) and SOURCE_INDEX in self.indexes:
-            self.translator(SOURCE_INDEX).parts = find_parts(self, query)
+            self.translator(SOURCE_INDEX).word_parts = find_word_parts(self, query)
         compiled = self._compiled(query, sort, limit)
         trace.compiled()
         view = self.view()

@@ -26,8 +26,8 @@ DEFAULTS: dict[str, Any] = {
     "slow_query_ms": 10.0,
     "slow_query_mask": (),
     "result_cache_mb": 64.0,
-    "parts_of_words": False,
     "stemming": True,
+    "parts_of_words": False,
 }
 #: The attribute of the tool that holds the site's settings.
 ATTRIBUTE = "_settings"

@@ -53,3 +53,12 @@ class IPGCatalogSettings(Interface):
         required=False,
         default=DEFAULTS["stemming"],
     )
+    parts_of_words = schema.Bool(
+        title=_("Find parts of words"),
+        description=_(
+            "A search for a word finds the words that contain it, too: haus finds Baumhaus. Words in quotes are found as"
+            " they are."
+        ),
+        required=False,
+        default=DEFAULTS["parts_of_words"],
+    )

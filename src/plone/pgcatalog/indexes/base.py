@@ -144,7 +144,7 @@ class IndexTranslator(ABC):
     #: What the site's editors want of searches (a ``SiteTuning``), None for nothing; only text indexes heed it.
     tuning: Any = None
     #: Word of the running search -> words that contain it and are to be found, too; only text indexes heed it.
-    parts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    word_parts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
     @classmethod
     def meaning(cls, index: Any, value: Any) -> Hashable:

@@ -131,7 +131,7 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def exact(self) -> "ZCTextIndexTranslator":
         """See IndexTranslator."""
-        return self._changed(tuning=None, parts={}, _with_stems=False)
+        return self._changed(tuning=None, _with_stems=False, word_parts={})
 
     def ranked(self) -> "ZCTextIndexTranslator":
         """See IndexTranslator."""
@@ -154,8 +154,8 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None if text is None else NO_CLAUSE
         lexicon = self.index.getLexicon()
         meaning = None if self.tuning is None else self.tuning.meaning(lexicon, text, query)
-        if self.parts:
-            meaning = replace(meaning or Meaning({}, frozenset()), parts=self.parts)
+        if self.word_parts:
+            meaning = replace(meaning or Meaning({}, frozenset()), parts=self.word_parts)
         stemming = self.stemming
         related = stemming.related if stemming is not None and self._with_stems else None
         return compile_text(lexicon, text, self.column.quoted, meaning, related)

@@ -29,7 +29,7 @@ ORDER BY documents DESC, word LIMIT {limit}
 Parts = dict[str, tuple[str, ...]]
 
 
-def find_parts(catalog: Any, query: Mapping[str, Any]) -> Parts:
+def find_word_parts(catalog: Any, query: Mapping[str, Any]) -> Parts:
     """Return what the words that *query*, a whole query dict, wants are a part of.
 
     *catalog* is a ``_CatalogCompat`` that has the text index.  Raises psycopg.Error.
