@@ -221,7 +221,7 @@ class _CatalogCompat(Records, Base):
     def _change_layout(self) -> None:
         self._translators.clear()
         tool = aq_base(self.tool)
-        tool._v_layout = tool._v_transposing = tool._v_compiled = None
+        tool._v_layout = tool._v_transposing = None
         self._change().layout_changed = True
 
     # -- connection
@@ -346,11 +346,10 @@ class _CatalogCompat(Records, Base):
 
     def _compiled(self, query: dict[str, Any], sort: list[tuple[str, bool]], limit: Any) -> CompiledQuery:
         tool = aq_base(self.tool)
-        # Volatile: gone when the tool has changed elsewhere.
         known: CompiledQueries | None = getattr(tool, "_v_compiled", None)
         if known is None:
             known = tool._v_compiled = CompiledQueries()
-        key = question(query, tool._indexes, sort, limit)
+        key = question(query, tool, sort, limit)
         compiled = known.get(key)
         if compiled is None:
             compiled = compile_query(query, self.indexes, self.translator, sort, limit)

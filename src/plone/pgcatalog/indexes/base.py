@@ -139,8 +139,6 @@ class IndexTranslator(ABC):
     sorts_in_python: ClassVar[bool] = False
     #: The keys that the index always has, whether a row has them or not; empty for those of the rows.
     constant_keys: ClassVar[tuple[Any, ...]] = ()
-    #: False: what a query means depends on more than the settings of the index.
-    is_stable: ClassVar[bool] = True
     #: What the site's editors want of searches (a ``SiteTuning``), None for nothing; only text indexes heed it.
     tuning: Any = None
     #: Word of the running search -> words that contain it and are to be found, too; only text indexes heed it.
@@ -173,6 +171,11 @@ class IndexTranslator(ABC):
         For an index type that answers from other indexes.
         """
         self.other = translator
+
+    @property
+    def is_stable(self) -> bool:
+        """False when what a query means depends on more than the settings of index and catalog."""
+        return True
 
     @property
     def column(self) -> Column:

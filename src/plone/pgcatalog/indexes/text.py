@@ -44,7 +44,8 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     meta_type = "ZCTextIndex"
     in_idx = False
-    is_stable = False
+    #: the last text and what it was compiled to
+    _compiled: tuple[str, Clause] | None = None
     #: True for a search in order of relevance
     _with_pins = False
     #: False for what a search excludes
@@ -139,8 +140,13 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def _changed(self, **attributes: Any) -> "ZCTextIndexTranslator":
         changed = copy(self)
-        vars(changed).update(attributes)
+        vars(changed).update(attributes, _compiled=None)
         return changed
+
+    @property
+    def is_stable(self) -> bool:
+        """See IndexTranslator: what else is found depends on the request, and on the words of the site."""
+        return self.tuning is None and not self.word_parts
 
     def _text(self, query: Mapping[str, Any]) -> str | None:
         """Return the search text for this index in *query*, None for none."""
@@ -152,6 +158,11 @@ class ZCTextIndexTranslator(IndexTranslator):
         text = self._text(query)
         if not text:
             return None if text is None else NO_CLAUSE
+        if self._compiled is None or self._compiled[0] != text:
+            self._compiled = text, self._compile(text, query)
+        return self._compiled[1]
+
+    def _compile(self, text: str, query: Mapping[str, Any]) -> Clause:
         lexicon = self.index.getLexicon()
         meaning = None if self.tuning is None else self.tuning.meaning(lexicon, text, query)
         if self.word_parts:

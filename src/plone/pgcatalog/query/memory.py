@@ -15,7 +15,7 @@ SIZE = 300
 
 
 class CompiledQueries:
-    """The queries to a catalog that were compiled last; to be forgotten when its settings change."""
+    """The queries to a catalog that were compiled last."""
 
     def __init__(self) -> None:
         self._queries: OrderedDict[Hashable, CompiledQuery] = OrderedDict()
@@ -35,32 +35,37 @@ class CompiledQueries:
                 self._queries.popitem(last=False)
 
 
-def question(
-    query: Mapping[str, Any], indexes: Mapping[str, Any], sort: Sequence[tuple[str, bool]], limit: Any
-) -> Hashable:
-    """Return what a query asks, as the arguments of ``compile_query`` say it; None if they say too little.
+def question(query: Mapping[str, Any], tool: Any, sort: Sequence[tuple[str, bool]], limit: Any) -> Hashable:
+    """Return what a query asks of *tool*, an unwrapped catalog tool; None if its values say too little, or the settings
+    it depends on are not saved yet.
 
-    *indexes* are the catalog's index objects by name: what they take for the same is the same.
+    What an index takes for the same is the same.
     """
     try:
-        asked = [_asked(name, value, indexes.get(name)) for name, value in query.items()]
-        return tuple(asked), tuple([(name, reverse, _state(indexes[name])) for name, reverse in sort]), frozen(limit)
+        return (
+            _state(tool),
+            tuple([_asked(name, value, tool) for name, value in query.items()]),
+            tuple([(name, reverse, _state(tool._indexes[name])) for name, reverse in sort]),
+            frozen(limit),
+        )
     except TypeError:
         return None
 
 
-def _asked(name: str, value: Any, index: Any) -> Hashable:
+def _asked(name: str, value: Any, tool: Any) -> Hashable:
+    index = tool._indexes.get(name)
     if index is None:
         return name, frozen(value)
-    state = _state(index)
+    lexicon = getattr(tool, getattr(index, "lexicon_id", ""), None)
     cls = None if type(value) is str else translator_class(index.meta_type)
-    return name, state, frozen(value) if cls is None else cls.meaning(index, value)
+    meaning = frozen(value) if cls is None else cls.meaning(index, value)
+    return name, _state(index), None if lexicon is None else _state(lexicon), meaning
 
 
-def _state(index: Any) -> Hashable:
-    """Return what names the settings of *index*; raises TypeError when they are not saved."""
-    index._p_activate()
-    if index._p_changed or index._p_jar is None:
-        raise TypeError("the settings of the index have no name yet")
-    serial: Hashable = index._p_serial
+def _state(persistent: Any) -> Hashable:
+    """Return what names the state of a *persistent* object; raises TypeError when it is not saved."""
+    persistent._p_activate()
+    if persistent._p_changed or persistent._p_jar is None:
+        raise TypeError("the settings are not saved yet")
+    serial: Hashable = persistent._p_serial
     return serial

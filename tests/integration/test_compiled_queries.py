@@ -1,0 +1,139 @@
+"""Compiled queries are remembered, and forgotten when anything changes that they depend on."""
+
+from DateTime import DateTime
+from plone.pgcatalog.query.memory import CompiledQueries
+from plone.pgcatalog.query.memory import SIZE
+from tests.integration.content import create
+from typing import Any
+from unittest.mock import patch
+
+import plone.pgcatalog.compat as compat
+import pytest
+import transaction
+
+
+class Compiler:
+    """Counts how often a query is compiled."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._compile = compat.compile_query
+
+    def __call__(self, *args: Any) -> Any:
+        self.count += 1
+        return self._compile(*args)
+
+
+@pytest.fixture
+def compiled(portal: Any) -> Any:
+    """Return what tells how often the compiler had to run for some searches."""
+    create(portal, "Document", "page", title="Green apples", subject=("apple", "pear"))
+    transaction.commit()
+
+    def count(*queries: dict[str, Any]) -> int:
+        compiler = Compiler()
+        with patch.object(compat, "compile_query", compiler):
+            for query in queries:
+                len(portal.portal_catalog.unrestrictedSearchResults(**query))
+        return compiler.count
+
+    return count
+
+
+QUERIES: list[dict[str, Any]] = [
+    {"portal_type": "Document"},
+    {"portal_type": ["Document", "Folder"], "sort_on": "modified", "sort_order": "reverse", "sort_limit": 5},
+    {"Subject": {"query": ["apple", "pear"], "operator": "and"}},
+    {"created": {"query": (DateTime("2020/01/01 UTC"), DateTime("2040/01/01 UTC")), "range": "min:max"}},
+    {"path": {"query": "/plone", "depth": 1}, "sort_on": "getObjPositionInParent"},
+    {"SearchableText": "green AND apples"},
+    {"effectiveRange": DateTime("2026/01/01 10:00:05 UTC")},
+]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=[next(iter(query)) for query in QUERIES])
+def test_a_question_is_compiled_once(compiled: Any, query: dict[str, Any]) -> None:
+    assert compiled(query, dict(query), {**query}) == 1
+    transaction.begin()
+    assert compiled(query) == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"portal_type": "Document"}, {"portal_type": "Folder"}),
+        ({"portal_type": "Document"}, {"Type": "Document"}),
+        ({"is_default_page": 1}, {"is_default_page": True}),
+        ({"portal_type": "Document", "b_size": 5}, {"portal_type": "Document", "b_size": 6}),
+        (
+            {"portal_type": "Document", "sort_on": "id"},
+            {"portal_type": "Document", "sort_on": "id", "sort_order": "reverse"},
+        ),
+        ({"created": DateTime("2020/01/01 UTC")}, {"created": DateTime("2020/01/01 GMT+1")}),
+        (
+            {"effectiveRange": DateTime("2026/01/01 10:00:05 UTC")},
+            {"effectiveRange": DateTime("2026/01/01 10:01:05 UTC")},
+        ),
+    ],
+)
+def test_other_questions_are_compiled(compiled: Any, one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert compiled(one, other, one) == 2
+
+
+def test_times_within_a_minute_are_one_question_to_a_range_of_dates(compiled: Any) -> None:
+    times = [DateTime(f"2026/01/01 10:00:{seconds:02} UTC") for seconds in (0, 30, 59)]
+    assert compiled(*({"effectiveRange": time, "portal_type": "Document"} for time in times)) == 1
+    assert compiled(*({"modified": time} for time in times)) == 3
+
+
+class Odd(str):
+    """A value that may mean something else than it says."""
+
+    __slots__ = ()
+
+
+def test_a_value_that_says_too_little_is_compiled_each_time(compiled: Any) -> None:
+    assert compiled(*[{"portal_type": Odd("Document")}] * 3) == 3
+
+
+def test_changed_settings_are_heeded(portal: Any, compiled: Any) -> None:
+    catalog = portal.portal_catalog
+    before = {"created": DateTime("2020/01/01")}
+    assert compiled(before, before) == 1
+    index = catalog._catalog.indexes["created"]
+    catalog._indexes["created"].index_naive_time_as_local = not index.index_naive_time_as_local
+    # While it is not saved, nothing is remembered.
+    assert compiled(before, before) == 2
+    transaction.commit()
+    assert compiled(before, before) == 1
+    catalog._settings = {**getattr(catalog, "_settings", {}), "weight_title": 9.0}
+    assert compiled(before) == 1
+    transaction.commit()
+    assert compiled(before, before) == 1
+
+
+def test_a_changed_lexicon_is_heeded(portal: Any, compiled: Any) -> None:
+    catalog = portal.portal_catalog
+    lexicon = catalog[catalog._indexes["SearchableText"].lexicon_id]
+    text = {"SearchableText": "apples"}
+    assert compiled(text, text) == 1
+    lexicon._pipeline = lexicon._pipeline[:-1]
+    transaction.commit()
+    assert compiled(text, text) == 1
+
+
+def test_an_error_is_raised_each_time(portal: Any, compiled: Any) -> None:
+    for _ in range(3):
+        with pytest.raises(ValueError):
+            compiled({"Subject": {"query": "apple", "nonsense": 1}})
+
+
+def test_no_more_are_remembered_than_there_is_room_for(compiled: Any) -> None:
+    assert compiled(*({"getId": f"id{number}"} for number in range(SIZE + 1))) == SIZE + 1
+    assert compiled({"getId": f"id{SIZE}"}) == 0
+    assert compiled({"getId": "id0"}) == 1
+
+
+def test_nothing_is_remembered_without_a_key() -> None:
+    memory = CompiledQueries()
+    assert memory.get(None) is None
