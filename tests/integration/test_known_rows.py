@@ -1,0 +1,131 @@
+"""Rows that the process knows are shown without reading them again, and only in the version that the snapshot has."""
+
+from contextlib import contextmanager
+from plone.pgcatalog.database.generations import Generations
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import row_cache
+from tests.integration.test_costs import traced
+from tests.integration.test_result_cache import dsn  # noqa: F401
+from tests.integration.test_result_cache import filled  # noqa: F401
+from tests.integration.test_result_cache import second_connection
+from tests.integration.test_result_cache import shown
+from tests.integration.test_result_cache import template  # noqa: F401
+from typing import Any
+
+import pytest
+import transaction
+
+
+def familiar(portal: Any) -> list[Any]:
+    """Return what a listing shows when all its rows are known."""
+    for order in ("created", "modified", "sortable_title"):
+        shown(portal, portal_type="Document", sort_on=order)
+    zoid = portal.portal_catalog._catalog.zoid
+    assert Generations.of(portal._p_jar.db()).familiarity[zoid] > 0.8
+    return listing(portal)
+
+
+def listing(portal: Any) -> list[Any]:
+    result_cache().clear()
+    return shown(portal, portal_type="Document", sort_on="getId")
+
+
+@contextmanager
+def reads(portal: Any, idx: bool) -> Any:
+    """Check whether the statements inside read metadata."""
+    with traced(portal) as traffic:
+        yield
+    assert bool(traffic[0].matching("page.idx") + traffic[0].matching("c.idx")) == idx
+
+
+def retitle(site: Any) -> None:
+    site.page07.title = "Changed"
+    site.page07.reindexObject()
+
+
+def only_metadata(site: Any) -> None:
+    """A change that stores no object."""
+    page = site.page07
+    page._p_activate()
+    page.__dict__["title"] = "Changed"
+    site.portal_catalog.catalog_object(page, idxs=["getId"])
+
+
+def rename(site: Any) -> None:
+    site.page07._p_activate()
+    site.portal_catalog.uncatalog_object("/plone/page07")
+    site.portal_catalog.catalog_object(site.page07, "/plone/other")
+
+
+def remove_and_add(site: Any) -> None:
+    site.portal_catalog.uncatalog_object("/plone/page07")
+    transaction.commit()
+    retitle(site)
+
+
+@pytest.mark.parametrize("change", [retitle, only_metadata, rename, remove_and_add])
+def test_a_changed_row_is_read_anew(filled: Any, db: Any, change: Any) -> None:  # noqa: F811
+    before = familiar(filled)
+    change(filled)
+    transaction.commit()
+    transaction.begin()
+    after = listing(filled)
+    row_cache().clear()
+    assert after == listing(filled) != before
+
+
+def test_only_what_has_changed_is_read(filled: Any, db: Any) -> None:  # noqa: F811
+    before = familiar(filled)
+    retitle(filled)
+    transaction.commit()
+    transaction.begin()
+    with reads(filled, idx=True):
+        after = listing(filled)
+    assert [row for row in after if row not in before] == [("/plone/page07", "Changed", ("a", "b"))]
+    transaction.begin()
+    with reads(filled, idx=False):
+        assert listing(filled) == after
+
+
+def test_an_older_snapshot_keeps_its_rows(filled: Any, db: Any) -> None:  # noqa: F811
+    before = familiar(filled)
+    with second_connection(db) as (_, other):
+        assert listing(other) == before
+        retitle(filled)
+        transaction.commit()
+        transaction.begin()
+        after = listing(filled)
+        assert after != before
+        for _ in range(2):
+            assert listing(other) == before
+            assert listing(filled) == after
+
+
+def test_pending_and_aborted_rows_are_nobody_elses(filled: Any, db: Any) -> None:  # noqa: F811
+    before = familiar(filled)
+    retitle(filled)
+    assert listing(filled) != before
+    with second_connection(db) as (_, other):
+        assert listing(other) == before
+    transaction.abort()
+    transaction.begin()
+    assert listing(filled) == before
+
+
+def test_what_a_caller_does_to_a_value_stays_with_him(filled: Any) -> None:  # noqa: F811
+    familiar(filled)
+    brains = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")[:2]
+    brains[0].Title, brains[0].mine = "Mine", 1
+    assert (brains[0].Title, brains[0].getId, brains[0].mine) == ("Mine", "page00", 1)
+    assert listing(filled)[0][1] == "Page 0"
+
+
+def test_no_room_is_no_memory(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    for cache in (row_cache, result_cache):
+        cache.cache_clear()
+    monkeypatch.setenv("PGCATALOG_RESULT_CACHE_MB", "0")
+    shown(filled)
+    assert listing(filled) == shown(filled)
+    assert len(row_cache()) == 0
+    for cache in (row_cache, result_cache):
+        cache.cache_clear()
