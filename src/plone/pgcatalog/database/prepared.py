@@ -48,8 +48,12 @@ class PreparedStatements:
 
     @classmethod
     def of(cls, connection: Any) -> "PreparedStatements | None":
-        """Return those of *connection*; None when it must not prepare any (its ``prepare_threshold`` is None)."""
-        if connection.prepare_threshold is None:
+        """Return those of *connection*.
+
+        None when it must not prepare any (its ``prepare_threshold`` is None), or somebody watches its cursors, as
+        OpenTelemetry's instrumentation does.
+        """
+        if connection.prepare_threshold is None or connection.cursor_factory is not psycopg.Cursor:
             return None
         found = _connections.get(connection)
         return _connections.setdefault(connection, cls(connection)) if found is None else found
