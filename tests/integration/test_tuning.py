@@ -17,6 +17,7 @@ from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
+from tests.integration.test_costs import traced
 from typing import Any
 from zope.component import getUtility
 from zope.component.hooks import setSite
@@ -118,6 +119,26 @@ def statement(catalog: Any, **query: Any) -> Any:
 def test_settings_that_do_not_concern_a_search_leave_its_sql_alone(catalog: Any, settings: dict[str, Any]) -> None:
     with same_sql(catalog, SearchableText="car"), same_sql(catalog, portal_type="Document"):
         tune(**settings)
+
+
+def test_a_tuned_search_takes_no_more_messages_than_another(catalog: Any, site: Any) -> None:
+    def messages() -> int:
+        result_cache().clear()
+        with traced(site) as traffic:
+            [brain.Title for brain in catalog.unrestrictedSearchResults(SearchableText="the car", b_size=10)]
+        return traffic[0].round_trips
+
+    messages()
+    plain = messages()
+    tune(
+        pins=f"the car = /contact\nthe car = {site.news.UID()}",
+        synonyms="car, automobile, motor vehicle",
+        stop_words="en: the",
+        type_boosts="Event = 3",
+        weight_title=9.0,
+    )
+    assert ids(catalog.unrestrictedSearchResults(SearchableText="the car"))[:2] == ["contact", "news"]
+    assert messages() == plain == 1
 
 
 # -- synonyms
