@@ -254,6 +254,16 @@ def test_stop_words_are_those_of_the_language_that_is_searched_in(
     assert found(catalog, "the who concert", **more) == names
 
 
+def test_one_catalog_object_tells_the_languages_of_its_searches_apart(catalog: Any) -> None:
+    tune(stop_words="en: the\nde: der")
+    inner = catalog._catalog
+    names = {
+        language: set(ids(inner.searchResults(SearchableText="the who", Language=language)))
+        for language in ("de", "en")
+    }
+    assert names == {"en": {"the-who", "who"}, "de": {"the-who"}}
+
+
 # -- pins
 
 
