@@ -87,6 +87,8 @@ def test_the_form_shows_and_stores_what_searches_heed(portal: Any, db: Any) -> N
         ("pins", "\n\nopening hours", "Line 3: 'opening hours' is not of the form: words = /path/in/site or UID"),
         ("pins", "hours = contact", "'contact' is neither a path in the site, which begins with a slash, nor a UID"),
         ("pins", "hours = /", "'/' is neither a path in the site, which begins with a slash, nor a UID"),
+        ("pins", "a\0 = /b", "Line 1: it has characters that no text can have"),
+        ("synonyms", "\ud800, b", "Line 1: it has characters that no text can have"),
         ("synonyms", "car", "Line 1: 'car' is not of the form: word, synonym, … or word => synonym, …"),
         ("synonyms", "a, b\nc, c\n=> d", "Line 2: 'c, c' is not of the form"),
         ("synonyms", ", ".join(map(str, range(201))), "Line 1: more than 200 words in a line"),
@@ -106,6 +108,9 @@ def test_the_form_says_what_is_wrong_and_stores_nothing(portal: Any, db: Any) ->
     text = html.unescape(answer.text)
     assert "Line 2: 'nonsense' is not of the form: words = /path/in/site or UID; Line 3: 'd' is neither" in text
     assert kept(portal) == DEFAULTS
+    answer = save(db, pins="<script>alert(1)</script>")
+    assert "Line 1" in answer.text
+    assert "<script>alert" not in answer.text
 
 
 @pytest.mark.parametrize("login", [None, "eddy:secret"])

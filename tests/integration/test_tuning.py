@@ -17,6 +17,7 @@ from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
+from tests.integration.test_costs import traced
 from typing import Any
 from zope.component import getUtility
 from zope.component.hooks import setSite
@@ -118,6 +119,26 @@ def statement(catalog: Any, **query: Any) -> Any:
 def test_settings_that_do_not_concern_a_search_leave_its_sql_alone(catalog: Any, settings: dict[str, Any]) -> None:
     with same_sql(catalog, SearchableText="car"), same_sql(catalog, portal_type="Document"):
         tune(**settings)
+
+
+def test_a_tuned_search_takes_no_more_messages_than_another(catalog: Any, site: Any) -> None:
+    def messages() -> int:
+        result_cache().clear()
+        with traced(site) as traffic:
+            [brain.Title for brain in catalog.unrestrictedSearchResults(SearchableText="the car", b_size=10)]
+        return traffic[0].round_trips
+
+    messages()
+    plain = messages()
+    tune(
+        pins=f"the car = /contact\nthe car = {site.news.UID()}",
+        synonyms="car, automobile, motor vehicle",
+        stop_words="en: the",
+        type_boosts="Event = 3",
+        weight_title=9.0,
+    )
+    assert ids(catalog.unrestrictedSearchResults(SearchableText="the car"))[:2] == ["contact", "news"]
+    assert messages() == plain == 1
 
 
 # -- synonyms
@@ -231,6 +252,16 @@ def test_stop_words_are_those_of_the_language_that_is_searched_in(
         catalog.REQUEST.set("LANGUAGE", language)
     more = {} if criterion is None else {"Language": criterion}
     assert found(catalog, "the who concert", **more) == names
+
+
+def test_one_catalog_object_tells_the_languages_of_its_searches_apart(catalog: Any) -> None:
+    tune(stop_words="en: the\nde: der")
+    inner = catalog._catalog
+    names = {
+        language: set(ids(inner.searchResults(SearchableText="the who", Language=language)))
+        for language in ("de", "en")
+    }
+    assert names == {"en": {"the-who", "who"}, "de": {"the-who"}}
 
 
 # -- pins

@@ -44,8 +44,8 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     meta_type = "ZCTextIndex"
     in_idx = False
-    #: the last text and what it was compiled to
-    _compiled: tuple[str, Clause] | None = None
+    #: the last text, the languages whose stop words it has, and what it was compiled to
+    _compiled: tuple[tuple[str, list[str]], Clause] | None = None
     #: True for a search in order of relevance
     _with_pins = False
     #: False for what a search excludes
@@ -158,8 +158,9 @@ class ZCTextIndexTranslator(IndexTranslator):
         text = self._text(query)
         if not text:
             return None if text is None else NO_CLAUSE
-        if self._compiled is None or self._compiled[0] != text:
-            self._compiled = text, self._compile(text, query)
+        question = (text, [] if self.tuning is None else self.tuning.stop_languages(query))
+        if self._compiled is None or self._compiled[0] != question:
+            self._compiled = question, self._compile(text, query)
         return self._compiled[1]
 
     def _compile(self, text: str, query: Mapping[str, Any]) -> Clause:

@@ -198,10 +198,11 @@ class RowLoader:
                 store.rows[rid] = Row(row.path, pending or {})
         self.saved(store)
 
-    def take(self, rid: int, path: str, text: str, store: RowStore) -> bool:
+    def take(self, rid: int, path: str, text: str, store: RowStore, remember: bool = True) -> bool:
         """Put the row *rid* into *store*; *text* is that of ``CatalogView.idx_texts``.
 
-        Returns whether the process had a row of the same version already, which is taken then.
+        The process keeps it for other results if it is to *remember* it.  Returns whether it had a row of the same
+        version already, which is taken then.
         """
         version, idx = parted(text)
         row = self._known.get(rid, version)
@@ -210,7 +211,8 @@ class RowLoader:
         elif idx:
             row = Row(path, orjson.loads(idx), version)
             store.load(rid, row, len(idx))
-            self._known.put(rid, row, ROW_BYTES + len(path) + IDX_FACTOR * len(idx))
+            if remember:
+                self._known.put(rid, row, ROW_BYTES + len(path) + IDX_FACTOR * len(idx))
             return False
         else:
             store.path(rid, path)

@@ -98,7 +98,7 @@ class BrainStream(Iterator[Any]):
             self._view.session.open_results.discard(self)
         for row in rows:
             if len(row) > 3:
-                loader.store.load(row[0], row[1], row[3])
+                loader.take(row[0], row[1], row[3], loader.store, remember=False)
             else:
                 loader.store.path(row[0], row[1])
         self._use(loader, array("q", [row[0] for row in rows]))

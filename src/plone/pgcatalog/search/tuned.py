@@ -30,8 +30,10 @@ class SiteTuning:
     site: str
     language: Callable[[], str | None]
 
-    def languages(self, query: Mapping[str, Any]) -> list[str]:
+    def stop_languages(self, query: Mapping[str, Any]) -> list[str]:
         """Return the languages whose stop words count: those the *query* asks for, else that of the request."""
+        if not self.tuning.stop_words:
+            return []
         wanted = query.get("Language")
         wanted = wanted.get("query") if isinstance(wanted, Mapping) else wanted
         values = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list | tuple) else ()
@@ -44,10 +46,7 @@ class SiteTuning:
         """Return what the words of *text*, a part of *query*, find besides themselves; None for nothing."""
         if not (self.tuning.synonyms or self.tuning.stop_words):
             return None
-        return words_in(self.tuning, lexicon).meaning(lexicon, text, self._stop_languages(query))
-
-    def _stop_languages(self, query: Mapping[str, Any]) -> list[str]:
-        return self.languages(query) if self.tuning.stop_words else []
+        return words_in(self.tuning, lexicon).meaning(lexicon, text, self.stop_languages(query))
 
     def synonyms(self, lexicon: Any, text: str) -> list[str]:
         """Return the synonyms of the words of *text*, each as a search text."""
@@ -67,7 +66,7 @@ class SiteTuning:
         if not wanted:
             return []
         words = words_in(self.tuning, lexicon)
-        targets = words.pinned(wanted, words.stop_words(self._stop_languages(query)))
+        targets = words.pinned(wanted, words.stop_words(self.stop_languages(query)))
         return [found for target in targets if (found := self._page(target, lookup)) is not None]
 
     def _page(self, target: str, lookup: Lookup) -> Condition | None:
