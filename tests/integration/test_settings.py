@@ -181,7 +181,6 @@ def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
             "form.widgets.slow_query_ms": "250",
             "form.widgets.slow_query_mask": "SearchableText\nCreator",
             "form.widgets.result_cache_mb": "7",
-            "form.widgets.stemming-empty-marker": "1",
             "form.widgets.parts_of_words:list": "selected",
             # What a browser sends of a box without a tick.
             "form.widgets.stemming-empty-marker": "1",
