@@ -2,6 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from plone.pgcatalog.search.vocabulary import LEXEME
+from plone.pgcatalog.search.vocabulary import ROWS
+from plone.pgcatalog.search.vocabulary import THESE
+from plone.pgcatalog.search.vocabulary import VISIBLE
 from tests.integration.content import create
 from typing import Any
 
@@ -213,3 +217,24 @@ def test_queries_use_an_index(big: tuple[str, str], where: str, order: str) -> N
     assert "Seq Scan" not in text, text
     if order.startswith("modified"):
         assert "modified" in text.partition("Index Scan")[2], text
+
+
+def test_words_are_looked_for_by_the_text_index(big: tuple[str, str]) -> None:
+    """Those of a user who may see all rows, and of one who may see none."""
+    dsn, relation = big
+    statement = VISIBLE.format(
+        candidates=THESE,
+        relation=f'"{relation}"',
+        column="searchable_text",
+        rows=ROWS,
+        lexeme=LEXEME.format(word="candidate.word"),
+        where="allowed_roles && %s",
+        limit=10,
+    )
+    with psycopg.connect(dsn) as connection:
+        for role, seen in (("Anonymous", {"word17"}), ("Manager", set())):
+            params = (["word17", "missing"], [role])
+            assert {word for word, _ in connection.execute(statement, params)} == seen
+            plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}", params))
+            assert f"Bitmap Index Scan on {relation}_searchable_text" in plan
+            assert "Seq Scan" not in plan, plan

@@ -113,6 +113,19 @@ def test_whatever_is_typed_is_legal(site: Any, text: str) -> None:
     assert len(catalog(SearchableText=text)) >= 0
 
 
+def test_words_count_as_soon_as_they_are_counted(portal: Any, catalog: Any, dsn: str) -> None:
+    """A search that was made before is not remembered as it was."""
+    getUtility(IRegistry)[SETTING] = True
+    create(portal, "Document", "tree", title="Baumhaus")
+    transaction.commit()
+    inside = portal.portal_catalog._catalog
+    assert ids(catalog(SearchableText="haus")) == ids(inside.searchResults(SearchableText="haus")) == set()
+    assert ids(catalog(where=Text("haus"))) == set()
+    counted(dsn, catalog)
+    assert ids(catalog(SearchableText="haus")) == ids(inside.searchResults(SearchableText="haus")) == {"tree"}
+    assert ids(catalog(where=Text("haus"))) == {"tree"}
+
+
 def test_it_is_one_statement_more_and_none_without_words(site: Any) -> None:
     catalog, portal = site
     for search, statements in (({"SearchableText": "haus"}, 2), ({"portal_type": "Document"}, 1)):

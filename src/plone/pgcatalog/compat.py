@@ -334,7 +334,9 @@ class _CatalogCompat(Records, Base):
         set_limits((id(self.jar.db()), self.zoid), result_cache_mb(self.tool))
         trace = Trace(self, query, sort, limit)
         if parts_of_words(self.tool) and SOURCE_INDEX in self.indexes:
-            self.translator(SOURCE_INDEX).word_parts = find_word_parts(self, query)
+            # Another translator for each search: what contains its words changes with the texts.
+            translator = self.translator(SOURCE_INDEX).with_word_parts(find_word_parts(self, query))
+            self._translators[SOURCE_INDEX] = translator
         compiled = self._compiled(query, sort, limit)
         trace.compiled()
         view = self.view()

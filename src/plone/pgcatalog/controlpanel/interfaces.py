@@ -35,15 +35,6 @@ class IPGCatalogSettings(Interface):
         min=0.0,
         default=DEFAULTS["result_cache_mb"],
     )
-    parts_of_words = schema.Bool(
-        title=_("Find parts of words"),
-        description=_(
-            "A search for a word finds the words that contain it, too: haus finds Baumhaus. Words in quotes are found as"
-            " they are."
-        ),
-        required=False,
-        default=DEFAULTS["parts_of_words"],
-    )
     stemming = schema.Bool(
         title=_("Find other forms of words"),
         description=_(

@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from plone.pgcatalog.config import strip_data
 from plone.pgcatalog.query.frozen import frozen
-from types import MappingProxyType
 from typing import Any
 from typing import ClassVar
 
@@ -141,8 +140,8 @@ class IndexTranslator(ABC):
     constant_keys: ClassVar[tuple[Any, ...]] = ()
     #: What the site's editors want of searches (a ``SiteTuning``), None for nothing; only text indexes heed it.
     tuning: Any = None
-    #: Word of the running search -> words that contain it and are to be found, too; only text indexes heed it.
-    word_parts: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    #: Word of the running search -> words that contain it and are to be found, too; None where no site wants that.
+    word_parts: Mapping[str, tuple[str, ...]] | None = None
 
     @classmethod
     def meaning(cls, index: Any, value: Any) -> Hashable:
@@ -207,6 +206,10 @@ class IndexTranslator(ABC):
 
     def exact(self) -> "IndexTranslator":
         """Return the translator for what a search excludes: it finds what ZCatalog does, and no more."""
+        return self
+
+    def with_word_parts(self, parts: Mapping[str, tuple[str, ...]]) -> "IndexTranslator":
+        """Return the translator for a search whose words are found in others, too: *parts* names them for each word."""
         return self
 
     def ranked(self) -> "IndexTranslator":

@@ -132,7 +132,11 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def exact(self) -> "ZCTextIndexTranslator":
         """See IndexTranslator."""
-        return self._changed(tuning=None, _with_stems=False, word_parts={})
+        return self._changed(tuning=None, _with_stems=False, word_parts=None)
+
+    def with_word_parts(self, parts: Mapping[str, tuple[str, ...]]) -> "ZCTextIndexTranslator":
+        """See IndexTranslator."""
+        return self._changed(word_parts=parts)
 
     def ranked(self) -> "ZCTextIndexTranslator":
         """See IndexTranslator."""
@@ -146,7 +150,7 @@ class ZCTextIndexTranslator(IndexTranslator):
     @property
     def is_stable(self) -> bool:
         """See IndexTranslator: what else is found depends on the request, and on the words of the site."""
-        return self.tuning is None and not self.word_parts
+        return self.tuning is None and self.word_parts is None
 
     def _text(self, query: Mapping[str, Any]) -> str | None:
         """Return the search text for this index in *query*, None for none."""

@@ -84,7 +84,7 @@ def highlighter(catalog: Any, criteria: Mapping[str, Any]) -> Highlighter:
 
 def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[str]:
     """Return what the index of *translator* finds besides when somebody searches for *text*."""
-    containing = " ".join(f'"{word}"' for words in translator.word_parts.values() for word in words)
+    containing = " ".join(f'"{word}"' for words in (translator.word_parts or {}).values() for word in words)
     return [containing, *(translator.tuning.synonyms(lexicon, text) if translator.tuning is not None else ())]
 
 
