@@ -113,8 +113,8 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None
         catalog = aq_parent(self.index)
         weights = search_weights(catalog) if self.id == SOURCE_INDEX else NEUTRAL
-        score = search_backend(catalog).score(self._ranked_text(catalog), clause.rank, weights)
-        if self.tuning is None:
+        score = search_backend().score(self._ranked_text(catalog), clause.rank, weights)
+        if score is None or self.tuning is None:
             return score
         ranked: Condition | None = self.tuning.ranked(score, self._pinned(query), self.other)
         return ranked
