@@ -30,6 +30,7 @@ from plone.pgcatalog.search.stemming import Stemming
 from plone.pgcatalog.search.tsquery import Clause
 from plone.pgcatalog.search.tsquery import compile_text
 from plone.pgcatalog.search.tsquery import NO_CLAUSE
+from plone.pgcatalog.settings import PLAIN
 from plone.pgcatalog.settings import search_backend
 from plone.pgcatalog.settings import search_weights
 from plone.pgcatalog.settings import site_stemming
@@ -145,8 +146,8 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     @property
     def is_stable(self) -> bool:
-        """See IndexTranslator: what else is found depends on the request, and on the words of the site."""
-        return self.tuning is None and not self.word_parts
+        """See IndexTranslator: what else is found depends on the request and the words of the site, ranks on utilities."""
+        return self.tuning is None and not self.word_parts and search_backend() is PLAIN
 
     def _text(self, query: Mapping[str, Any]) -> str | None:
         """Return the search text for this index in *query*, None for none."""
