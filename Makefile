@@ -38,7 +38,7 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo demo-check test test-plone differential bench bench-page soak lint format docs clean
+.PHONY: help install demo demo-check test test-plone differential bench bench-page bench-ranking soak lint format docs clean
 
 help:  ## list the chores
 	@echo "make <chore>:"
@@ -68,6 +68,9 @@ bench: $(VENV)/.installed-bench  ## the benchmark against ZCatalog (BENCH_ARGS=.
 
 bench-page: $(VENV)/.installed-bench  ## the page on performance, from the stored results
 	$(BIN)/python benchmarks/run_benchmarks.py report benchmarks/results --page docs/explanation/performance.md
+
+bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ours, and the table in docs/explanation/ranking.md
+	$(BIN)/python -m benchmarks.ranking --output benchmarks/results/ranking.json --page docs/explanation/ranking.md
 
 soak: $(VENV)/.installed-bench  ## ten minutes of load on a site whose PostgreSQL is killed meanwhile (SOAK_ARGS=...)
 	$(BIN)/python benchmarks/soak.py $(SOAK_ARGS)

@@ -167,7 +167,9 @@ def ratios(catalog: Any, asked: list[str], settings: Mapping[str, Any], rounds: 
     pairs: list[list[float]] = []
     for query in asked:
         own = catalog.unrestrictedSearchResults({INDEX: query})._query
-        clause = compile_text(translator.index.getLexicon(), query, translator.column.quoted)
+        # The tsquery that the rows are found by: other forms of words have to be ranked, too.
+        related = translator.stemming.related if translator.stemming else None
+        clause = compile_text(translator.index.getLexicon(), query, translator.column.quoted, related=related)
         rank = Condition(f"ts_rank_cd({translator.column.quoted}, %s::tsquery, 1)", (clause.tsquery,))
         ways = [own, replace(own, score=rank)]
         best = [float("inf")] * len(ways)

@@ -1,13 +1,23 @@
 """A site's search finds other forms of words, and what comes first is what a visitor wants."""
 
+from benchmarks import ranking
 from collections.abc import Iterator
+from collections.abc import Sequence
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.interfaces import IPGSearchBackend
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Text
+from plone.pgcatalog.search.ranking import RankedText
+from plone.pgcatalog.search.ranking import SearchBackend
+from plone.pgcatalog.search.ranking import Term
+from plone.pgcatalog.search.ranking import Weights
 from plone.pgcatalog.search.words import count_words
 from plone.registry.interfaces import IRegistry
+from statistics import fmean
 from tests.integration import site as sites
 from tests.integration.content import create
 from typing import Any
+from zope.component import getGlobalSiteManager
 from zope.component import getUtility
 from zope.component.hooks import setSite
 
@@ -216,3 +226,37 @@ def test_without_counts_all_words_are_equally_rare(portal: Any, catalog: Any) ->
     assert found(portal, "comets") == ["one", "two"]
     transaction.commit()
     assert found(portal, "comets") == ["one", "two"]
+
+
+class ByLength(SearchBackend):
+    """Ranks by nothing but the length of the text."""
+
+    def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Condition:
+        assert [term.word for term in terms] == ["quasar"]
+        return Condition(f"{text.words}::float8")
+
+
+def test_another_backend_ranks_what_is_found(site: Any) -> None:
+    manager = getGlobalSiteManager()
+    backend = ByLength()
+    manager.registerUtility(backend, IPGSearchBackend)
+    try:
+        assert found(site, "quasar") == ["long", "short"]
+    finally:
+        manager.unregisterUtility(backend, IPGSearchBackend)
+    assert found(site, "quasar") == ["short", "long"]
+
+
+def test_the_first_ten_are_those_of_okapi(site_template: str, postgres: Any) -> None:
+    """A small version of ``make bench-ranking``."""
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        catalog = app.plone.portal_catalog
+        lexicon = catalog._catalog.getIndex("SearchableText").getLexicon()
+        oracle, content = ranking.Okapi(lexicon), list(ranking.pages(300))
+        ranking.use(catalog, {"stemming": False})
+        ranking.fill(app.plone, oracle, content)
+        asked = ranking.queries(oracle, lexicon, content, 30)
+        found = ranking.overlaps(catalog, oracle, asked, ranking.NEUTRAL | {"stemming": False})
+        assert fmean(found) >= 0.8

@@ -23,3 +23,13 @@ class IPGIndexTranslator(Interface):
 
     def __call__(index, base):
         """Return a translator bound to the settings of *index*; *base* names its columns."""
+
+
+class IPGSearchBackend(Interface):
+    """What ranks the results of text searches, if not the built-in BM25; register it as a utility without a name.
+
+    A site's own utility counts for that site.  It is a ``plone.pgcatalog.search.ranking.SearchBackend``.
+    """
+
+    def score(text, terms, weights):
+        """Return an SQL number for a row of *text*, the higher the better; None for no ranking."""

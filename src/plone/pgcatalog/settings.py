@@ -7,6 +7,7 @@ records to the catalog tool, which a search has at hand, and which ZODB keeps in
 from Acquisition import aq_base
 from collections.abc import Callable
 from functools import cache
+from plone.pgcatalog.interfaces import IPGSearchBackend
 from plone.pgcatalog.request import request_language
 from plone.pgcatalog.search.bm25 import PlainBackend
 from plone.pgcatalog.search.ranking import SearchBackend
@@ -15,10 +16,13 @@ from plone.pgcatalog.search.stemming import Stemming
 from plone.pgcatalog.search.tuned import SiteTuning
 from plone.pgcatalog.search.tuning import tuning_in
 from typing import Any
+from zope.component import queryUtility
 
 import logging
 import os
 
+
+PLAIN = PlainBackend()
 
 logger = logging.getLogger(__name__)
 
@@ -84,9 +88,10 @@ def site_stemming(tool: Any) -> Stemming | None:
     return Stemming.of(languages) if stemming(tool) else None
 
 
-def search_backend(tool: Any) -> SearchBackend:
-    """Return what ranks the results of the catalog *tool*."""
-    return PlainBackend()
+def search_backend() -> SearchBackend:
+    """Return what ranks results in the current site."""
+    utility: SearchBackend | None = queryUtility(IPGSearchBackend)
+    return utility or PLAIN
 
 
 def site_setting(tool: Any, name: str) -> Any:

@@ -30,6 +30,7 @@ from plone.pgcatalog.search.stemming import Stemming
 from plone.pgcatalog.search.tsquery import Clause
 from plone.pgcatalog.search.tsquery import compile_text
 from plone.pgcatalog.search.tsquery import NO_CLAUSE
+from plone.pgcatalog.settings import PLAIN
 from plone.pgcatalog.settings import search_backend
 from plone.pgcatalog.settings import search_weights
 from plone.pgcatalog.settings import site_stemming
@@ -113,8 +114,8 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None
         catalog = aq_parent(self.index)
         weights = search_weights(catalog) if self.id == SOURCE_INDEX else NEUTRAL
-        score = search_backend(catalog).score(self._ranked_text(catalog), clause.rank, weights)
-        if self.tuning is None:
+        score = search_backend().score(self._ranked_text(catalog), clause.rank, weights)
+        if score is None or self.tuning is None:
             return score
         ranked: Condition | None = self.tuning.ranked(score, self._pinned(query), self.other)
         return ranked
@@ -149,8 +150,8 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     @property
     def is_stable(self) -> bool:
-        """See IndexTranslator: what else is found depends on the request, and on the words of the site."""
-        return self.tuning is None and self.word_parts is None
+        """See IndexTranslator: what else is found depends on the request and the words of the site, ranks on utilities."""
+        return self.tuning is None and self.word_parts is None and search_backend() is PLAIN
 
     def _text(self, query: Mapping[str, Any]) -> str | None:
         """Return the search text for this index in *query*, None for none."""

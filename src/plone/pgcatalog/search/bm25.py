@@ -41,15 +41,14 @@ UNPACKED = "setweight({}, 'D', ARRAY[]::text[])"
 class PlainBackend(SearchBackend):
     """BM25 from the words table, for any server."""
 
-    name = "plain"
-
     def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Condition | None:
         """See SearchBackend."""
         parts = [_Part(text, term, f"t{i}", weights) for i, term in enumerate(terms)]
         average = _average(text)
         columns = [column for part in parts for column in part.columns]
         score = " + ".join(part.score.sql for part in parts)
-        unpacked = f"SELECT {UNPACKED.format(text.vector)} AS v, coalesce({text.words}, length({text.vector})) AS n"
+        vector = UNPACKED.format(text.vector) if len(columns) > 1 else text.vector
+        unpacked = f"SELECT {vector} AS v, coalesce({text.words}, length({text.vector})) AS n"
         sql = (
             f"(SELECT {score} FROM (SELECT {', '.join(c.sql for c in columns)},"
             f" {K1 * (1 - B):g} + {K1 * B:g} * n / {average.sql} AS k FROM ({unpacked} OFFSET 0) AS doc OFFSET 0) AS tf)"

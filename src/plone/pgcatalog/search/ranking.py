@@ -10,7 +10,6 @@ from dataclasses import fields
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.search.lexicon import quoted
 from typing import Any
-from typing import ClassVar
 from typing import Self
 
 
@@ -82,9 +81,6 @@ class RankedText:
 
 class SearchBackend(ABC):
     """Ranks what a text search has found; which rows that are is none of its business."""
-
-    #: What a site's setting calls it.
-    name: ClassVar[str]
 
     @abstractmethod
     def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Condition | None:
