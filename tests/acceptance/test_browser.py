@@ -146,8 +146,10 @@ def test_the_tabs_of_the_catalog(page: Page, address: str, tmp_path: Path) -> No
     page.screenshot(path=tmp_path / "indexes.png", full_page=True)
 
     page.get_by_role("link", name="Query Report").click()
+    expect(page.locator("#report")).to_be_visible()
     page.screenshot(path=tmp_path / "report.png", full_page=True)
     page.get_by_role("link", name="Query Plan").click()
+    expect(page.locator("section pre").first).to_contain_text("Scan")
     page.screenshot(path=tmp_path / "plan.png", full_page=True)
 
 

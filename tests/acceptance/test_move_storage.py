@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from plone.namedfile.file import NamedBlobFile
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.indexing.verify import Verifier
 from Products.CMFPlone.CatalogTool import CatalogTool
@@ -24,6 +25,7 @@ import transaction
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "move-storage.md"
 DSN = "host=localhost dbname=plone"
+CONTENT = b"what is in a file" * 100
 MISSING = "plone.pgcatalog.database.missing"
 _numbers = itertools.count(1)
 
@@ -49,8 +51,6 @@ class Guide:
 
     def text(self, name: str) -> str:
         text = snippet(name)
-        if "WithEmptyTrees" in text:
-            text = f"{snippet('empty-trees')}\n{text}"
         for old, new in self.replacements.items():
             text = text.replace(old, new)
         return text
@@ -122,6 +122,7 @@ def filled_dsn(dsn: str) -> str:
     """DSN of a site with our catalog and content."""
     with plone(dsn) as portal:
         populate(portal)
+        create(portal, "File", "file", file=NamedBlobFile(CONTENT, filename="file.txt"))
         transaction.commit()
     return dsn
 
@@ -192,6 +193,7 @@ def test_a_copy_of_the_transactions_says_that_it_has_no_catalog(
         guide.run("rebuild", site=portal)
         assert found(portal) == before
         assert verified(portal)
+        assert portal.file.file.data == CONTENT
     caplog.clear()
     with plone(empty) as portal:
         assert found(portal) == before

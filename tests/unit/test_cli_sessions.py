@@ -1,6 +1,7 @@
 """The recorded sessions in the reference: each is there, is of its command, and names no machine."""
 
 from pathlib import Path
+from plone.pgcatalog.cli.commands import main
 
 import pytest
 import re
@@ -25,3 +26,7 @@ def test_a_session_is_of_its_command(command: str, path: str) -> None:
 
 def test_every_session_is_shown() -> None:
     assert {path for _, path in SESSIONS} == {f"cli/{path.name}" for path in (REFERENCE / "cli").iterdir()}
+
+
+def test_every_command_has_a_session() -> None:
+    assert set(main.commands) == {path.stem for path in (REFERENCE / "cli").iterdir()}

@@ -7,6 +7,7 @@ snapshot.  One SAVEPOINT per snapshot keeps an SQL error local to its query.
 from Acquisition import aq_base
 from Acquisition import aq_parent
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import cache
 from plone.pgcatalog.database.errors import transient_when_lost
@@ -216,13 +217,13 @@ class Session:
         }
         self.generations.remember(self._tid, self._states)
 
-    def execute(self, query: str, params: Sequence[Any] = (), with_states: bool = False) -> Rows:
+    def execute(self, query: str, params: Sequence[Any] | Mapping[str, Any] = (), with_states: bool = False) -> Rows:
         """Run *query* on the snapshot and return its rows; *with_states* reads ``states`` in the same message.
 
         Raises psycopg.Error; the transaction stays usable then, unless it is ServiceUnavailable.
         """
         prepared = PreparedStatements.of(self.connection)
-        if prepared is not None:
+        if prepared is not None and not isinstance(params, Mapping):  # named values are psycopg's to number
             try:
                 return self._run_prepared(prepared, query, params, with_states)
             except psycopg.errors.InvalidSqlStatementName:
@@ -263,7 +264,7 @@ class Session:
         """Return whether plans for any values are good enough: all catalogs are known to have few rows."""
         return all(0 <= state.rows < FEW_ROWS for state in self.generations.newest.values())
 
-    def _execute_first(self, query: str | None, params: Sequence[Any], with_states: bool) -> Rows:
+    def _execute_first(self, query: str | None, params: Any, with_states: bool) -> Rows:
         """Run *query*, if there is one, behind the savepoint and the query for the states: in one message.
 
         Several statements in a message take no parameters, so psycopg writes the values into them as literals.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from plone.pgcatalog.migration.source import CompleteSource
 from plone.pgcatalog.subscribers import register_processors
 from typing import Any
 from ZODB.DB import DB
@@ -14,27 +15,6 @@ import psycopg
 
 class ScratchError(RuntimeError):
     """The scratch database cannot be used; nothing has been changed."""
-
-
-class WithEmptyTrees:
-    """A zodb-pgjsonb storage that hands out empty BTrees, too, when it is copied.
-
-    zodb-pgjsonb 1.19 takes the state of an empty BTree for that of a removed object (docs/how-to/move-storage.md).
-    """
-
-    def __init__(self, storage: Any) -> None:
-        self.storage = storage
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.storage, name)
-
-    def iterator(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        """Yield the transactions, each as the list of its records."""
-        for transaction in self.storage.iterator(*args, **kwargs):
-            for record in transaction:
-                if record.data is None:
-                    record.data = self.storage.loadSerial(record.oid, record.tid)
-            yield transaction
 
 
 def check_empty(dsn: str) -> None:
@@ -53,7 +33,7 @@ def copy(storage: Any, dsn: str) -> None:
     check_empty(dsn)
     target = PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
     try:
-        target.copyTransactionsFrom(WithEmptyTrees(storage) if hasattr(storage, "_dsn") else storage)
+        target.copyTransactionsFrom(CompleteSource(storage) if hasattr(storage, "_dsn") else storage)
     finally:
         target.close()
 
