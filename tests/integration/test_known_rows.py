@@ -112,6 +112,21 @@ def test_pending_and_aborted_rows_are_nobody_elses(filled: Any, db: Any) -> None
     assert listing(filled) == before
 
 
+def test_a_moved_row_keeps_its_new_path(filled: Any) -> None:  # noqa: F811
+    familiar(filled)
+    filled.manage_renameObject("page07", "moved")
+    found = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="created")
+    paths = [brain.getPath() for brain in found]
+    assert "/plone/moved" in paths
+    assert [brain.Title for brain in found]
+    assert [brain.getPath() for brain in found] == paths
+    filled.portal_catalog.catalog_object(filled.page03, "/plone/page03", idxs=["getId"], update_metadata=0)
+    found = filled.portal_catalog.unrestrictedSearchResults(
+        path={"query": ["/plone/moved", "/plone/page03"], "depth": 0}
+    )
+    assert sorted(brain.Title and brain.getPath() for brain in found) == ["/plone/moved", "/plone/page03"]
+
+
 def test_what_a_caller_does_to_a_value_stays_with_him(filled: Any) -> None:  # noqa: F811
     familiar(filled)
     brains = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")[:2]

@@ -206,17 +206,17 @@ class RowLoader:
         """
         version, idx = parted(text)
         row = self._known.get(rid, version)
-        if row is not None:
-            store.load(rid, row, 0)
-        elif idx:
-            row = Row(path, orjson.loads(idx), version)
-            store.load(rid, row, len(idx))
-            if remember:
+        is_known = row is not None
+        if row is None:
+            row = Row(path, orjson.loads(idx) if idx else None, version)
+            if idx and remember:
                 self._known.put(rid, row, ROW_BYTES + len(path) + IDX_FACTOR * len(idx))
-            return False
-        else:
-            store.path(rid, path)
-        return row is not None
+        seen = store.rows.get(rid)
+        if seen is not None and seen.path is not None and seen.path != row.path:
+            # The transaction has moved the object.
+            row = Row(seen.path, row.idx)
+        store.load(rid, row, len(idx))
+        return is_known
 
     # -- objects
 
