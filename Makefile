@@ -67,7 +67,7 @@ bench: $(VENV)/.installed-bench  ## the benchmark against ZCatalog (BENCH_ARGS=.
 	$(BIN)/python benchmarks/run_benchmarks.py $(BENCH_ARGS)
 
 bench-page: $(VENV)/.installed-bench  ## the page on performance, from the stored results
-	$(BIN)/python benchmarks/run_benchmarks.py report benchmarks/results --page docs/explanation/performance.md
+	$(BIN)/python benchmarks/run_benchmarks.py report benchmarks/results --page docs/explanation/performance.md --readme README.md
 
 bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ours, and the table in docs/explanation/ranking.md
 	$(BIN)/python -m benchmarks.ranking --output benchmarks/results/ranking.json --page docs/explanation/ranking.md

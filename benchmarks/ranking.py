@@ -6,6 +6,7 @@ the first ten of both is the same, and how long our page takes against the same 
 """
 
 from benchmarks.machine import header
+from benchmarks.marks import put_between
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,7 +54,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "default weights, no stemming": {"stemming": False},
     "default weights and stemming": {"stemming": True},
 }
-MARKS = ("<!-- yardstick -->", "<!-- end of yardstick -->")
 
 
 @dataclass(frozen=True)
@@ -232,14 +232,6 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def write_page(page: Path, result: dict[str, Any]) -> None:
-    """Put the table of *result* between the marks of *page*."""
-    text = page.read_text("utf-8")
-    before, rest = text.split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
-    page.write_text(f"{before}{MARKS[0]}\n\n{table(result)}\n\n{MARKS[1]}{after}", "utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--texts", type=int, default=6000)
@@ -254,7 +246,7 @@ def main() -> None:
     if options.output:
         options.output.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
     if options.page:
-        write_page(options.page, result)
+        put_between(options.page, "yardstick", table(result))
     sys.exit(0 if result["ways"][next(iter(WAYS))]["overlap"] >= 0.8 else 1)
 
 

@@ -3,6 +3,8 @@
 Each backend runs in a process of its own, on a fresh database of one embedded server, with the same seeded data.
 """
 
+from benchmarks.goals import goals_table
+from benchmarks.marks import put_between
 from pathlib import Path
 
 import sys
@@ -227,7 +229,8 @@ def everything(results: Path, only_list: bool) -> None:
 @main.command()
 @click.argument("results", type=click.Path(exists=True, path_type=Path))
 @click.option("--page", type=FILE, help="Write the page with tables and plots here; else Markdown to the screen.")
-def report(results: Path, page: Path | None) -> None:
+@click.option("--readme", type=FILE, help="Put the table of goals between the marks of this page.")
+def report(results: Path, page: Path | None, readme: Path | None) -> None:
     """The tables of stored results: one file, or a folder of them."""
     files = sorted(results.glob("*.json")) if results.is_dir() else [results]
     stored = [json.loads(path.read_text("utf-8")) for path in files]
@@ -240,6 +243,8 @@ def report(results: Path, page: Path | None) -> None:
         from benchmarks.report import write_page
 
         write_page(page, stored, results)
+    if readme is not None:
+        put_between(readme, "goals", goals_table(stored).markdown())
 
 
 if __name__ == "__main__":

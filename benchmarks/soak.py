@@ -5,6 +5,7 @@ search and navigate, and that write down each acknowledged write.  ``kill -9`` o
 At the end catalog, content and what was acknowledged are compared.  Exit status 1 when a promise is broken.
 """
 
+from benchmarks.marks import put_between
 from pathlib import Path
 
 import sys
@@ -73,7 +74,7 @@ def main(logs: Path | None, output: Path | None, page: Path | None, **options: A
     if output:
         output.write_text(json.dumps(report, indent=1) + "\n")
     if page:
-        soak_report.renew(page, report)
+        put_between(page, "soak", soak_report.text(report))
     click.echo(soak_report.text(report))
     sys.exit(1 if report["broken"] else 0)
 

@@ -5,7 +5,6 @@ from benchmarks.soak_clients import Answer
 from benchmarks.soak_clients import WRITES
 from benchmarks.soak_server import bound
 from collections import Counter
-from pathlib import Path
 from statistics import fmean
 from statistics import quantiles
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 
 #: Shorter runs tell nothing about memory: caches are still filling.
 MEMORY_SECONDS = 300
-MARKS = ("<!-- soak -->", "<!-- end of soak -->")
 MEBI = 1 << 20
 
 
@@ -174,12 +172,3 @@ def table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
     """Return a Markdown table."""
     rule = ["---", *["---:"] * (len(head) - 1)]
     return [f"| {' | '.join(str(cell) for cell in row)} |" for row in (head, rule, *rows)]
-
-
-def renew(page: Path, report: dict[str, Any]) -> None:
-    """Put the tables and the verdict of *report* between the marks in *page*; ValueError when it has none."""
-    before, begin, rest = page.read_text().partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
-    if not begin or not end:
-        raise ValueError(f"{page} has no {MARKS[0]} … {MARKS[1]}")
-    page.write_text("\n".join([before + begin, "", text(report), "", end + after]))
