@@ -1,5 +1,6 @@
 """Prepared statements in one message: the same answers as psycopg's cursors, and an error stays local."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import prepared
@@ -8,6 +9,7 @@ from plone.pgcatalog.database.session import FEW_ROWS
 from plone.pgcatalog.database.session import Session
 from tests.integration.content import create
 from tests.integration.test_costs import Traffic
+from threading import Event
 from typing import Any
 
 import psycopg
@@ -91,6 +93,36 @@ def test_an_error_leaves_the_transaction_usable(portal: Any, query: str, params:
         assert session.execute("SELECT %s::int - 1", (number,)) == [(number - 1,)]
     if params:
         assert session.execute(query, (1,)) == [(1,)]
+
+
+def test_pending_rows_survive_statements_that_somebody_removed(portal: Any) -> None:
+    create(portal, "Document", "page")
+    transaction.commit()
+    for number in range(4):
+        portal.page.title = f"Title {number}"
+        portal.page.reindexObject()
+        portal._p_jar._normal_storage.pg_connection.execute("DEALLOCATE ALL")
+        assert [b.Title for b in portal.portal_catalog.unrestrictedSearchResults(getId="page")] == [f"Title {number}"]
+
+
+def test_other_threads_run_while_one_waits(portal: Any) -> None:
+    session = Session.of(portal._p_jar)
+    session.execute("SELECT 1")
+    turns: list[int] = []
+    ended = Event()
+
+    def turn() -> None:
+        while not ended.wait(0.001):
+            turns.append(1)
+
+    with ThreadPoolExecutor(1) as others:
+        other = others.submit(turn)
+        before = len(turns)
+        session.execute("SELECT pg_sleep(0.5)")
+        after = len(turns)
+        ended.set()
+        other.result()
+    assert after - before > 10
 
 
 def test_an_error_keeps_what_was_prepared_with_it(connection: Any) -> None:

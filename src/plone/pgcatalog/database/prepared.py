@@ -5,6 +5,7 @@ query that is most of its time: on a connection used for this only, libpq's pipe
 """
 
 from collections import OrderedDict
+from collections.abc import Generator
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
@@ -13,6 +14,8 @@ from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus
 from psycopg.pq import ExecStatus
+from psycopg.waiting import Ready
+from psycopg.waiting import Wait
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -39,6 +42,7 @@ class PreparedStatements:
 
     def __init__(self, connection: Any) -> None:
         self._pgconn = connection.pgconn
+        self._wait = connection.wait
         self._encoding = connection.info.encoding
         self._transformer = Transformer(connection)
         self._names: OrderedDict[tuple[str, tuple[int, ...]], bytes] = OrderedDict()
@@ -58,24 +62,26 @@ class PreparedStatements:
         found = _connections.get(connection)
         return _connections.setdefault(connection, cls(connection)) if found is None else found
 
-    def run(self, statements: Sequence[Statement], before: Sequence[str] = ()) -> list[Rows]:
+    def run(self, statements: Sequence[Statement], before: Sequence[str] = (), prepare: bool = True) -> list[Rows]:
         """Run *statements* in one message; return the rows of each.  The commands *before* them are not prepared.
 
-        Raises psycopg.Error of the first one that fails; those behind it are not run then.  One is
-        InvalidSqlStatementName: psycopg removes all prepared statements after a rollback, and ``forget`` helps.
+        Raises psycopg.Error of the first one that fails; those behind it are not run then.  If they are to be
+        prepared, one is InvalidSqlStatementName: psycopg removes what is prepared after a rollback; ``forget`` helps.
         """
         pgconn = self._pgconn
+        dumped = [(query, *self._dump(params)) for query, params in statements]
         pgconn.enter_pipeline_mode()
         try:
             self._sent.clear()
             for command in before:
                 pgconn.send_query_params(command.encode(), None)
                 self._sent.append(None)
-            ends = [self._send(*statement) for statement in statements]
+            ends = [self._send(prepare, *statement) for statement in dumped]
             pgconn.pipeline_sync()
-            results = self._results()
+            # Waits as psycopg's cursors do: other threads run meanwhile.
+            results = self._wait(self._receive())
         finally:
-            if pgconn.status == ConnStatus.OK:
+            if pgconn.status == ConnStatus.OK and not pgconn.is_busy():
                 pgconn.exit_pipeline_mode()
         return [self._rows(results[end - 1]) for end in ends]
 
@@ -83,13 +89,20 @@ class PreparedStatements:
         """Prepare all statements anew: somebody has removed them from the server's session."""
         self._names.clear()
 
-    def _send(self, query: str, params: Sequence[Any]) -> int:
-        """Send *query*; return how many results there will be so far, of which the last one is its own."""
+    def _dump(self, params: Sequence[Any]) -> tuple[Sequence[Any], tuple[int, ...], Sequence[Any]]:
+        """Return *params* as libpq takes them, their types and formats."""
+        if not params:
+            return [], (), []
         transformer = self._transformer
-        values = transformer.dump_sequence(params, [PyFormat.AUTO] * len(params)) if params else []
-        types, formats = (transformer.types or (), transformer.formats or []) if params else ((), [])
-        if query in _seen:
-            self._pgconn.send_query_prepared(self._prepared(query, tuple(types)), values, formats)
+        values = transformer.dump_sequence(params, [PyFormat.AUTO] * len(params))
+        return values, tuple(transformer.types or ()), transformer.formats or []
+
+    def _send(
+        self, prepare: bool, query: str, values: Sequence[Any], types: tuple[int, ...], formats: Sequence[Any]
+    ) -> int:
+        """Send *query*; return how many results there will be so far, of which the last one is its own."""
+        if prepare and query in _seen:
+            self._pgconn.send_query_prepared(self._prepared(query, types), values, formats)
         else:
             if len(_seen) >= SEEN_SIZE:
                 _seen.clear()
@@ -115,21 +128,31 @@ class PreparedStatements:
         self._sent.append(key)
         return name
 
-    def _results(self) -> list[Any]:
-        """Return all results of the message; raises psycopg.Error for the first error among them."""
+    def _receive(self) -> Generator[Wait, Ready, list[Any]]:
+        """Yield what to wait for; return all results of the message.  Raises psycopg.Error for the first error."""
+        pgconn = self._pgconn
         results: list[Any] = []
         error = None
+        while pgconn.flush():
+            if (yield Wait.RW) & Ready.R:
+                pgconn.consume_input()
         while True:
-            result = self._pgconn.get_result()
+            while pgconn.is_busy():
+                yield Wait.R
+                pgconn.consume_input()
+            result = pgconn.get_result()
             if result is None:
-                if self._pgconn.status != ConnStatus.OK:
-                    raise error or psycopg.OperationalError(self._pgconn.get_error_message(self._encoding))
-            elif result.status == ExecStatus.PIPELINE_SYNC:
+                if pgconn.status != ConnStatus.OK:
+                    raise psycopg.OperationalError(pgconn.get_error_message(self._encoding))
+                continue
+            if result.status == ExecStatus.PIPELINE_SYNC:
                 break
-            elif error is None and result.status == ExecStatus.FATAL_ERROR:
+            if error is None and result.status == ExecStatus.FATAL_ERROR:
                 error = error_from_result(result, encoding=self._encoding)
                 for key in filter(None, self._sent[len(results) :]):
                     self._names.pop(key, None)
+                if pgconn.status != ConnStatus.OK:
+                    break
             elif error is None:
                 results.append(result)
         if error is not None:

@@ -40,6 +40,7 @@ logger = logging.getLogger(__name__)
 Rows = list[tuple[Any, ...]]
 
 SAVEPOINT = "SAVEPOINT pgcatalog"
+ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
 READ_STATE = (
     "SELECT catalog, relation, version, columns, generation,"
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1)"
@@ -240,7 +241,11 @@ class Session:
         return rows
 
     def _run_prepared(self, prepared: PreparedStatements, query: str, params: Sequence[Any], with_states: bool) -> Rows:
-        """Run *query* behind what ``_execute_first`` puts before it, as prepared statements."""
+        """Run *query* behind what ``_execute_first`` puts before it, as prepared statements.
+
+        What is asked of an overlay is not prepared: a rollback, because of a statement that is prepared no more, would take
+        its table along.
+        """
         is_first = self._wants_savepoint()
         before = (PLAN_GENERIC if self._is_small() else PLAN_CUSTOM, SAVEPOINT) if is_first else ()
         statements: list[tuple[str, Sequence[Any]]] = [(query, params)]
@@ -249,7 +254,7 @@ class Session:
 
         def action(_: Any) -> Rows:
             started = perf_counter()
-            *states, rows = prepared.run(statements, before)
+            *states, rows = prepared.run(statements, before, prepare=not self.overlays)
             if is_first:
                 self._has_savepoint = True
             if with_states:
@@ -309,10 +314,18 @@ class Session:
                 return action(self._cursor_of(connection))
         except psycopg.Error:
             if connection.pgconn.transaction_status == TransactionStatus.INERROR:
-                connection.execute("ROLLBACK TO SAVEPOINT pgcatalog")
+                self._roll_back(connection)
                 self._has_savepoint = True
                 self.overlays.clear()
             raise
+
+    def _roll_back(self, connection: Any) -> None:
+        prepared = PreparedStatements.of(connection)
+        if prepared is None:
+            connection.execute(ROLL_BACK)
+        else:
+            # Not by a cursor: behind a rollback, psycopg removes all prepared statements from the server.
+            prepared.run([], [ROLL_BACK])
 
     def _cursor_of(self, connection: Any) -> Any:
         """Return a cursor of *connection*, the same one until the storage takes another connection."""
