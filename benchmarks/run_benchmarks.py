@@ -3,8 +3,6 @@
 Each backend runs in a process of its own, on a fresh database of one embedded server, with the same seeded data.
 """
 
-from benchmarks.goals import goals_table
-from benchmarks.marks import put_between
 from pathlib import Path
 
 import sys
@@ -15,6 +13,8 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from benchmarks.backends import BACKENDS
+from benchmarks.goals import goals_table
+from benchmarks.marks import put_between
 from benchmarks.running import Job
 from benchmarks.running import OtherOptions
 from benchmarks.running import ResultFile

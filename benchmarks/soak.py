@@ -5,7 +5,6 @@ search and navigate, and that write down each acknowledged write.  ``kill -9`` o
 At the end catalog, content and what was acknowledged are compared.  Exit status 1 when a promise is broken.
 """
 
-from benchmarks.marks import put_between
 from pathlib import Path
 
 import sys
@@ -17,6 +16,7 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
 
 from benchmarks import soak_ledger
 from benchmarks import soak_report
+from benchmarks.marks import put_between
 from benchmarks.soak_clients import Client
 from benchmarks.soak_monitor import Monitor
 from collections.abc import Iterable

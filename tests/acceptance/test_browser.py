@@ -121,7 +121,7 @@ def test_from_a_slow_query_to_an_index_and_back(page: Page, address: str, tmp_pa
 
     made.get_by_role("button", name="Drop").click()
     assert builder.wait(30)
-    page.reload()
+    page.goto(f"{address}/portal_catalog/manage_index_advice")
     expect(made).to_have_count(0)
     page.screenshot(path=tmp_path / "dropped.png", full_page=True)
 

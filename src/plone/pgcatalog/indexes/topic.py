@@ -36,6 +36,11 @@ class TopicIndexTranslator(IndexTranslator):
             filtered.clear()
         return copy
 
+    @property
+    def is_stable(self) -> bool:
+        """See IndexTranslator: the sets are objects of their own."""
+        return False
+
     def columns(self) -> tuple[Column, ...]:
         return (Column(self.base, "text[]"),)
 
