@@ -222,7 +222,7 @@ def plant_both(portal: Any, leaves: int) -> None:
 
 def test_a_big_tree_is_renamed_and_deleted(both: Any) -> None:
     """PGCATALOG_TEST_DESCENDANTS=10000 takes some minutes."""
-    leaves = int(os.environ.get("PGCATALOG_TEST_DESCENDANTS", "2500"))
+    leaves = int(os.environ.get("PGCATALOG_TEST_DESCENDANTS", "1500"))
     both._p_jar.db().setCacheSize(50_000)
     slim(both)
     plant_both(both, leaves)
