@@ -26,6 +26,7 @@ from plone.pgcatalog.advisor.trial import EstimateTrial
 from plone.pgcatalog.advisor.trial import HypotheticalTrial
 from plone.pgcatalog.advisor.trial import SampleTrial
 from plone.pgcatalog.advisor.trial import Trial
+from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexes.field import FieldIndexTranslator
 from plone.pgcatalog.indexes.keys import MAX_BYTES as KEY_BYTES
 from plone.pgcatalog.indexes.path_columns import MAX_BYTES as PATH_BYTES
@@ -89,7 +90,7 @@ class Adviser:
         statistics = Statistics(lambda query, values: connection.execute(query, values).fetchall(), relation)
         self.columns = statistics.columns()
         self.indexes = statistics.indexes()
-        [(self.rows,)] = connection.execute(f'SELECT count(*) FROM "{relation}"').fetchall()
+        [(self.rows,)] = connection.execute(f"SELECT count(*) FROM {quote(relation)}").fetchall()
         self.candidates = Candidates(self.columns, text_bytes(catalog), self.indexes)
 
     def advise(self, log: SlowQueryLog, groups: list[Group]) -> Advice:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from plone.pgcatalog.advisor.connection import connect
@@ -108,14 +109,13 @@ def start(tool: Any, name: str, work: Work) -> None:
     values = {"catalog": catalog.zoid, "name": name, "lock": LOCK}
     with errors_told():
         connection = connect(dsn_of(catalog), name)
-        try:
+        with ExitStack() as unless_begun:
+            unless_begun.callback(connection.close)
             [(free,)] = connection.execute(TRY_LOCK, values).fetchall()
             if not free:
                 raise JobError(f"a {name} is running already")
             connection.execute(BEGIN, values)
-        except BaseException:
-            connection.close()
-            raise
+            unless_begun.pop_all()
     runner = Runner(catalog.jar.db(), "/".join(tool.getPhysicalPath()), connection, values, work)
     thread = threading.Thread(target=runner.run, name=f"pgcatalog-{name}", daemon=True)
     _threads.add(thread)
