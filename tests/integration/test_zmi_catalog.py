@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from lxml import html
+from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.zmi.browse import Browser
+from plone.pgcatalog.zmi.browse import COUNTED
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import USERS
@@ -93,7 +95,7 @@ def test_the_path_filter_is_zcatalogs(site: Site) -> None:
             assert [row.path for row in rows if not row.path.startswith("/plone/x")] == expected
 
 
-def test_neither_count_nor_scan(site: Site) -> None:
+def test_neither_sort_nor_scan(site: Site) -> None:
     with site.inside() as portal:
         view = portal.portal_catalog._catalog.view()
         for folder, low in (("", ""), ("/plone", "/plone/"), ("/plone", "/plone/x3")):
@@ -113,9 +115,20 @@ def test_a_page_takes_a_few_statements_however_long_it_is(site: Site, monkeypatc
         monkeypatch.setattr(view.session, "execute", lambda q, *a, **kw: sent.append(q) or real(q, *a, **kw))
         browser = Browser(view, "/plone")
         browser.page()
+        browser.count()
         browser.estimate()
-        assert len(sent) == 4
-        assert not any("count(" in query for query in sent)
+        assert len(sent) == 5
+        assert all(f"LIMIT {COUNTED + 1}" in query for query in sent if "count(" in query)
+
+
+def test_few_rows_are_counted_and_many_are_not(site: Site) -> None:
+    with site.inside() as portal:
+        catalog = portal.portal_catalog
+        view = catalog._catalog.view()
+        assert Browser(view).count() is None
+        assert Browser(view, "/plone/none").count() == 0
+        assert Browser(view, "/plone/f").count() == 8
+        assert Browser(view, "/plone/f/d0").count() == 1
 
 
 def test_the_estimate_is_near(site: Site) -> None:

@@ -1,6 +1,7 @@
 """The tab *Catalog*: the rows, by path."""
 
 from plone.pgcatalog.zmi.browse import Browser
+from plone.pgcatalog.zmi.browse import COUNTED
 from plone.pgcatalog.zmi.browse import Page
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
@@ -29,10 +30,11 @@ class CatalogPage(ManagePage):
         return browser.page(self.field("after"), self.field("before"))
 
     def total(self, browser: Browser, page: Page) -> str:
-        """Return how many rows there are, for people to read; exactly, if the page has them all."""
+        """Return how many rows there are, for people to read; exactly, if they are few."""
         if not page.before and not page.after:
             return f"{len(page.rows):,}"
-        return f"about {max(browser.estimate(), len(page.rows) + 1):,}"
+        count = browser.count()
+        return f"about {max(browser.estimate(), COUNTED):,}" if count is None else f"{count:,}"
 
     def link(self, browser: Browser, **start: str) -> str:
         return f"{self.url()}?{urlencode({'filterpath': browser.folder, **start}, errors='replace')}"
