@@ -148,7 +148,7 @@ def site_in_file(folder: Path) -> str:
     place = PloneSite(FileStorageZCatalog(), "", folder, cache_size=4000)
     make_application(place.db)
     make_site(place)
-    make_folders(place.enter(), 10)
+    make_folders(place, 10)
     author = Author(place)
     for document in documents(DOCUMENTS):
         author.create(document)

@@ -25,11 +25,14 @@ WORKFLOW = "simple_publication_workflow"
 FILL_CACHE = 30_000
 
 
-def make_folders(site: Any, count: int) -> None:
-    """Create the folders and set the workflow; does not commit."""
+def make_folders(place: PloneSite, count: int) -> None:
+    """Create the folders and set the workflow, in a commit of its own."""
+    site = place.enter()
     site.portal_workflow.setDefaultChain(WORKFLOW)
     for number in range(count):
         site.invokeFactory("Folder", f"folder{number}", title=f"Folder {number}")
+    transaction.commit()
+    place.leave()
 
 
 class Author:

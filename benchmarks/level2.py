@@ -75,10 +75,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 def content(place: PloneSite, count: int, progress: Progress) -> dict[str, Any]:
     """Fill the site with *count* documents; return what the last ones cost, and changing some."""
-    site = place.enter()
-    make_folders(site, folders(count))
-    transaction.commit()
-    place.leave()
+    make_folders(place, folders(count))
     filled = max(0, count - REAL)
     if filled:
         fill(place, islice(documents(count), filled), filled, progress)
