@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from lxml import html
-from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.zmi.browse import Browser
 from plone.pgcatalog.zmi.browse import COUNTED
 from tests.integration import site as sites

@@ -4,7 +4,9 @@ Catalogs are written inside the storage's commits, and those are serialised: sna
 transaction show the same catalogs.  The storage reads that transaction's id with every new snapshot.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
+from plone.pgcatalog.database.familiarity import Familiarity
 from plone.pgcatalog.database.schema import CatalogState
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -25,8 +27,8 @@ class Generations:
     def __init__(self) -> None:
         self.number = next(_numbers)
         self._newest: tuple[int, States] = (-1, {})
-        #: catalog -> which share of the rows of the last pages the process knew already
-        self.familiarity: dict[int, float] = {}
+        #: catalog -> how much of the last pages the process knew already
+        self.familiarity: defaultdict[int, Familiarity] = defaultdict(Familiarity)
 
     @classmethod
     def of(cls, database: Any) -> "Generations":

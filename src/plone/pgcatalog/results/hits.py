@@ -5,6 +5,7 @@ from collections.abc import Hashable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from plone.pgcatalog.database.familiarity import Familiarity
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.results.cache import result_cache
@@ -19,10 +20,6 @@ from typing import Any
 ENTRY_BYTES = 1000
 ROW_BYTES = 8
 SCORE_BYTES = 32
-#: When more than this share of the rows of late was known to the process, the next page is read without their idx.
-FAMILIAR = 0.6
-#: How many rows "of late" are.
-MEMORY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +119,13 @@ class Finder:
         )
         self._keep_rows(rows)
 
-    def _page(self, start: int, size: int | None, with_idx: bool) -> list[Any]:
-        familiarity = self.view.session.generations.familiarity
-        is_familiar = familiarity.get(self.view.zoid, 0.0) > FAMILIAR
-        return self.view.page(self.query, start, size, self.loader.unread if with_idx else None, not is_familiar)
+    def _page(self, start: int, size: int, with_idx: bool) -> list[Any]:
+        unread = self.loader.unread if with_idx else None
+        return self.view.page(self.query, start, size, unread, not self._familiarity.spares_idx(size))
+
+    @property
+    def _familiarity(self) -> Familiarity:
+        return self.view.session.generations.familiarity[self.view.zoid]
 
     def _keep_rows(self, rows: Sequence[Sequence[Any]]) -> None:
         store = self.loader.store
@@ -136,9 +136,7 @@ class Finder:
             else:
                 store.path(row[0], row[1])
         if rows and len(rows[0]) > 3:
-            familiarity = self.view.session.generations.familiarity
-            before = familiarity.get(self.view.zoid, 0.0)
-            familiarity[self.view.zoid] = (before * MEMORY + known) / (MEMORY + len(rows))
+            self._familiarity.learn(known, len(rows))
         self.loader.saved(store)
 
     def rest(self, with_paths: bool = False) -> None:

@@ -1,0 +1,26 @@
+"""Guesses whether the process knows the rows of the next page already, by what it knew of the last ones."""
+
+#: How many rows with their idx take as long as another round trip.
+ROUND_TRIP_ROWS = 25
+#: How much of what is believed comes from the last page.
+NEWEST = 1 / 8
+
+
+class Familiarity:
+    """What the process knew of the last pages of a catalog: the share of their ``rows``, and of whole ``pages``."""
+
+    def __init__(self) -> None:
+        self.rows = 0.0
+        self.pages = 0.0
+
+    def learn(self, known: int, size: int) -> None:
+        """Take into account that *known* of a page's *size* rows, at least one, were known."""
+        self.rows += (known / size - self.rows) * NEWEST
+        self.pages += ((known == size) - self.pages) * NEWEST
+
+    def spares_idx(self, size: int) -> bool:
+        """Return whether reading a page of *size* rows without their idx is expected to be faster.
+
+        If some row is unknown then, which is so with the chance ``1 - pages``, another round trip reads its idx.
+        """
+        return ROUND_TRIP_ROWS * (1 - self.pages) < self.rows * size

@@ -1,0 +1,25 @@
+"""When a page is read without the idx of its rows."""
+
+from plone.pgcatalog.database.familiarity import Familiarity
+
+import pytest
+
+
+def test_nothing_is_known_at_first() -> None:
+    assert not Familiarity().spares_idx(25)
+
+
+def test_pages_that_are_known_are_read_without() -> None:
+    familiarity = Familiarity()
+    for _ in range(8):
+        familiarity.learn(25, 25)
+    assert familiarity.spares_idx(25)
+
+
+@pytest.mark.parametrize(("size", "spares"), [(1, False), (25, False), (100, True)])
+def test_pages_of_which_some_rows_are_unknown(size: int, spares: bool) -> None:
+    """The second round trip is dearer than the idx of a short page, and cheaper than that of a long one."""
+    familiarity = Familiarity()
+    for _ in range(30):
+        familiarity.learn(20, 25)
+    assert familiarity.spares_idx(size) is spares
