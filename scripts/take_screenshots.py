@@ -16,7 +16,7 @@ import tempfile
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "images"
 TEST = "tests/acceptance/test_browser.py"
-PICTURES = ("search-tuned", "search-tuning", "live-search", "facets-rest")
+PICTURES = ("search-tuned", "search-tuning", "live-search", "facets-rest", "did-you-mean")
 COLOURS = 64
 
 

@@ -12,6 +12,7 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.test_advice import FILL
 from tests.integration.test_advice import slow_listing
+from tests.integration.vocabulary import counted
 from tests.integration.web import application
 from typing import Any
 from waitress.server import create_server
@@ -59,6 +60,7 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
             for name, (title, description) in PAGES.items():
                 create(app.plone, "Document", name, title=title, description=description)
             transaction.commit()
+            counted(dsn, app.plone.portal_catalog)
             patch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.000001")
             slow_listing(app.plone)
         server = create_server(application(db), host="127.0.0.1", port=0)
@@ -213,6 +215,28 @@ def test_the_search_page_shows_ranked_hits_and_what_editors_want(page: Page, add
     assert {field["name"]: values for field, values in answer["facet_fields"]}["portal_type"] == [["Document", 5]]
     page.set_viewport_size({"width": 1000, "height": 800})
     page.screenshot(path=tmp_path / "facets-rest.png")
+
+
+def test_the_search_page_says_what_was_meant(page: Page, address: str, tmp_path: Path) -> None:
+    meant = page.locator("#did-you-mean a")
+    page.goto(f"{address}/@@search?SearchableText=hegdehogs&sort_on=sortable_title")
+    expect(meant).to_have_text("hedgehogs")
+    page.screenshot(path=tmp_path / "did-you-mean.png", full_page=True)
+
+    # Another search within the page takes over the results only.
+    field = page.locator("#searchform input[name=SearchableText]")
+    field.fill("visitors")
+    field.press("Enter")
+    expect(page.locator("#search-results-number")).to_have_text("1")
+    expect(meant).to_have_count(0)
+    field.fill("Vistiors")
+    field.press("Enter")
+    expect(meant).to_have_text("Visitors")
+    meant.click()
+    expect(page.locator("#search-results-number")).to_have_text("1")
+    assert hits(page) == [PAGES["garden"][0]]
+    assert "portal_type%3Alist=Document" in page.url
+    expect(meant).to_have_count(0)
 
 
 def test_rebuild_with_a_click(page: Page, address: str, tmp_path: Path) -> None:

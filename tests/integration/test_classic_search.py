@@ -1,17 +1,23 @@
-"""Plone's own search page, its live search and the REST services show ranked and tuned hits, over HTTP."""
+"""Plone's own search page, its live search and the REST services over HTTP: ranked and tuned hits, or what was meant."""
 
 from collections.abc import Iterator
+from html import unescape
 from plone.app.textfield import RichTextValue
+from plone.pgcatalog.classic.did_you_mean import DidYouMean
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import add_users
 from tests.integration.people import publish
 from tests.integration.test_tuning import tune
+from tests.integration.vocabulary import counted
 from tests.integration.web import Web
 from typing import Any
+from urllib.parse import parse_qsl
+from urllib.parse import urlsplit
 from zope.component.hooks import setSite
 
 import json
+import psycopg
 import pytest
 import re
 import transaction
@@ -26,15 +32,20 @@ PAGES = {
 OTHERS = {
     "visits": ("Visits", "When we are open"),
     "urchin": ("Urchin", "Its older name"),
-    "secret": ("Secret hedgehog", "Nobody sees it"),
+    "secret": ("Secret hedgehog", "Nobody sees its rendezvous"),
 }
 #: what a visitor finds
 FOUND = ["visits", *PAGES, "urchin"]
 
 
 @pytest.fixture(scope="module")
-def web(site_template: str, postgres: Any) -> Iterator[Web]:
-    with sites.opened(sites.clone(postgres, site_template)) as db:
+def dsn(site_template: str, postgres: Any) -> str:
+    return sites.clone(postgres, site_template)
+
+
+@pytest.fixture(scope="module")
+def web(dsn: str) -> Iterator[Web]:
+    with sites.opened(dsn) as db:
         with sites.application(db) as app:
             sites.login(app)
             setSite(app.plone)
@@ -46,6 +57,7 @@ def web(site_template: str, postgres: Any) -> Iterator[Web]:
                     publish(page)
             tune(pins="hedgehog = /visits", synonyms="hedgehog, urchin", stop_words="en: the")
             transaction.commit()
+            counted(dsn, app.plone.portal_catalog)
         yield Web(db)
 
 
@@ -108,3 +120,108 @@ def test_the_rest_services_have_the_same_order(web: Web, text: str) -> None:
     ]
     urchin = next(doc for doc in ours["response"]["docs"] if doc["path_string"].endswith("urchin"))
     assert urchin["highlighting"]["Title"] == ["<mark>Urchin</mark>"]
+
+
+# -- did you mean
+
+
+def meant(page: Any) -> tuple[str, dict[str, str]] | None:
+    """Return the suggested text and the parameters of its link; None for a page without suggestion."""
+    assert page.status == 200
+    found = re.search(r'<p[^>]*id="did-you-mean"[^>]*>(.*?)<a href="([^"]*)">(.*?)</a></p>', page.text, re.S)
+    if found is None:
+        assert "did-you-mean" not in page.text
+        return None
+    # Among the results, which is what the page's script takes over.
+    assert found.start() > page.text.index('id="search-results"')
+    assert found[1].strip() == "Did you mean:"
+    address = urlsplit(unescape(found[2]))
+    assert (address.scheme, address.netloc, address.path) == ("http", "nohost", "/plone/@@search")
+    return unescape(found[3]), dict(parse_qsl(address.query, keep_blank_values=True))
+
+
+def search(web: Web, text: str, login: str | None = None, **query: Any) -> Any:
+    return web.get("/plone/@@search", login, "text/html", SearchableText=text, **query)
+
+
+@pytest.mark.parametrize("login", [None, "mara:secret", "boss:secret"])
+def test_a_search_without_hits_says_what_was_meant(web: Web, login: str | None) -> None:
+    page = search(web, "Hegdehog leaves", login)
+    assert hits(page.text) == []
+    found = meant(page)
+    assert found == ("Hedgehog leaves", {"SearchableText": "Hedgehog leaves"})
+    assert hits(search(web, found[0], login).text) == ["garden"]
+
+
+def test_the_link_keeps_the_other_filters(web: Web) -> None:
+    filters = {
+        "portal_type:list": "Document",
+        "created.query:record:date": "2001-01-01",
+        "created.range:record": "min",
+        "sort_on": "sortable_title",
+        "advanced_search": "True",
+    }
+    found = meant(search(web, "hegdehog", **filters, **{"b_start:int": "0", "ajax_load": "1"}))
+    assert found == ("hedgehog", {**filters, "SearchableText": "hedgehog"})
+    assert len(hits(web.get("/plone/@@search", None, "text/html", **found[1]).text)) == 4
+    # What the filters exclude was not meant.
+    assert meant(search(web, "hegdehog", **{"portal_type:list": "Event"})) is None
+    assert meant(search(web, "hegdehog", path="/plone/nowhere")) is None
+
+
+def test_nobody_is_told_a_word_that_he_may_not_see(web: Web) -> None:
+    assert meant(search(web, "rendezvsou")) is None
+    assert meant(search(web, "rendezvsou", allowedRolesAndUsers="Manager")) is None
+    assert meant(search(web, "rendezvsou", "mara:secret")) is None
+    assert meant(search(web, "rendezvsou", "boss:secret")) == ("rendezvous", {"SearchableText": "rendezvous"})
+
+
+@pytest.mark.parametrize("rest", ["& <", "<!-- '", '"leaves"', "+ % #"])
+def test_what_was_typed_is_shown_as_text(web: Web, rest: str) -> None:
+    page = search(web, f"hegdehog {rest}")
+    assert meant(page) == (f"hedgehog {rest}", {"SearchableText": f"hedgehog {rest}"})
+    shown = page.text.partition('id="did-you-mean"')[2].partition("</p>")[0]
+    assert re.findall(r"[<>]+/?", shown) == [">", "<", ">", "</", ">"]
+    assert not re.search(r"&(?!amp;|lt;|gt;|quot;|#)", shown)
+
+
+@pytest.mark.parametrize("text", ["hedgehog AND hegdehog", "", "  ", "xyzzyxyzzy", "\0", "(", "hegdehog -leaves*"])
+def test_no_link_finds_nothing(web: Web, text: str) -> None:
+    found = meant(search(web, text))
+    assert found is None or hits(search(web, found[0]).text)
+
+
+def test_nothing_is_asked_when_there_are_hits(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(DidYouMean, "render", lambda self: asked.append(self) or "")
+    assert hits(search(web, "hedgehog").text)
+    assert meant(search(web, "hedgehog", **{"b_start:int": "100"})) is None
+    assert meant(web.get("/plone", None, "text/html")) is None
+    assert json.loads(web.get("/plone/@@ajax-search", None, "*/*", SearchableText="hegdehog").body)["total"] == 0
+    assert not asked
+    search(web, "hegdehog")
+    assert len(asked) == 1
+
+
+def test_an_error_costs_the_suggestion_and_not_the_page(web: Web, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("ALTER TABLE pgcatalog_words RENAME TO words_elsewhere")
+        try:
+            page = search(web, "hegdehog")
+        finally:
+            connection.execute("ALTER TABLE words_elsewhere RENAME TO pgcatalog_words")
+    assert meant(page) is None
+    assert "No results were found" in page.text
+    assert 'relation "pgcatalog_words" does not exist' in caplog.text
+    assert meant(search(web, "hegdehog")) is not None
+
+
+def test_a_site_that_has_uninstalled_it_has_the_page_without(web: Web) -> None:
+    """The last test: the site is another one then."""
+    with sites.application(web.db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        app.plone.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
+        transaction.commit()
+    assert meant(search(web, "hegdehog")) is None
+    assert "hedgehog" in hits(search(web, "hedgehog").text)

@@ -114,6 +114,11 @@ def install(setup_tool: Any) -> None:
     fill(site, new, paths)
 
 
+def upgrade_settings(setup_tool: Any) -> None:
+    """Give the catalog the settings of its site, those that an older version did not copy among them."""
+    copy_settings(site_of(setup_tool))
+
+
 def uninstall(setup_tool: Any) -> None:
     """Give the site a ZCatalog with the same indexes, columns and entries, and drop our table."""
     site = site_of(setup_tool)

@@ -1,0 +1,1 @@
+"""Additions to the pages of Plone's Classic UI."""

@@ -1,0 +1,102 @@
+"""*Did you mean* on Plone's search page, when a search has found nothing.
+
+Plone's page has no place for it that both a reader and the page's own script see: after a search within the page, the
+script replaces the results only (``#search-results``), and what viewlets say around them would be about the search before.
+So it is put into the results of the finished page, whatever template and class have made it: nothing is overridden.
+"""
+
+from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.search.suggest import did_you_mean
+from plone.pgcatalog.search.vocabulary import finds_something
+from plone.pgcatalog.search.vocabulary import INDEX
+from plone.transformchain.interfaces import ITransform
+from Products.CMFCore.utils import getToolByName
+from Products.CMFPlone.browser.search import Search
+from Products.Five.browser import BrowserView
+from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
+from typing import Any
+from urllib.parse import parse_qsl
+from urllib.parse import urlencode
+from zope.component import adapter
+from zope.interface import implementer
+
+import logging
+import re
+
+
+logger = logging.getLogger(__name__)
+
+#: Where the page says that it has found nothing, and where its results begin.
+NOTHING_FOUND = re.compile(r'<[^<>]*\bid="search-results-number"[^<>]*>\s*0\s*<')
+RESULTS = re.compile(r'<[^<>]*\bid="search-results"[^<>]*>')
+#: Parameters of the page that do not belong to another search.
+DROPPED = (INDEX, "b_start", "ajax_load")
+
+
+@implementer(ITransform)
+@adapter(Search, IPGCatalogLayer)
+class DidYouMeanTransform:
+    """Puts the suggestion into search pages without results; leaves all others, and pages of other makings, alone."""
+
+    #: Before themes, which may move what they get.
+    order = 7000
+
+    def __init__(self, published: Any, request: Any) -> None:
+        self._view = published
+        self._request = request
+
+    def transformBytes(self, result: bytes, encoding: str) -> str | None:
+        """See ITransform."""
+        return self.transformUnicode(result.decode(encoding, "replace"), encoding)
+
+    def transformIterable(self, result: Any, encoding: str) -> str | None:
+        """See ITransform; a body is a list of bytes, and anything else comes from a transform that has parsed it."""
+        return self.transformBytes(b"".join(result), encoding) if isinstance(result, list) else None
+
+    def transformUnicode(self, result: str, encoding: str) -> str | None:
+        """See ITransform."""
+        if self._request.get("REQUEST_METHOD") != "GET" or not NOTHING_FOUND.search(result):
+            return None
+        place = RESULTS.search(result)
+        suggestion = self._suggestion() if place else ""
+        return result[: place.end()] + suggestion + result[place.end() :] if place and suggestion else None
+
+    def _suggestion(self) -> str:
+        """Return it as HTML, empty for none.  Never fails: a page without it is better than none."""
+        try:
+            return DidYouMean(self._view, self._request).render()
+        except Exception:  # whatever it is, the page is finished and has to reach its reader
+            logger.warning("no suggestion for the search page", exc_info=True)
+            return ""
+
+
+class DidYouMean(BrowserView):
+    """What the search page that is its context may say in place of results; no published view."""
+
+    template = ViewPageTemplateFile("did_you_mean.pt")
+    text: str | None = None
+
+    def render(self) -> str:
+        """Return HTML, empty when nothing better is known."""
+        self.text = self._better()
+        html: str = self.template() if self.text else ""
+        return html
+
+    def _better(self) -> str | None:
+        """Return the text that the user may have meant, and that the page finds something by; None for none."""
+        page = self.context
+        catalog = getToolByName(page.context, "portal_catalog")
+        text = self.request.form.get(INDEX)
+        if not isinstance(text, str) or not IPGCatalogTool.providedBy(catalog):
+            return None
+        place = {name: value for name, value in page.filter_query({}).items() if name != INDEX}
+        better = did_you_mean(catalog, text, place)
+        # To the page operators are words, and all words are beginnings.
+        return better if better and finds_something(catalog, page.filter_query({INDEX: better})) else None
+
+    def url(self) -> str:
+        """Return the address of the page with the better text: all else that was asked for stays."""
+        asked = parse_qsl(self.request.get("QUERY_STRING", ""), keep_blank_values=True)
+        kept = [(name, value) for name, value in asked if name.partition(":")[0] not in DROPPED]
+        return f"{self.request.URL}?{urlencode([*kept, (INDEX, self.text)])}"
