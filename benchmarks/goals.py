@@ -34,11 +34,11 @@ def by_size(stored: Sequence[dict[str, Any]]) -> Results:
     return {(data["command"], size_of(data)): data for data in stored}
 
 
-def mean(size: int, values: str, state: str, touch: str) -> Callable[[Results], float | None]:
+def mean(size: int, values: str, state: str, touch: str, command: str = "level2") -> Callable[[Results], float | None]:
     """Return what takes the geometric mean of the scenarios' ratios."""
 
     def reached(results: Results) -> float | None:
-        data = results.get(("level2", size))
+        data = results.get((command, size))
         return mean_ratio(list(ratios(data, values, state, touch).values())) if data else None
 
     return reached
@@ -54,11 +54,23 @@ def worst(size: int, values: str, state: str, touch: str) -> Callable[[Results],
     return reached
 
 
-def figure(size: int, name: str) -> Callable[[Results], float | None]:
+def frequent_words(touch: str) -> Callable[[Results], float | None]:
+    """Return what takes the worst ratio of the searches for words that most documents have."""
+
+    def reached(results: Results) -> float | None:
+        data = results.get(("search", BIG))
+        found = ratios(data, "varying", "request", touch) if data else {}
+        frequent = [each for name, each in found.items() if "frequent" in name or "of all documents" in name]
+        return max(frequent, default=None)
+
+    return reached
+
+
+def figure(size: int, name: str, command: str = "level2") -> Callable[[Results], float | None]:
     """Return what takes our own figure of a measure."""
 
     def reached(results: Results) -> float | None:
-        ours = measures(results, size, 0).get(name)
+        ours = measures(results, size, 0, command).get(name)
         return None if ours is None else float(ours["median"])
 
     return reached
@@ -73,10 +85,10 @@ def measure(size: int, name: str) -> Callable[[Results], float | None]:
     return reached
 
 
-def measures(results: Results, size: int, side: int) -> dict[str, Any]:
-    """Return the measures of level2 with *size* documents: ours (0), or those we are compared with (1)."""
-    data = results.get(("level2", size), {"results": {}})
-    found: dict[str, Any] = data["results"].get(PAIRS["level2"][side], {}).get("measures", {})
+def measures(results: Results, size: int, side: int, command: str = "level2") -> dict[str, Any]:
+    """Return the measures of *command* with *size* documents: ours (0), or those we are compared with (1)."""
+    data = results.get((command, size), {"results": {}})
+    found: dict[str, Any] = data["results"].get(PAIRS[command][side], {}).get("measures", {})
     return found
 
 
@@ -137,6 +149,16 @@ def goals() -> Iterator[Goal]:
         yield Goal(f"{size:,} documents, cold, page", limit, mean(size, "repeating", "cold", "page"))
     yield Goal("uniqueValuesFor at 20,000, first time", 10, figure(BIG, "uniqueValuesFor, first time"), "ms")
     yield Goal("uniqueValuesFor at 20,000, repeated", 0.1, figure(BIG, "uniqueValuesFor, repeated"), "ms")
+    for touch in ("page", "len"):
+        name = f"20,000 documents, words for a member, {touch}"
+        yield Goal(name, 1, mean(BIG, "varying", "request", touch, "search"))
+        yield Goal(f"20,000 documents, frequent words for a member, {touch}, worst scenario", 1, frequent_words(touch))
+    both = "with facets and snippets / without"
+    yield Goal(
+        "20,000 documents, page with facets and snippets / without (ours / ours)", 3, figure(BIG, both, "search")
+    )
+    for name in ("suggest, two letters typed", "suggest, behind another word", "did you mean, a typo in two words"):
+        yield Goal(f"20,000 documents, {name}", 10, figure(BIG, name, "search"), "ms")
     yield Goal("limited searches, 200,000 against 20,000 rows (ours / ours)", 1.3, growth)
     for size in (SMALL, BIG):
         yield Goal(f"content creation at {size:,}", 0.5, measure(size, "creation of a document"))

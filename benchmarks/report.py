@@ -18,6 +18,11 @@ SECTIONS = {
         "`level1` has the catalog tool without Plone, filled with rows, next to SQL that was written by hand for a"
         " narrow table (*bare SQL*).",
     ),
+    "search": (
+        "Searches for words",
+        "`search` fills Plone sites without events, and asks for words of several frequencies in the order of relevance, as a"
+        " member who has a local role in each fourth folder. Below are what facets and snippets cost beside a page, and suggestions.",
+    ),
     "plone": ("The storages below Plone", "`plone` has Plone's own catalog on both storages."),
     "storage": ("Storages: store and load", "`storage` calls the storage itself; load is answered by its cache."),
     "zodb": ("Storages: through the ZODB", "`zodb` works with objects."),

@@ -119,6 +119,23 @@ def level2(chosen: tuple[str, ...], output: Path | None, again: bool, **options:
 
 
 @main.command()
+@click.option("--docs", default=500, show_default=True, help="Documents in the site.")
+@click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
+@click.option(
+    "--backend",
+    "chosen",
+    multiple=True,
+    default=("relstorage-zcatalog", "pgcatalog"),
+    show_default=True,
+    type=click.Choice(list(BACKENDS)),
+)
+@shared(30, 3)
+def search(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
+    """Searches for words by a member with local roles; facets, snippets and suggestions."""
+    run("search", options, [Job("benchmarks.text_search", name, options) for name in chosen], output, again)
+
+
+@main.command()
 @click.option("--docs", default=50, show_default=True, help="Documents to create.")
 @click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
 @click.option(
@@ -207,6 +224,7 @@ PLAN = {
     "level1-500": "level1 --rows 500",
     "level1-20000": "level1 --rows 20000",
     "level2-20000": "level2 --docs 20000 --iterations 30 --profile",
+    "search-20000": "search --docs 20000",
     "level1-200000": "level1 --rows 200000 --iterations 20",
     "zodbbench-1000000": "zodbbench --count 1000000 --batch 1000",
     "level1-1000000": "level1 --rows 1000000 --iterations 20",

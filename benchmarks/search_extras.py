@@ -2,6 +2,8 @@
 
 Prints the WAL and the space that keeping texts for snippets takes, and how long a page of results takes by itself, with facets and
 with snippets, over generated rows.  The pages are measured in turns, so that a busy machine slows all of them.
+
+Next to ZCatalog, with results that are kept: ``python benchmarks/run_benchmarks.py search`` (``text_search.py``).
 """
 
 from benchmarks.machine import machine

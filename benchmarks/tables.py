@@ -13,6 +13,7 @@ from typing import Any
 PAIRS = {
     "level1": ("pgcatalog", "relstorage-zcatalog"),
     "level2": ("pgcatalog", "relstorage-zcatalog"),
+    "search": ("pgcatalog", "relstorage-zcatalog"),
     "plone": ("pgjsonb-zcatalog", "relstorage-zcatalog"),
     "storage": ("pgjsonb", "relstorage"),
     "zodb": ("pgjsonb", "relstorage"),

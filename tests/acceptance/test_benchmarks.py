@@ -125,6 +125,18 @@ def test_level2_profiles_each_scenario(level2: dict[str, Any]) -> None:
     assert all(0 < each["share"] <= 1 for functions in profile.values() for each in functions)
 
 
+def test_search_compares_searches_for_words_by_the_same_member(results: Path) -> None:
+    data = measured(results, "search", "--docs", "40", *QUICK)
+    matches = found(data)
+    assert matches["pgcatalog"] == matches["relstorage-zcatalog"]
+    # What is private the member sees in his folders only.
+    assert 0 < matches["pgcatalog"]["a word of all documents"] < 40
+    assert data["results"]["relstorage-zcatalog"]["measures"] == {}
+    ours = medians(data, "pgcatalog")
+    assert min(ours.values()) > 0
+    assert {"with facets and snippets / without", "did you mean, a typo in two words"} <= ours.keys()
+
+
 def test_plone_compares_the_storages(results: Path) -> None:
     data = measured(results, "plone", "--docs", "3", "--backend", "pgjsonb-zcatalog", *QUICK)
     assert {"site creation", "creation of a document", "catalog query"} <= medians(data, "pgjsonb-zcatalog").keys()

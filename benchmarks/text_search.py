@@ -1,0 +1,172 @@
+"""Worker of ``search``: searches for words by a member with local roles, in a Plone site; what ours has besides."""
+
+from AccessControl.SecurityManagement import newSecurityManager
+from benchmarks import queries
+from benchmarks.backends import BACKENDS
+from benchmarks.backends import OURS
+from benchmarks.backends import vacuum
+from benchmarks.content import fill
+from benchmarks.content import make_folders
+from benchmarks.documents import documents
+from benchmarks.documents import folders
+from benchmarks.scenarios import PAGE
+from benchmarks.scenarios import Place
+from benchmarks.scenarios import Scenario
+from benchmarks.scenarios import touch_page
+from benchmarks.scenarios import TOUCHES
+from benchmarks.timing import summary
+from benchmarks.timing import timed
+from benchmarks.timing import value
+from benchmarks.worker import Progress
+from benchmarks.zope_site import make_application
+from benchmarks.zope_site import make_site
+from benchmarks.zope_site import PloneSite
+from benchmarks.zope_site import SITE
+from benchmarks.zope_site import start_zope
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psycopg
+import transaction
+
+
+READER = "reader"
+#: Each of so many folders gives the reader a local role.
+SHARED = 4
+FACETS = ("portal_type", "review_state", "Creator", "Subject")
+
+
+def words(*texts: str) -> Callable[[Place, int], dict[str, Any]]:
+    """Return the query for the n-th of *texts*."""
+    return lambda place, n: {"SearchableText": texts[n % len(texts)]}
+
+
+#: The word with the number n stands in about 1/n as many documents as the first one.
+SCENARIOS = (
+    Scenario("a word of all documents", words("document")),
+    Scenario("a frequent word", words("word0", "word1", "word2")),
+    Scenario("a common word", words(*(f"word{n}" for n in range(10, 30)))),
+    Scenario("a rare word", words(*(f"word{n}" for n in range(500, 1000)))),
+    Scenario("two frequent words", words("word0 word1", "word1 word2", "word0 word3")),
+    Scenario("either of two frequent words", words("word0 OR word1", "word1 OR word2", "word0 OR word3")),
+    Scenario("a word's beginning, as the search page asks", words("word2*", "word3*", "word4*")),
+)
+
+
+class ReaderSite(PloneSite):
+    """A site whose requests are the reader's, as soon as he is there."""
+
+    def enter(self, anonymous: bool = False) -> Any:
+        context = super().enter(anonymous)
+        users = context.acl_users
+        if context.getId() == SITE and (reader := users.getUser(READER)) is not None:
+            newSecurityManager(None, reader.__of__(users))
+        return context
+
+
+def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    """Return the records of the searches of one backend; of ours what goes with them, too."""
+    folder = Path(options["folder"])
+    progress("starting Zope")
+    start_zope(folder)
+    backend = BACKENDS[options["backend"]]
+    place = ReaderSite(backend, options["dsn"], folder, options["cache_size"])
+    make_application(place.db)
+    progress("creating the site")
+    make_site(place)
+    count = options["docs"]
+    make_folders(place, folders(count))
+    fill(place, documents(count), count, progress)
+    share(place)
+    vacuum(options["dsn"])
+    place.place = Place(f"/{SITE}", folders(count), ())
+    result: dict[str, Any] = {"measures": {}, "queries": []}
+    if backend.name == OURS:
+        count_the_words(place)
+    for scenario in SCENARIOS:
+        progress(scenario.name)
+        result["queries"] += list(records(place, scenario, options["iterations"], options["warmup"]))
+    if backend.name == OURS:
+        progress("facets, snippets, suggestions")
+        result["measures"] = extras(place, options["iterations"])
+    place.close()
+    return result
+
+
+def share(place: PloneSite) -> None:
+    """Make the reader, a member who may also see what is not published in some of the folders."""
+    site = place.enter()
+    for number, folder in enumerate(site.objectValues("Dexterity Container")):
+        if number % SHARED == 0:
+            folder.manage_setLocalRoles(READER, ["Reader"])
+            folder.reindexObjectSecurity()
+    transaction.commit()
+    site.acl_users.userFolderAddUser(READER, "secret", ["Member"], [])
+    transaction.commit()
+    place.leave()
+
+
+def count_the_words(place: PloneSite) -> None:
+    """Count the words of our catalog, as a process does by itself some time after the first search."""
+    from plone.pgcatalog.search.words import count_words
+
+    catalog = place.request()._catalog.zoid
+    place.leave()
+    with psycopg.connect(place.dsn, autocommit=True) as connection:
+        count_words(connection, catalog)
+        connection.execute("VACUUM ANALYZE pgcatalog_words")
+
+
+def records(place: PloneSite, scenario: Scenario, iterations: int, warmup: int) -> Any:
+    """Yield a record for each touch: other words each time, each in a request of its own, no answer kept."""
+    found = place.request()(**scenario.query(place.place, 0)).actual_result_count
+    for touch in TOUCHES:
+        times = queries.run(place, scenario, touch, "varying", "request", iterations, warmup)
+        record = {"scenario": scenario.name, "touch": touch, "values": "varying", "state": "request"}
+        yield record | {"found": found, "limited": False} | summary(times)
+
+
+def extras(place: PloneSite, iterations: int) -> dict[str, Any]:
+    """Return what facets and snippets cost beside the page they belong to, and suggestions."""
+    plain, full = [], []
+    for n in range(iterations):
+        # In turns, so that a busy machine slows both.
+        plain.append(timed(page, uncached(place), n))
+        full.append(timed(full_page, uncached(place), n))
+    return {
+        "page of a frequent word": summary(plain),
+        "the same with 4 facets and 25 snippets": summary(full),
+        "with facets and snippets / without": value(median(full) / median(plain), ""),
+        "suggest, two letters typed": summary([timed(uncached(place).suggest, "wo") for _ in range(iterations)]),
+        "suggest, behind another word": summary(
+            [timed(uncached(place).suggest, "word0 doc") for _ in range(iterations)]
+        ),
+        "did you mean, a typo in two words": summary(
+            [timed(uncached(place).did_you_mean, "word0 docuemnt") for _ in range(iterations)]
+        ),
+    }
+
+
+def uncached(place: PloneSite) -> Any:
+    """Return the catalog in a new request, no answer kept; what a request begins with is done."""
+    catalog = place.request()
+    len(catalog(getId="folder0"))
+    place.forget_results()
+    return catalog
+
+
+def page(catalog: Any, n: int) -> Any:
+    """Return the results for a frequent word, after using their first page as a listing does."""
+    results = catalog(SearchableText=f"word{n % 3}", b_start=0, b_size=PAGE)
+    touch_page(results)
+    assert results.actual_result_count
+    return results
+
+
+def full_page(catalog: Any, n: int) -> None:
+    """The same with facets and snippets."""
+    results = page(catalog, n)
+    results.facets(FACETS)
+    results.snippets(results[:PAGE])
