@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import prepared
+from plone.pgcatalog.database.planning import FEW_ROWS
 from plone.pgcatalog.database.prepared import PreparedStatements
-from plone.pgcatalog.database.session import FEW_ROWS
 from plone.pgcatalog.database.session import Session
 from tests.integration.content import create
 from tests.integration.test_costs import Traffic
@@ -187,3 +187,43 @@ def test_large_catalogs_are_planned_for_each_value(portal: Any, rows: int, mode:
     assert session.states[zoid].rows == rows
     transaction.begin()
     assert session.execute("SHOW plan_cache_mode") == [(f"force_{mode}_plan",)]
+
+
+TEXTS = """
+INSERT INTO "{0}" (rid, zoid, path, allowed_roles, searchable_text)
+SELECT n, (SELECT min(zoid) FROM object_state), '/plone/text' || n, '{{Anonymous}}', (
+    SELECT string_agg(concat('w', word * n % 997, ':', word), ' ') FROM generate_series(1, 800) AS word
+)::tsvector
+FROM generate_series(1000001, 1000400) AS n
+"""
+
+
+def test_texts_are_compared_by_their_index(portal: Any) -> None:
+    """Long texts are dear to compare: the GIN is asked even for a word that is in most of them."""
+    catalog = portal.portal_catalog
+    relation = catalog._catalog.view().state.relation
+    with psycopg.connect(portal._p_jar._normal_storage.pg_connection.info.dsn, autocommit=True) as other:
+        other.execute(TEXTS.format(relation))
+        other.execute(f'VACUUM ANALYZE "{relation}"')
+    transaction.begin()
+    session = Session.of(portal._p_jar)
+    view = catalog._catalog.view()
+    condition = view_condition(catalog, "w1*")
+    for expressions in ("count(*)", "rid, path"):
+        query, params = view.statement(expressions, condition)
+        plan = "\n".join(line for (line,) in session.execute(f"EXPLAIN {query}", params))
+        assert "Bitmap Index Scan" in plan
+        assert "Seq Scan" not in plan
+    assert session.execute("SHOW enable_seqscan") == [("on",)]
+
+
+def test_a_failing_text_search_leaves_no_setting(portal: Any) -> None:
+    session = Session.of(portal._p_jar)
+    with pytest.raises(psycopg.errors.SyntaxError):
+        session.execute("SELECT 'a'::tsvector @@ %s::tsquery", ("&",))
+    assert session.execute("SHOW enable_seqscan") == [("on",)]
+
+
+def view_condition(catalog: Any, words: str) -> Any:
+    """Return the condition of a text search."""
+    return catalog._catalog.translator("SearchableText").where({"SearchableText": words})

@@ -14,6 +14,10 @@ from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import snapshot_tid
 from plone.pgcatalog.database.generations import States
+from plone.pgcatalog.database.planning import FEW_ROWS
+from plone.pgcatalog.database.planning import PLAN_CUSTOM
+from plone.pgcatalog.database.planning import PLAN_GENERIC
+from plone.pgcatalog.database.planning import planned
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.indexing.overlap import seen_rows
@@ -46,12 +50,6 @@ READ_STATE = (
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1)"
     " FROM pgcatalog_state"
 )
-
-#: Planning takes longer than any plan for a catalog with fewer rows than this.
-FEW_ROWS = 2000
-PLAN_GENERIC = "SET LOCAL plan_cache_mode = force_generic_plan"
-#: How many rows a value finds differs too much for a plan without it.
-PLAN_CUSTOM = "SET LOCAL plan_cache_mode = force_custom_plan"
 
 #: Statements that PostgreSQL's parser has accepted: only these go into one message with the savepoint, since a message
 #: that cannot be parsed as a whole would not even set that.
@@ -248,19 +246,19 @@ class Session:
         """
         is_first = self._wants_savepoint()
         before = (PLAN_GENERIC if self._is_small() else PLAN_CUSTOM, SAVEPOINT) if is_first else ()
-        statements: list[tuple[str, Sequence[Any]]] = [(query, params)]
-        if with_states:
-            statements.insert(0, (READ_STATE, ()))
+        asked: list[tuple[str, Sequence[Any]]]
+        asked, position = ([(query, params)], 0) if self.overlays else planned(query, params)
+        statements = [(READ_STATE, ()), *asked] if with_states else asked
 
         def action(_: Any) -> Rows:
             started = perf_counter()
-            *states, rows = prepared.run(statements, before, prepare=not self.overlays)
+            results = prepared.run(statements, before, prepare=not self.overlays)
             if is_first:
                 self._has_savepoint = True
             if with_states:
-                self._take_states(states[0])
+                self._take_states(results.pop(0))
             self.fetching += perf_counter() - started
-            return rows
+            return results[position]
 
         found: Rows = self._guarded(action, prepared=True)
         return found
