@@ -13,6 +13,7 @@ from plone.pgcatalog.search.bm25 import PlainBackend
 from plone.pgcatalog.search.ranking import SearchBackend
 from plone.pgcatalog.search.ranking import Weights
 from plone.pgcatalog.search.stemming import Stemming
+from plone.pgcatalog.search.textsearch import TextSearchBackend
 from plone.pgcatalog.search.tuned import SiteTuning
 from plone.pgcatalog.search.tuning import tuning_in
 from typing import Any
@@ -23,6 +24,8 @@ import os
 
 
 PLAIN = PlainBackend()
+#: What ranks, by the name that the environment gives it; only a utility counts more.
+BACKENDS: dict[str, SearchBackend] = {"plain": PLAIN, "pg_textsearch": TextSearchBackend(PLAIN)}
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +94,16 @@ def site_stemming(tool: Any) -> Stemming | None:
 def search_backend() -> SearchBackend:
     """Return what ranks results in the current site."""
     utility: SearchBackend | None = queryUtility(IPGSearchBackend)
-    return utility or PLAIN
+    return utility or named_backend(os.environ.get("PGCATALOG_RANKING"))
+
+
+@cache
+def named_backend(name: str | None) -> SearchBackend:
+    """Return the backend called *name*; the built-in one, with one warning, if there is none."""
+    wanted = (name or "plain").strip() or "plain"
+    if wanted not in BACKENDS:
+        logger.warning("PGCATALOG_RANKING=%r is none of %s; plain is used", name, ", ".join(BACKENDS))
+    return BACKENDS.get(wanted, PLAIN)
 
 
 def site_setting(tool: Any, name: str) -> Any:

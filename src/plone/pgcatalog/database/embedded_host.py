@@ -139,16 +139,16 @@ def temporary_folder(parent: Path) -> tuple[Path, int]:
 # -- binaries -----------------------------------------------------------------
 
 
-def find_binaries() -> Iterator[Path]:
-    """Yield the folders with ``initdb`` and ``postgres``, the preferred one first."""
+def find_binaries(only: str | None = None) -> Iterator[Path]:
+    """Yield the folders with ``initdb`` and ``postgres``, the preferred one first; those of the package *only*."""
     folders: list[Path] = []
-    if override := os.environ.get(BIN_VARIABLE):
+    if only is not None:
+        folders = _folders_of(only)
+    elif override := os.environ.get(BIN_VARIABLE):
         folders = [Path(override)]
     else:
         for package in PACKAGES:
-            spec = importlib.util.find_spec(package)
-            for root in (spec and spec.submodule_search_locations) or ():
-                folders += _newest_first(Path(root).glob("pginstall*/bin"))
+            folders += _folders_of(package)
         if pg_config := shutil.which("pg_config"):
             found = subprocess.run([pg_config, "--bindir"], capture_output=True, text=True, check=False)
             folders.append(Path(found.stdout.strip() or os.devnull))
@@ -156,6 +156,13 @@ def find_binaries() -> Iterator[Path]:
     for folder in dict.fromkeys(folders):
         if (folder / "postgres").is_file() and (folder / "initdb").is_file():
             yield folder.resolve()
+
+
+def _folders_of(package: str) -> list[Path]:
+    """Return the folders with the binaries of a *package*, which may be missing."""
+    spec = importlib.util.find_spec(package)
+    roots = (spec and spec.submodule_search_locations) or ()
+    return [folder for root in roots for folder in _newest_first(Path(root).glob("pginstall*/bin"))]
 
 
 def _newest_first(folders: Iterator[Path]) -> list[Path]:
@@ -167,13 +174,13 @@ def _newest_first(folders: Iterator[Path]) -> list[Path]:
     return sorted(folders, key=number, reverse=True)
 
 
-def choose_binaries(user: ServerUser, major: str | None) -> tuple[Path, str]:
+def choose_binaries(user: ServerUser, major: str | None, only: str | None = None) -> tuple[Path, str]:
     """Return binaries that the user can run, and their version (``18.4``).
 
-    ``major``: the only version wanted, as an existing cluster needs it.
+    ``major``: the only version wanted, as an existing cluster needs it; ``only``: the package they must be of.
     """
     others = []
-    for folder in find_binaries():
+    for folder in find_binaries(only):
         output = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True).stdout
         match = re.search(r"\d+(\.\d+)*", output)
         version = match.group() if match else "0"

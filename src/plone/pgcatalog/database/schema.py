@@ -12,17 +12,25 @@ from functools import cached_property
 from importlib.resources import files
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import SQLIndex
+from psycopg import InternalError
+from psycopg import NotSupportedError
+from psycopg import ProgrammingError
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
 from typing import Any
 
 import hashlib
+import logging
 
 
 #: Longest wait of a commit's catalog changes for a lock; the commit then fails with a retryable error.
 LOCK_TIMEOUT = "10s"
 #: First key of the session locks of running rebuilds.
 REBUILD_LOCK = 0x70676361
+#: How the definition of an index begins that only an extension can make.
+EXTENSION = "USING bm25 "
+
+logger = logging.getLogger(__name__)
 
 
 @cache
@@ -116,6 +124,25 @@ def advised_indexes(cursor: Any, zoid: int, columns: Iterable[str]) -> list[SQLI
         (zoid, ["rid", "path", "zoid", *columns]),
     )
     return [SQLIndex(*(row.values() if isinstance(row, dict) else row)) for row in cursor.fetchall()]
+
+
+def create_advised_indexes(cursor: Any, zoid: int, relation: str, columns: Iterable[str]) -> None:
+    """Create the advised indexes of the catalog tool with oid *zoid* on *relation*, which has *columns*.
+
+    One of an extension that the server has no more is left out, with a line in the log: neither a commit nor a rebuild
+    may fail for it.
+    """
+    for index in advised_indexes(cursor, zoid, columns):
+        if not index.definition.startswith(EXTENSION):
+            create_indexes(cursor, relation, [index])
+            continue
+        cursor.execute("SAVEPOINT pgcatalog_index")
+        try:
+            create_indexes(cursor, relation, [index])
+        except (ProgrammingError, InternalError, NotSupportedError) as error:
+            cursor.execute("ROLLBACK TO SAVEPOINT pgcatalog_index")
+            logger.warning("%s has no index %s: %s", relation, index.name, error)
+        cursor.execute("RELEASE SAVEPOINT pgcatalog_index")
 
 
 def index_name(relation: str, name: str) -> str:

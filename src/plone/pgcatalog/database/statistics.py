@@ -3,10 +3,13 @@
 Reads only; every function takes a psycopg connection whose rows are dicts.
 """
 
+from plone.pgcatalog.database.schema import EXTENSION
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.database.schema import rebuild_lock
 from psycopg import sql
 from typing import Any
+
+import re
 
 
 #: Rows whose metadata are nowhere, and objects with metadata that no catalog has: 0 in a sound database.
@@ -14,6 +17,9 @@ ROWS_WITHOUT_IDX = (
     "SELECT count(*) AS n FROM {relation} c LEFT JOIN object_state o ON o.zoid = c.zoid"
     " WHERE c.idx IS NULL AND o.idx IS NULL"
 )
+#: Versions of pg_textsearch below this one do not write all pages of an index to the WAL.
+SAFE_VERSION = (1, 3)
+UNSAFE = "does not survive a crash of the server: REINDEX INDEX after one, or saves fail (safe: 1.3 or newer)"
 STALE = "SELECT count(*) AS n FROM object_state o WHERE o.idx IS NOT NULL AND {nowhere}"
 
 
@@ -50,6 +56,24 @@ def indexes(connection: Any, relation: str) -> list[dict[str, Any]]:
     """Return a dict per SQL index of *relation*, the largest first."""
     found: list[dict[str, Any]] = connection.execute(load_sql("statistics_indexes"), [relation]).fetchall()
     return found
+
+
+def textsearch_version(connection: Any) -> str | None:
+    """Return the version of the extension pg_textsearch in the database; None when it is not there."""
+    row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'pg_textsearch'").fetchone()
+    return None if row is None else str(row["extversion"])
+
+
+def is_unsafe(version: str) -> bool:
+    """Return whether an index of pg_textsearch *version* may be broken after a crash."""
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    return numbers < SAFE_VERSION
+
+
+def has_textsearch(connection: Any, catalog: int) -> bool:
+    """Return whether *catalog* is to have an index of pg_textsearch."""
+    query = "SELECT FROM pgcatalog_indexes WHERE catalog = %s AND starts_with(definition, %s)"
+    return connection.execute(query, [catalog, EXTENSION]).fetchone() is not None
 
 
 def connections(connection: Any) -> dict[str, Any]:

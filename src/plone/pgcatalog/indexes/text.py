@@ -27,6 +27,7 @@ from plone.pgcatalog.search.query_words import Meaning
 from plone.pgcatalog.search.ranking import NEUTRAL
 from plone.pgcatalog.search.ranking import RankedText
 from plone.pgcatalog.search.stemming import Stemming
+from plone.pgcatalog.search.textsearch import IndexedScore
 from plone.pgcatalog.search.tsquery import Clause
 from plone.pgcatalog.search.tsquery import compile_text
 from plone.pgcatalog.search.tsquery import NO_CLAUSE
@@ -114,13 +115,18 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None
         catalog = aq_parent(self.index)
         weights = search_weights(catalog) if self.id == SOURCE_INDEX else NEUTRAL
-        score = search_backend().score(self._ranked_text(catalog), clause.rank, weights)
+        score = search_backend().score(self._ranked_text(catalog, query), clause.rank, weights)
         if score is None or self.tuning is None:
             return score
-        ranked: Condition | None = self.tuning.ranked(score, self._pinned(query), self.other)
-        return ranked
+        pins = self._pinned(query)
 
-    def _ranked_text(self, catalog: Any) -> RankedText:
+        def tuned(score: Condition) -> Condition:
+            changed: Condition = self.tuning.ranked(score, pins, self.other)
+            return changed
+
+        return score.changed(tuned) if isinstance(score, IndexedScore) else tuned(score)
+
+    def _ranked_text(self, catalog: Any, query: Mapping[str, Any]) -> RankedText:
         columns = self.columns()
         oid = getattr(aq_base(catalog), "_p_oid", None)
         return RankedText(
@@ -129,6 +135,7 @@ class ZCTextIndexTranslator(IndexTranslator):
             column=columns[0].name,
             catalog=None if oid is None else u64(oid),
             source=columns[2].quoted if len(columns) > 2 else None,
+            asked=self._text(query) or "",
         )
 
     def exact(self) -> "ZCTextIndexTranslator":

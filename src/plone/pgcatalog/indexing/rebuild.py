@@ -186,8 +186,8 @@ class Rebuild:
         self.manager.begin()
         with self.connection.transaction(), self.connection.cursor() as cursor:
             layout = self.catalog._catalog.layout()
-            advised = schema.advised_indexes(cursor, self.zoid, layout.names)
-            schema.create_indexes(cursor, target.relation, [*layout.indexes, *advised])
+            schema.create_indexes(cursor, target.relation, layout.indexes)
+            schema.create_advised_indexes(cursor, self.zoid, target.relation, layout.names)
             relation.set_phase(cursor, target, "replay")
         self.manager.abort()
         self.connection.execute(f"ANALYZE {quote(target.relation)}")

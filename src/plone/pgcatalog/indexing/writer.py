@@ -129,8 +129,7 @@ class Writer:
         """Make the *version*-th relation and let the catalog's state name it."""
         relation = schema.relation_name(self.pending.zoid, version)
         schema.create_relation(self.cursor, relation, self.layout)
-        advised = schema.advised_indexes(self.cursor, self.pending.zoid, self.layout.names)
-        schema.create_indexes(self.cursor, relation, advised)
+        schema.create_advised_indexes(self.cursor, self.pending.zoid, relation, self.layout.names)
         return self._save(CatalogState(relation, version, frozenset(self.layout.names), generation))
 
     def _extend(self, state: CatalogState, missing: list[Any]) -> CatalogState:

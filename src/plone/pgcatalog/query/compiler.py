@@ -51,7 +51,7 @@ class CompiledQuery:
                 self.where.sql,
                 frozen(self.where.params),
                 self.order,
-                score and (score.sql, frozen(score.params)),
+                score and (type(score), score.sql, frozen(score.params)),
                 self.window,
             )
         except TypeError:

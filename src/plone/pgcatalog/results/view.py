@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
+from dataclasses import replace
 from plone.pgcatalog.advisor.trace import Trace
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
@@ -16,6 +17,8 @@ from plone.pgcatalog.indexing.overlay import Source
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.search import textindex
+from plone.pgcatalog.search.textsearch import IndexedScore
 from time import perf_counter
 from typing import Any
 
@@ -182,9 +185,32 @@ class CatalogView:
         With *unread*, keys of idx that nobody wants, the rows have more in the fourth place, unless the transaction sees
         changes of its own: their version, and *with_idx* the other keys, see ``idx_texts``.
         """
-        if unread is None or not self.is_committed:
-            return self._run("page", lambda state: self.page_statement(query, start, size, state=state))
-        return self._run("page", lambda state: self.full_page_statement(query, start, size, unread, with_idx, state))
+
+        def ask(query: CompiledQuery) -> Rows:
+            if unread is None or not self.is_committed:
+                return self._run("page", lambda state: self.page_statement(query, start, size, state=state))
+            return self._run("page", lambda s: self.full_page_statement(query, start, size, unread, with_idx, s))
+
+        return self._ranked(query, ask)
+
+    def _ranked(self, query: CompiledQuery, ask: Callable[[CompiledQuery], Rows]) -> Rows:
+        """Return what *ask* brings of *query*; ranked by an index of an extension, if that is wanted and can be."""
+        score = query.score
+        if not isinstance(score, IndexedScore):
+            return ask(query)
+        plain = replace(query, score=score.plain)
+        # Pending rows are in no index.
+        relation = self.state.relation if self.stamp() is not None and self.state is not None else None
+        database = self.session.generations.number
+        index = relation and textindex.usable_index(self.session.execute, database, relation)
+        if not relation or not index:
+            return ask(plain)
+        try:
+            return ask(replace(query, score=score.by(index)))
+        except textindex.REFUSED as error:
+            rows = ask(plain)  # raises again what has nothing to do with the index
+            textindex.refuse(database, relation, error)
+            return rows
 
     def page_statement(
         self,
@@ -223,7 +249,7 @@ class CatalogView:
 
     def rids(self, query: CompiledQuery) -> array[int]:
         """Return the rids of the whole sorted result: one row with one binary value."""
-        rows = self._run("rids", lambda state: self.rids_statement(query, state))
+        rows = self._ranked(query, lambda query: self._run("rids", lambda state: self.rids_statement(query, state)))
         rids = array("q")
         if rows and rows[0][0]:
             rids.frombytes(rows[0][0])

@@ -69,7 +69,8 @@ class RankedText:
     """A text index as SQL: quoted names of its tsvector and of the column with the number of its words.
 
     ``catalog`` is the zoid of the tool and ``column`` the plain name of the tsvector, by which its words are counted;
-    ``source`` the quoted name of the column with the text itself, None for an index that keeps none.
+    ``source`` the quoted name of the column with the text itself, None for an index that keeps none; ``asked`` is what
+    somebody has typed.
     """
 
     vector: str
@@ -77,6 +78,7 @@ class RankedText:
     column: str
     catalog: int | None = None
     source: str | None = None
+    asked: str = ""
 
 
 class SearchBackend(ABC):

@@ -1,0 +1,126 @@
+"""``pgcatalog bm25``: builds and drops the index by which the extension pg_textsearch ranks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.cli.target import connected
+from plone.pgcatalog.cli.target import needs_database
+from plone.pgcatalog.database import schema
+from plone.pgcatalog.database import statistics
+from plone.pgcatalog.search.textindex import index_name
+from plone.pgcatalog.search.textindex import NAME
+from psycopg import sql
+from rich.console import Console
+from typing import Any
+
+import click
+import json
+
+
+#: The column with the text of SearchableText; only that index keeps one.
+COLUMN = "searchable_text_source"
+REASON = "ranking by pg_textsearch"
+#: First key of the lock of who builds or drops such an index; the second is the catalog's.
+LOCK = 0x7067626D
+
+REGISTER = (
+    "INSERT INTO pgcatalog_indexes (catalog, name, definition, columns, reason) VALUES (%s, %s, %s, %s, %s)"
+    " ON CONFLICT (catalog, name) DO UPDATE SET definition = excluded.definition, columns = excluded.columns"
+)
+CATALOGS = (
+    "SELECT catalog, relation, %s = ANY(columns) AS has_text,"
+    " (SELECT definition FROM pgcatalog_indexes i WHERE i.catalog = s.catalog AND i.name = %s) AS definition"
+    " FROM pgcatalog_state s ORDER BY catalog"
+)
+IS_VALID = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(quote_ident(%s))"
+
+
+@click.command()
+@needs_database
+@click.option("--text-config", default="simple", show_default=True, help="Text search configuration of the index.")
+@click.option("--drop", "gone", is_flag=True, help="Drop the index; the built-in ranking takes over.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def bm25(dsn: str, text_config: str, gone: bool, as_json: bool) -> None:
+    """Build the bm25 index of each catalog for ranking by pg_textsearch; searches and saves go on meanwhile.
+
+    One that is there and valid, with the same configuration, stays.  Exit code 0: done; 1: PostgreSQL refuses it, or
+    somebody else is at it; 2: there is no catalog.
+    """
+    console = Console(stderr=True)
+    done: list[str] = []
+    with connected(dsn, read_only=False) as connection:
+        if not gone:
+            check(connection, text_config)
+        for catalog in connection.execute(CATALOGS, [COLUMN, NAME]).fetchall():
+            name = index_name(catalog["relation"])
+            with locked(connection, catalog["catalog"]), console.status(name):
+                if gone:
+                    drop(connection, catalog)
+                    done.append(name)
+                elif catalog["has_text"]:
+                    build(connection, catalog, text_config)
+                    done.append(name)
+        version = statistics.textsearch_version(connection)
+    if as_json:
+        click.echo(json.dumps({"dropped" if gone else "built": done, "version": version}))
+        return
+    click.echo(f"{'dropped' if gone else 'built'}: {', '.join(done) or 'nothing'}")
+    if not gone:
+        click.echo("ranking uses it in processes that have PGCATALOG_RANKING=pg_textsearch")
+        if version is not None and statistics.is_unsafe(version):
+            click.echo(f"pg_textsearch {version} {statistics.UNSAFE}", err=True)
+
+
+def check(connection: Any, text_config: str) -> None:
+    """Raise click's errors when the server has no such extension or text search configuration."""
+    if statistics.textsearch_version(connection) is None:
+        raise click.ClickException("the database has no extension pg_textsearch: CREATE EXTENSION pg_textsearch")
+    if connection.execute("SELECT FROM pg_ts_config WHERE cfgname = %s", [text_config]).fetchone() is None:
+        raise click.UsageError(f"there is no text search configuration {text_config!r}")
+
+
+@contextmanager
+def locked(connection: Any, catalog: int) -> Iterator[None]:
+    """Hold the lock of the index of *catalog*; raises ClickException when somebody else has it."""
+    keys = [LOCK, catalog % 2**31]
+    [row] = connection.execute("SELECT pg_try_advisory_lock(%s, %s) AS free", keys).fetchall()
+    if not row["free"]:
+        raise click.ClickException("somebody else is building or dropping the index")
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(%s, %s)", keys)
+
+
+def definition_of(text_config: str) -> str:
+    """Return what comes behind ``ON table``."""
+    config = sql.Literal(text_config).as_string(None)
+    return f'{schema.EXTENSION}("{COLUMN}") WITH (text_config = {config})'
+
+
+def build(connection: Any, catalog: dict[str, Any], text_config: str) -> None:
+    """Build and register the index of *catalog*, unless it is there; a failed build leaves nothing."""
+    definition, name = definition_of(text_config), index_name(catalog["relation"])
+    found = connection.execute(IS_VALID, [name]).fetchone()
+    if found is not None and found["indisvalid"] and definition == catalog["definition"]:
+        return
+    drop(connection, catalog)
+    create = sql.SQL("CREATE INDEX CONCURRENTLY {} ON {} ").format(
+        sql.Identifier(name), sql.Identifier(catalog["relation"])
+    )
+    # First, so that a clear or a rebuild that happens meanwhile makes it, too.
+    connection.execute(REGISTER, [catalog["catalog"], NAME, definition, [COLUMN], REASON])
+    built = False
+    try:
+        connection.execute(create + sql.SQL(definition))  # type: ignore[arg-type]  ours, with a quoted literal
+        built = True
+    finally:
+        if not built and not connection.closed:
+            drop(connection, catalog)
+
+
+def drop(connection: Any, catalog: dict[str, Any]) -> None:
+    """Forget and drop the index of *catalog*; no harm if there is none."""
+    connection.execute("DELETE FROM pgcatalog_indexes WHERE catalog = %s AND name = %s", [catalog["catalog"], NAME])
+    name = sql.Identifier(index_name(catalog["relation"]))
+    connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))
