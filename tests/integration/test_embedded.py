@@ -315,7 +315,7 @@ class TestBinaries:
         libraries = package.with_name(f"{package.name}.libs")
         if libraries.exists():
             (closed / libraries.name).symlink_to(libraries)
-        monkeypatch.setattr(embedded_host, "find_binaries", lambda: iter([hidden / "bin"]))
+        monkeypatch.setattr(embedded_host, "find_binaries", lambda only=None: iter([hidden / "bin"]))
         monkeypatch.setattr(embedded_host.tempfile, "gettempdir", lambda: open_tmp)
         inodes = set()
         for _ in range(2):  # the second one takes the copy of the first
