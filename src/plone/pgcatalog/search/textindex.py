@@ -48,8 +48,8 @@ _refused: dict[tuple[Any, str], float] = {}
 def usable_index(execute: Execute, database: Any, relation: str) -> str | None:
     """Return the name of the index that can rank *relation* of *database*; None when there is none.
 
-    *execute* runs a query.  Each search looks for itself: 0.6.1 ends the server process when a session asks an index
-    again that was dropped meanwhile.  Where there was none, nobody looks for a minute.
+    *execute* runs a query.  Each search looks for itself, so an index that was dropped or is invalid is none
+    at once.  Where there was none, nobody looks for a minute.
     """
     key = database, relation
     refused = _refused.get(key)
