@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 import json
+import psycopg
 
 
 #: The column with the text of SearchableText; only that index keeps one.
@@ -30,6 +31,10 @@ CATALOGS = (
     "SELECT catalog, relation, %s = ANY(columns) AS has_text,"
     " (SELECT definition FROM pgcatalog_indexes i WHERE i.catalog = s.catalog AND i.name = %s) AS definition"
     " FROM pgcatalog_state s ORDER BY catalog"
+)
+CONFIG = (
+    "SELECT CASE n.nspname WHEN 'pg_catalog' THEN c.cfgname ELSE quote_ident(n.nspname) || '.' || quote_ident(c.cfgname)"
+    " END AS name FROM pg_ts_config c JOIN pg_namespace n ON n.oid = c.cfgnamespace WHERE c.oid = %s::text::regconfig"
 )
 IS_VALID = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(quote_ident(%s))"
 
@@ -49,7 +54,7 @@ def bm25(dsn: str, text_config: str, gone: bool, as_json: bool) -> None:
     done: list[str] = []
     with connected(dsn, read_only=False) as connection:
         if not gone:
-            check(connection, text_config)
+            text_config = checked(connection, text_config)
         for catalog in connection.execute(CATALOGS, [COLUMN, NAME]).fetchall():
             name = index_name(catalog["relation"])
             with locked(connection, catalog["catalog"]), console.status(name):
@@ -70,12 +75,18 @@ def bm25(dsn: str, text_config: str, gone: bool, as_json: bool) -> None:
             click.echo(f"pg_textsearch {version} {statistics.UNSAFE}", err=True)
 
 
-def check(connection: Any, text_config: str) -> None:
-    """Raise click's errors when the server has no such extension or text search configuration."""
+def checked(connection: Any, text_config: str) -> str:
+    """Return *text_config* as the extension finds it: with its schema, if that is not PostgreSQL's own.
+
+    Raises click's errors when the server has no such extension or text search configuration.
+    """
     if statistics.textsearch_version(connection) is None:
         raise click.ClickException("the database has no extension pg_textsearch: CREATE EXTENSION pg_textsearch")
-    if connection.execute("SELECT FROM pg_ts_config WHERE cfgname = %s", [text_config]).fetchone() is None:
-        raise click.UsageError(f"there is no text search configuration {text_config!r}")
+    try:
+        [row] = connection.execute(CONFIG, [text_config]).fetchall()
+    except (psycopg.ProgrammingError, psycopg.DataError) as error:
+        raise click.UsageError(f"there is no text search configuration {text_config!r}") from error
+    return str(row["name"])
 
 
 @contextmanager

@@ -202,7 +202,7 @@ class CatalogView:
         # Pending rows are in no index.
         relation = self.state.relation if self.stamp() is not None and self.state is not None else None
         database = self.session.generations.number
-        index = relation and textindex.usable_index(self.session.execute, database, relation)
+        index = relation and textindex.usable_index(self.session.execute, database, relation, score.column_name)
         if not relation or not index:
             return ask(plain)
         try:

@@ -24,11 +24,13 @@ REFUSED = (
     psycopg.DataError,
     psycopg.errors.ObjectNotInPrerequisiteState,
 )
-#: An index of that name on that relation that can be used; pg_search has an access method of the same name.
+#: An index of that name on that column of the relation that can be used: on another column there would be no error, but
+#: a score of 0 for each row; pg_search has an access method of the same name.
 LOOKUP = (
     "SELECT EXISTS (SELECT FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam"
+    " JOIN pg_attribute t ON t.attrelid = i.indrelid AND t.attnum = i.indkey[0]"
     " WHERE i.indexrelid = to_regclass(quote_ident(%s)) AND i.indrelid = to_regclass(quote_ident(%s))"
-    " AND a.amname = 'bm25' AND i.indisvalid AND i.indisready)"
+    " AND t.attname = %s AND a.amname = 'bm25' AND i.indisvalid AND i.indisready)"
     " AND to_regprocedure('to_bm25query(text,text)') IS NOT NULL"
 )
 
@@ -45,8 +47,8 @@ _lock = threading.Lock()
 _refused: dict[tuple[Any, str], float] = {}
 
 
-def usable_index(execute: Execute, database: Any, relation: str) -> str | None:
-    """Return the name of the index that can rank *relation* of *database*; None when there is none.
+def usable_index(execute: Execute, database: Any, relation: str, column: str) -> str | None:
+    """Return the name of the index on *column* that can rank *relation* of *database*; None when there is none.
 
     *execute* runs a query.  Each search looks for itself, so an index that was dropped or is invalid is none
     at once.  Where there was none, nobody looks for a minute.
@@ -55,7 +57,7 @@ def usable_index(execute: Execute, database: Any, relation: str) -> str | None:
     refused = _refused.get(key)
     if refused is not None and monotonic() - refused < PAUSE:
         return None
-    [(is_usable,)] = execute(LOOKUP, (index_name(relation), relation))
+    [(is_usable,)] = execute(LOOKUP, (index_name(relation), relation, column))
     if is_usable:
         return index_name(relation)
     logger.warning(

@@ -43,6 +43,11 @@ class IndexedScore(Condition):
         """The score for any server."""
         return Condition(self.sql, self.params)
 
+    @property
+    def column_name(self) -> str:
+        """The plain name of ``column``."""
+        return self.column[1:-1].replace('""', '"')
+
     def by(self, index: str) -> Condition:
         """Return the score of the extension, by the *index* of that name; its own are negative, the best the lowest."""
         score = Condition(f"(-({self.column} <@> to_bm25query(%s::text, %s::text)))", (self.words, index))
