@@ -18,9 +18,6 @@ class CatalogPage(ManagePage):
     template = ViewPageTemplateFile("templates/catalog.pt")
     name = "manage_catalogView"
 
-    def post(self) -> Any:
-        return self.template()
-
     # -- for the template
 
     def browser(self) -> Browser:

@@ -41,9 +41,6 @@ class IndexesPage(ManagePage):
     template = ViewPageTemplateFile("templates/indexes.pt")
     name = "manage_catalogIndexes"
 
-    def post(self) -> Any:
-        return self.template()
-
     # -- for the template
 
     def lines(self) -> list[Line]:

@@ -37,9 +37,6 @@ class InformationPage(ManagePage):
         self.values = self.catalog.getIndexDataForRID(rid)
         return super().__call__()
 
-    def post(self) -> Any:
-        return self.template()
-
     def index(self, name: str) -> Any:
         return self.catalog.indexes[name]
 

@@ -28,8 +28,8 @@ class ManagePage(BrowserView):
         return self.post()
 
     def post(self) -> Any:
-        """Do what the form says, and return the answer."""
-        raise NotImplementedError
+        """Do what the form says, and return the answer; a page without actions of its own shows itself."""
+        return self.template()
 
     def redirect(self, message: str) -> str:
         """Go back to the page, which shows *message*."""
