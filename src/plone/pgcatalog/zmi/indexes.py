@@ -7,7 +7,6 @@ from plone.pgcatalog.advisor.statistics import Statistics
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
-from typing import Any
 
 import re
 
