@@ -142,9 +142,9 @@ def site_in_file(folder: Path) -> str:
     from benchmarks.zope_site import make_application
     from benchmarks.zope_site import make_site
     from benchmarks.zope_site import PloneSite
-    from benchmarks.zope_site import start_zope
+    from tests.integration.site import load_zope
 
-    start_zope(folder)
+    load_zope(folder)
     place = PloneSite(FileStorageZCatalog(), "", folder, cache_size=4000)
     make_application(place.db)
     make_site(place)

@@ -17,11 +17,11 @@ from benchmarks.scenarios import TOUCHES
 from benchmarks.zope_site import make_application
 from benchmarks.zope_site import make_site
 from benchmarks.zope_site import PloneSite
-from benchmarks.zope_site import start_zope
 from DateTime import DateTime
 from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from psycopg import sql
+from tests.integration.site import load_zope
 from typing import Any
 
 import click
@@ -154,7 +154,7 @@ def measure(docs: int) -> dict[str, Any]:
     """Make a site of *docs* documents and return what its catalog's indexes do and cost."""
     with EmbeddedPostgres(settings=SETTINGS) as server, tempfile.TemporaryDirectory() as folder:
         dsn = server.createdb("index_costs")
-        start_zope(Path(folder))
+        load_zope(Path(folder))
         place = PloneSite(BACKENDS[OURS], dsn, Path(folder), 400)
         make_application(place.db)
         make_site(place)

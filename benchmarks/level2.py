@@ -23,9 +23,9 @@ from benchmarks.zope_site import make_application
 from benchmarks.zope_site import make_site
 from benchmarks.zope_site import PloneSite
 from benchmarks.zope_site import SITE
-from benchmarks.zope_site import start_zope
 from itertools import islice
 from pathlib import Path
+from tests.integration.site import load_zope
 from typing import Any
 
 import transaction
@@ -44,7 +44,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Return the measures, and the records of the queries, of one backend."""
     folder = Path(options["folder"])
     progress("starting Zope")
-    start_zope(folder)
+    load_zope(folder)
     backend = BACKENDS[options["backend"]]
     place = PloneSite(backend, options["dsn"], folder, options["cache_size"])
     make_application(place.db)

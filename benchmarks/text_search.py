@@ -22,10 +22,10 @@ from benchmarks.zope_site import make_application
 from benchmarks.zope_site import make_site
 from benchmarks.zope_site import PloneSite
 from benchmarks.zope_site import SITE
-from benchmarks.zope_site import start_zope
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from tests.integration.site import load_zope
 from typing import Any
 
 import psycopg
@@ -70,7 +70,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Return the records of the searches of one backend; of ours what goes with them, too."""
     folder = Path(options["folder"])
     progress("starting Zope")
-    start_zope(folder)
+    load_zope(folder)
     backend = BACKENDS[options["backend"]]
     place = ReaderSite(backend, options["dsn"], folder, options["cache_size"])
     make_application(place.db)

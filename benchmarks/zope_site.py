@@ -20,39 +20,6 @@ import transaction
 
 SITE = "Plone"
 ADMIN = "admin"
-ZOPE_CONF = """\
-%define INSTANCE {instance}
-instancehome $INSTANCE
-debug-mode off
-<zodb_db main>
-  <mappingstorage>
-    name main
-  </mappingstorage>
-  mount-point /
-</zodb_db>
-"""
-SITE_ZCML = """\
-<configure xmlns="http://namespaces.zope.org/zope" xmlns:five="http://namespaces.zope.org/five">
-  <include package="Zope2.App" />
-  <five:loadProducts file="meta.zcml" />
-  <five:loadProducts />
-  <include package="plone.pgcatalog" />
-  <five:loadProductsOverrides />
-</configure>
-"""
-
-
-def start_zope(folder: Path) -> None:
-    """Load Zope and Plone; the database of the configuration stays empty, the backends open their own."""
-    from Zope2.Startup.run import configure_wsgi
-
-    import Zope2
-
-    (folder / "etc").mkdir(parents=True)
-    (folder / "etc" / "site.zcml").write_text(SITE_ZCML)
-    (folder / "etc" / "zope.conf").write_text(ZOPE_CONF.format(instance=folder))
-    configure_wsgi(str(folder / "etc" / "zope.conf"))
-    Zope2.startup_wsgi()
 
 
 class PloneSite:

@@ -16,19 +16,27 @@ import tempfile
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "images"
 TEST = "tests/acceptance/test_browser.py"
-PICTURES = ("search-tuned", "search-tuning", "live-search", "facets-rest", "did-you-mean")
+PICTURES = (
+    *("search-tuned", "search-tuning", "live-search", "facets-rest", "did-you-mean"),
+    *("slow-queries", "explain", "advice", "applied", "catalog", "information", "indexes", "advanced", "settings"),
+)
 COLOURS = 64
+#: What is further down on a page is cut off.
+HEIGHT = {"search-tuned": 5000, "search-tuning": 5000, "did-you-mean": 5000, "slow-queries": 560, "catalog": 530}
+LOWEST = 950
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pytest", "-q", TEST, "-k", "search", f"--basetemp={folder}/shots"]
+        command = [sys.executable, "-m", "pytest", "-q", TEST, f"--basetemp={folder}/shots"]
         subprocess.run(command, cwd=ROOT, check=True)
         FOLDER.mkdir(exist_ok=True)
         for name in PICTURES:
             # pytest links to the latest folder under a second name.
             [taken] = {path.resolve() for path in Path(folder).glob(f"shots/*/{name}.png")}
-            picture = Image.open(taken).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+            picture = Image.open(taken).convert("RGB")
+            picture = picture.crop((0, 0, picture.width, min(picture.height, HEIGHT.get(name, LOWEST))))
+            picture = picture.quantize(COLOURS, dither=Image.Dither.NONE)
             picture.save(FOLDER / taken.name, optimize=True)
 
 

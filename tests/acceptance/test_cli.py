@@ -40,7 +40,21 @@ def test_verify_names_and_mends_differences(zope_conf: str, dsn: str) -> None:
     assert pgcatalog("verify", zope_conf, "--site", "plone").returncode == 0
 
 
+def test_a_site_that_cannot_be_opened_is_a_clear_error(tmp_path: Path) -> None:
+    conf = Path(write_conf(tmp_path, "host=127.0.0.1 port=1 dbname=none"))
+    gone = pgcatalog("verify", str(conf))
+    conf.write_text("nonsense\n")
+    unread = pgcatalog("verify", str(conf))
+    for result, message in ((gone, "Error: the database of "), (unread, "zope.conf cannot be read: ")):
+        assert result.returncode == 2
+        assert message in result.stderr
+        assert "Traceback" not in result.stderr
+        # What Zope logs of our classes at each start is nothing to worry an administrator with.
+        assert "security declaration for nonexistent method" not in result.stderr
+
+
 def test_an_unknown_site_is_a_clear_error(zope_conf: str) -> None:
-    result: Any = pgcatalog("verify", zope_conf, "--site", "nowhere")
-    assert result.returncode == 2
-    assert "there is no site 'nowhere'" in result.stderr
+    for site in ("nowhere", "acl_users"):
+        result: Any = pgcatalog("verify", zope_conf, "--site", site)
+        assert result.returncode == 2
+        assert f"there is no site '{site}'" in result.stderr

@@ -81,6 +81,38 @@ def test_a_server_that_does_not_answer_is_a_clear_error(command: str, tmp_path: 
     assert "connection" in result.output
 
 
+@pytest.mark.parametrize("command", ["status", "export", "vacuum", "slow", "metrics"])
+def test_a_file_that_is_no_zope_conf_is_a_clear_error(command: str, tmp_path: Path) -> None:
+    conf = tmp_path / "zope.conf"
+    conf.write_text("root:x:0:0:root:/root:/bin/bash\n")
+    result = run(command, str(conf))
+    assert result.exit_code == 2
+    assert "zope.conf cannot be read: value did not match" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("command", ["status", "export", "vacuum", "slow"])
+def test_who_may_not_read_is_told_so(dsn: str, command: str) -> None:
+    if not sql(dsn, "SELECT 1 FROM pg_roles WHERE rolname = 'cli_stranger'"):
+        sql(dsn, "CREATE ROLE cli_stranger LOGIN")
+    result = run(command, "--dsn", psycopg.conninfo.make_conninfo(dsn, user="cli_stranger"))
+    assert result.exit_code == 1
+    assert "permission denied for table pgcatalog_" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["slow", "--limit", "0"], "0 is not in the range x>=1"),
+        (["metrics", "--serve", "99999"], "99999 is not in the range 1<=x<=65535"),
+        (["export", "--output", "{tmp}/none/rows.csv"], "rows.csv cannot be written: No such file or directory"),
+    ],
+)
+def test_a_wrong_option_is_a_clear_error(dsn: str, tmp_path: Path, options: list[str], message: str) -> None:
+    result = run(*[option.format(tmp=tmp_path) for option in options], "--dsn", dsn)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
 def test_the_database_is_found_in_a_zope_conf(dsn: str, tmp_path: Path) -> None:
     result = run("status", write_conf(tmp_path, dsn), "--json")
     assert json.loads(result.stdout)["catalogs"][0]["site"] == "/plone"
@@ -140,6 +172,17 @@ def test_status_names_what_wants_attention(dsn: str, statement: str, sentence: s
     result = run("status", "--dsn", dsn, "--check")
     assert result.exit_code == 1
     assert sentence in re.sub(r"\s+", " ", result.stdout)
+
+
+def test_a_catalog_without_rows(dsn: str) -> None:
+    damage(dsn, "DELETE FROM {}")
+    found = run("status", "--dsn", dsn, "--json")
+    assert json.loads(found.stdout)["catalogs"][0]["rows"] == 0
+    assert run("status", "--dsn", dsn).exit_code == found.exit_code == 0
+    for command in ("export", "slow"):
+        assert run(command, "--dsn", dsn).exit_code == 0
+    assert run("export", "--dsn", dsn, "--site", "/plone").exit_code == 2
+    assert json.loads(run("vacuum", "--dsn", dsn, "--json").stdout)["cleared"] > 0
 
 
 # -- export

@@ -55,6 +55,8 @@ def test_a_killed_rebuild_is_gone_on_with_by_workers(portal: Any, dsn: str, tmp_
     assert list(Verifier(portal.portal_catalog).differences()) == []
     assert len(portal.portal_catalog.unrestrictedSearchResults(getId="d3")) == 12
     assert pgcatalog("status", "--dsn", dsn).returncode == 0
+    nothing = pgcatalog("rebuild", conf, "--site", "plone", "--abandon", "--json")
+    assert json.loads(nothing.stdout) == {"abandoned": None}
 
 
 def test_an_unknown_site_is_a_clear_error(dsn: str, tmp_path: Path) -> None:

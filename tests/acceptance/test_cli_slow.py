@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.advisor import recorder
+from plone.pgcatalog.advisor.replay import ReplayError
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.cli.explain import QueryType
+from plone.pgcatalog.cli.explain import sort_of
 from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
@@ -107,3 +109,9 @@ def test_a_query_is_json_or_a_python_literal(text: str) -> None:
 def test_anything_else_is_no_query(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is no query"):
         QueryType().convert(text, None, None)
+
+
+@pytest.mark.parametrize("query", [{"sort_on": 5}, {"sort_on": ["a", 1]}, {"sort_on": "a", "sort_order": 5}])
+def test_a_sort_that_is_none_is_refused(query: dict[str, Any]) -> None:
+    with pytest.raises(ReplayError, match="is a string, or a list of strings"):
+        sort_of(query)

@@ -1,7 +1,5 @@
 """A real Data.fs, made with stock Plone: rehearsed, migrated and brought back; the site's own queries stay the same."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.indexing.verify import Verifier
@@ -13,7 +11,6 @@ from tests.integration.content import populate
 from tests.integration.people import add_users
 from tests.integration.people import make_content
 from typing import Any
-from zope.component.hooks import setSite
 
 import hashlib
 import json
@@ -37,29 +34,6 @@ TAGGED = [{"i": "Subject", "o": "plone.app.querystring.operation.selection.any",
 BROKEN = [{"i": "portal_type", "o": "no.such.operation", "v": ["x"]}]
 
 
-@contextmanager
-def in_file(folder: Path) -> Iterator[Any]:
-    """Yield a ZODB.DB on the Data.fs in *folder*."""
-    from ZODB.DB import DB
-    from ZODB.FileStorage import FileStorage
-    from Zope2.App.ClassFactory import ClassFactory
-
-    db = DB(FileStorage(f"{folder}/Data.fs", blob_dir=f"{folder}/blobs"))
-    db.classFactory = ClassFactory
-    try:
-        yield db
-    finally:
-        db.close()
-
-
-@contextmanager
-def inside(db: Any) -> Iterator[Any]:
-    with sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        yield app.plone
-
-
 @pytest.fixture(scope="module")
 def data_fs(zope: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a zope.conf and of a Data.fs with a stock site, which has content, collections and blocks."""
@@ -67,9 +41,9 @@ def data_fs(zope: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "etc").mkdir()
     (folder / "etc" / "site.zcml").write_text(sites.SITE_ZCML)
     (folder / "etc" / "zope.conf").write_text(CONF.format(folder=folder))
-    with in_file(folder) as db:
+    with sites.opened_in_file(folder) as db:
         sites.create_site_in(db)
-        with inside(db) as portal:
+        with sites.inside(db) as portal:
             populate(portal)
             add_users(portal)
             make_content(portal)
@@ -109,8 +83,8 @@ def test_migrated_and_back_with_the_same_answers(data_fs: Path, postgres: Embedd
     from plone.pgcatalog.migration.queries import site_queries
 
     dsn = postgres.createdb("migrated")
-    with in_file(data_fs) as db:
-        with inside(db) as portal:
+    with sites.opened_in_file(data_fs) as db:
+        with sites.inside(db) as portal:
             assert type(portal.portal_catalog.aq_base) is CatalogTool
             queries = list(site_queries(portal, 1000))
             before = answers(portal, queries)
@@ -120,13 +94,13 @@ def test_migrated_and_back_with_the_same_answers(data_fs: Path, postgres: Embedd
     assert sum(query.kind == "block" for query in queries) == 2
     assert sum(len(answer.everything) for answer in before) > 100
     with sites.opened(dsn) as db:
-        with inside(db) as portal:
+        with sites.inside(db) as portal:
             assert_same(queries, before, answers(portal, queries))  # still ZCatalog's
             portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
             transaction.commit()
             assert list(Verifier(portal.portal_catalog).differences()) == []
             assert_same(queries, before, answers(portal, queries))
-        with inside(db) as portal:
+        with sites.inside(db) as portal:
             portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
             transaction.commit()
             assert type(portal.portal_catalog.aq_base) is CatalogTool
@@ -134,7 +108,7 @@ def test_migrated_and_back_with_the_same_answers(data_fs: Path, postgres: Embedd
 
 
 def test_the_rehearsal_tells_what_differs_and_changes_nothing(data_fs: Path, postgres: EmbeddedPostgres) -> None:
-    with in_file(data_fs) as db, inside(db) as portal:
+    with sites.opened_in_file(data_fs) as db, sites.inside(db) as portal:
         portal.my_folder.page.setSubject(("fresh",))  # and nobody catalogues it
         transaction.commit()
     conf, before = str(data_fs / "etc" / "zope.conf"), digest(data_fs / "Data.fs")

@@ -12,7 +12,6 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
 from typing import Any
-from zope.component.hooks import setSite
 
 import itertools
 import logging
@@ -66,35 +65,15 @@ class Guide:
 @contextmanager
 def plone(dsn: str) -> Iterator[Any]:
     """Yield the site in the database *dsn*, as admin."""
-    with sites.opened(dsn) as db, inside(db) as portal:
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
         yield portal
 
 
 @contextmanager
 def plone_in_file(folder: Path) -> Iterator[Any]:
     """Yield the site in a FileStorage, as admin."""
-    from ZODB.DB import DB
-    from ZODB.FileStorage import FileStorage
-    from zope.event import notify
-    from zope.processlifetime import DatabaseOpenedWithRoot
-    from Zope2.App.ClassFactory import ClassFactory
-
-    db = DB(FileStorage(f"{folder}/Data.fs", blob_dir=f"{folder}/blobs"))
-    db.classFactory = ClassFactory
-    notify(DatabaseOpenedWithRoot(db))
-    try:
-        with inside(db) as portal:
-            yield portal
-    finally:
-        db.close()
-
-
-@contextmanager
-def inside(db: Any) -> Iterator[Any]:
-    with sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        yield app.plone
+    with sites.opened_in_file(folder) as db, sites.inside(db) as portal:
+        yield portal
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SecurityManagement import noSecurityManager
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from contextlib import contextmanager
 from functools import cache
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
@@ -42,29 +43,46 @@ SITE_ZCML = """\
 
 @cache
 def start_zope() -> None:
-    """Load Zope, Plone and our ZCML into this process, once; the configured database stays empty."""
+    """Load Zope, Plone and our ZCML into this process, once."""
+    load_zope(pathlib.Path(tempfile.mkdtemp(prefix="pgcatalog-zope-")))
+
+
+def load_zope(instance: pathlib.Path) -> None:
+    """Load Zope, Plone and our ZCML into this process, configured in *instance*; the database there stays empty."""
     from Zope2.Startup.run import configure_wsgi
 
     import Zope2
 
-    instance = pathlib.Path(tempfile.mkdtemp(prefix="pgcatalog-zope-"))
-    (instance / "etc").mkdir()
+    (instance / "etc").mkdir(parents=True)
     (instance / "etc" / "site.zcml").write_text(SITE_ZCML)
     (instance / "etc" / "zope.conf").write_text(ZOPE_CONF.format(instance=instance))
     configure_wsgi(str(instance / "etc" / "zope.conf"))
     Zope2.startup_wsgi()
 
 
-@contextmanager
-def opened(dsn: str, **options: Any) -> Iterator[Any]:
-    """Yield a ZODB.DB on a new PGJsonbStorage, announced as Zope does at start-up."""
-    from ZODB.DB import DB
+def opened(dsn: str, **options: Any) -> AbstractContextManager[Any]:
+    """Return the context of a ZODB.DB on a new PGJsonbStorage."""
     from zodb_pgjsonb.storage import PGJsonbStorage
+
+    return opened_on(PGJsonbStorage(dsn=dsn, cache_warm_pct=0, **options))
+
+
+def opened_in_file(folder: pathlib.Path) -> AbstractContextManager[Any]:
+    """Return the context of a ZODB.DB on the Data.fs in *folder*."""
+    from ZODB.FileStorage import FileStorage
+
+    return opened_on(FileStorage(f"{folder}/Data.fs", blob_dir=f"{folder}/blobs"))
+
+
+@contextmanager
+def opened_on(storage: Any) -> Iterator[Any]:
+    """Yield a ZODB.DB on *storage*, announced as Zope does at start-up."""
+    from ZODB.DB import DB
     from zope.event import notify
     from zope.processlifetime import DatabaseOpenedWithRoot
     from Zope2.App.ClassFactory import ClassFactory
 
-    db = DB(PGJsonbStorage(dsn=dsn, cache_warm_pct=0, **options))
+    db = DB(storage)
     db.classFactory = ClassFactory
     notify(DatabaseOpenedWithRoot(db))
     try:
@@ -92,6 +110,17 @@ def application(db: Any, manager: Any = None) -> Iterator[Any]:
         setSite(None)
         clearRequest()
         connection.close()
+
+
+@contextmanager
+def inside(db: Any) -> Iterator[Any]:
+    """Yield the site of *db*, as admin."""
+    from zope.component.hooks import setSite
+
+    with application(db) as app:
+        login(app)
+        setSite(app.plone)
+        yield app.plone
 
 
 def login(app: Any, user_id: str = "admin", folder: Any = None) -> None:

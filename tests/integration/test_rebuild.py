@@ -461,7 +461,7 @@ def test_an_abandoned_rebuild_leaves_the_catalog_as_it_is(filled: Any, db: Any, 
     with rebuilding(db) as steps:
         steps.run("replay")
     with rebuilding(db) as steps:
-        steps.rebuild.abandon()
+        assert str(steps.rebuild.abandon()).startswith("pgcatalog_")
     transaction.begin()
     assert everything(filled) == before
     retired = {name for (name,) in sql(dsn, "SELECT relation FROM pgcatalog_retired")}

@@ -232,13 +232,39 @@ def test_volto_gets_the_same_from_the_rest_api(portal: Any, db: Any) -> None:
     assert set(panel["schema"]["properties"]) == set(READERS)
 
 
-def test_the_rest_api_shows_it_to_managers_only(portal: Any, db: Any) -> None:
+def test_volto_changes_them(portal: Any, db: Any) -> None:
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
-    portal.acl_users.userFolderAddUser("eddy", "secret", ["Editor"], [])
     transaction.commit()
-    for login in (None, "eddy:secret"):
-        response = Web(db).get("/plone/++api++/@controlpanels/pgcatalog", login, accept="application/json")
-        assert response.status in (401, 403)
+    path, web = "/plone/++api++/@controlpanels/pgcatalog", Web(db)
+    data = json.loads(json.dumps(OTHER))
+    assert web.patch(path, MANAGER, data).status == 204
+    assert web.get(path, MANAGER, accept="application/json").json["data"] == data
+    transaction.begin()
+    assert seen(portal.portal_catalog) == as_read(OTHER)
+    assert web.patch(path, MANAGER, {"slow_query_ms": -1}).status == 400
+    assert web.patch(path, MANAGER, {"slow_query_ms": 3.0}).status == 204
+    assert web.get(path, MANAGER, accept="application/json").json["data"] == data | {"slow_query_ms": 3.0}
+
+
+def test_the_rest_api_is_for_those_who_may_use_the_panels(portal: Any, db: Any) -> None:
+    """The service itself lets a Site Administrator in; the panels ask for more."""
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
+    for name, role in (("eddy", "Editor"), ("ada", "Site Administrator")):
+        portal.acl_users.userFolderAddUser(name, "secret", [role], [])
+    transaction.commit()
+    web, service = Web(db), "/plone/++api++/@controlpanels"
+    for panel, data in (("pgcatalog", {"slow_query_ms": 3.0}), ("pgcatalog-search", {"weight_title": 9.0})):
+        for login in (None, "eddy:secret", "ada:secret"):
+            assert web.get(f"{service}/{panel}", login, accept="application/json").status in (401, 403, 404)
+            assert web.patch(f"{service}/{panel}", login, data).status in (401, 403, 404)
+    for login, expected in (("ada:secret", set()), (MANAGER, {"pgcatalog", "pgcatalog-search"})):
+        listed = web.get(service, login, accept="application/json")
+        assert listed.status == 200
+        names = {panel["@id"].rpartition("/")[2] for panel in listed.json}
+        assert {name for name in names if name.startswith("pgcatalog")} == expected
+    transaction.begin()
+    assert seen(portal.portal_catalog) == as_read(settings.DEFAULTS)
+    assert getUtility(IRegistry)[f"{PREFIX}.weight_title"] == 3.0
 
 
 # -- profiles

@@ -5,6 +5,7 @@ from lxml import html
 from plone.pgcatalog.advisor import builder
 from plone.pgcatalog.advisor import recorder
 from plone.pgcatalog.advisor.builder import Target
+from plone.pgcatalog.zmi.page import readable
 from tests.integration import site as sites
 from tests.integration.people import USERS
 from tests.integration.test_advice import FILL
@@ -14,6 +15,7 @@ from tests.integration.test_publishing import REFUSED
 from tests.integration.test_publishing import Site
 from typing import Any
 
+import ast
 import psycopg
 import pytest
 import re
@@ -116,7 +118,7 @@ def test_the_log_by_shape_and_an_explained_example(site: Site) -> None:
     assert text(group).startswith("Creator =; portal_type =; sort modified desc; limit page 1 ")
     assert "100 %" in text(group)
     [example] = tree.xpath("//table[@id='examples']/tbody/tr")
-    assert '"Creator": "creator7"' in text(example)
+    assert "'Creator': 'creator7'" in text(example)
     [form] = [form for form in tree.forms if form.xpath(".//button[@name='explain']")]
     assert form.method == "POST"
     [number] = form.xpath(".//button/@value")
@@ -149,6 +151,18 @@ def test_values_are_escaped(site: Site) -> None:
     assert evil not in response.text
     message = site.web.get(SLOW, MANAGER, manage_tabs_message=evil)
     assert evil not in message.text
+
+
+def test_a_query_is_shown_as_code_writes_it(site: Site) -> None:
+    tree = page(site, SLOW)
+    shown = text(tree.xpath("//table[@id='examples']/tbody/tr[last()]/td[3]/code")[0])
+    query = ast.literal_eval(shown)
+    assert (query["sort_on"], query["sort_order"]) == (["modified"], ["descending"])
+    assert query["portal_type"] == "File"
+
+
+def test_characters_that_no_font_shows_are_written_out() -> None:
+    assert readable("a\x02en\tb\n\U0010ffff ü中\ud800") == "a\\x02en\tb\n\\U0010ffff ü中\\ud800"
 
 
 def test_the_tabs_are_in_the_management_interface(site: Site) -> None:

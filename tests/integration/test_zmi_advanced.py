@@ -118,6 +118,18 @@ def test_the_page_of_a_tool_that_nothing_was_ever_committed_for(site: Site) -> N
         portal._delObject("empty")
 
 
+def test_few_rows_are_counted_also_before_the_first_analyze(db: Any) -> None:
+    site = Site(db)
+    with site.inside() as portal:
+        rows = len(portal.portal_catalog)
+    shown = [text(part) for part in page(site, ADVANCED).xpath("//dl[@id='figures']/*")]
+    assert dict(zip(shown[::2], shown[1::2], strict=True))["Rows"] == str(rows)
+
+
+def test_the_cache_is_told_in_the_unit_of_its_setting(site: Site) -> None:
+    assert "MB of 64.0 MB; " in text(page(site, ADVANCED).get_element_by_id("cache"))
+
+
 # -- work in the background
 
 
@@ -161,7 +173,9 @@ def test_one_at_a_time_and_stop(site: Site) -> None:
         with pytest.raises(JobError, match="a verify is running already"):
             jobs.start(portal.portal_catalog, "verify", work)
     response = site.web.get(ADVANCED, MANAGER, accept="text/html")
-    assert "Refresh" in {name.title() for name in response.headers}
+    [again] = [value for name, value in response.headers.items() if name.title() == "Refresh"]
+    # Not with the message that it was begun, which would stay on the page when it is done.
+    assert again == f"3; url=http://nohost{ADVANCED}"
     assert "<b>for</b>" not in response.text
     [line] = html.fromstring(response.body).xpath("//tr[@data-name='verify']")
     assert line.get("data-state") == "working"

@@ -6,6 +6,7 @@ interfaces are the real ones, everything that would read BTrees asks the catalog
 """
 
 from AccessControl.class_init import InitializeClass
+from AccessControl.PermissionRole import PermissionRole
 from AccessControl.Permissions import manage_zcatalog_indexes as ManageZCatalogIndexes
 from AccessControl.SecurityInfo import ClassSecurityInfo
 from BTrees.IIBTree import IISet
@@ -33,10 +34,8 @@ KEY_BYTES = 250
 class ProxyBase:
     """What every index proxy is: the real index's settings, bound to a catalog."""
 
-    security = ClassSecurityInfo()
-    for _name in ("clear", "index_object", "unindex_object"):
-        security.declareProtected(ManageZCatalogIndexes, _name)
-    del _name
+    # Not by ClassSecurityInfo: Zope would log at each start that this class itself has no such methods.
+    clear__roles__ = index_object__roles__ = unindex_object__roles__ = PermissionRole(ManageZCatalogIndexes)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Settings belong to the persistent index that the tool keeps."""
@@ -206,7 +205,6 @@ class PGIndex(ProxyBase):
         return lambda: len(self)
 
 
-InitializeClass(ProxyBase)
 InitializeClass(PGIndex)
 
 # A docstring must not publish a method: the classes of some index types let anybody call what is published.

@@ -65,7 +65,15 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json
 
 
 def sort_of(query: dict[str, Any]) -> tuple[list[tuple[str, bool]], Any]:
-    """Return what ``sort_on``, ``sort_order`` and ``sort_limit`` of *query* mean."""
-    names = query.get("sort_on") or ()
-    names = [names] if isinstance(names, str) else list(names)
-    return list(zip(names, sort_directions(len(names), query.get("sort_order")), strict=True)), query.get("sort_limit")
+    """Return what ``sort_on``, ``sort_order`` and ``sort_limit`` of *query* mean; raises ReplayError."""
+    names, orders = texts_of(query, "sort_on"), texts_of(query, "sort_order")
+    return list(zip(names, sort_directions(len(names), orders), strict=True)), query.get("sort_limit")
+
+
+def texts_of(query: dict[str, Any], key: str) -> list[str]:
+    """Return the strings that *query* has under *key*; raises ReplayError for anything else."""
+    found = query.get(key) or []
+    texts = [found] if isinstance(found, str) else found
+    if isinstance(texts, list | tuple) and all(isinstance(text, str) for text in texts):
+        return list(texts)
+    raise ReplayError(f"{key} is a string, or a list of strings, and not {found!r:.80}")

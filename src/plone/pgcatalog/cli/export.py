@@ -1,7 +1,9 @@
 """``pgcatalog export``: the rows of a catalog, one line each, however many there are."""
 
+from collections.abc import Generator
 from collections.abc import Iterator
 from collections.abc import Sequence
+from contextlib import closing
 from contextlib import contextmanager
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
@@ -44,9 +46,14 @@ def export(dsn: str, site: str | None, kind: str, columns: str | None, output: s
     with connected(dsn) as connection:
         catalog = choose(statistics.catalogs(connection), site)
         names = choose_columns(connection, catalog["relation"], columns)
-        with opened(output) as file, Progress(*bars(), console=Console(stderr=True), transient=True) as progress:
+        # Closed also when nobody reads the output any more: its transaction ends before its connection.
+        with (
+            closing(rows(connection, catalog["relation"], names)) as found,
+            opened(output) as file,
+            Progress(*bars(), console=Console(stderr=True), transient=True) as progress,
+        ):
             task = progress.add_task("Exporting", total=catalog["rows"])
-            for _ in write(file, kind, names, rows(connection, catalog["relation"], names)):
+            for _ in write(file, kind, names, found):
                 progress.advance(task)
 
 
@@ -77,7 +84,7 @@ def choose_columns(connection: Any, relation: str, wanted: str | None) -> list[s
     return names
 
 
-def rows(connection: Any, relation: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def rows(connection: Any, relation: str, names: Sequence[str]) -> Generator[dict[str, Any]]:
     """Yield the rows of *relation* by path, each a dict of JSON values, fetched batch by batch."""
     fields = [
         sql.SQL("'metadata', coalesce(c.idx, o.idx)")
@@ -120,7 +127,11 @@ def opened(output: str | None) -> Iterator[TextIO]:
     if output is None:
         yield sys.stdout
         return
-    with open(output, "w", encoding="utf-8", newline="") as file:
+    try:
+        file = open(output, "w", encoding="utf-8", newline="")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise click.UsageError(f"{output} cannot be written: {error.strerror}") from error
+    with file:
         yield file
 
 

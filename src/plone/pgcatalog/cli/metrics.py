@@ -8,7 +8,12 @@ import click
 
 @click.command()
 @needs_database
-@click.option("--serve", "port", type=int, help="Serve them over HTTP on this port, until the process is ended.")
+@click.option(
+    "--serve",
+    "port",
+    type=click.IntRange(1, 65535),
+    help="Serve them over HTTP on this port, until the process is ended.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve on.")
 @click.option("--check", is_flag=True, help="Also count what no sound database has (reads everything).")
 def metrics(dsn: str, port: int | None, host: str, check: bool) -> None:

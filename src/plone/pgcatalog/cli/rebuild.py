@@ -61,7 +61,7 @@ def rebuild(
             runner = Rebuild(portal.portal_catalog, skip_broken)
             try:
                 if abandon:
-                    runner.abandon()
+                    report_abandoned(runner.abandon(), as_json)
                     return
                 with helpers(workers - 1, zope_conf, site, skip_broken):
                     report(*run(runner), as_json)
@@ -92,6 +92,14 @@ def report(target: Target, seconds: float, as_json: bool) -> None:
         click.echo(json.dumps(result))
     else:
         click.echo(f"{target.done} objects catalogued into {target.relation} in {seconds:.1f} s, {rate:.0f} per second")
+
+
+def report_abandoned(relation: str | None, as_json: bool) -> None:
+    """Print which table is dropped, if there was one."""
+    if as_json:
+        click.echo(json.dumps({"abandoned": relation}))
+    else:
+        click.echo(f"{relation} is dropped" if relation else "no rebuild was interrupted")
 
 
 @contextmanager

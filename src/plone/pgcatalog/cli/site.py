@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.request import with_request
+from Products.CMFCore.interfaces import ISiteRoot
 from typing import Any
+from ZConfig import ConfigurationError
 from zope.component.hooks import setSite
 from zope.globalrequest import clearRequest
 from zope.globalrequest import setRequest
 
+import psycopg
 import transaction
 
 
 class SiteError(RuntimeError):
-    """The site is not there, or its catalog is not ours."""
+    """The site cannot be opened, is not there, or its catalog is not ours."""
 
 
 @contextmanager
@@ -25,17 +28,12 @@ def open_site(zope_conf: str, path: str, ours: bool = True) -> Iterator[Any]:
 
     Its catalog must be ours, or for *ours* False another one.  Aborts what is not committed.  Raises SiteError.
     """
-    from Zope2.Startup.run import configure_wsgi
-
-    import Zope2
-
-    configure_wsgi(zope_conf)
-    app = with_request(Zope2.app())
+    app = with_request(open_zope(zope_conf))
     setRequest(app.REQUEST)
     newSecurityManager(None, system)
     try:
         portal = app.unrestrictedTraverse(path, None)
-        if portal is None:
+        if not ISiteRoot.providedBy(portal):
             raise SiteError(f"there is no site {path!r}")
         setSite(portal)
         if IPGCatalogTool.providedBy(getattr(portal, "portal_catalog", None)) != ours:
@@ -47,3 +45,18 @@ def open_site(zope_conf: str, path: str, ours: bool = True) -> Iterator[Any]:
         setSite(None)
         clearRequest()
         app._p_jar.close()
+
+
+def open_zope(zope_conf: str) -> Any:
+    """Return the root of the Zope that *zope_conf* configures; raises SiteError, also when its database is out of reach."""
+    from Zope2.Startup.run import configure_wsgi
+
+    import Zope2
+
+    try:
+        configure_wsgi(zope_conf)
+        return Zope2.app()
+    except ConfigurationError as error:
+        raise SiteError(f"{zope_conf} cannot be read: {error}") from error
+    except psycopg.Error as error:
+        raise SiteError(f"the database of {zope_conf}: {str(error).strip()}") from error

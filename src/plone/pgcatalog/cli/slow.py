@@ -20,7 +20,9 @@ CATALOGS = "SELECT catalog, max(path) FROM pgcatalog_slow_queries GROUP BY catal
 
 @click.command()
 @needs_database
-@click.option("--limit", default=20, show_default=True, help="So many shapes of each catalog.")
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(min=1), help="So many shapes of each catalog."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def slow(dsn: str, limit: int, as_json: bool) -> None:
     """Slow queries by shape, those first that cost most time.

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from psycopg.rows import dict_row
 from typing import Any
+from ZConfig import ConfigurationError
 
 import click
 import psycopg
@@ -42,7 +43,10 @@ def find_dsn(zope_conf: str | None, dsn: str | None) -> str:
         return dsn
     from Zope2.Startup.options import ZopeWSGIOptions
 
-    root = ZopeWSGIOptions(configfile=zope_conf)().configroot
+    try:
+        root = ZopeWSGIOptions(configfile=zope_conf)().configroot
+    except ConfigurationError as error:
+        raise click.UsageError(f"{zope_conf} cannot be read: {error}") from error
     for database in root.databases:
         found = _dsn_of(database.config.storage)
         if found:

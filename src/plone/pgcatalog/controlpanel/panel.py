@@ -1,5 +1,6 @@
 """The control panels, in Classic UI and for plone.restapi's ``@controlpanels``, by which Volto shows them."""
 
+from AccessControl import Unauthorized
 from plone.app.registry.browser.controlpanel import ControlPanelFormWrapper
 from plone.app.registry.browser.controlpanel import RegistryEditForm
 from plone.pgcatalog.controlpanel.interfaces import _
@@ -8,8 +9,27 @@ from plone.pgcatalog.controlpanel.records import PREFIX
 from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.restapi.controlpanels import RegistryConfigletPanel
+from typing import Any
 from zope.component import adapter
 from zope.interface import Interface
+
+
+class Configlet(RegistryConfigletPanel):
+    """A panel for plone.restapi: for those who may use the one in Classic UI, else Unauthorized.
+
+    The service asks for less: it lets Site Administrators read and write every panel.
+    """
+
+    schema_prefix = PREFIX
+    configlet_category_id = "Products"
+    fields: Any = None
+
+    @property
+    def schema(self) -> Any:
+        # Plone names the panels that the user has the permission for; reading and writing begin here.
+        if self.configlet is None:
+            raise Unauthorized(f"the control panel {self.configlet_id!r} is for managers")
+        return self.fields
 
 
 class SettingsForm(RegistryEditForm):
@@ -29,13 +49,11 @@ class SettingsPanel(ControlPanelFormWrapper):
 
 
 @adapter(Interface, IPGCatalogLayer)
-class SettingsConfiglet(RegistryConfigletPanel):
+class SettingsConfiglet(Configlet):
     """The same for plone.restapi."""
 
-    schema = IPGCatalogSettings
-    schema_prefix = PREFIX
+    fields = IPGCatalogSettings
     configlet_id = "pgcatalog"
-    configlet_category_id = "Products"
 
 
 class SearchForm(RegistryEditForm):
@@ -55,10 +73,8 @@ class SearchPanel(ControlPanelFormWrapper):
 
 
 @adapter(Interface, IPGCatalogLayer)
-class SearchConfiglet(RegistryConfigletPanel):
+class SearchConfiglet(Configlet):
     """The same for plone.restapi."""
 
-    schema = IPGCatalogSearchSettings
-    schema_prefix = PREFIX
+    fields = IPGCatalogSearchSettings
     configlet_id = "pgcatalog-search"
-    configlet_category_id = "Products"

@@ -113,15 +113,18 @@ class Rebuild:
             if not self.connection.closed:
                 self.connection.execute("SELECT pg_advisory_unlock(%s, %s)", schema.rebuild_lock(self.zoid))
 
-    def abandon(self) -> None:
-        """Drop what an interrupted rebuild has made; raises RebuildRunning."""
+    def abandon(self) -> str | None:
+        """Drop what an interrupted rebuild has made; return its relation, None without one; raises RebuildRunning."""
         [(free,)] = self.connection.execute(
             "SELECT pg_try_advisory_lock(%s, %s)", schema.rebuild_lock(self.zoid)
         ).fetchall()
         if not free:
             raise RebuildRunning(RebuildRunning.__doc__)
+        with self.connection.cursor() as cursor:
+            target = relation.read(cursor, self.zoid)
         self._abandon()
         self.connection.execute("SELECT pg_advisory_unlock(%s, %s)", schema.rebuild_lock(self.zoid))
+        return None if target is None else target.relation
 
     def _abandon(self) -> None:
         with self.connection.transaction(), self.connection.cursor() as cursor:

@@ -8,6 +8,7 @@ from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.zmi import jobs
+from plone.pgcatalog.zmi.browse import Browser
 from plone.pgcatalog.zmi.jobs import Job
 from plone.pgcatalog.zmi.jobs import JobError
 from plone.pgcatalog.zmi.maintenance import rebuild
@@ -18,8 +19,6 @@ from psycopg.rows import dict_row
 from typing import Any
 
 
-#: Seconds after which a page that shows running work is loaded again.
-RELOAD = "3"
 ACTIONS = ("rebuild", "abandon", "verify", "repair", "stop", "clear_cache")
 
 
@@ -75,8 +74,8 @@ class AdvancedPage(ManagePage):
     def jobs(self) -> dict[str, Job]:
         """Return the jobs; the page reloads itself while one runs."""
         found = jobs.jobs_of(self.catalog.session.execute, self.catalog.zoid)
-        if any(job.is_running for job in found.values()) and self.request.get("REQUEST_METHOD") == "GET":
-            self.request.response.setHeader("Refresh", RELOAD)
+        if any(job.is_running for job in found.values()):
+            self.reload_soon()
         return found
 
     def figures(self) -> dict[str, Any]:
@@ -87,7 +86,9 @@ class AdvancedPage(ManagePage):
             if not found:
                 return {}
             rebuild = statistics.rebuild_of(connection, self.catalog.zoid)
-            return found[0] | {"rebuild": rebuild, "connections": statistics.connections(connection)}
+            connections = statistics.connections(connection)
+        rows = Browser(self.catalog.view()).total()
+        return found[0] | {"rebuild": rebuild, "connections": connections, "rows": rows}
 
     def cache(self) -> dict[str, Any]:
         kept = result_cache()

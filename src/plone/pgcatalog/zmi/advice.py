@@ -17,10 +17,6 @@ from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any
 
 
-#: Seconds after which a page that shows a running build is loaded again.
-RELOAD = "3"
-
-
 class IndexAdvicePage(ManagePage):
     """Shows the SQL indexes.
 
@@ -84,8 +80,8 @@ class IndexAdvicePage(ManagePage):
     def registered(self, relation: str) -> list[Registered]:
         """Return the indexes made on advice; the page reloads itself while one is in work."""
         found = registered(self.catalog.session.execute, self.catalog.zoid, relation)
-        if any(entry.state == "working" for entry in found) and self.request.get("REQUEST_METHOD") == "GET":
-            self.request.response.setHeader("Refresh", RELOAD)
+        if any(entry.state == "working" for entry in found):
+            self.reload_soon()
         return found
 
     def indexes(self, relation: str) -> list[tuple[IndexStatistics, str]]:

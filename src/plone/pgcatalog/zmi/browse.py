@@ -72,6 +72,11 @@ class Browser:
         [(count,)] = self.view.session.execute(f"SELECT count(*) FROM ({statement[0]}) counted", statement[1])
         return count if count <= COUNTED else None
 
+    def total(self) -> str:
+        """Return how many rows there are, for people to read; exactly, if they are few."""
+        count = self.count()
+        return f"about {max(self.estimate(), COUNTED):,}" if count is None else f"{count:,}"
+
     def estimate(self) -> int:
         """Return about how many rows there are, as PostgreSQL's planner guesses from its statistics."""
         statement = self.statement("path", self.low, self.high)

@@ -1,11 +1,9 @@
 """The tab *Catalog*: the rows, by path."""
 
 from plone.pgcatalog.zmi.browse import Browser
-from plone.pgcatalog.zmi.browse import COUNTED
 from plone.pgcatalog.zmi.browse import Page
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
-from typing import Any
 from urllib.parse import urlencode
 
 
@@ -18,9 +16,6 @@ class CatalogPage(ManagePage):
     template = ViewPageTemplateFile("templates/catalog.pt")
     name = "manage_catalogView"
 
-    def post(self) -> Any:
-        return self.template()
-
     # -- for the template
 
     def browser(self) -> Browser:
@@ -30,11 +25,8 @@ class CatalogPage(ManagePage):
         return browser.page(self.field("after"), self.field("before"))
 
     def total(self, browser: Browser, page: Page) -> str:
-        """Return how many rows there are, for people to read; exactly, if they are few."""
-        if not page.before and not page.after:
-            return f"{len(page.rows):,}"
-        count = browser.count()
-        return f"about {max(browser.estimate(), COUNTED):,}" if count is None else f"{count:,}"
+        """Return how many rows there are, for people to read."""
+        return f"{len(page.rows):,}" if not page.before and not page.after else browser.total()
 
     def link(self, browser: Browser, **start: str) -> str:
         return f"{self.url()}?{urlencode({'filterpath': browser.folder, **start}, errors='replace')}"

@@ -7,7 +7,6 @@ from plone.pgcatalog.advisor.statistics import Statistics
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
-from typing import Any
 
 import re
 
@@ -40,9 +39,6 @@ class IndexesPage(ManagePage):
 
     template = ViewPageTemplateFile("templates/indexes.pt")
     name = "manage_catalogIndexes"
-
-    def post(self) -> Any:
-        return self.template()
 
     # -- for the template
 

@@ -4,6 +4,7 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.zmi.page import ManagePage
+from plone.pgcatalog.zmi.page import readable
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from Products.ZCTextIndex.ZCTextIndex import ZCTextIndex
 from typing import Any
@@ -34,11 +35,10 @@ class InformationPage(ManagePage):
         if rid is None or path is None:
             raise NotFound(f"no row {text!r:.50} in this catalog")
         self.rid, self.path = rid, path
-        self.values = self.catalog.getIndexDataForRID(rid)
+        found = self.catalog.getIndexDataForRID(rid)
+        self.values = {name: found[name] for name in sorted(found, key=str.lower)}
+        self.request.set("management_view", "Catalog")  # the tab that is marked
         return super().__call__()
-
-    def post(self) -> Any:
-        return self.template()
 
     def index(self, name: str) -> Any:
         return self.catalog.indexes[name]
@@ -54,7 +54,8 @@ class InformationPage(ManagePage):
         return "" if obj is None else f"{obj.absolute_url()}/manage_workspace"
 
     def metadata(self) -> list[tuple[str, str]]:
-        return [(name, shown(value)) for name, value in self.catalog.getMetadataForRID(self.rid).items()]
+        found = self.catalog.getMetadataForRID(self.rid)
+        return [(name, shown(found[name])) for name in sorted(found, key=str.lower)]
 
     def indexes(self) -> list[tuple[str, str, str]]:
         """Return name, type and value of each index; texts have a part of their own."""
@@ -84,7 +85,7 @@ class InformationPage(ManagePage):
 
 def shown(value: Any) -> str:
     """Return *value* as the page shows it."""
-    return cut(value if isinstance(value, str) else "" if value is None else repr(value))
+    return cut(readable(value) if isinstance(value, str) else "" if value is None else repr(value))
 
 
 def cut(text: str, longest: int = LONGEST) -> str:

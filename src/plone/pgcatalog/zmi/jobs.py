@@ -148,6 +148,7 @@ class Runner:
         self.values = values
         self.work = work
         self._told = 0.0
+        self._message = ""
 
     def run(self) -> None:
         name = self.values["name"]
@@ -168,10 +169,10 @@ class Runner:
             _threads.discard(threading.current_thread())
 
     def report(self, done: int, total: int, message: str) -> None:
-        """Note how far the job is, now and then; raises Stopped when somebody wants it to end."""
-        if monotonic() < self._told + PAUSE:
+        """Note how far the job is, now and then, and what it does at once; raises Stopped when it is to end."""
+        if monotonic() < self._told + PAUSE and message == self._message:
             return
-        self._told = monotonic()
+        self._told, self._message = monotonic(), message
         values = self.values | {"done": done, "total": max(done, total), "message": message}
         if self.connection.execute(NOTE, values).fetchone() == (True,):
             raise Stopped

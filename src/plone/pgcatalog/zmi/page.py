@@ -10,6 +10,10 @@ from urllib.parse import quote
 from urllib.parse import urlencode
 
 
+#: Seconds after which a page that shows running work is loaded again.
+RELOAD = 3
+
+
 class ManagePage(BrowserView):
     """A page of the catalog tool: GET shows it and changes nothing; POST needs a token, else it is Forbidden."""
 
@@ -28,14 +32,19 @@ class ManagePage(BrowserView):
         return self.post()
 
     def post(self) -> Any:
-        """Do what the form says, and return the answer."""
-        raise NotImplementedError
+        """Do what the form says, and return the answer; a page without actions of its own shows itself."""
+        return self.template()
 
     def redirect(self, message: str) -> str:
         """Go back to the page, which shows *message*."""
         query = urlencode({"manage_tabs_message": message})
         self.request.response.redirect(f"{self.url()}?{query}")
         return ""
+
+    def reload_soon(self) -> None:
+        """Have the browser load the page again, without the message that work was begun: it may be done by then."""
+        if self.request.get("REQUEST_METHOD") == "GET":
+            self.request.response.setHeader("Refresh", f"{RELOAD}; url={self.url()}")
 
     def url(self) -> str:
         return f"{self.context.absolute_url()}/{self.name}"
@@ -59,6 +68,13 @@ class ManagePage(BrowserView):
     def size(self, value: int) -> str:
         return decimal(value)
 
+    def mb(self, value: int) -> str:
+        """Return bytes in the megabytes that settings of memory are given in."""
+        return f"{value / 2**20:,.1f} MB"
+
+    def readable(self, text: str) -> str:
+        return readable(text)
+
     def when(self, value: datetime) -> str:
         return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
@@ -68,3 +84,8 @@ class ManagePage(BrowserView):
 
     def listed(self, values: Iterable[str]) -> str:
         return ", ".join(values)
+
+
+def readable(text: str) -> str:
+    """Return *text* with the characters that no font shows in Python's notation; line ends stay."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)

@@ -19,9 +19,6 @@ class ReportPage(ManagePage):
     template = ViewPageTemplateFile("templates/report.pt")
     name = "manage_catalogReport"
 
-    def post(self) -> Any:
-        return self.template()
-
     # -- for the template
 
     def report(self) -> list[dict[str, Any]]:
@@ -39,9 +36,6 @@ class PlanPage(ManagePage):
 
     template = ViewPageTemplateFile("templates/plan.pt")
     name = "manage_catalogPlan"
-
-    def post(self) -> Any:
-        return self.template()
 
     # -- for the template
 

@@ -6,7 +6,9 @@ from plone.pgcatalog.advisor.explain import explain_example
 from plone.pgcatalog.advisor.explain import Plan
 from plone.pgcatalog.advisor.log import Example
 from plone.pgcatalog.advisor.log import Group
+from plone.pgcatalog.advisor.record import recall
 from plone.pgcatalog.advisor.replay import ReplayError
+from plone.pgcatalog.indexing.codec import CodecError
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.zmi.page import ManagePage
@@ -72,9 +74,17 @@ class SlowQueriesPage(ManagePage):
         return ", ".join(sorted(slow_query_mask(self.catalog.tool)))
 
     def query_text(self, example: Example) -> str:
-        """Return the query as people can read it, JSON."""
-        data = {name: value for name, value in example.query.items() if value}
-        return json.dumps(data, ensure_ascii=False, sort_keys=True)
+        """Return the query as code would write it."""
+        try:
+            query, sort, limit = recall(example.query)
+        except CodecError:
+            return json.dumps(example.query, ensure_ascii=False, sort_keys=True)
+        if sort:
+            query["sort_on"] = [name for name, _ in sort]
+            query["sort_order"] = ["descending" if reverse else "ascending" for _, reverse in sort]
+        if limit is not None:
+            query["sort_limit"] = limit
+        return repr(query)
 
     def values_text(self, plan: Plan) -> str:
         return ", ".join(f"{value!r:.200}" for value in plan.values)
