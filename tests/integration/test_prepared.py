@@ -224,6 +224,14 @@ def test_a_failing_text_search_leaves_no_setting(portal: Any) -> None:
     assert session.execute("SHOW enable_seqscan") == [("on",)]
 
 
+def test_waiting_for_the_server_is_no_decoding(portal: Any) -> None:
+    session = Session.of(portal._p_jar)
+    session.execute("SELECT 1")
+    before = session.fetching
+    session.execute("SELECT pg_sleep(0.5)")
+    assert before < session.fetching < before + 0.5
+
+
 def view_condition(catalog: Any, words: str) -> Any:
     """Return the condition of a text search."""
     return catalog._catalog.translator("SearchableText").where({"SearchableText": words})

@@ -16,6 +16,7 @@ from psycopg.pq import ConnStatus
 from psycopg.pq import ExecStatus
 from psycopg.waiting import Ready
 from psycopg.waiting import Wait
+from time import perf_counter
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -47,6 +48,8 @@ class PreparedStatements:
         self._transformer = Transformer(connection)
         self._names: OrderedDict[tuple[str, tuple[int, ...]], bytes] = OrderedDict()
         self._number = 0
+        #: seconds the last message took to become Python's values
+        self.decoding = 0.0
         #: for each result of the message: what is prepared with it, None when it prepares nothing
         self._sent: list[tuple[str, tuple[int, ...]] | None] = []
 
@@ -83,7 +86,10 @@ class PreparedStatements:
         finally:
             if pgconn.status == ConnStatus.OK and not pgconn.is_busy():
                 pgconn.exit_pipeline_mode()
-        return [self._rows(results[end - 1]) for end in ends]
+        received = perf_counter()
+        rows = [self._rows(results[end - 1]) for end in ends]
+        self.decoding = perf_counter() - received
+        return rows
 
     def forget(self) -> None:
         """Prepare all statements anew: somebody has removed them from the server's session."""

@@ -251,13 +251,12 @@ class Session:
         statements = [(READ_STATE, ()), *asked] if with_states else asked
 
         def action(_: Any) -> Rows:
-            started = perf_counter()
             results = prepared.run(statements, before, prepare=not self.overlays)
             if is_first:
                 self._has_savepoint = True
             if with_states:
                 self._take_states(results.pop(0))
-            self.fetching += perf_counter() - started
+            self.fetching += prepared.decoding
             return results[position]
 
         found: Rows = self._guarded(action, prepared=True)
