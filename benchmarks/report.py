@@ -23,6 +23,10 @@ SECTIONS = {
         "`search` fills Plone sites without events, and asks for words of several frequencies in the order of relevance, as a"
         " member who has a local role in each fourth folder. Below are what facets and snippets cost beside a page, and suggestions.",
     ),
+    "rebuild": (
+        "Rebuilding beside the live catalog",
+        "`rebuild` runs the command `pgcatalog rebuild` on a filled site, and asks for a page every twentieth of a second meanwhile.",
+    ),
     "plone": ("The storages below Plone", "`plone` has Plone's own catalog on both storages."),
     "storage": ("Storages: store and load", "`storage` calls the storage itself; load is answered by its cache."),
     "zodb": ("Storages: through the ZODB", "`zodb` works with objects."),

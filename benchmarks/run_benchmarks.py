@@ -13,6 +13,7 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from benchmarks.backends import BACKENDS
+from benchmarks.backends import OURS
 from benchmarks.goals import goals_table
 from benchmarks.marks import put_between
 from benchmarks.running import Job
@@ -136,6 +137,25 @@ def search(chosen: tuple[str, ...], output: Path | None, again: bool, **options:
 
 
 @main.command()
+@click.option("--docs", default=500, show_default=True, help="Documents in the site.")
+@click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
+@click.option(
+    "--worker",
+    "workers",
+    multiple=True,
+    default=(1, 2),
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="With so many processes (may be repeated).",
+)
+@click.option("--output", type=FILE, help="Keep the results in this file; an interrupted run goes on.")
+@click.option("--again", is_flag=True, help="Measure anew what the file has already.")
+def rebuild(output: Path | None, again: bool, **options: Any) -> None:
+    """The catalog made anew beside the live one, which is searched meanwhile."""
+    run("rebuild", options, [Job("benchmarks.beside", OURS, options)], output, again)
+
+
+@main.command()
 @click.option("--docs", default=50, show_default=True, help="Documents to create.")
 @click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
 @click.option(
@@ -225,6 +245,7 @@ PLAN = {
     "level1-20000": "level1 --rows 20000",
     "level2-20000": "level2 --docs 20000 --iterations 30 --profile",
     "search-20000": "search --docs 20000",
+    "rebuild-20000": "rebuild --docs 20000",
     "level1-200000": "level1 --rows 200000 --iterations 20",
     "zodbbench-1000000": "zodbbench --count 1000000 --batch 1000",
     "level1-1000000": "level1 --rows 1000000 --iterations 20",

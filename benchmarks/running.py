@@ -78,7 +78,7 @@ class ResultFile:
             option = name.removesuffix("s") if isinstance(setting, list) else name
             flag = f"--{option.replace('_', '-')}"
             if isinstance(setting, list):
-                words += [word for each in setting for word in (flag, each)]
+                words += [word for each in setting for word in (flag, str(each))]
             elif setting is not False:
                 words += [flag] if setting is True else [flag, str(setting)]
         return shlex.join(words)

@@ -14,6 +14,7 @@ PAIRS = {
     "level1": ("pgcatalog", "relstorage-zcatalog"),
     "level2": ("pgcatalog", "relstorage-zcatalog"),
     "search": ("pgcatalog", "relstorage-zcatalog"),
+    "rebuild": ("pgcatalog", "relstorage-zcatalog"),
     "plone": ("pgjsonb-zcatalog", "relstorage-zcatalog"),
     "storage": ("pgjsonb", "relstorage"),
     "zodb": ("pgjsonb", "relstorage"),

@@ -136,6 +136,13 @@ def test_search_asks_as_a_member_who_sees_what_is_private_in_his_folders(results
     assert {"with facets and snippets / without", "did you mean, a typo in two words"} <= ours.keys()
 
 
+def test_rebuild_searches_beside_the_command(results: Path) -> None:
+    data = measured(results, "rebuild", "--docs", "8", "--worker", "1")
+    ours = medians(data, "pgcatalog")
+    assert {"rebuild, 1 process", "a page meanwhile, 1 process"} <= ours.keys()
+    assert min(ours.values()) > 0
+
+
 def test_plone_compares_the_storages(results: Path) -> None:
     data = measured(results, "plone", "--docs", "3", "--backend", "pgjsonb-zcatalog", *QUICK)
     assert {"site creation", "creation of a document", "catalog query"} <= medians(data, "pgjsonb-zcatalog").keys()

@@ -1,0 +1,93 @@
+"""Worker of ``rebuild``: ``pgcatalog rebuild`` beside the live catalog of a site that is searched meanwhile."""
+
+from benchmarks.backends import BACKENDS
+from benchmarks.backends import vacuum
+from benchmarks.content import fill
+from benchmarks.content import make_folders
+from benchmarks.documents import documents
+from benchmarks.documents import folders
+from benchmarks.scenarios import by_date
+from benchmarks.scenarios import Place
+from benchmarks.scenarios import touch_page
+from benchmarks.timing import summary
+from benchmarks.timing import timed
+from benchmarks.timing import value
+from benchmarks.worker import Progress
+from benchmarks.zope_site import make_application
+from benchmarks.zope_site import make_site
+from benchmarks.zope_site import PloneSite
+from benchmarks.zope_site import SITE
+from pathlib import Path
+from tests.integration.site import load_zope
+from typing import Any
+
+import json
+import subprocess
+import sys
+import time
+
+
+#: Seconds between two searches.
+PAUSE = 0.05
+#: Searches before a rebuild, to compare with.
+BEFORE = 40
+
+
+def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    """Return the measures of a rebuild for each number of processes in ``workers``."""
+    folder = Path(options["folder"])
+    progress("starting Zope")
+    load_zope(folder)
+    place = PloneSite(BACKENDS[options["backend"]], options["dsn"], folder, options["cache_size"])
+    make_application(place.db)
+    make_site(place)
+    count = options["docs"]
+    make_folders(place, folders(count))
+    fill(place, documents(count), count, progress)
+    vacuum(options["dsn"])
+    place.place = Place(f"/{SITE}", folders(count), ())
+    conf = zope_conf(folder / "instance", options["dsn"])
+    measures = {"a page, nothing else going on": summary([search(place, n) for n in range(BEFORE)])}
+    for workers in options["workers"]:
+        progress(f"rebuilding, {workers} at work")
+        measures |= rebuild(place, conf, workers)
+    place.close()
+    return {"measures": measures}
+
+
+def zope_conf(instance: Path, dsn: str) -> Path:
+    """Write the configuration by which the command finds the site; return its path."""
+    from plone.pgcatalog.demo.server import Instance
+
+    return Instance(instance, dsn).write()
+
+
+def rebuild(place: PloneSite, conf: Path, workers: int) -> dict[str, Any]:
+    """Run the command with so many *workers*, and search meanwhile; return the figures.
+
+    Raises CalledProcessError when it fails.
+    """
+    arguments = ["rebuild", str(conf), "--site", SITE, "--workers", str(workers), "--json"]
+    command = [sys.executable, "-W", "ignore", "-m", "plone.pgcatalog.cli", *arguments]
+    searches = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        while process.poll() is None:
+            searches.append(search(place, len(searches)))
+            time.sleep(PAUSE)
+        output = process.stdout.read() if process.stdout else ""
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, output)
+    done = json.loads(output)
+    name = f"{workers} process" + ("es" if workers > 1 else "")
+    return {
+        f"rebuild, {name}": value(done["seconds"], "s"),
+        f"rebuild, {name}, per object": value(done["seconds"] / done["objects"] * 1000, "ms"),
+        f"a page meanwhile, {name}": summary(searches),
+    }
+
+
+def search(place: PloneSite, number: int) -> float:
+    """Return the seconds of an uncached page in a request of its own."""
+    catalog = place.request()
+    place.forget_results()
+    return timed(lambda: touch_page(catalog(**by_date(place.place, number))))
