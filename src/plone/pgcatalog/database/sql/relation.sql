@@ -2,9 +2,9 @@
 -- Names and columns in braces are composed by psycopg.sql.
 CREATE TABLE {relation} (
     rid  BIGINT PRIMARY KEY,
+    zoid BIGINT{columns},
     path TEXT COLLATE "C" NOT NULL,
-    zoid BIGINT,
-    idx  JSONB{columns},
+    idx  JSONB,
     CONSTRAINT {path_key} UNIQUE (path),
     CONSTRAINT {zoid_fk} FOREIGN KEY (zoid) REFERENCES object_state (zoid) ON DELETE CASCADE
 ) WITH (toast_tuple_target = 256)

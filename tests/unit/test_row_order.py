@@ -1,0 +1,35 @@
+"""The order of the columns in a catalog's rows."""
+
+from plone.pgcatalog.database.schema import ASKED_MOST
+from plone.pgcatalog.database.schema import in_row_order
+from plone.pgcatalog.indexes.base import Column
+
+
+def test_what_is_asked_most_and_what_is_short_comes_first() -> None:
+    columns = [
+        Column("body", "tsvector"),
+        Column("body_words", "integer"),
+        Column("body_source", "text"),
+        Column("subject", "text[]"),
+        Column("creator", "text"),
+        Column("modified", "timestamptz"),
+        Column("portal_type", "text"),
+        Column("allowed_roles", "text[]"),
+    ]
+    names = [column.name for column in in_row_order(columns)]
+    assert names == [
+        "allowed_roles",
+        "portal_type",
+        "modified",
+        "creator",
+        "subject",
+        "body",
+        "body_words",
+        "body_source",
+    ]
+    assert names[:2] == [name for name in ASKED_MOST if name in names]
+
+
+def test_a_catalog_without_texts() -> None:
+    columns = [Column("subject", "text[]"), Column("is_folderish", "boolean")]
+    assert in_row_order(columns) == columns[::-1]
