@@ -53,8 +53,9 @@ demo-check: $(VENV)/.installed-demo  ## start the demo, ask it some questions, s
 	$(BIN)/python -m plone.pgcatalog.demo --check --objects $(N)
 
 test: $(VENV)/.installed-bench  ## our tests, on an embedded PostgreSQL (PYTEST_ARGS=...)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile \
-		$(wildcard tests/unit tests/integration tests/acceptance tests/property) $(PYTEST_ARGS)
+	@# Files with long tests first, so that no process is left alone with one at the end.
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder \
+		$(wildcard tests/acceptance tests/property tests/integration tests/unit) $(PYTEST_ARGS)
 
 test-plone: $(VENV)/.installed-suites  ## Plone's own test suites, next to ZCatalog's results (SUITE=quick, medium, all)
 	$(BIN)/python -m tests.acceptance.plone_suites check --suite $(SUITE) --jobs $(JOBS) \
