@@ -16,6 +16,7 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.test_costs import traced
 from typing import Any
+from uuid import uuid4
 from zope.component.hooks import setSite
 
 import psycopg
@@ -30,14 +31,16 @@ QUERY = {"portal_type": "Document", "sort_on": "getId"}
 @pytest.fixture(scope="module")
 def template(site_template: str, postgres: Any) -> str:
     """Name of a database with a site that has thirty pages."""
-    dsn = postgres.createdb("result_cache_template", template=site_template)
+    # Other modules make theirs by this fixture, too.
+    name = f"result_cache_{uuid4().hex}"
+    dsn = postgres.createdb(name, template=site_template)
     with sites.opened(dsn) as db, sites.application(db) as app:
         sites.login(app)
         setSite(app.plone)
         for number in range(30):
             create(app.plone, "Document", f"page{number:02}", title=f"Page {number}", subject=("a", "b"))
         transaction.commit()
-    return "result_cache_template"
+    return name
 
 
 @pytest.fixture

@@ -11,9 +11,17 @@ def test_nothing_is_known_at_first() -> None:
 
 def test_pages_that_are_known_are_read_without() -> None:
     familiarity = Familiarity()
-    for _ in range(8):
+    familiarity.learn(0, 25)
+    for _ in range(2):
         familiarity.learn(25, 25)
     assert familiarity.spares_idx(25)
+
+
+def test_what_was_known_long_ago_is_forgotten() -> None:
+    familiarity = Familiarity()
+    for known in [25] * 100 + [0] * 8:
+        familiarity.learn(known, 25)
+    assert not familiarity.spares_idx(25)
 
 
 @pytest.mark.parametrize(("size", "spares"), [(1, False), (25, False), (100, True)])

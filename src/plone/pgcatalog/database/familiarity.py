@@ -2,8 +2,8 @@
 
 #: How many rows with their idx take as long as another round trip.
 ROUND_TRIP_ROWS = 25
-#: How much of what is believed comes from the last page.
-NEWEST = 1 / 8
+#: How many pages make up what is believed.
+MEMORY = 8
 
 
 class Familiarity:
@@ -12,11 +12,13 @@ class Familiarity:
     def __init__(self) -> None:
         self.rows = 0.0
         self.pages = 0.0
+        self._seen = 0
 
     def learn(self, known: int, size: int) -> None:
         """Take into account that *known* of a page's *size* rows, at least one, were known."""
-        self.rows += (known / size - self.rows) * NEWEST
-        self.pages += ((known == size) - self.pages) * NEWEST
+        self._seen = min(self._seen + 1, MEMORY)
+        self.rows += (known / size - self.rows) / self._seen
+        self.pages += ((known == size) - self.pages) / self._seen
 
     def spares_idx(self, size: int) -> bool:
         """Return whether reading a page of *size* rows without their idx is expected to be faster.
