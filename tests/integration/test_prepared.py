@@ -7,7 +7,9 @@ from plone.pgcatalog.database import prepared
 from plone.pgcatalog.database.planning import FEW_ROWS
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.database.visibility import Visibility
 from tests.integration.content import create
+from tests.integration.test_costs import traced
 from tests.integration.test_costs import Traffic
 from threading import Event
 from typing import Any
@@ -198,13 +200,21 @@ FROM generate_series(1000001, 1000400) AS n
 """
 
 
+def filled(catalog: Any, *statements: str) -> str:
+    """Run *statements* on the relation of *catalog*, beside the site, and return its name; what was known is known no more."""
+    relation: str = catalog._catalog.view().state.relation
+    with psycopg.connect(catalog._p_jar._normal_storage.pg_connection.info.dsn, autocommit=True) as other:
+        for statement in statements:
+            other.execute(statement.format(relation))
+        other.execute(f'VACUUM ANALYZE "{relation}"')
+        other.execute("UPDATE pgcatalog_state SET generation = generation + 1")
+    return relation
+
+
 def test_texts_are_compared_by_their_index(portal: Any) -> None:
     """Long texts are dear to compare: the GIN is asked even for a word that is in most of them."""
     catalog = portal.portal_catalog
-    relation = catalog._catalog.view().state.relation
-    with psycopg.connect(portal._p_jar._normal_storage.pg_connection.info.dsn, autocommit=True) as other:
-        other.execute(TEXTS.format(relation))
-        other.execute(f'VACUUM ANALYZE "{relation}"')
+    filled(catalog, TEXTS)
     transaction.begin()
     session = Session.of(portal._p_jar)
     view = catalog._catalog.view()
@@ -215,6 +225,69 @@ def test_texts_are_compared_by_their_index(portal: Any) -> None:
         assert "Bitmap Index Scan" in plan
         assert "Seq Scan" not in plan
     assert session.execute("SHOW enable_seqscan") == [("on",)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "index"),
+    [
+        ({"SearchableText": "w1*"}, "searchable_text"),
+        ({"object_provides": "zope.interface.Interface"}, "object_provides"),
+        ({"object_provides": {"query": ["zope.interface.Interface"], "operator": "and"}}, "object_provides"),
+    ],
+)
+def test_what_is_dear_to_compare_is_not_left_to_the_index_of_the_roles(
+    portal: Any, asked: dict[str, Any], index: str
+) -> None:
+    """Both indexes find all rows; reading them by the roles would unpack each value of the other column."""
+    catalog = portal.portal_catalog
+    relation = filled(catalog, TEXTS, PROVIDED)
+    transaction.begin()
+    results = catalog.searchResults(**asked)
+    view, query = catalog._catalog.view(), results._query
+    statements = [view.count_statement(query)]
+    if query.score is None:  # to rank rows all texts found are read, whichever way
+        statements.append(view.rids_statement(query))
+    for statement, params in statements:
+        plan = "\n".join(line for (line,) in view.session.execute(f"EXPLAIN {statement}", params))
+        assert f"Bitmap Index Scan on {relation}_{index}" in plan
+        assert "_allowed_roles" not in plan
+    assert len(results) == len(list(results)) >= 400
+
+
+def test_who_sees_little_is_found_by_his_roles(portal: Any) -> None:
+    """In a site that hides nearly everything, a word of all texts is compared in what the visitor may see, and not looked up."""
+    catalog = portal.portal_catalog
+    relation = filled(catalog, HIDDEN)
+    create(portal, "Document", "page")
+    transaction.commit()
+    transaction.begin()
+    view = catalog._catalog.view()
+    session = view.session
+    assert session.states[catalog._catalog.zoid].rows >= FEW_ROWS
+    for role, index in (("Anonymous", "allowed_roles"), ("Manager", "searchable_text")):
+        query = catalog._catalog.search({"SearchableText": "every", "allowedRolesAndUsers": [role]})._query
+        statement, params = view.count_statement(query)
+        plan = "\n".join(line for (line,) in session.execute(f"EXPLAIN {statement}", params))
+        assert f"Bitmap Index Scan on {relation}_{index}" in plan
+    with traced(portal) as traffic:
+        view.count_statement(query)
+    assert traffic[0].round_trips == 0
+    assert session.generations.visibility[view.zoid].share(session.execute, relation, ["nobody"]) == 0
+    assert Visibility().share(session.execute, "pgcatalog_never_analyzed", ["Anonymous"]) == 1
+
+
+HIDDEN = """
+INSERT INTO "{0}" (rid, zoid, path, allowed_roles, searchable_text)
+SELECT n, (SELECT min(zoid) FROM object_state), '/plone/text' || n,
+    CASE WHEN n % 100 = 0 THEN '{{Anonymous,Manager}}'::text[] ELSE '{{Manager}}' END, 'every:1 other:2'
+FROM generate_series(1000001, 1003000) AS n
+"""
+
+
+PROVIDED = """
+UPDATE "{0}" SET object_provides = ARRAY['zope.interface.Interface'] ||
+    (SELECT array_agg('some.long.name.of.an.interfaces' || n || rid % 7) FROM generate_series(1, 25) AS n)
+"""
 
 
 def test_a_failing_text_search_leaves_no_setting(portal: Any) -> None:

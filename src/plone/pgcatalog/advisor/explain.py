@@ -9,8 +9,8 @@ from plone.pgcatalog.advisor.log import Example
 from plone.pgcatalog.advisor.replay import compile_example
 from plone.pgcatalog.advisor.replay import ReplayError
 from plone.pgcatalog.advisor.replay import statement_of
+from plone.pgcatalog.database.planning import is_costly
 from plone.pgcatalog.database.planning import NO_SCAN
-from plone.pgcatalog.database.planning import reads_texts
 from typing import Any
 
 import psycopg
@@ -49,7 +49,7 @@ def explain(dsn: str, statement: str, values: Sequence[Any], seconds: float = SE
             # What searches run with: a plan for the very values.
             connection.execute("SET plan_cache_mode = force_custom_plan")
             connection.execute("BEGIN READ ONLY")
-            if reads_texts(statement):
+            if is_costly(statement):
                 connection.execute(NO_SCAN)
             options = "ANALYZE, BUFFERS" if run else "ANALYZE false"
             lines = connection.execute(f"EXPLAIN ({options}) {statement}", values).fetchall()

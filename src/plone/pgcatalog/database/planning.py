@@ -1,7 +1,11 @@
 """How PostgreSQL is to plan a catalog's statements, where its own judgement is known to be wrong."""
 
+from collections.abc import Callable
 from collections.abc import Sequence
+from plone.pgcatalog.indexes.base import Condition
 from typing import Any
+
+import re
 
 
 #: Planning takes longer than any plan for a catalog with fewer rows than this.
@@ -10,24 +14,48 @@ PLAN_GENERIC = "SET LOCAL plan_cache_mode = force_generic_plan"
 #: How many rows a value finds differs too much for a plan without it.
 PLAN_CUSTOM = "SET LOCAL plan_cache_mode = force_custom_plan"
 
+#: Who sees no more than this share of the rows finds them best by his roles.
+LITTLE = 0.1
+
 NO_SCAN = "SET LOCAL enable_seqscan = off"
 ANY_SCAN = "SET LOCAL enable_seqscan TO DEFAULT"
 
+#: Comparisons with a value of what is long, and kept compressed: texts, and the interfaces of an object.
+_COSTLY = re.compile(' @@ %s|"object_provides" (?:&&|@>) %s')
+_ROLES = '"allowed_roles" && %s'
+_PLACEHOLDER = re.compile("%[s%]")
+_ROLES_UNINDEXED = '("allowed_roles" || NULL::text[]) && %s'
 
-def reads_texts(query: str) -> bool:
-    """Return whether *query* compares texts with a value (``tsvector @@ %s``), which it should do by an index.
 
-    PostgreSQL thinks that comparing is as cheap as for numbers.  But a text has to be fetched from where long values are,
-    and decompressed, so a scan of the table takes several times as long as the GIN, which knows the answer without them.
+def is_costly(query: str) -> bool:
+    """Return whether *query* compares long values (``tsvector @@ %s``), which it should do by an index.
+
+    PostgreSQL thinks that comparing is as cheap as for numbers.  But a long value has to be decompressed, and most texts
+    fetched from where long values are, so a scan of the table takes several times as long as the GIN, which knows the
+    answer without them.
 
     Words of the vocabulary that are looked up until the first row is found are no values, and better off with a scan: frequent
     ones meet that row at once.
     """
-    return " @@ %s" in query
+    return _COSTLY.search(query) is not None
 
 
 def planned(query: str, params: Sequence[Any]) -> tuple[list[tuple[str, Sequence[Any]]], int]:
     """Return the statements that run *query* with the right plan, and which one of them it is itself."""
-    if not reads_texts(query):
+    if not is_costly(query):
         return [(query, params)], 0
     return [(NO_SCAN, ()), (query, params), (ANY_SCAN, ())], 1
+
+
+def of_all_rows(where: Condition, share: Callable[[Sequence[str]], float]) -> Condition:
+    """Return *where* for a statement that needs each row that matches, and not the first ones of an order only.
+
+    If it compares long values, roles are compared row by row, unless those are had by few rows (*share*, 0 to 1, of them).
+    When most rows have them, PostgreSQL found their GIN as good as that of the long values, read the rows by it, and
+    decompressed each.
+    """
+    before, found, _ = where.sql.partition(_ROLES)
+    if not found or not is_costly(where.sql):
+        return where
+    roles = where.params[_PLACEHOLDER.findall(before).count("%s")]
+    return where if share(roles) <= LITTLE else Condition(where.sql.replace(_ROLES, _ROLES_UNINDEXED), where.params)

@@ -245,7 +245,7 @@ class Session:
         its table along.
         """
         is_first = self._wants_savepoint()
-        before = (PLAN_GENERIC if self._is_small() else PLAN_CUSTOM, SAVEPOINT) if is_first else ()
+        before = (PLAN_GENERIC if self.is_small() else PLAN_CUSTOM, SAVEPOINT) if is_first else ()
         asked: list[tuple[str, Sequence[Any]]]
         asked, position = ([(query, params)], 0) if self.overlays else planned(query, params)
         statements = [(READ_STATE, ()), *asked] if with_states else asked
@@ -262,7 +262,7 @@ class Session:
         found: Rows = self._guarded(action, prepared=True)
         return found
 
-    def _is_small(self) -> bool:
+    def is_small(self) -> bool:
         """Return whether plans for any values are good enough: all catalogs are known to have few rows."""
         return all(0 <= state.rows < FEW_ROWS for state in self.generations.newest.values())
 

@@ -3,6 +3,7 @@
 from Acquisition import aq_get
 from Acquisition import Implicit
 from functools import cache
+from functools import lru_cache
 from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain
 from Products.ZCatalog.interfaces import ICatalogBrain
 from typing import Any
@@ -116,6 +117,7 @@ def brain_class(mixin: type) -> type[PGCatalogBrain]:
     return cls
 
 
+@lru_cache
 def record_schema(names: tuple[str, ...]) -> dict[str, int]:
     """Return ``__record_schema__`` for the metadata columns *names*."""
     return {name: i for i, name in enumerate((*names, *RECORD_FIELDS))}

@@ -82,7 +82,8 @@ class Finder:
         self.loader.share(stamp)
         known = result_cache().get((self._key, stamp))
         if known is not None and len(known.rids) >= len(self.hits.rids):
-            self.hits = replace(known, total=self.hits.total if known.total is None else known.total)
+            complete = known.total is not None or self.hits.total is None
+            self.hits = known if complete else replace(known, total=self.hits.total)
 
     def _learn(self, hits: Hits) -> None:
         """Take *hits*, read just now, and keep them for others."""

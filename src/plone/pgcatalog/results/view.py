@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import replace
 from plone.pgcatalog.advisor.trace import Trace
+from plone.pgcatalog.database.planning import of_all_rows
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
@@ -135,6 +136,18 @@ class CatalogView:
         condition = "" if where is EVERYTHING else f" WHERE {where.sql}"
         return f"SELECT {expressions} FROM {relation}{condition} {tail}", (*params, *source_params, *where.params)
 
+    def of_all_rows(self, where: Condition, state: CatalogState | None = None) -> Condition:
+        """Return *where* for a statement that needs all rows that match; see ``planning.of_all_rows``."""
+
+        def share(roles: Sequence[str]) -> float:
+            asked = state or self.state
+            if asked is None or self.session.is_small():
+                return 1.0
+            visibility = self.session.generations.visibility[self.zoid]
+            return visibility.share(self.session.execute, asked.relation, roles)
+
+        return of_all_rows(where, share)
+
     def _run(self, operation: str, statement: Callable[[CatalogState | None], Statement]) -> Rows:
         """Run what *statement* returns for the snapshot's state.
 
@@ -170,7 +183,7 @@ class CatalogView:
         return rows[0][0] if rows else 0
 
     def count_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Statement:
-        return self.statement("count(*)", query.where, state=state)
+        return self.statement("count(*)", self.of_all_rows(query.where, state), state=state)
 
     def page(
         self,
@@ -228,7 +241,8 @@ class CatalogView:
             tail += f" LIMIT {size:d}"
         if start:
             tail += f" OFFSET {start:d}"
-        return self.statement(expressions, query.where, tail, score.params if score else (), state)
+        where = self.of_all_rows(query.where, state) if score else query.where
+        return self.statement(expressions, where, tail, score.params if score else (), state)
 
     def full_page_statement(
         self,
@@ -261,7 +275,9 @@ class CatalogView:
         score = query.score
         order = (f"{score.sql} DESC", "rid DESC") if score else query.order
         expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {', '.join(order)})"
-        return self.statement(expression, query.where, "", score.params if score else (), state)
+        return self.statement(
+            expression, self.of_all_rows(query.where, state), "", score.params if score else (), state
+        )
 
     def paths(self, rids: Iterable[int]) -> dict[int, str]:
         """Return the paths of *rids*, leaving out unknown ones."""

@@ -31,6 +31,7 @@ def count_facets(catalog: Any, query: FacetQuery, timeout: float | None = None) 
     source = view.source()
     if source is None or statement.is_empty:
         return statement.facets([])
+    statement.where = view.of_all_rows(statement.where)
     text, params = statement.sql(*source)
     key = _cache_key(view.stamp(), text, params)
     row = None if key is None else result_cache().get(key)
