@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.search import vocabulary
 from plone.pgcatalog.search.suggest import did_you_mean
 from plone.pgcatalog.search.suggest import suggest
 from tests.integration import site as sites
@@ -207,6 +208,35 @@ def test_a_hidden_word_is_as_unknown_as_one_that_is_nowhere(site: Any) -> None:
         assert (hidden, nowhere) == (None, None)
         assert did_you_mean(catalog, "rendezvous haystakc") is None
         assert suggest(catalog, "rendezvous need") == suggest(catalog, "nowhere need") == []
+
+
+def test_a_frequent_word_may_be_hidden_in_the_rows_that_are_looked_at_first(site: Any, monkeypatch: Any) -> None:
+    """The word stands in most texts; neither a sample of hidden rows nor one without it says that it is nowhere."""
+    catalog, portal, _ = site
+    monkeypatch.setattr(vocabulary, "FREQUENT", 1_000_000)
+    for sample in (0, 1, 2):
+        monkeypatch.setattr(vocabulary, "SAMPLE", sample)
+        for user, seen in (("mara", {"needful"}), (None, set())):
+            with acting_as(portal, user):
+                assert "needle" in catalog.suggest("needle")
+                assert set(catalog.suggest("needf")) == seen
+
+
+def test_the_most_frequent_words_are_read_in_their_order(site: Any) -> None:
+    """Of many words that begin with a letter only those are read that are suggested."""
+    _, _, dsn = site
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "INSERT INTO pgcatalog_words SELECT 7, 'text', 's' || n, n FROM generate_series(1, 20000) AS n"
+        )
+        connection.execute("ANALYZE pgcatalog_words")
+        statement = vocabulary.LIKE.format(more="", candidates=50)
+        params = (7, "text", "s", "s1%")
+        plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}", params))
+        assert "pgcatalog_words_beginning" in plan
+        assert "Sort" not in plan
+        first = connection.execute(statement, params).fetchone()
+    assert first == ("s19999", 19999)
 
 
 def test_neither_of_what_is_not_effective(site: Any) -> None:

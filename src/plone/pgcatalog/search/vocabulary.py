@@ -28,10 +28,21 @@ NEIGHBOURS = 200
 
 #: The SQL of a word as tsquery; see ``lexicon.quoted``.
 LEXEME = r"'''' || replace(replace({word}, '\', '\\'), '''', '''''') || ''''"
-#: In two steps: what is MATERIALIZED is planned for all its rows, by the GIN index, and then read until one is visible.
+#: A word is frequent that stands in more than the FREQUENT-th part of the texts; it is looked for in SAMPLE rows first.
+FREQUENT, SAMPLE = 20, 200
+#: Frequent words stand in some of the first rows that there are: no need for the list of all theirs.
+#: Others are looked up in two steps: what is MATERIALIZED is planned for all its rows, by the GIN index, and then read until
+#: one is visible.
 VISIBLE = """
 WITH candidate AS MATERIALIZED ({candidates})
-SELECT candidate.word, candidate.documents FROM candidate WHERE EXISTS (
+SELECT candidate.word, candidate.documents FROM candidate WHERE (
+    candidate.documents > (
+        SELECT documents / {frequent} FROM pgcatalog_texts WHERE catalog = %s AND text_column = %s
+    ) AND EXISTS (
+        SELECT FROM (SELECT * FROM {relation} LIMIT {sample}) AS sample
+        WHERE {where} AND {column} @@ ({lexeme})::tsquery
+    )
+) OR EXISTS (
     WITH holding AS MATERIALIZED (
         SELECT * FROM {relation}
         WHERE {column} @@ ({lexeme})::tsquery
@@ -40,10 +51,15 @@ SELECT candidate.word, candidate.documents FROM candidate WHERE EXISTS (
     SELECT FROM holding WHERE {where}
 ) LIMIT {limit}
 """
-THESE = "SELECT word, 0 AS documents FROM unnest(%s::text[]) AS word"
+THESE = """
+SELECT asked.word, coalesce(w.documents, 0) AS documents FROM unnest(%s::text[]) AS asked (word)
+LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = asked.word
+"""
+#: By their first letter there is an index in this order.
 LIKE = """
 SELECT word, documents FROM pgcatalog_words
-WHERE catalog = %s AND text_column = %s AND word LIKE %s {more} ORDER BY documents DESC, word LIMIT {candidates}
+WHERE catalog = %s AND text_column = %s AND left(word, 1) = %s AND word LIKE %s {more}
+ORDER BY documents DESC, word LIMIT {candidates}
 """
 #: ascii(word) > 2: stems are no words.
 NEAR = """
@@ -98,7 +114,8 @@ class Vocabulary:
     def known(self, words: Iterable[str]) -> set[str]:
         """Return those of *words* that are there.  One statement."""
         asked = sorted(set(words))
-        return {word for word, _ in self._visible(THESE, (asked,), len(asked))} if asked else set()
+        params = (asked, self._catalog.zoid, self._column.name)
+        return {word for word, _ in self._visible(THESE, params, len(asked))} if asked else set()
 
     def beginning_with(self, text: str, limit: int) -> list[str]:
         """Return up to *limit* words that begin with *text*, the most frequent first.  One statement."""
@@ -118,7 +135,7 @@ class Vocabulary:
 
     def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> list[str]:
         candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
-        values = (self._catalog.zoid, self._column.name, beginning(text), *params)
+        values = (self._catalog.zoid, self._column.name, text[:1], beginning(text), *params)
         found = self._visible(candidates, values, limit)
         return [word for word, _ in sorted(found, key=lambda counted: (-counted[1], counted[0]))]
 
@@ -132,9 +149,13 @@ class Vocabulary:
             candidates=candidates,
             relation=relation,
             column=self._column.quoted,
+            frequent=FREQUENT,
+            sample=SAMPLE,
             rows=ROWS,
             lexeme=LEXEME.format(word="candidate.word"),
             where=self._where.sql,
             limit=limit,
         )
-        return self._view.session.execute(statement, (*params, *source_params, *self._where.params))
+        texts = (self._catalog.zoid, self._column.name)
+        restricted = (*source_params, *self._where.params)
+        return self._view.session.execute(statement, (*params, *texts, *restricted, *restricted))

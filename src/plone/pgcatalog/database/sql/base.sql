@@ -105,6 +105,9 @@ RETURN (
 CREATE INDEX IF NOT EXISTS pgcatalog_words_deletions ON pgcatalog_words USING gin (pgcatalog_deletions(word))
 WITH (fastupdate = off) WHERE ascii(word) > 2;
 
+-- The most frequent words that begin so, without reading all that do.
+CREATE INDEX IF NOT EXISTS pgcatalog_words_beginning
+ON pgcatalog_words (catalog, text_column, left(word, 1), documents DESC, word);
 -- What the words were counted in.
 CREATE TABLE IF NOT EXISTS pgcatalog_texts (
     catalog       BIGINT NOT NULL,
