@@ -66,6 +66,8 @@ class _CatalogCompat(Records, Base):
     def __init__(self, tool: Any) -> None:
         # In a tuple: an attribute of its own would be wrapped in this object's acquisition context.
         self._bound = (tool,)
+        self._jar: Any = None
+        self._zoid: int | None = None
         self._translators: dict[str, IndexTranslator] = {}
 
     def __of__(self, tool: Any) -> "_CatalogCompat":
@@ -229,10 +231,12 @@ class _CatalogCompat(Records, Base):
     @property
     def jar(self) -> Any:
         """The ZODB connection; raises CatalogError when it does not read from zodb-pgjsonb."""
-        jar = connection_of(self.tool)
-        if not is_supported(jar):
-            raise CatalogError("this catalog needs a site whose storage is zodb-pgjsonb")
-        return jar
+        if self._jar is None:
+            jar = connection_of(self.tool)
+            if not is_supported(jar):
+                raise CatalogError("this catalog needs a site whose storage is zodb-pgjsonb")
+            self._jar = jar
+        return self._jar
 
     @property
     def session(self) -> Session:
@@ -240,10 +244,12 @@ class _CatalogCompat(Records, Base):
 
     @property
     def zoid(self) -> int:
-        tool = aq_base(self.tool)
-        if tool._p_oid is None:
-            self.jar.add(tool)
-        return u64(tool._p_oid)
+        if self._zoid is None:
+            tool = aq_base(self.tool)
+            if tool._p_oid is None:
+                self.jar.add(tool)
+            self._zoid = u64(tool._p_oid)
+        return self._zoid
 
     def view(self) -> CatalogView:
         return CatalogView(self.session, self.zoid, self.layout())
@@ -311,6 +317,8 @@ class _CatalogCompat(Records, Base):
         query = self.merge_query_args(as_dict(query), **kw)
         if query is None:
             query = {}
+        # All index objects at once, before the one to sort by is asked for.
+        self._transposing()
         sort_indexes = self._getSortIndex(query)
         return self.search(
             query, sort_indexes, self._get_sort_attr("order", query), self._get_sort_attr("limit", query), _merge

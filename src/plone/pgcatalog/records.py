@@ -2,6 +2,7 @@
 
 from Acquisition import aq_base
 from collections.abc import Callable
+from functools import lru_cache
 from plone.pgcatalog.indexes.once import OnceOnly
 from plone.pgcatalog.indexing.extract import Extraction
 from plone.pgcatalog.indexing.objects import clean_path
@@ -15,6 +16,13 @@ from plone.pgcatalog.zcatalog import borrow_rest
 from Products.ZCatalog.Catalog import Catalog
 from Products.ZCatalog.CatalogBrains import NoBrainer
 from typing import Any
+
+
+@lru_cache
+def unread_keys(names: tuple[str, ...], indexes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of *indexes* that are not among *names*."""
+    known = set(names)
+    return tuple(name for name in indexes if name not in known)
 
 
 class Records:
@@ -37,8 +45,7 @@ class Records:
     @property
     def unread(self) -> tuple[str, ...]:
         """The keys of idx that no brain asks for: indexes that are no metadata columns."""
-        names = set(self.names)
-        return tuple(name for name in aq_base(self.tool)._indexes if name not in names)
+        return unread_keys(self.names, tuple(aq_base(self.tool)._indexes))
 
     def brain_maker(self) -> Callable[..., Any]:
         """Return the function that makes brains, wrapped in the tool: of a RowLoader, a rid, and two scores."""
