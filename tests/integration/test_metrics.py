@@ -6,7 +6,7 @@ from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.process import process_metrics
 from psycopg.rows import dict_row
 from tests.integration.content import create
-from tests.integration.test_rebuild import rebuilding
+from tests.integration.rebuilding import rebuilding
 from typing import Any
 
 import psycopg

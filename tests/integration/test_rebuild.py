@@ -1,25 +1,28 @@
 """A rebuild beside the live catalog: nothing is lost, nothing is wrong meanwhile, and it goes on after a kill."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from plone.pgcatalog.indexing import rebuild_relation
 from plone.pgcatalog.indexing import rebuild_worker
 from plone.pgcatalog.indexing.rebuild import BrokenObject
-from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildGone
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
 from plone.pgcatalog.indexing.rebuild_worker import Worker
-from plone.pgcatalog.indexing.verify import Verifier
 from tests.integration.content import create
 from tests.integration.content import populate
+from tests.integration.rebuilding import differences
+from tests.integration.rebuilding import everything
+from tests.integration.rebuilding import inside
+from tests.integration.rebuilding import rebuild
+from tests.integration.rebuilding import rebuilding
+from tests.integration.rebuilding import second_site
+from tests.integration.rebuilding import sql
+from tests.integration.rebuilding import tables
 from typing import Any
-from zope.component.hooks import getSite
-from zope.component.hooks import setSite
 
 import itertools
 import psycopg
 import pytest
 import re
+import time
 import transaction
 
 
@@ -28,99 +31,6 @@ def filled(portal: Any) -> Any:
     populate(portal)
     transaction.commit()
     return portal
-
-
-@contextmanager
-def second_site(db: Any, id: str = "plone") -> Iterator[Any]:
-    """Yield the site as another process has it: a connection and transactions of its own."""
-    from plone.pgcatalog.request import with_request
-
-    manager = transaction.TransactionManager()
-    connection = db.open(manager)
-    try:
-        yield with_request(connection.root()["Application"])[id]
-    finally:
-        manager.abort()
-        connection.close()
-
-
-@contextmanager
-def inside(site: Any) -> Iterator[None]:
-    before = getSite()
-    setSite(site)
-    try:
-        yield
-    finally:
-        setSite(before)
-
-
-class Steps:
-    """Drives a rebuild step by step, in a connection of its own."""
-
-    def __init__(self, site: Any, **options: Any) -> None:
-        self.site = site
-        self.rebuild = Rebuild(site.portal_catalog, **options)
-        self._steps = self.rebuild.steps()
-        self.phase = ""
-
-    def step(self) -> str:
-        with inside(self.site):
-            self.phase = next(self._steps).phase
-        return self.phase
-
-    def run(self, until: str = "done") -> "Steps":
-        while self.phase != until:
-            self.step()
-        return self
-
-    def kill(self) -> None:
-        """End as a killed process does: the connection is gone, nothing is tidied up."""
-        self.rebuild.close()
-
-
-@contextmanager
-def rebuilding(db: Any, id: str = "plone", **options: Any) -> Iterator[Steps]:
-    with second_site(db, id) as site:
-        steps = Steps(site, **options)
-        try:
-            yield steps
-        finally:
-            steps.kill()
-
-
-def rebuild(db: Any, **options: Any) -> None:
-    with rebuilding(db, **options) as steps:
-        steps.run()
-
-
-def differences(portal: Any) -> list[str]:
-    transaction.begin()
-    return [str(d) for d in Verifier(portal.portal_catalog).differences()]
-
-
-def everything(portal: Any) -> Any:
-    """What the catalog says of every path."""
-    catalog = portal.portal_catalog
-    return {
-        path: (catalog.getMetadataForRID(rid), catalog.getIndexDataForRID(rid))
-        for path, rid in catalog._catalog.uids.items()
-    }
-
-
-def tables(dsn: str) -> set[str]:
-    with psycopg.connect(dsn) as connection:
-        rows = connection.execute(
-            r"SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^pgcatalog_[0-9a-f]+(_|$)'"
-        )
-        return {name for (name,) in rows if not name.startswith(("pgcatalog_rebuild", "pgcatalog_changes"))}
-
-
-def sql(dsn: str, statement: str) -> list[Any]:
-    """Run *statement* behind everybody's back; {} stands for the live relation."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
-        cursor = connection.execute(statement.format(f'"{relation}"'))
-        return cursor.fetchall() if cursor.description else []
 
 
 def test_a_rebuilt_catalog_says_the_same(filled: Any, db: Any) -> None:
@@ -340,6 +250,30 @@ def test_a_second_rebuild_is_refused(filled: Any, db: Any) -> None:
         with pytest.raises(RebuildRunning):
             second.step()
         first.run()
+    assert differences(filled) == []
+
+
+def test_an_interrupt_in_the_middle_of_a_statement_is_no_error_and_leaves_no_lock(
+    filled: Any, db: Any, monkeypatch: Any
+) -> None:
+    """Ctrl-C: the connection still waits for an answer then."""
+    with rebuilding(db) as steps:
+
+        def interrupted() -> None:
+            steps.rebuild.connection.pgconn.send_query(b"SELECT pg_sleep(5)")
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(steps.rebuild.worker, "step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            steps.run()
+    deadline = time.monotonic() + 4  # less than the statement would have taken
+    while True:
+        try:
+            rebuild(db)
+            break
+        except RebuildRunning:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
     assert differences(filled) == []
 
 

@@ -1,7 +1,7 @@
 """A rebuild of one site's catalog, and another site in the same database."""
 
 from plone.pgcatalog.indexing.verify import Verifier
-from tests.integration.test_rebuild import rebuilding
+from tests.integration.rebuilding import rebuilding
 from tests.integration.test_two_sites import app  # noqa: F401
 from tests.integration.test_two_sites import dsn  # noqa: F401
 from tests.integration.test_two_sites import enter

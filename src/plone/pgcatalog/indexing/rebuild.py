@@ -29,6 +29,7 @@ from plone.pgcatalog.indexing.rebuild_worker import VISITING
 from plone.pgcatalog.indexing.rebuild_worker import Worker
 from plone.pgcatalog.request import with_request
 from plone.pgcatalog.search.words import count_words
+from psycopg.pq import TransactionStatus
 from typing import Any
 from zope.component.hooks import getSite
 from zope.component.hooks import setSite
@@ -110,8 +111,17 @@ class Rebuild:
                     logger.info("the rebuild starts over: %s", reason)
                     self._abandon()
         finally:
-            if not self.connection.closed:
-                self.connection.execute("SELECT pg_advisory_unlock(%s, %s)", schema.rebuild_lock(self.zoid))
+            self._unlock()
+
+    def _unlock(self) -> None:
+        """Let others rebuild.  A connection that was interrupted while it waited for an answer ends, and its lock with it."""
+        if self.connection.closed:
+            return
+        if self.connection.info.transaction_status == TransactionStatus.IDLE:
+            self.connection.execute("SELECT pg_advisory_unlock(%s, %s)", schema.rebuild_lock(self.zoid))
+        else:
+            self.connection.cancel()
+            self.connection.close()
 
     def abandon(self) -> str | None:
         """Drop what an interrupted rebuild has made; return its relation, None without one; raises RebuildRunning."""
@@ -123,7 +133,7 @@ class Rebuild:
         with self.connection.cursor() as cursor:
             target = relation.read(cursor, self.zoid)
         self._abandon()
-        self.connection.execute("SELECT pg_advisory_unlock(%s, %s)", schema.rebuild_lock(self.zoid))
+        self._unlock()
         return None if target is None else target.relation
 
     def _abandon(self) -> None:
