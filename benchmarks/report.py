@@ -2,6 +2,7 @@
 
 from benchmarks.goals import goals_table
 from benchmarks.plots import plots
+from benchmarks.tables import size_of
 from benchmarks.tables import Table
 from benchmarks.tables import tables
 from collections.abc import Iterator
@@ -86,7 +87,7 @@ python benchmarks/run_benchmarks.py report {results} --page docs/explanation/per
     for name, caption in figures:
         yield f"![{caption}]({PLOTS}/{name})\n\n*{caption}*"
     for command, (heading, text) in SECTIONS.items():
-        own = sorted((data for data in stored if data["command"] == command), key=lambda data: str(data["options"]))
+        own = sorted((data for data in stored if data["command"] == command), key=size_of)
         if own:
             yield f"## {heading}\n\n{text}"
             for data in own:
