@@ -29,6 +29,8 @@ BACKENDS: dict[str, SearchBackend] = {"plain": PLAIN, "pg_textsearch": TextSearc
 
 logger = logging.getLogger(__name__)
 
+#: A page of so many takes 50 ms and more.
+RANKED_ROWS = 5000
 DEFAULTS: dict[str, Any] = {
     "slow_query_ms": 10.0,
     "slow_query_mask": (),
@@ -104,6 +106,11 @@ def named_backend(name: str | None) -> SearchBackend:
     if wanted not in BACKENDS:
         logger.warning("PGCATALOG_RANKING=%r is none of %s; plain is used", name, ", ".join(BACKENDS))
     return BACKENDS.get(wanted, PLAIN)
+
+
+def ranked_rows() -> int:
+    """Return how many rows of a large catalog are ranked at the most, 0 for all."""
+    return int(number("PGCATALOG_RANKED_ROWS", os.environ.get("PGCATALOG_RANKED_ROWS"), RANKED_ROWS))
 
 
 def site_setting(tool: Any, name: str) -> Any:

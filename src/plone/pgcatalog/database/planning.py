@@ -14,6 +14,12 @@ PLAN_GENERIC = "SET LOCAL plan_cache_mode = force_generic_plan"
 #: How many rows a value finds differs too much for a plan without it.
 PLAN_CUSTOM = "SET LOCAL plan_cache_mode = force_custom_plan"
 
+#: A bitmap of the rows of a table with more than these may not fit into the 4 MB that PostgreSQL takes by default.
+MANY_ROWS = 50_000
+#: What does not fit is kept by pages, and each row of such a page is fetched and compared again.
+MORE_MEMORY = """SELECT set_config('work_mem', '64MB', true)
+    WHERE pg_size_bytes(current_setting('work_mem')) < pg_size_bytes('64MB')"""
+
 #: Who sees no more than this share of the rows finds them best by his roles.
 LITTLE = 0.1
 

@@ -15,6 +15,8 @@ from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import snapshot_tid
 from plone.pgcatalog.database.generations import States
 from plone.pgcatalog.database.planning import FEW_ROWS
+from plone.pgcatalog.database.planning import MANY_ROWS
+from plone.pgcatalog.database.planning import MORE_MEMORY
 from plone.pgcatalog.database.planning import PLAN_CUSTOM
 from plone.pgcatalog.database.planning import PLAN_GENERIC
 from plone.pgcatalog.database.planning import planned
@@ -245,7 +247,7 @@ class Session:
         its table along.
         """
         is_first = self._wants_savepoint()
-        before = (PLAN_GENERIC if self.is_small() else PLAN_CUSTOM, SAVEPOINT) if is_first else ()
+        before = (*self._settings(), SAVEPOINT) if is_first else ()
         asked: list[tuple[str, Sequence[Any]]]
         asked, position = ([(query, params)], 0) if self.overlays else planned(query, params)
         statements = [(READ_STATE, ()), *asked] if with_states else asked
@@ -261,6 +263,13 @@ class Session:
 
         found: Rows = self._guarded(action, prepared=True)
         return found
+
+    def _settings(self) -> tuple[str, ...]:
+        """Return the commands that tell PostgreSQL how to plan and run the statements of this transaction."""
+        if self.is_small():
+            return (PLAN_GENERIC,)
+        most = max((state.rows for state in self.generations.newest.values()), default=0)
+        return (PLAN_CUSTOM, MORE_MEMORY) if most > MANY_ROWS else (PLAN_CUSTOM,)
 
     def is_small(self) -> bool:
         """Return whether plans for any values are good enough: all catalogs are known to have few rows."""

@@ -26,6 +26,7 @@ from plone.pgcatalog.search.parts import texts_of
 from plone.pgcatalog.search.query_words import Meaning
 from plone.pgcatalog.search.ranking import NEUTRAL
 from plone.pgcatalog.search.ranking import RankedText
+from plone.pgcatalog.search.ranking import Score
 from plone.pgcatalog.search.stemming import Stemming
 from plone.pgcatalog.search.textsearch import IndexedScore
 from plone.pgcatalog.search.tsquery import Clause
@@ -39,6 +40,10 @@ from Products.PluginIndexes.util import safe_callable
 from Products.ZCatalog.query import IndexQuery
 from typing import Any
 from ZODB.utils import u64
+
+
+#: The index of what counts most in a page.
+TITLE_INDEX = "Title"
 
 
 class ZCTextIndexTranslator(IndexTranslator):
@@ -115,16 +120,33 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None
         catalog = aq_parent(self.index)
         weights = search_weights(catalog) if self.id == SOURCE_INDEX else NEUTRAL
-        score = search_backend().score(self._ranked_text(catalog, query), clause.rank, weights)
-        if score is None or self.tuning is None:
-            return score
+        found = search_backend().score(self._ranked_text(catalog, query), clause.rank, weights)
+        if found is None:
+            return None
+        titles = self._in_titles(query)
+        if self.tuning is None:
+            return Score.of(found, titles)
         pins = self._pinned(query)
 
         def tuned(score: Condition) -> Condition:
             changed: Condition = self.tuning.ranked(score, pins, self.other)
             return changed
 
-        return score.changed(tuned) if isinstance(score, IndexedScore) else tuned(score)
+        changed = found.changed(tuned) if isinstance(found, IndexedScore) else tuned(found)
+        return Score.of(changed, [*titles, *self.tuning.preferred(pins, self.other)])
+
+    def _in_titles(self, query: Mapping[str, Any]) -> list[Condition]:
+        """Return the condition for pages with a title that *query* finds; none if the catalog has no index for that."""
+        if self.id != SOURCE_INDEX:
+            return []
+        try:
+            titles = self.other(TITLE_INDEX)
+        except KeyError:
+            return []
+        if not isinstance(titles, ZCTextIndexTranslator):
+            return []
+        found = titles.exact().where({TITLE_INDEX: self._text(query)})
+        return [] if found is None else [found]
 
     def _ranked_text(self, catalog: Any, query: Mapping[str, Any]) -> RankedText:
         columns = self.columns()

@@ -18,8 +18,14 @@ from plone.pgcatalog.indexing.overlay import Source
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.ranked import LARGE
+from plone.pgcatalog.results.ranked import only
+from plone.pgcatalog.results.ranked import ranked_rids
+from plone.pgcatalog.results.ranked import scored
 from plone.pgcatalog.search import textindex
+from plone.pgcatalog.search.ranking import Score
 from plone.pgcatalog.search.textsearch import IndexedScore
+from plone.pgcatalog.settings import ranked_rows
 from time import perf_counter
 from typing import Any
 
@@ -233,7 +239,9 @@ class CatalogView:
         more: str = "",
         state: CatalogState | None = None,
     ) -> Statement:
-        score = query.score
+        where, score = query.where, query.score
+        if score:
+            where, score = self._ranking(where, score, None if size is None else start + size, state)
         expressions = f"rid, path, {score.sql if score else 'NULL'} AS score{more}"
         order = ("score DESC", "rid DESC") if score else query.order
         tail = f"ORDER BY {', '.join(order)}"
@@ -241,8 +249,21 @@ class CatalogView:
             tail += f" LIMIT {size:d}"
         if start:
             tail += f" OFFSET {start:d}"
-        where = self.of_all_rows(query.where, state) if score else query.where
         return self.statement(expressions, where, tail, score.params if score else (), state)
+
+    def _ranking(
+        self, where: Condition, score: Condition, end: int | None, state: CatalogState | None
+    ) -> tuple[Condition, Condition]:
+        """Return which rows are read to rank those that match *where* up to the row *end*, and what ranks them."""
+        asked, limit = state or self.state, ranked_rows()
+        is_large = asked is not None and limit > 0 and asked.rows > LARGE * limit
+        source = self.source(state) if is_large and self.is_committed else None
+        if source is None or not isinstance(score, Score):
+            return self.of_all_rows(where, state), score
+        rids = ranked_rids(source, where, score, limit)
+        if end is not None and end <= limit:
+            return only(rids), score
+        return self.of_all_rows(where, state), scored(rids, score)
 
     def full_page_statement(
         self,
@@ -262,8 +283,8 @@ class CatalogView:
         return page and (f"SELECT rid, path, score, {text} FROM ({page[0]}) AS page", (*params, *page[1]))
 
     def rids(self, query: CompiledQuery) -> array[int]:
-        """Return the rids of the whole sorted result: one row with one binary value."""
-        rows = self._ranked(query, lambda query: self._run("rids", lambda state: self.rids_statement(query, state)))
+        """Return the rids of the whole sorted result, which is not ranked: one row with one binary value."""
+        rows = self._run("rids", lambda state: self.rids_statement(query, state))
         rids = array("q")
         if rows and rows[0][0]:
             rids.frombytes(rows[0][0])
@@ -272,12 +293,8 @@ class CatalogView:
         return rids
 
     def rids_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Statement:
-        score = query.score
-        order = (f"{score.sql} DESC", "rid DESC") if score else query.order
-        expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {', '.join(order)})"
-        return self.statement(
-            expression, self.of_all_rows(query.where, state), "", score.params if score else (), state
-        )
+        expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {', '.join(query.order)})"
+        return self.statement(expression, self.of_all_rows(query.where, state), state=state)
 
     def paths(self, rids: Iterable[int]) -> dict[int, str]:
         """Return the paths of *rids*, leaving out unknown ones."""

@@ -2,11 +2,13 @@
 
 from abc import ABC
 from abc import abstractmethod
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import astuple
 from dataclasses import dataclass
 from dataclasses import fields
+from dataclasses import replace
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.search.lexicon import quoted
 from typing import Any
@@ -62,6 +64,23 @@ class Weights:
 
 #: All parts count the same.
 NEUTRAL = Weights(1.0, 1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Score(Condition):
+    """An SQL number that ranks a row, the higher the better.
+
+    ``preferred`` are conditions of what is ranked however many rows are found: what the best ones probably have.
+    """
+
+    preferred: tuple[Condition, ...] = ()
+
+    @staticmethod
+    def of(score: Condition, preferred: Iterable[Condition]) -> "Score":
+        """Return *score* with *preferred*."""
+        if isinstance(score, Score):
+            return replace(score, preferred=tuple(preferred))
+        return Score(score.sql, score.params, tuple(preferred))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,11 @@ an index can be missing or broken, and the words of a query may be none of those
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.search.bm25 import PlainBackend
 from plone.pgcatalog.search.ranking import RankedText
+from plone.pgcatalog.search.ranking import Score
 from plone.pgcatalog.search.ranking import SearchBackend
 from plone.pgcatalog.search.ranking import Term
 from plone.pgcatalog.search.ranking import Weights
@@ -28,7 +30,7 @@ Change = Callable[[Condition], Condition]
 
 
 @dataclass(frozen=True)
-class IndexedScore(Condition):
+class IndexedScore(Score):
     """The built-in score; and with an index of the extension, *words* looked for in *column*, a quoted name.
 
     *change* is what the site's tuning makes of either.
@@ -39,24 +41,25 @@ class IndexedScore(Condition):
     change: Change | None = None
 
     @property
-    def plain(self) -> Condition:
+    def plain(self) -> Score:
         """The score for any server."""
-        return Condition(self.sql, self.params)
+        return Score(self.sql, self.params, self.preferred)
 
     @property
     def column_name(self) -> str:
         """The plain name of ``column``."""
         return self.column[1:-1].replace('""', '"')
 
-    def by(self, index: str) -> Condition:
+    def by(self, index: str) -> Score:
         """Return the score of the extension, by the *index* of that name; its own are negative, the best the lowest."""
         score = Condition(f"(-({self.column} <@> to_bm25query(%s::text, %s::text)))", (self.words, index))
-        return score if self.change is None else self.change(score)
+        changed = score if self.change is None else self.change(score)
+        return Score(changed.sql, changed.params, self.preferred)
 
     def changed(self, change: Change) -> "IndexedScore":
         """Return the scores as *change* makes them."""
         plain = change(self.plain)
-        return IndexedScore(plain.sql, plain.params, self.words, self.column, change)
+        return replace(self, sql=plain.sql, params=plain.params, change=change)
 
 
 class TextSearchBackend(SearchBackend):
@@ -74,7 +77,7 @@ class TextSearchBackend(SearchBackend):
         if words is None:
             logger.debug("ranked without pg_textsearch: there are words that are others in a text")
             return plain
-        return IndexedScore(plain.sql, plain.params, words, text.source)
+        return IndexedScore(plain.sql, plain.params, words=words, column=text.source)
 
 
 def words_of(terms: Sequence[Term]) -> str | None:

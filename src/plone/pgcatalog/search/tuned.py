@@ -4,6 +4,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -80,6 +81,13 @@ class SiteTuning:
         if score is None:
             return pinned_first(Condition("0"), pins) if pins else None
         return pinned_first(self._boosted(score, lookup), pins)
+
+    def preferred(self, pins: Sequence[Condition], lookup: Lookup) -> list[Condition]:
+        """Return conditions of what may have a high score for other reasons than its text: *pins*, and types with a boost."""
+        portal_type = _translator(lookup, "portal_type")
+        boosted = [name for name, factor in self.tuning.types if factor > 1]
+        types = [portal_type.match_key(name) for name in boosted] if portal_type is not None else []
+        return [any_of(found) for found in (pins, types) if found]
 
     def _boosted(self, score: Condition, lookup: Lookup) -> Condition:
         portal_type = _translator(lookup, "portal_type")
