@@ -77,7 +77,7 @@ class CatalogSearchResults(Faceted, Iterated, Snippeted, LazyMap):
             self._finder.rest(with_paths=True)
             rids: Sequence[int] = self._hits.rids
             if self._query.python_sort:
-                rows = [(rid, self._loader.path(rid), None) for rid in rids]
+                rows = [(rid, path, None) for rid, path in zip(rids, self._loader.paths(rids), strict=True)]
                 rids = array("q", [row[0] for row in self._catalog.sort_in_python(rows, self._query.python_sort)])
                 self._assigned = len(rids)
             self._sorted = self._query.window.cut(rids, self._query.sort_count)

@@ -21,8 +21,10 @@ import Missing
 import orjson
 
 
-#: Rows whose idx is loaded together at the most.
+#: Rows whose idx is loaded together.
 IDX_BATCH = 50
+#: The most of them: who reads on and on gets twice as many each time.
+MOST_IDX = 800
 #: Rows whose path is loaded together at the most.
 PATH_BATCH = 500
 #: What a row and its idx take in memory, in bytes, besides the path, and for each byte of JSON.
@@ -126,6 +128,9 @@ class RowLoader:
         self._prefetched: set[int] = set()
         self._slices: dict[int, Sequence[int]] = {}
         self._position: dict[int, int] = {}
+        #: how many rows the last batch had, and which place of the result is behind it
+        self._size = IDX_BATCH
+        self._end = -1
 
     def share(self, stamp: Stamp) -> None:
         """Use the store of the state *stamp*."""
@@ -154,14 +159,23 @@ class RowLoader:
         """Return the path of the row *rid*, "" when it is gone."""
         path = self._path(rid)
         if path is None:
-            wanted = [r for r in self._batch(rid, PATH_BATCH) if self._path(r) is None]
-            found = self.view.paths(wanted)
-            store = self.store
-            for r in wanted:
-                store.path(r, found.get(r, ""))
-            self.saved(store)
+            self._load_paths(self._batch(rid, PATH_BATCH))
             path = self._path(rid)
         return path or ""
+
+    def paths(self, rids: Sequence[int]) -> list[str]:
+        """Return the paths of the rows *rids*, "" for those that are gone."""
+        self._load_paths(rids)
+        return [self._path(rid) or "" for rid in rids]
+
+    def _load_paths(self, rids: Sequence[int]) -> None:
+        wanted = [rid for rid in rids if self._path(rid) is None]
+        if wanted:
+            found = self.view.paths(wanted)
+            store = self.store
+            for rid in wanted:
+                store.path(rid, found.get(rid, ""))
+            self.saved(store)
 
     def _path(self, rid: int) -> str | None:
         for store in (self._shared, self._own):
@@ -182,10 +196,21 @@ class RowLoader:
         store = self.store
         row = store.rows.get(rid)
         if row is None or row.idx is None:
-            wanted = self._slices.get(rid) or self._batch(rid, IDX_BATCH)
+            wanted = self._slices.get(rid) or self._next(rid)
             self._load([r for r in wanted if (known := store.rows.get(r)) is None or known.idx is None], store)
             row = store.rows[rid]
         return row
+
+    def _next(self, rid: int) -> Sequence[int]:
+        """Return *rid* and those to load with it: more and more as long as somebody reads on where the last ones ended."""
+        if self._at(rid) != self._end:
+            self._size = IDX_BATCH
+            wanted = self._batch(rid, IDX_BATCH)
+        else:
+            self._size = min(2 * self._size, MOST_IDX)
+            wanted = self.rids[self._end : self._end + self._size]
+        self._end = (self._at(wanted[-1]) or 0) + 1
+        return wanted
 
     def _load(self, rids: Sequence[int], store: RowStore) -> None:
         for rid, path, text in self.view.idx_texts(rids, self.unread):
@@ -240,7 +265,11 @@ class RowLoader:
         return rids[at : at + size]
 
     def _batch(self, rid: int, size: int) -> Sequence[int]:
+        at = self._at(rid)
+        return [rid] if at is None else self.rids[at - at % size :][:size]
+
+    def _at(self, rid: int) -> int | None:
+        """Return the place of *rid* in the result."""
         if len(self._position) != len(self.rids):
             self._position = {r: i for i, r in enumerate(self.rids)}
-        at = self._position.get(rid)
-        return [rid] if at is None else self.rids[at - at % size :][:size]
+        return self._position.get(rid)

@@ -1,0 +1,77 @@
+"""How the rows of a long result are read: a few statements, whatever its order, and whatever the cache has kept of it."""
+
+from plone.pgcatalog.results import rows
+from plone.pgcatalog.results.cache import result_cache
+from tests.integration.content import create
+from tests.integration.test_costs import traced
+from typing import Any
+
+import pytest
+import transaction
+
+
+PAGES = 40
+
+
+@pytest.fixture
+def filled(portal: Any) -> Any:
+    for number in range(PAGES):
+        create(portal, "Document", f"page{number:02}", title=f"Page {number}")
+    transaction.commit()
+    transaction.begin()
+    # A request has begun.
+    assert len(search(portal, portal_type="Folder", sort_on="getId")) == 0
+    return portal
+
+
+def search(portal: Any, **query: Any) -> Any:
+    return portal.portal_catalog.unrestrictedSearchResults(**{"portal_type": "Document", **query})
+
+
+def titles(results: Any) -> list[str]:
+    return [brain.Title for brain in results]
+
+
+IN_ORDER = [f"Page {number}" for number in range(PAGES)]
+
+
+def test_a_sort_by_position_reads_no_row_by_itself(filled: Any, monkeypatch: Any) -> None:
+    """The ids of a long result are in the cache, its rows have found no room there."""
+    monkeypatch.setattr(rows, "PATH_BATCH", 3)
+    assert titles(search(filled, sort_on="getObjPositionInParent")) == IN_ORDER
+    for key in [key for key in result_cache()._entries if "rows" in key]:
+        result_cache()._entries.pop(key)
+    with traced(filled) as traffic:
+        assert titles(search(filled, sort_on="getObjPositionInParent")) == IN_ORDER
+    # Paths, and metadata.
+    assert traffic[0].round_trips == 2
+
+
+def test_who_reads_on_gets_more_and_more_rows_at_once(filled: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(rows, "IDX_BATCH", 2)
+    monkeypatch.setattr("plone.pgcatalog.results.results.IDX_BATCH", 2)
+    monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 4)
+    monkeypatch.setattr(rows, "MOST_IDX", 8)
+    for reading in (titles, lambda results: [results[n].Title for n in range(PAGES)]):
+        result_cache().clear()
+        results = search(filled, sort_on="getId")
+        len(results)
+        with traced(filled) as traffic:
+            assert reading(results) == IN_ORDER
+        # Pages within the window, all ids, then 2, 4, 8, 8, 8, 8 rows, or the like.
+        assert traffic[0].round_trips <= 10
+
+
+def test_who_looks_here_and_there_gets_few_rows(filled: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(rows, "IDX_BATCH", 2)
+    monkeypatch.setattr(rows, "MOST_IDX", 8)
+    results = search(filled, sort_on="getId")
+    brains = list(results)
+    loaded: list[int] = []
+    original = results._loader.view.idx_texts
+    monkeypatch.setattr(
+        results._loader.view, "idx_texts", lambda rids, unread=(): loaded.append(len(rids)) or original(rids, unread)
+    )
+    for number in (30, 10, 36, 20, 4):
+        assert brains[number].Title == IN_ORDER[number]
+    assert set(loaded) <= {2}
