@@ -7,7 +7,7 @@ from plone.pgcatalog.database import prepared
 from plone.pgcatalog.database.planning import FEW_ROWS
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.database.visibility import Visibility
+from plone.pgcatalog.database.shares import Shares
 from tests.integration.content import create
 from tests.integration.test_costs import traced
 from tests.integration.test_costs import Traffic
@@ -272,8 +272,29 @@ def test_who_sees_little_is_found_by_his_roles(portal: Any) -> None:
     with traced(portal) as traffic:
         view.count_statement(query)
     assert traffic[0].round_trips == 0
-    assert session.generations.visibility[view.zoid].share(session.execute, relation, ["nobody"]) == 0
-    assert Visibility().share(session.execute, "pgcatalog_never_analyzed", ["Anonymous"]) == 1
+    shares = session.generations.shares[view.zoid]
+    assert shares.share(session.execute, relation, "allowed_roles", ["nobody"]) == 0
+    assert Shares().share(session.execute, "pgcatalog_never_analyzed", "allowed_roles", ["Anonymous"]) is None
+
+
+@pytest.mark.parametrize(
+    ("types", "index"),
+    [(["Document", "Folder"], "searchable_text"), ("Document", "searchable_text"), ("Event", "portal_type")],
+)
+def test_types_that_most_pages_have_are_compared_row_by_row(portal: Any, types: Any, index: str) -> None:
+    """Plone's search page always asks for the types to be searched: by their index all texts were read, and compared."""
+    catalog = portal.portal_catalog
+    relation = filled(catalog, TYPED)
+    create(portal, "Document", "page")
+    transaction.commit()
+    transaction.begin()
+    results = catalog.unrestrictedSearchResults(SearchableText="every", portal_type=types)
+    view = catalog._catalog.view()
+    for statement in (view.count_statement(results._query), view.page_statement(results._query, 0, 10)):
+        plan = "\n".join(line for (line,) in view.session.execute(f"EXPLAIN {statement[0]}", statement[1]))
+        assert f"on {relation}_{index} " in plan or f"using {relation}_{index} " in plan, plan
+        assert plan.count(f"{relation}_") == plan.count(f"{relation}_{index}")
+    assert len(results) == (20 if types == "Event" else 2980)
 
 
 HIDDEN = """
@@ -283,6 +304,13 @@ SELECT n, (SELECT min(zoid) FROM object_state), '/plone/text' || n,
 FROM generate_series(1000001, 1003000) AS n
 """
 
+
+TYPED = """
+INSERT INTO "{0}" (rid, zoid, path, portal_type, allowed_roles, searchable_text)
+SELECT n, (SELECT min(zoid) FROM object_state), '/plone/text' || n,
+    CASE WHEN n % 150 = 0 THEN 'Event' ELSE 'Document' END, '{{Anonymous}}'::text[], 'every:1 other:2'
+FROM generate_series(1000001, 1003000) AS n
+"""
 
 PROVIDED = """
 UPDATE "{0}" SET object_provides = ARRAY['zope.interface.Interface'] ||

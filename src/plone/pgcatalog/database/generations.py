@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from plone.pgcatalog.database.familiarity import Familiarity
 from plone.pgcatalog.database.schema import CatalogState
-from plone.pgcatalog.database.visibility import Visibility
+from plone.pgcatalog.database.shares import Shares
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -30,8 +30,8 @@ class Generations:
         self._newest: tuple[int, States] = (-1, {})
         #: catalog -> how much of the last pages the process knew already
         self.familiarity: defaultdict[int, Familiarity] = defaultdict(Familiarity)
-        #: catalog -> which share of its rows each role may see
-        self.visibility: defaultdict[int, Visibility] = defaultdict(Visibility)
+        #: catalog -> which share of its rows has which values
+        self.shares: defaultdict[int, Shares] = defaultdict(Shares)
 
     @classmethod
     def of(cls, database: Any) -> "Generations":

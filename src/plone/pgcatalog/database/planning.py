@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
+from plone.pgcatalog.database.shares import ROLES
 from plone.pgcatalog.indexes.base import Condition
 from typing import Any
 
@@ -20,7 +21,7 @@ MANY_ROWS = 50_000
 MORE_MEMORY = """SELECT set_config('work_mem', '64MB', true)
     WHERE pg_size_bytes(current_setting('work_mem')) < pg_size_bytes('64MB')"""
 
-#: Who sees no more than this share of the rows finds them best by his roles.
+#: What no more than this share of the rows has finds them best by its index.
 LITTLE = 0.1
 
 NO_SCAN = "SET LOCAL enable_seqscan = off"
@@ -28,9 +29,9 @@ ANY_SCAN = "SET LOCAL enable_seqscan TO DEFAULT"
 
 #: Comparisons with a value of what is long, and kept compressed: texts, and the interfaces of an object.
 _COSTLY = re.compile(' @@ %s|"object_provides" (?:&&|@>) %s')
-_ROLES = '"allowed_roles" && %s'
+#: Conditions that another index answers: of roles, and of a column with few different texts.
+_INDEXED = re.compile(r'"(?P<column>\w+)"(?P<compared> && %s| = %s| = ANY\(%s::text\[\]\))')
 _PLACEHOLDER = re.compile("%[s%]")
-_ROLES_UNINDEXED = '("allowed_roles" || NULL::text[]) && %s'
 
 
 def is_costly(query: str) -> bool:
@@ -53,15 +54,23 @@ def planned(query: str, params: Sequence[Any]) -> tuple[list[tuple[str, Sequence
     return [(NO_SCAN, ()), (query, params), (ANY_SCAN, ())], 1
 
 
-def of_all_rows(where: Condition, share: Callable[[Sequence[str]], float]) -> Condition:
+def of_all_rows(where: Condition, share: Callable[[str, Sequence[Any]], float | None]) -> Condition:
     """Return *where* for a statement that needs each row that matches, and not the first ones of an order only.
 
-    If it compares long values, roles are compared row by row, unless those are had by few rows (*share*, 0 to 1, of them).
-    When most rows have them, PostgreSQL found their GIN as good as that of the long values, read the rows by it, and
-    decompressed each.
+    If it compares long values, what most rows have is compared row by row: *share* returns of how many of them, 0 to 1, a
+    column has one of some values, None if nobody knows.  PostgreSQL found the index of such a column as good as the GIN of
+    the long values, read the rows by it, and decompressed each.
     """
-    before, found, _ = where.sql.partition(_ROLES)
-    if not found or not is_costly(where.sql):
+    if not is_costly(where.sql):
         return where
-    roles = where.params[_PLACEHOLDER.findall(before).count("%s")]
-    return where if share(roles) <= LITTLE else Condition(where.sql.replace(_ROLES, _ROLES_UNINDEXED), where.params)
+
+    def compared(match: re.Match[str]) -> str:
+        column = match["column"]
+        value = where.params[_PLACEHOLDER.findall(where.sql[: match.start()]).count("%s")]
+        found = share(column, value if isinstance(value, list | tuple) else [value])
+        if found is None:
+            found = 1.0 if column == ROLES else 0.0
+        nothing = "NULL::text[]" if column == ROLES else "''"
+        return match[0] if found <= LITTLE else f'("{column}" || {nothing}){match["compared"]}'
+
+    return Condition(_INDEXED.sub(compared, where.sql), where.params)

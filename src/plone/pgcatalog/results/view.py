@@ -145,12 +145,12 @@ class CatalogView:
     def of_all_rows(self, where: Condition, state: CatalogState | None = None) -> Condition:
         """Return *where* for a statement that needs all rows that match; see ``planning.of_all_rows``."""
 
-        def share(roles: Sequence[str]) -> float:
+        def share(column: str, values: Sequence[str]) -> float | None:
             asked = state or self.state
             if asked is None or self.session.is_small():
-                return 1.0
-            visibility = self.session.generations.visibility[self.zoid]
-            return visibility.share(self.session.execute, asked.relation, roles)
+                return None
+            shares = self.session.generations.shares[self.zoid]
+            return shares.share(self.session.execute, asked.relation, column, values)
 
         return of_all_rows(where, share)
 
