@@ -43,6 +43,15 @@ def words(*texts: str) -> Callable[[Place, int], dict[str, Any]]:
     return lambda place, n: {"SearchableText": texts[n % len(texts)]}
 
 
+#: Plone's search page asks for these, too.
+TYPES = ["Collection", "Document", "Event", "File", "Folder", "Image", "Link", "News Item"]
+
+
+def on_the_search_page(*texts: str) -> Callable[[Place, int], dict[str, Any]]:
+    """Return the query for the n-th of *texts* as Plone's search page has it."""
+    return lambda place, n: {"SearchableText": texts[n % len(texts)], "portal_type": TYPES}
+
+
 #: The word with the number n stands in about 1/n as many documents as the first one.
 SCENARIOS = (
     Scenario("a word of all documents", words("document")),
@@ -51,7 +60,7 @@ SCENARIOS = (
     Scenario("a rare word", words(*(f"word{n}" for n in range(500, 1000)))),
     Scenario("two frequent words", words("word0 word1", "word1 word2", "word0 word3")),
     Scenario("either of two frequent words", words("word0 OR word1", "word1 OR word2", "word0 OR word3")),
-    Scenario("a word's beginning, as the search page asks", words("word2*", "word3*", "word4*")),
+    Scenario("a word's beginning, as the search page asks", on_the_search_page("word2*", "word3*", "word4*")),
 )
 
 
