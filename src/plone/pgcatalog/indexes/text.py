@@ -123,7 +123,7 @@ class ZCTextIndexTranslator(IndexTranslator):
         found = search_backend().score(self._ranked_text(catalog, query), clause.rank, weights)
         if found is None:
             return None
-        titles = self._in_titles(query)
+        titles = self._in_titles(clause)
         if self.tuning is None:
             return Score.of(found, titles)
         pins = self._pinned(query)
@@ -135,9 +135,9 @@ class ZCTextIndexTranslator(IndexTranslator):
         changed = found.changed(tuned) if isinstance(found, IndexedScore) else tuned(found)
         return Score.of(changed, [*titles, *self.tuning.preferred(pins, self.other)])
 
-    def _in_titles(self, query: Mapping[str, Any]) -> list[Condition]:
-        """Return the condition for pages with a title that *query* finds; none if the catalog has no index for that."""
-        if self.id != SOURCE_INDEX:
+    def _in_titles(self, clause: Clause) -> list[Condition]:
+        """Return the condition for pages with a title that *clause* finds, as far as an index can tell."""
+        if self.id != SOURCE_INDEX or clause.tsquery is None:
             return []
         try:
             titles = self.other(TITLE_INDEX)
@@ -145,8 +145,7 @@ class ZCTextIndexTranslator(IndexTranslator):
             return []
         if not isinstance(titles, ZCTextIndexTranslator):
             return []
-        found = titles.exact().where({TITLE_INDEX: self._text(query)})
-        return [] if found is None else [found]
+        return [Condition(f"{titles.column.quoted} @@ %s::tsquery", (clause.tsquery,))]
 
     def _ranked_text(self, catalog: Any, query: Mapping[str, Any]) -> RankedText:
         columns = self.columns()

@@ -5,7 +5,6 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import astuple
 from dataclasses import dataclass
 from dataclasses import fields
 from dataclasses import replace
@@ -49,17 +48,22 @@ class Weights:
 
     @property
     def least(self) -> float:
-        return min(astuple(self))
+        return min(self._parts)
 
     @property
     def more(self) -> float:
         """How much the heaviest part counts more than the lightest."""
-        return max(astuple(self)) - self.least
+        return max(self._parts) - min(self._parts)
 
     @property
     def labels(self) -> list[float]:
         """Return how much more than the lightest the labels D, C, B, A of a tsvector count, 1 for the heaviest."""
-        return [(w - self.least) / (self.more or 1.0) for w in (self.body, self.keywords, self.description, self.title)]
+        least, more = self.least, self.more or 1.0
+        return [(weight - least) / more for weight in self._parts]
+
+    @property
+    def _parts(self) -> tuple[float, ...]:
+        return self.body, self.keywords, self.description, self.title
 
 
 #: All parts count the same.
