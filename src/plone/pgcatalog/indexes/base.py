@@ -134,6 +134,8 @@ class IndexTranslator(ABC):
     meta_type: ClassVar[str]
     #: False: the value is not repeated in the readable ``idx`` JSON (it has a typed column of its own).
     in_idx: ClassVar[bool] = True
+    #: True: comparing takes long; rows that another condition leaves out had better not be compared.
+    is_costly: ClassVar[bool] = False
     #: True: the order is known to Python only; ``order_by`` returns no expressions.
     sorts_in_python: ClassVar[bool] = False
     #: The keys that the index always has, whether a row has them or not; empty for those of the rows.

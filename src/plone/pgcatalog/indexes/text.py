@@ -51,6 +51,8 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     meta_type = "ZCTextIndex"
     in_idx = False
+    #: A text is kept compressed, and most are kept apart from their rows.
+    is_costly = True
     #: the last text, the languages whose stop words it has, and what it was compiled to
     _compiled: tuple[tuple[str, list[str]], Clause] | None = None
     #: True for a search in order of relevance

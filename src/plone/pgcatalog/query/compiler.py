@@ -104,7 +104,8 @@ def compile_query(
     """
     ranked = translator if sort else lambda name: translator(name).ranked()
     named = [ranked(name) for name in names if name in query and not isinstance(query[name], Expression)]
-    conditions = [t.where(query) or NOTHING for t in named]
+    # PostgreSQL compares a row in this order.
+    conditions = [t.where(query) or NOTHING for t in sorted(named, key=lambda t: t.is_costly)]
     expression = expression_in(query)
     if expression is not None:
         conditions.append(expression.condition(ranked))
