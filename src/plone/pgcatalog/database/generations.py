@@ -28,6 +28,8 @@ class Generations:
     def __init__(self) -> None:
         self.number = next(_numbers)
         self._newest: tuple[int, States] = (-1, {})
+        #: whether the server's own settings leave room for large bitmaps; None as long as nobody has asked
+        self.has_memory: bool | None = None
         #: catalog -> how much of the last pages the process knew already
         self.familiarity: defaultdict[int, Familiarity] = defaultdict(Familiarity)
         #: catalog -> which share of its rows has which values

@@ -18,8 +18,8 @@ PLAN_CUSTOM = "SET LOCAL plan_cache_mode = force_custom_plan"
 #: A bitmap of the rows of a table with more than these may not fit into the 4 MB that PostgreSQL takes by default.
 MANY_ROWS = 50_000
 #: What does not fit is kept by pages, and each row of such a page is fetched and compared again.
-MORE_MEMORY = """SELECT set_config('work_mem', '64MB', true)
-    WHERE pg_size_bytes(current_setting('work_mem')) < pg_size_bytes('64MB')"""
+MORE_MEMORY = "SET LOCAL work_mem = '64MB'"
+HAS_MEMORY = "SELECT pg_size_bytes(current_setting('work_mem')) >= pg_size_bytes('64MB')"
 
 #: What no more than this share of the rows has finds them best by its index.
 LITTLE = 0.1

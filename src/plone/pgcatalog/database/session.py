@@ -15,6 +15,7 @@ from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import snapshot_tid
 from plone.pgcatalog.database.generations import States
 from plone.pgcatalog.database.planning import FEW_ROWS
+from plone.pgcatalog.database.planning import HAS_MEMORY
 from plone.pgcatalog.database.planning import MANY_ROWS
 from plone.pgcatalog.database.planning import MORE_MEMORY
 from plone.pgcatalog.database.planning import PLAN_CUSTOM
@@ -269,7 +270,11 @@ class Session:
         if self.is_small():
             return (PLAN_GENERIC,)
         most = max((state.rows for state in self.generations.newest.values()), default=0)
-        return (PLAN_CUSTOM, MORE_MEMORY) if most > MANY_ROWS else (PLAN_CUSTOM,)
+        if most <= MANY_ROWS:
+            return (PLAN_CUSTOM,)
+        if self.generations.has_memory is None:
+            [(self.generations.has_memory,)] = self._guarded(lambda cursor: self._fetch(cursor.execute(HAS_MEMORY)))
+        return (PLAN_CUSTOM,) if self.generations.has_memory else (PLAN_CUSTOM, MORE_MEMORY)
 
     def is_small(self) -> bool:
         """Return whether plans for any values are good enough: all catalogs are known to have few rows."""
