@@ -75,3 +75,19 @@ def test_who_looks_here_and_there_gets_few_rows(filled: Any, monkeypatch: Any) -
     for number in (30, 10, 36, 20, 4):
         assert brains[number].Title == IN_ORDER[number]
     assert set(loaded) <= {2}
+
+
+def test_metadata_does_not_bring_back_the_path_before_a_move(filled: Any, monkeypatch: Any) -> None:
+    """Rows are read with what is committed of them; where they are is what the transaction sees."""
+    monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 0)
+    folder = create(filled, "Folder", "folder")
+    for number in range(4):
+        create(folder, "Document", f"inside{number}", title=f"Inside {number}")
+    transaction.commit()
+    filled.manage_renameObject("folder", "moved")
+    query = {"path": "/plone/moved", "sort_on": "getId"}
+    assert [(b.Title, b.getPath()) for b in search(filled, **query)] == [
+        (f"Inside {number}", f"/plone/moved/inside{number}") for number in range(4)
+    ]
+    [last] = search(filled, getId="inside3")[:]
+    assert (last.Title, last.getPath()) == ("Inside 3", "/plone/moved/inside3")

@@ -213,6 +213,9 @@ class RowLoader:
         return wanted
 
     def _load(self, rids: Sequence[int], store: RowStore) -> None:
+        if not self.view.is_committed:
+            # What is committed of a row says where it was before the transaction moved it.
+            self._load_paths(rids)
         for rid, path, text in self.view.idx_texts(rids, self.unread):
             self.take(rid, path, text, store)
         for rid in rids:
