@@ -156,7 +156,8 @@ def test_what_an_indexer_says(shared: Any, maker: Maker) -> None:
     with indexed("odd", lambda obj: maker()), indexed("odd_start", lambda obj: maker()), reports() as reported:
         theirs = outcome(lambda: oracle.catalog_object(page, "/plone/page"))
         ours = outcome(lambda: (catalog.catalog_object(page, "/plone/page"), transaction.commit()))
-    assert ours is None or ours is theirs
+    # What stops us stops ZCatalog; of two indexes that a value offends it may be another one that complains first.
+    assert ours is None or theirs is not None
     check_alive(shared)
     assert neighbours(shared) == before
     if ours is None and theirs is None:
