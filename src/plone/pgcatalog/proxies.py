@@ -130,30 +130,38 @@ class PGIndex(ProxyBase):
         """Yield the index's keys in order, with the number of rows of each when *withLengths*."""
         if name is not None and name != self.id:
             return
-        translator = self._pg_translator()
-        expression = translator.key_expression()
-        if expression is None:
+        counted = self._pg_counted()
+        if counted is None:
             # None, or what the real class says about having none.
             yield from super().uniqueValues(None, withLengths)  # type: ignore[misc]
             return
-        for key, count in self._pg_counted(translator, expression):
+        for key, count in counted:
             yield (key, count) if withLengths else key
 
-    def _pg_counted(self, translator: Any, expression: str) -> Any:
-        """Return (key, number of rows) pairs, from memory while the catalog does not change."""
+    def _pg_counted(self) -> Any:
+        """Return (key, number of rows) pairs, from memory while the catalog does not change; None for no keys at all."""
         view = self._pg_catalog().view()
         stamp = view.stamp()
-        cache_key = (stamp, "values", self.id, expression)
+        cache_key = (stamp, "values", self.id)
         counted = None if stamp is None else result_cache().get(cache_key)
         if counted is None:
-            rows = view.select(f"{expression} AS key, count(*)", self._pg_has_value(), "GROUP BY 1 ORDER BY 1")
-            counted = tuple((translator.key(key), count) for key, count in rows)
-            if translator.constant_keys:
-                found = dict(counted)
-                counted = tuple((key, found.get(key, 0)) for key in translator.constant_keys)
-            if stamp is not None:
+            counted = self._pg_count(view)
+            if stamp is not None and counted is not None:
                 result_cache().put(cache_key, counted, KEY_BYTES * len(counted) + ENTRY_BYTES)
         return counted
+
+    def _pg_count(self, view: Any) -> tuple[tuple[Any, int], ...] | None:
+        """Return what ``_pg_counted`` does, from the database."""
+        translator = self._pg_translator()
+        expression = translator.key_expression()
+        if expression is None:
+            return None
+        rows = view.select(f"{expression} AS key, count(*)", self._pg_has_value(), "GROUP BY 1 ORDER BY 1")
+        counted = tuple((translator.key(key), count) for key, count in rows)
+        if not translator.constant_keys:
+            return counted
+        found = dict(counted)
+        return tuple((key, found.get(key, 0)) for key in translator.constant_keys)
 
     def histogram(self) -> dict[Any, int]:
         """Return how many keys have so many rows; of a BooleanIndex, how many rows have each key."""
