@@ -1,5 +1,6 @@
 """The floor: the scenarios as SQL written by hand for a narrow typed table, prepared, without any catalog."""
 
+from benchmarks import queries
 from benchmarks.documents import Document
 from benchmarks.documents import documents
 from benchmarks.documents import folders
@@ -63,7 +64,10 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
         trip = repeated(lambda n: connection.execute("SELECT 1").fetchone(), iterations * 4, warmup)
         records = []
         for scenario in chosen(options["scenarios"]):
-            progress(scenario.name)
+            for values, states in queries.STATES.items():
+                for state in states:
+                    # As many turns as the catalogs have.
+                    progress(f"{scenario.name}, {values}, {state}")
             records += measure(connection, scenario, place, iterations, warmup)
         [(size,)] = connection.execute("SELECT pg_database_size(current_database())")
     measures = {
@@ -85,6 +89,7 @@ def make_table(connection: Any, count: int, progress: Progress) -> None:
                 copy.write_row(row_of(document))
         done += len(batch)
         progress(f"filling in rows: {done} of {count}")
+    progress("indexes")
     for index in INDEXES:
         connection.execute(f"CREATE INDEX ON doc {index}")
     connection.execute("VACUUM ANALYZE doc")

@@ -23,6 +23,7 @@ from benchmarks.zope_site import make_application
 from benchmarks.zope_site import make_site
 from benchmarks.zope_site import PloneSite
 from benchmarks.zope_site import SITE
+from itertools import batched
 from itertools import islice
 from pathlib import Path
 from tests.integration.site import load_zope
@@ -33,6 +34,8 @@ import transaction
 
 #: Documents that are made through Plone, one commit each; more are filled in.
 REAL = 500
+#: So many of them in one turn.
+BATCH = 20
 #: Documents that are modified.
 CHANGES = 100
 #: Documents that are made with the catalog switched off, to see what it costs.
@@ -57,7 +60,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     if options.get("queries", True):
         place.write = modify_at(options["docs"])
         result["queries"] = queries.measure(place, scenarios, options["iterations"], options["warmup"], progress)
-        measures |= objects_and_values(place, options["iterations"])
+        measures |= objects_and_values(place, options["iterations"], progress)
         measures["resident memory"] = value(resident_mb(), "MB")
         measures["database size"] = value(database_mb(options["dsn"]), "MB")
     else:
@@ -79,13 +82,16 @@ def content(place: PloneSite, count: int, progress: Progress) -> dict[str, Any]:
     filled = max(0, count - REAL)
     if filled:
         fill(place, islice(documents(count), filled), filled, progress)
-    progress("creating documents")
     author = Author(place)
-    for document in islice(documents(count), filled, count):
-        author.create(document)
+    for batch in batched(islice(documents(count), filled, count), BATCH):
+        progress("creating documents")
+        for document in batch:
+            author.create(document)
     measures = author.measures()
-    progress("modifying documents")
-    changes = [modify_once(place, document) for document in islice(documents(count), filled, filled + CHANGES)]
+    changes = []
+    for batch in batched(islice(documents(count), filled, filled + CHANGES), BATCH):
+        progress("modifying documents")
+        changes += [modify_once(place, document) for document in batch]
     measures["modification of a document"] = summary(changes)
     place.leave()
     site = place.enter()
@@ -108,11 +114,13 @@ def modify_at(count: int) -> Any:
     return lambda site, n: modify(site, known[n % len(known)])
 
 
-def objects_and_values(place: PloneSite, iterations: int) -> dict[str, Any]:
+def objects_and_values(place: PloneSite, iterations: int, progress: Progress) -> dict[str, Any]:
     """Return the figures of uniqueValuesFor and of getObject over a page."""
     unique, again, objects = [], [], []
     pages = max(1, len(place.request()) // PAGE)
     for n in range(iterations):
+        if n % BATCH == 0:
+            progress("values and objects")
         catalog = place.request()
         place.forget_results()
         unique.append(timed(catalog.uniqueValuesFor, "Subject"))

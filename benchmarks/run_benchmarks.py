@@ -1,6 +1,7 @@
 """The benchmark: the catalogs, and the storages below them, side by side on one PostgreSQL server.
 
-Each backend runs in a process of its own, on a fresh database of one embedded server, with the same seeded data.
+Each backend runs in a process of its own, on a fresh database of one embedded server, with the same seeded data.  Where
+catalogs are compared, the backends take turns, so that they meet the same machine.
 """
 
 from pathlib import Path
@@ -53,12 +54,16 @@ def shared(iterations: int, warmup: int) -> Callable[[Any], Any]:
     return decorate
 
 
+#: Commands whose backends are measured in turn: scenario by scenario.
+IN_TURN = ("level1", "level2", "search", "plone")
+
+
 def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | None, again: bool) -> None:
     """Run *jobs*, keep and print the results."""
     # As JSON will give them back.
     options = {name: list(given) if isinstance(given, tuple) else given for name, given in options.items()}
     try:
-        data = run_jobs(ResultFile(command, options, output), jobs, again)
+        data = run_jobs(ResultFile(command, options, output), jobs, again, command in IN_TURN)
     except (OtherOptions, WorkerFailed) as error:
         raise click.ClickException(str(error)) from error
     for table in tables(data):

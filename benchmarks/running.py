@@ -1,8 +1,13 @@
-"""Runs the workers of a command one after the other, and keeps what they found in a file, piece by piece."""
+"""Runs the workers of a command, and keeps what they found in a file."""
 
 from benchmarks.machine import header
-from benchmarks.worker import run_worker
+from benchmarks.worker import take_turns
+from benchmarks.worker import Worker
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from dataclasses import field
 from pathlib import Path
@@ -95,10 +100,10 @@ class ResultFile:
             self.path.write_text(json.dumps(self.data, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-def run_jobs(file: ResultFile, jobs: Iterable[Job], again: bool = False) -> dict[str, Any]:
+def run_jobs(file: ResultFile, jobs: Iterable[Job], again: bool = False, in_turn: bool = False) -> dict[str, Any]:
     """Run those of *jobs* that *file* does not have yet, each on a fresh database; return its data.
 
-    Raises OtherOptions, WorkerFailed.
+    One after the other, or all of them *in_turn*: see ``take_turns``.  Raises OtherOptions, WorkerFailed.
     """
     file.load(again)
     open_jobs = [job for job in jobs if job.id not in file.data.get("done", ())]
@@ -108,22 +113,35 @@ def run_jobs(file: ResultFile, jobs: Iterable[Job], again: bool = False) -> dict
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with EmbeddedPostgres(settings=SETTINGS) as server, Progress(*columns, console=console) as progress:
         file.begin(str(server.version))
-        for number, job in enumerate(open_jobs):
-            task = progress.add_task(f"{file.command}: {job.id}", total=None)
-            file.add(job, run_job(server, f"bench{number}", job, f"{file.command}: {job.id}", progress, task))
-            progress.update(task, description=f"{file.command}: {job.id}: done", total=1, completed=1)
+        for group in [open_jobs] if in_turn else [[job] for job in open_jobs]:
+            run_group(server, group, file, progress)
     return file.data
 
 
-def run_job(server: EmbeddedPostgres, database: str, job: Job, title: str, progress: Progress, task: Any) -> Any:
-    """Return what the worker of *job* returns."""
+def run_group(server: EmbeddedPostgres, jobs: Sequence[Job], file: ResultFile, progress: Progress) -> None:
+    """Run *jobs* in turn, and add what they find to *file*."""
+    with ExitStack() as stack:
+        running = [(job, stack.enter_context(started(server, job, file.command, progress))) for job in jobs]
+        take_turns([worker for _, worker in running])
+        for job, worker in running:
+            file.add(job, worker.result)
+
+
+@contextmanager
+def started(server: EmbeddedPostgres, job: Job, command: str, progress: Progress) -> Iterator[Worker]:
+    """Start the worker of *job* on a fresh database."""
+    title, database = f"{command}: {job.id}", f"bench_{job.id.replace(' ', '_')}"
+    task = progress.add_task(title, total=None)
 
     def show(text: str) -> None:
         progress.update(task, description=f"{title}: {text}")
 
     with tempfile.TemporaryDirectory(prefix="pgcatalog-bench-") as folder:
         options = {**job.options, "backend": job.backend, "dsn": server.createdb(database), "folder": folder}
+        worker = Worker(job.module, options, show)
         try:
-            return run_worker(job.module, options, show)
+            yield worker
+            progress.update(task, description=f"{title}: done", total=1, completed=1)
         finally:
+            worker.close()
             server.dropdb(database)

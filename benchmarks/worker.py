@@ -1,10 +1,12 @@
 """One backend in one process: how the command and its workers talk.
 
 A worker is ``python -m benchmarks.worker <module> <options as JSON>``: it calls ``run(options, progress)`` of the
-module, and writes one JSON object per line, ``{"progress": text}`` and at last ``{"result": ...}``.
+module, and writes one JSON object per line, ``{"progress": text}`` and at last ``{"result": ...}``.  Behind each
+progress it waits for a line: only one worker of a command is at work.
 """
 
 from collections.abc import Callable
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import tempfile
 
 
 ROOT = Path(__file__).parents[1]
+#: Says what comes next, and returns when it is the caller's turn.
 Progress = Callable[[str], None]
 
 
@@ -27,28 +30,59 @@ class WorkerFailed(RuntimeError):
         super().__init__(f"{module}: {self.__doc__}\n{log}")
 
 
-def run_worker(module: str, options: dict[str, Any], progress: Progress) -> Any:
-    """Return what ``run`` of *module* returns in a process of its own; raises WorkerFailed."""
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.worker", module, json.dumps(options)]
-    result = None
-    with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
+class Worker:
+    """The process that runs *module* with *options*; *progress* is told what comes next."""
+
+    def __init__(self, module: str, options: dict[str, Any], progress: Callable[[str], None]) -> None:
+        self.turns = 0
+        self.result: Any = None
+        self._module = module
+        self._progress = progress
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  as long as the process
+        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.worker", module, json.dumps(options)]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=self._log, text=True)
+
+    def go_on(self) -> bool:
+        """Let it work up to its next progress; return False when it has come to its end.  Raises WorkerFailed."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self.turns += 1
         try:
-            for line in process.stdout or ():
-                message = json.loads(line)
-                if "progress" in message:
-                    progress(message["progress"])
-                result = message.get("result", result)
-        except BaseException:
-            # An interrupted command takes its worker along.
-            process.terminate()
-            raise
-        finally:
-            code = process.wait()
-        if code or result is None:
-            log.seek(0)
-            raise WorkerFailed(module, "".join(log.readlines()[-30:]))
-    return result
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has failed, and its log says why
+        for line in self._process.stdout:
+            message = json.loads(line)
+            if "progress" in message:
+                self._progress(message["progress"])
+                return True
+            self.result = message["result"]
+        if self._process.wait() or self.result is None:
+            self._log.seek(0)
+            raise WorkerFailed(self._module, "".join(self._log.readlines()[-30:]))
+        return False
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.terminate()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._log):
+            if stream is not None:
+                stream.close()
+
+
+def take_turns(workers: Sequence[Worker]) -> None:
+    """Run *workers* to their ends, in turn from one progress to the next; raises WorkerFailed.
+
+    A machine's speed changes from minute to minute, and what is compared should be measured at the same time.
+    """
+    working = list(workers)
+    while working:
+        worker = min(working, key=lambda worker: worker.turns)
+        if not worker.go_on():
+            working.remove(worker)
 
 
 def main() -> None:
@@ -60,7 +94,12 @@ def main() -> None:
     def send(**message: Any) -> None:
         print(json.dumps(message), file=channel, flush=True)
 
-    send(result=import_module(module).run(json.loads(options), lambda text: send(progress=text)))
+    def progress(text: str) -> None:
+        send(progress=text)
+        sys.stdin.readline()
+
+    sys.stdin.readline()
+    send(result=import_module(module).run(json.loads(options), progress))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,9 @@ from benchmarks.goals import goals_table
 from benchmarks.run_benchmarks import main
 from benchmarks.tables import tables
 from benchmarks.text_search import SHARED
+from benchmarks.worker import take_turns
+from benchmarks.worker import Worker
+from benchmarks.worker import WorkerFailed
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,35 @@ def benchmark(*arguments: str) -> str:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
+
+
+class Turns:
+    """Stands in a line for ``take_turns``: has *count* turns, and notes each in *taken*."""
+
+    def __init__(self, name: str, count: int, taken: list[str]) -> None:
+        self.turns = 0
+        self._name, self._count, self._taken = name, count, taken
+
+    def go_on(self) -> bool:
+        self.turns += 1
+        self._taken.append(self._name)
+        return self.turns < self._count
+
+
+def test_what_is_compared_is_measured_at_the_same_time() -> None:
+    taken: list[str] = []
+    workers: list[Any] = [Turns("a", 3, taken), Turns("b", 2, taken), Turns("c", 4, taken)]
+    take_turns(workers)
+    assert "".join(taken) == "abcabcacc"
+
+
+def test_a_worker_that_fails_says_why() -> None:
+    worker = Worker("benchmarks.storage", {"backend": "no such backend"}, lambda text: None)
+    try:
+        with pytest.raises(WorkerFailed, match="no such backend"):
+            take_turns([worker])
+    finally:
+        worker.close()
 
 
 @pytest.fixture(scope="module")
