@@ -1,6 +1,8 @@
 """The URLs of brains are those that the request makes of their paths."""
 
 from plone.pgcatalog.request import with_request
+from plone.pgcatalog.results import urls
+from plone.pgcatalog.results.urls import CONTEXTS
 from plone.pgcatalog.results.urls import URLs
 from typing import Any
 
@@ -25,31 +27,48 @@ def request_(app: Any) -> Any:
     return with_request(app).REQUEST
 
 
-def check(urls: URLs, request: Any) -> None:
+def check(known: URLs, request: Any) -> None:
     for _ in range(2):
         for path in PATHS:
             for relative in (0, 1):
-                assert urls.url(request, path, relative) == request.physicalPathToURL(path, relative), path
+                assert known.url(request, path, relative) == request.physicalPathToURL(path, relative), path
 
 
 def test_in_every_virtual_root(request_: Any, app: Any) -> None:
-    urls = URLs()
-    check(urls, request_)
+    known = URLs()
+    check(known, request_)
     request_.setServerURL("https", "www.example.org", "443")
-    check(urls, request_)
+    check(known, request_)
     request_["PARENTS"] = [app.plone, app]
     request_.setVirtualRoot(["_vh_sub", "path"])
-    check(urls, request_)
+    check(known, request_)
     request_["VirtualRootPhysicalPath"] = ("", "plone", "a b")
-    check(urls, request_)
+    check(known, request_)
 
 
 def test_another_request_is_another_context(app: Any) -> None:
-    urls = URLs()
+    known = URLs()
     for host in ("one.example.org", "two.example.org"):
         request = with_request(app).REQUEST
         request.setServerURL("http", host)
-        check(urls, request)
+        check(known, request)
+
+
+def test_requests_to_the_same_server_share_what_is_known(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = with_request(app).REQUEST
+    expected = URLs().url(request, "/plone/shared/page")
+    other = with_request(app).REQUEST
+    monkeypatch.setattr(type(other), "physicalPathToURL", None)
+    assert URLs().url(other, "/plone/shared/page") == expected
+    assert URLs().url(other, "/plone/shared/second page") == expected.replace("page", "second%20page")
+
+
+def test_only_so_many_servers_are_remembered(app: Any) -> None:
+    request = with_request(app).REQUEST
+    for number in range(2 * CONTEXTS):
+        request.setServerURL("http", f"host{number}.example.org")
+        assert URLs().url(request, "/plone/a") == request.physicalPathToURL("/plone/a")
+    assert len(urls._contexts) <= CONTEXTS + 2
 
 
 def test_other_kinds_of_requests_answer_themselves() -> None:
