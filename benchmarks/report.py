@@ -49,7 +49,7 @@ one request and commit each, and timed; more are filled in below them without Pl
 state and permissions, catalogued by `catalog_object` in batches of 250).
 
 - *repeating*: the same values each time; *varying*: other values each time where the scenario has some, and our result
-  cache emptied before each search.
+  cache emptied before each search (not what the process knows of single rows, nor ZODB's objects).
 - *warm*: again in the same transaction. *request*: each search in a connection from the pool and a new transaction; closing it
   cuts the ZODB cache to its size (400 objects, unless a table says otherwise). *after write*: as request, after another thread
   has changed and committed a document. *cold*: the database newly opened, all caches of the process empty; PostgreSQL's are warm.

@@ -1,6 +1,7 @@
 """Rows that the process knows are shown without reading them again, and only in the version that the snapshot has."""
 
 from contextlib import contextmanager
+from plone.pgcatalog.database.familiarity import MEMORY
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import row_cache
@@ -87,6 +88,36 @@ def test_only_what_has_changed_is_read(filled: Any, db: Any) -> None:  # noqa: F
     transaction.begin()
     with reads(filled, idx=False):
         assert listing(filled) == after
+
+
+def test_rows_of_an_unchanged_catalog_need_not_say_their_versions(filled: Any, db: Any) -> None:  # noqa: F811
+    before = familiar(filled)
+    for _ in range(MEMORY):
+        listing(filled)
+    with traced(filled) as traffic:
+        assert listing(filled) == before
+    [page] = traffic[0].statements
+    assert "LIMIT" in page
+    assert "xmin" not in page
+    # A change makes each row say its version again, once.
+    retitle(filled)
+    transaction.commit()
+    transaction.begin()
+    with traced(filled) as traffic:
+        after = listing(filled)
+    assert traffic[0].matching("xmin")
+    row_cache().clear()
+    assert after == listing(filled) != before
+
+
+def test_rows_that_were_believed_to_be_known_are_read(filled: Any) -> None:  # noqa: F811
+    before = familiar(filled)
+    for _ in range(MEMORY):
+        listing(filled)
+    row_cache().clear()
+    with traced(filled) as traffic:
+        assert listing(filled) == before
+    assert len(traffic[0].statements) == 2
 
 
 def test_an_older_snapshot_keeps_its_rows(filled: Any, db: Any) -> None:  # noqa: F811

@@ -1,6 +1,7 @@
 """When a page is read without the idx of its rows."""
 
 from plone.pgcatalog.database.familiarity import Familiarity
+from plone.pgcatalog.database.familiarity import MEMORY
 
 import pytest
 
@@ -31,3 +32,21 @@ def test_pages_of_which_some_rows_are_unknown(size: int, spares: bool) -> None:
     for _ in range(30):
         familiarity.learn(20, 25)
     assert familiarity.spares_idx(size) is spares
+
+
+def test_versions_are_spared_when_all_rows_of_this_state_were_known() -> None:
+    familiarity = Familiarity()
+    assert not familiarity.spares_version(None)
+    for _ in range(MEMORY):
+        assert not familiarity.spares_version("now")
+        familiarity.learn_state("now", True)
+    assert familiarity.spares_version("now")
+    assert not familiarity.spares_version("later")
+    assert not familiarity.spares_version(None)
+
+
+def test_one_unknown_row_begins_anew() -> None:
+    familiarity = Familiarity()
+    for whole in [True] * MEMORY + [False] + [True] * (MEMORY - 1):
+        familiarity.learn_state("now", whole)
+    assert not familiarity.spares_version("now")

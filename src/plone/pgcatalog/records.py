@@ -48,11 +48,11 @@ class Records:
         return unread_keys(self.names, tuple(aq_base(self.tool)._indexes))
 
     def brain_maker(self) -> Callable[..., Any]:
-        """Return the function that makes brains, wrapped in the tool: of a RowLoader, a rid, and two scores."""
+        """Return the function that makes brains, wrapped in the tool, of a RowLoader, a rid, two scores and the Row, if known."""
         cls, schema, tool = self._v_result_class, record_schema(self.names), self.tool
 
-        def brain(loader: Any, rid: int, score: Any = 1, normalized: Any = 1) -> Any:
-            return cls(loader, schema, rid, score, normalized).__of__(tool)
+        def brain(loader: Any, rid: int, score: Any = 1, normalized: Any = 1, row: Any = None) -> Any:
+            return cls(loader, schema, rid, score, normalized, row).__of__(tool)
 
         return brain
 

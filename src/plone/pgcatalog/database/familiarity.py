@@ -1,5 +1,8 @@
 """Guesses whether the process knows the rows of the next page already, by what it knew of the last ones."""
 
+from collections.abc import Hashable
+
+
 #: How many rows with their idx take as long as another round trip.
 ROUND_TRIP_ROWS = 25
 #: How many pages make up what is believed.
@@ -13,6 +16,8 @@ class Familiarity:
         self.rows = 0.0
         self.pages = 0.0
         self._seen = 0
+        self._state: Hashable = None
+        self._whole = 0
 
     def learn(self, known: int, size: int) -> None:
         """Take into account that *known* of a page's *size* rows, at least one, were known."""
@@ -26,3 +31,16 @@ class Familiarity:
         If some row is unknown then, which is so with the chance ``1 - pages``, another round trip reads its idx.
         """
         return ROUND_TRIP_ROWS * (1 - self.pages) < self.rows * size
+
+    def learn_state(self, state: Hashable, whole: bool) -> None:
+        """Take into account whether the *whole* of a page was known as it is in this *state* of the catalog."""
+        if state != self._state:
+            self._state, self._whole = state, 0
+        self._whole = self._whole + 1 if whole else 0
+
+    def spares_version(self, state: Hashable) -> bool:
+        """Return whether the rows of a page need not even say their versions: all of the last pages in this *state* were known.
+
+        None is a state that nobody knows yet.
+        """
+        return state is not None and state == self._state and self._whole >= MEMORY

@@ -22,13 +22,19 @@ class PGCatalogBrain(Implicit):
     """One row of a result.
 
     Metadata columns are attributes and items (by name or position); they are decoded on first access, from the row
-    that *loader* (``results.rows.RowLoader``) reads together with its neighbours.
+    that *loader* (``results.rows.RowLoader``) reads together with its neighbours, or from *row* (``results.rows.Row``).
     """
 
     __allow_access_to_unprotected_subobjects__ = True
 
-    def __init__(self, loader: Any, schema: dict[str, int], rid: int, score: Any = 1, normalized: Any = 1):
+    def __init__(
+        self, loader: Any, schema: dict[str, int], rid: int, score: Any = 1, normalized: Any = 1, row: Any = None
+    ):
         attributes = self.__dict__
+        if row is not None:
+            # What other brains of the row have decoded already.
+            attributes.update(row.values)
+            attributes["_row"] = row
         attributes["_loader"] = loader
         attributes["__record_schema__"] = schema
         attributes["data_record_id_"] = rid
@@ -60,7 +66,9 @@ class PGCatalogBrain(Implicit):
         if request is None:
             request = aq_get(self, "REQUEST", None)
             request = loader.request = getRequest() if request is None else request
-        url: str = loader.urls.url(request, loader.path(self.data_record_id_), relative)
+        row = self.__dict__.get("_row")
+        path = loader.path(self.data_record_id_) if row is None or row.path is None else row.path
+        url: str = loader.urls.url(request, path, relative)
         return url
 
     def getObject(self, REQUEST: Any = None) -> Any:

@@ -16,6 +16,8 @@ import threading
 
 #: No single answer gets more than this part of the room.
 LARGEST_SHARE = 4
+#: The same for the rows of one state of a catalog.
+LARGEST_SHARE_OF_ROWS = 2
 
 
 class Stamp(NamedTuple):
@@ -28,10 +30,11 @@ class Stamp(NamedTuple):
 
 
 class ResultCache:
-    """Keeps values with their sizes up to *limit* bytes in all; safe for threads."""
+    """Keeps values with their sizes up to *limit* bytes in all, none larger than its *largest*-th part; safe for threads."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, largest: int = LARGEST_SHARE) -> None:
         self.limit = limit
+        self._largest = largest
         self.size = 0
         self.hits = 0
         self.misses = 0
@@ -62,7 +65,7 @@ class ResultCache:
         with self._lock:
             _, old = self._entries.pop(key, (None, 0))
             self.size -= old
-            if size * LARGEST_SHARE > self.limit:
+            if size * self._largest > self.limit:
                 return
             self._entries[key] = (value, size)
             self.size += size
@@ -97,8 +100,8 @@ def result_cache() -> ResultCache:
 
 @cache
 def row_cache() -> ResultCache:
-    """Return the process's cache of single rows: half as much room as for answers."""
-    return ResultCache(result_cache().limit // 2)
+    """Return the process's cache of rows, single ones and those of a state: half as much room as for answers."""
+    return ResultCache(result_cache().limit // 2, LARGEST_SHARE_OF_ROWS)
 
 
 def set_limits(catalog: Hashable, megabytes: float) -> None:

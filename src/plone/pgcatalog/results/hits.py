@@ -12,6 +12,7 @@ from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.rows import IDX_BATCH
 from plone.pgcatalog.results.rows import RowLoader
+from plone.pgcatalog.results.rows import RowStore
 from plone.pgcatalog.results.view import CatalogView
 from typing import Any
 
@@ -121,8 +122,9 @@ class Finder:
         self._keep_rows(rows)
 
     def _page(self, start: int, size: int, with_idx: bool) -> list[Any]:
-        unread = self.loader.unread if with_idx else None
-        return self.view.page(self.query, start, size, unread, not self._familiarity.spares_idx(size))
+        familiarity = self._familiarity
+        unread = None if not with_idx or familiarity.spares_version(self._stamp) else self.loader.unread
+        return self.view.page(self.query, start, size, unread, not familiarity.spares_idx(size))
 
     @property
     def _familiarity(self) -> Familiarity:
@@ -130,15 +132,23 @@ class Finder:
 
     def _keep_rows(self, rows: Sequence[Sequence[Any]]) -> None:
         store = self.loader.store
-        known = 0
-        for row in rows:
-            if len(row) > 3:
-                known += self.loader.take(row[0], row[1], row[3], store)
-            else:
-                store.path(row[0], row[1])
-        if rows and len(rows[0]) > 3:
+        if not rows:
+            return
+        has_all = store.has(row[0] for row in rows)
+        if len(rows) <= IDX_BATCH:
+            self._familiarity.learn_state(self._stamp, has_all)
+        if len(rows[0]) > 3:
+            known = len(rows) if has_all else self._take(rows, store)
             self._familiarity.learn(known, len(rows))
-        self.loader.saved(store)
+        elif not has_all:
+            for row in rows:
+                store.path(row[0], row[1])
+        if not has_all:
+            self.loader.saved(store)
+
+    def _take(self, rows: Sequence[Sequence[Any]], store: RowStore) -> int:
+        """Put *rows*, with versions, into *store*; return how many of them were known."""
+        return sum(self.loader.take(row[0], row[1], row[3], store) for row in rows)
 
     def rest(self, with_paths: bool = False) -> None:
         """Know all rows, and with *with_paths* where they are."""

@@ -9,6 +9,7 @@ from plone.pgcatalog.results.hits import Finder
 from plone.pgcatalog.results.hits import Hits
 from plone.pgcatalog.results.hits import unsorted
 from plone.pgcatalog.results.rows import IDX_BATCH
+from plone.pgcatalog.results.rows import Row
 from plone.pgcatalog.results.rows import RowLoader
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.search.facets import Faceted
@@ -134,7 +135,8 @@ class CatalogSearchResults(Faceted, Iterated, Snippeted, LazyMap):
             self._first(index - index % IDX_BATCH + IDX_BATCH)
         if not 0 <= index < len(self._rids):
             self._all()
-        return self._brain(self._rids[index])
+        rid = self._rids[index]
+        return self._brain(rid, self._loader.store.known(rid))
 
     def _slice(self, index: slice) -> list[Any]:
         start, stop = index.start or 0, index.stop
@@ -144,7 +146,8 @@ class CatalogSearchResults(Faceted, Iterated, Snippeted, LazyMap):
             self._all()
         rids = self._rids[index]
         self._loader.expect(rids)
-        return [self._brain(rid) for rid in rids]
+        known = self._loader.store.known
+        return [self._brain(rid, known(rid)) for rid in rids]
 
     def __iter__(self) -> Any:
         index = 0
@@ -156,12 +159,13 @@ class CatalogSearchResults(Faceted, Iterated, Snippeted, LazyMap):
                     self._all()
                 if index >= len(self._rids):
                     return
-            yield self._brain(self._rids[index])
+            rid = self._rids[index]
+            yield self._brain(rid, self._loader.store.known(rid))
             index += 1
 
-    def _brain(self, rid: int) -> Any:
+    def _brain(self, rid: int, row: Row | None) -> Any:
         if self._query.score is None:
-            return self._brain_of(self._loader, rid)
+            return self._brain_of(self._loader, rid, 1, 1, row)
         hits = self._hits
         if len(self._scores) != len(hits.rids):
             self._scores = dict(zip(hits.rids, hits.scores, strict=True))
@@ -169,4 +173,4 @@ class CatalogSearchResults(Faceted, Iterated, Snippeted, LazyMap):
         # As ZCatalog's brains have them: the score, and normalised 0..100.
         best = next((s for s in hits.scores if s <= HIGHEST_SCORE), 0.0)
         normalized = min(int(100.0 * score / (best or 1.0)), 100)
-        return self._brain_of(self._loader, rid, int(score * 1000) or 1, normalized)
+        return self._brain_of(self._loader, rid, int(score * 1000) or 1, normalized, row)

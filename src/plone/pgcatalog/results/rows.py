@@ -1,12 +1,12 @@
 """Single rows of a catalog in memory: path and metadata, read in batches when one of them is touched."""
 
 from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Sequence
 from DateTime import DateTime
 from datetime import date
 from datetime import datetime
 from plone.pgcatalog.indexing.codec import decode
-from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import row_cache
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.prefetch import batch_size
@@ -83,6 +83,15 @@ class RowStore:
             row.path = path
         return row
 
+    def known(self, rid: int) -> Row | None:
+        """Return the row *rid* if it is here with its idx."""
+        row = self.rows.get(rid)
+        return None if row is None or row.idx is None else row
+
+    def has(self, rids: Iterable[int]) -> bool:
+        """Return whether all rows *rids* are here with their idx."""
+        return None not in map(self.known, rids)
+
     def load(self, rid: int, row: Row, size: int) -> None:
         """Take *row*, with its idx of *size* bytes, as the one of *rid*."""
         if rid not in self.rows:
@@ -136,7 +145,7 @@ class RowLoader:
         """Use the store of the state *stamp*."""
         if self._stamp is None:
             self._stamp = stamp
-            self._shared = result_cache().get(self._key(stamp)) or RowStore()
+            self._shared = row_cache().get(self._key(stamp)) or RowStore()
 
     def _key(self, stamp: Stamp) -> Hashable:
         return (stamp, "rows", tuple(self.unread))
@@ -151,7 +160,7 @@ class RowLoader:
     def saved(self, store: RowStore) -> None:
         """Count what has been added to *store*; one that has outgrown the cache's room goes with its last result."""
         if store is self._shared and self._stamp is not None:
-            result_cache().put(self._key(self._stamp), store, store.bytes)
+            row_cache().put(self._key(self._stamp), store, store.bytes)
 
     # -- paths
 
