@@ -12,6 +12,7 @@ from dataclasses import astuple
 from dataclasses import dataclass
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -26,7 +27,7 @@ TIMEOUT = 60
 #: A client deletes rather than creates when it has that many pages: the site does not grow for ever.
 ENOUGH = 30
 WORDS = ["water", "climate", "energy", "library", "museum", "school", "traffic", "garden"]
-FILE = re.compile(r'File "([^"]+)"')
+FILE = re.compile(r'File "([^"]+)", line (\d+)')
 
 #: How often, in a hundred requests or so.
 MIX = {
@@ -67,8 +68,10 @@ def error_class(response: requests.Response) -> str:
         # plone.restapi's services put it one level deeper.
         data = data.get("error", data)
         name = str(data.get("type") or data.get("message") or data)[:80]
-        frames = [match.group(1) for line in data.get("traceback", ()) if (match := FILE.search(line))]
-        name += f" in {origin(frames)}" if frames else ""
+        frames = [match.groups() for line in data.get("traceback", ()) if (match := FILE.search(line))]
+        if frames:
+            file, line = frames[-1]
+            name += f" in {origin([file for file, _ in frames])}, {Path(file).name}:{line}"
     return f"{response.status_code} {name}".strip()
 
 
