@@ -5,6 +5,7 @@ from lxml import html
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import row_cache
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.jobs import JobError
 from tests.integration import site as sites
@@ -223,10 +224,13 @@ def test_a_database_that_is_gone_is_told(site: Site, monkeypatch: pytest.MonkeyP
 
 def test_the_cache_is_emptied(site: Site) -> None:
     with site.inside() as portal:
-        assert len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document")) >= 12
+        found = portal.portal_catalog.unrestrictedSearchResults(portal_type="Document")
+        assert len([brain.Title for brain in found]) >= 12
     assert len(result_cache()) > 0
+    assert len(row_cache()) > 0
     post(site, clear_cache="1")
     assert len(result_cache()) == 0
+    assert len(row_cache()) == 0
 
 
 # -- who may
