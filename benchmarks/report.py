@@ -43,7 +43,8 @@ PLOTS = "performance-plots"
 METHOD = """\
 Each backend runs in a process of its own, on a fresh database of one embedded PostgreSQL server (unix socket,
 `synchronous_commit` on, 512 MB of shared buffers), with the same seeded documents. The processes of a run take turns,
-one working at a time, from one scenario and state of the caches to the next (runs before 2026-11-22 had one backend after the other). RelStorage uses psycopg2; both storages
+one working at a time, from one scenario and state of the caches to the next; `level2` with 500 documents was the first run measured so, those before it had
+one backend after the other. RelStorage uses psycopg2; both storages
 keep no history and have a process cache of 256 MB. After filling, `VACUUM ANALYZE`. Up to 500 documents are made through Plone,
 one request and commit each, and timed; more are filled in below them without Plone's events (real documents with UUID, workflow
 state and permissions, catalogued by `catalog_object` in batches of 250).
