@@ -171,7 +171,10 @@ def test_getCounter_changes_with_each_change(portal: Any, catalog: Any) -> None:
     ):
         change()
         seen.append(catalog.getCounter())
+        assert catalog.getCounter() == seen[-1]
         transaction.commit()
+        seen.append(catalog.getCounter())
+        transaction.begin()
         assert catalog.getCounter() == seen[-1]
     assert len(set(seen)) == len(seen)
 

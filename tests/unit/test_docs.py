@@ -125,7 +125,10 @@ def created_tables() -> dict[str, list[str]]:
         for name, body in re.findall(r"CREATE TABLE (?:IF NOT EXISTS )?(\S+) \((.*?)^\)", statements, re.M | re.S):
             tables[name] = re.findall(r"^ +([a-z_]+) +[A-Z]", body, re.M)
         for name, column in re.findall(r"ALTER TABLE (\S+) ADD COLUMN (?:IF NOT EXISTS )?(\S+)", statements):
-            tables.setdefault(f"{name}.{column}", [])
+            if name in tables:
+                tables[name].append(column)
+            else:  # a table of the storage's
+                tables.setdefault(f"{name}.{column}", [])
     return tables
 
 

@@ -220,9 +220,9 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     @security.private
     @zpublish(False)
     def getCounter(self) -> int:
-        """Return a number that changes with every change of the catalog."""
+        """Return a number that changes with every change of the catalog, and never comes again."""
         processQueue()
-        return self._catalog.generation
+        return self._catalog.counter
 
     def _increment_counter(self) -> None:
         """The catalog's generation advances by itself."""

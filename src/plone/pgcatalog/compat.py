@@ -57,6 +57,10 @@ from typing import Any
 from ZODB.utils import u64
 
 
+#: Bits of the catalog's counter for the changes that a transaction has pending.
+PENDING_BITS = 32
+
+
 class _CatalogCompat(Records, Base):
     """Answers for ``Products.ZCatalog.Catalog.Catalog``; bound to the *tool*, which may be acquisition-wrapped.
 
@@ -451,12 +455,16 @@ class _CatalogCompat(Records, Base):
         return tuple(self.getIndex(name).uniqueValues())
 
     @property
-    def generation(self) -> int:
-        """The catalog's change counter as this transaction sees it."""
+    def counter(self) -> int:
+        """A number for what this transaction sees of the catalog: another one after each change.
+
+        It never comes again, also when the database has lost transactions: the id of the transaction that has changed the
+        catalog last, a time, and the number of changes that are pending.
+        """
         session = self.session
         state = session.states.get(self.zoid)
         pending = session.pending.get(self.zoid)
-        return (state.generation if state else 0) + (pending.changes if pending else 0)
+        return ((state.tid if state else 0) << PENDING_BITS) + (pending.changes if pending else 0)
 
 
 def site_path(tool: Any) -> str | None:

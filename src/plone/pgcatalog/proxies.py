@@ -198,7 +198,7 @@ class PGIndex(ProxyBase):
         return True
 
     def getCounter(self) -> int:
-        return self._pg_catalog().generation
+        return self._pg_catalog().counter
 
     @property
     def _index(self) -> "Keys":

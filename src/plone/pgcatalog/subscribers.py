@@ -1,6 +1,9 @@
 """What happens when a storage opens and when a request ends."""
 
 from plone.pgcatalog.database import pool
+from plone.pgcatalog.database.session import connection_of
+from plone.pgcatalog.database.session import is_supported
+from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexing import processor
 from typing import Any
 
@@ -10,6 +13,13 @@ def register_processors(event: Any) -> None:
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
         processor.register(database)
+
+
+def begin_snapshot(site: Any, event: Any) -> None:
+    """Let a request to *site* read no object of a history that the database has lost (IBeforeTraverseEvent)."""
+    jar = connection_of(site)
+    if is_supported(jar):
+        Session.begin(jar)
 
 
 def release_connection(event: Any) -> None:

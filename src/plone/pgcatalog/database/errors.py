@@ -23,6 +23,22 @@ class CatalogLocked(TransientError):
     """Somebody else holds, for too long, a lock that the commit needs; the transaction may be tried again."""
 
 
+class HistoryChanged(TransientError):
+    """The database has lost transactions that this process has seen: a failover, or a restored backup.
+
+    What the process knew of it is forgotten; the transaction may be tried again.
+    """
+
+    def __init__(
+        self, message: str = "the database has lost transactions: was it restored, has it failed over?"
+    ) -> None:
+        super().__init__(message)
+
+
+class ClockBehind(TransientError):
+    """Another machine has committed with a later time than this one's; the transaction may be tried again."""
+
+
 @contextmanager
 def transient_when_locked() -> Iterator[None]:
     """Raise CatalogLocked instead of the psycopg.Error with which PostgreSQL ends a wait for a lock."""

@@ -2,9 +2,13 @@
 
 Catalogs are written inside the storage's commits, and those are serialised: snapshots with the same newest
 transaction show the same catalogs.  The storage reads that transaction's id with every new snapshot.
+
+A failover to an asynchronous standby, and a restored backup, take transactions back that the process has seen.  Numbers
+(generations, xmin) come again then, for other content; ids of transactions, which are times, do not.
 """
 
 from collections import defaultdict
+from collections import deque
 from collections.abc import Mapping
 from plone.pgcatalog.database.familiarity import Familiarity
 from plone.pgcatalog.database.schema import CatalogState
@@ -13,21 +17,39 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import itertools
+import threading
 
 
 #: Catalogs by the zoid of their tool.
 States = Mapping[int, CatalogState]
+
+#: Ids of transactions that are remembered as part of the history.
+REMEMBERED = 100
 
 _numbers = itertools.count(1)
 _databases: "WeakKeyDictionary[Any, Generations]" = WeakKeyDictionary()
 
 
 class Generations:
-    """The newest states known of one opened database; ``number`` is the database's own in this process."""
+    """The newest states known of one opened database.
+
+    ``number`` names, in this process, the database and its history: it is another one when the database has lost
+    transactions.
+    """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: the newest transaction of this process that a lost history had
+        self._lost = 0
+        #: how often the history has changed
+        self.changes = 0
+        self._begin()
+
+    def _begin(self) -> None:
         self.number = next(_numbers)
         self._newest: tuple[int, States] = (-1, {})
+        #: newest transactions that were seen
+        self._tids: deque[int] = deque(maxlen=REMEMBERED)
         #: whether the server's own settings leave room for large bitmaps; None as long as nobody has asked
         self.has_memory: bool | None = None
         #: catalog -> how much of the last pages the process knew already
@@ -52,18 +74,34 @@ class Generations:
         return states if tid == newest else None
 
     def remember(self, tid: int | None, states: States) -> None:
-        """Note the *states* read in a snapshot whose newest transaction is *tid* (None if that is unknown)."""
+        """Note the *states* read in a snapshot whose newest transaction is *tid* (None if that proves nothing)."""
         if tid is not None and tid >= self._newest[0]:
             self._newest = (tid, states)
 
+    # -- history
 
-def snapshot_tid(storage: Any) -> int | None:
-    """Return the id of the newest transaction in the snapshot of *storage*, None when it proves nothing.
+    def learn(self, tid: int) -> None:
+        """Note that *tid* is a transaction of the history."""
+        if tid > 0 and tid != self._lost and tid not in self._tids:
+            self._tids.append(tid)
 
-    A storage with history may forget its newest transactions when it is packed, and begin a second time at an older
-    one.  Outside of a snapshot, as in a commit, each statement sees the newest data.
-    """
-    if storage.supportsUndo() or not getattr(storage, "_in_read_txn", False):
-        return None
-    tid: int | None = getattr(storage, "_polled_tid", None)
-    return tid
+    def has_seen(self, tid: int) -> bool:
+        """True when *tid* is known to be a transaction of the history."""
+        return tid in self._tids
+
+    def newest_tid(self, limit: int | None = None) -> int:
+        """Return the newest transaction known, up to *limit*; 0 for none."""
+        return max((tid for tid in tuple(self._tids) if limit is None or tid <= limit), default=0)
+
+    def change_history(self, number: int, committed: int) -> bool:
+        """Forget everything about the history *number*; *committed* is the newest transaction of this process in it.
+
+        Returns False if another thread was faster.
+        """
+        with self._lock:
+            if number != self.number:
+                return False
+            self._lost = committed
+            self.changes += 1
+            self._begin()
+            return True

@@ -70,12 +70,16 @@ class Layout:
 
 @dataclass(frozen=True)
 class CatalogState:
-    """A row of pgcatalog_state, as one snapshot sees it; *rows* is the planner's estimate, -1 for none yet."""
+    """A row of pgcatalog_state, as one snapshot sees it.
+
+    *tid* is the transaction that wrote it, *rows* the planner's estimate, -1 for none yet.
+    """
 
     relation: str
     version: int
     columns: frozenset[str]
     generation: int
+    tid: int = 0
     rows: int = -1
 
 

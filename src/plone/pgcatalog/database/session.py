@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from functools import cache
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.generations import Generations
-from plone.pgcatalog.database.generations import snapshot_tid
 from plone.pgcatalog.database.generations import States
+from plone.pgcatalog.database.history import IS_THERE
+from plone.pgcatalog.database.history import SnapshotHistory
 from plone.pgcatalog.database.planning import FEW_ROWS
 from plone.pgcatalog.database.planning import HAS_MEMORY
 from plone.pgcatalog.database.planning import MANY_ROWS
@@ -23,6 +24,7 @@ from plone.pgcatalog.database.planning import PLAN_GENERIC
 from plone.pgcatalog.database.planning import planned
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.storage import names_states
 from plone.pgcatalog.indexing.overlap import seen_rows
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.resolve import resolve
@@ -48,10 +50,11 @@ Rows = list[tuple[Any, ...]]
 
 SAVEPOINT = "SAVEPOINT pgcatalog"
 ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
+#: One row at least, for what it says of the history.
 READ_STATE = (
-    "SELECT catalog, relation, version, columns, generation,"
+    f"SELECT {IS_THERE}, catalog, relation, version, columns, generation, tid,"
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1)"
-    " FROM pgcatalog_state"
+    " FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 )
 
 #: Statements that PostgreSQL's parser has accepted: only these go into one message with the savepoint, since a message
@@ -106,6 +109,7 @@ class Session:
         self.idx_written: set[int] = set()
         self.manager = PendingManager(self)
         self._states: States | None = None
+        self.history = SnapshotHistory(jar)
         self._has_savepoint = False
         self._cursor: Any = None
         self._synchronized: Any = None
@@ -118,11 +122,24 @@ class Session:
 
     @classmethod
     def of(cls, jar: Any) -> "Session":
+        """Return the session of *jar*, a ZODB connection.  Raises HistoryChanged."""
         session: Session | None = jar.__dict__.get("_pgcatalog_session")
         if session is None:
             session = jar._pgcatalog_session = cls(jar)
         session._follow_transactions()
+        session.history.require()
         return session
+
+    @classmethod
+    def begin(cls, jar: Any) -> None:
+        """Forget what *jar*, a ZODB connection, has loaded of a history that the database has lost.
+
+        Called before a request reads objects; see ``SnapshotHistory.check``.
+        """
+        session: Session = jar.__dict__.get("_pgcatalog_session") or cls(jar)
+        jar._pgcatalog_session = session
+        session._follow_transactions()
+        session.history.check(session.connection)
 
     # -- the life of a snapshot
 
@@ -138,10 +155,12 @@ class Session:
         manager, self._synchronized = self._synchronized, None
         if manager is not None:
             manager.unregisterSynch(self)
+        self.history.end_snapshot()
         self.complete_results(ending=True)
         self.forget_snapshot()
 
     def beforeCompletion(self, txn: Any) -> None:
+        self.history.end_snapshot()
         try:
             self.complete_results(ending=True)
         except psycopg.Error as error:
@@ -158,6 +177,7 @@ class Session:
     def forget_snapshot(self) -> None:
         """Called when the storage takes a new snapshot: nothing known about the old one holds."""
         self._states = None
+        self.history.forget_snapshot()
         self._has_savepoint = False
         self.overlays.clear()
         self.open_results.clear()
@@ -189,14 +209,14 @@ class Session:
     @property
     def knows_states(self) -> bool:
         """True when ``states`` costs no round trip."""
-        if self._states is None:
-            self._states = self.generations.states_at(self._tid)
+        if self._states is None and names_states(self.jar._normal_storage):
+            self._states = self.generations.states_at(self.history.tid)
         return self._states is not None
 
     @property
     def states(self) -> States:
         """The catalogs of this snapshot by tool zoid; read from the database when no thread has met its newest
-        transaction yet.
+        transaction yet.  Raises HistoryChanged.
         """
         if not self.knows_states:
             self._guarded(lambda _: self._execute_first(None, (), with_states=True), prepared=True)
@@ -208,16 +228,20 @@ class Session:
         """``states`` if they are known already: the same object as long as the snapshot lasts."""
         return self._states
 
-    @property
-    def _tid(self) -> int | None:
-        return snapshot_tid(self.jar._normal_storage)
+    def _state_params(self) -> tuple[int, int]:
+        """Return the parameters of READ_STATE."""
+        expected = self.history.expected_tid()
+        return expected, expected
 
     def _take_states(self, rows: Rows) -> None:
+        self.history.place(is_there=rows[0][0])
         self._states = {
-            zoid: CatalogState(relation, version, frozenset(columns), generation, count)
-            for zoid, relation, version, columns, generation, count in rows
+            zoid: CatalogState(relation, version, frozenset(columns), generation, tid, count)
+            for _, zoid, relation, version, columns, generation, tid, count in rows
+            if zoid is not None
         }
-        self.generations.remember(self._tid, self._states)
+        if names_states(self.jar._normal_storage):
+            self.generations.remember(self.history.tid, self._states)
 
     def execute(self, query: str, params: Sequence[Any] | Mapping[str, Any] = (), with_states: bool = False) -> Rows:
         """Run *query* on the snapshot and return its rows; *with_states* reads ``states`` in the same message.
@@ -230,7 +254,7 @@ class Session:
                 return self._run_prepared(prepared, query, params, with_states)
             except psycopg.errors.InvalidSqlStatementName:
                 prepared.forget()
-        if query in _accepted and (with_states or self._wants_savepoint()):
+        if query in _accepted and (with_states or self._wants_savepoint()) and not isinstance(params, Mapping):
             rows: Rows = self._guarded(lambda _: self._execute_first(query, params, with_states), prepared=True)
             return rows
         if with_states:
@@ -251,7 +275,7 @@ class Session:
         before = (*self._settings(), SAVEPOINT) if is_first else ()
         asked: list[tuple[str, Sequence[Any]]]
         asked, position = ([(query, params)], 0) if self.overlays else planned(query, params)
-        statements = [(READ_STATE, ()), *asked] if with_states else asked
+        statements = [(READ_STATE, self._state_params()), *asked] if with_states else asked
 
         def action(_: Any) -> Rows:
             results = prepared.run(statements, before, prepare=not self.overlays)
@@ -280,7 +304,7 @@ class Session:
         """Return whether plans for any values are good enough: all catalogs are known to have few rows."""
         return all(0 <= state.rows < FEW_ROWS for state in self.generations.newest.values())
 
-    def _execute_first(self, query: str | None, params: Any, with_states: bool) -> Rows:
+    def _execute_first(self, query: str | None, params: Sequence[Any], with_states: bool) -> Rows:
         """Run *query*, if there is one, behind the savepoint and the query for the states: in one message.
 
         Several statements in a message take no parameters, so psycopg writes the values into them as literals.
@@ -288,7 +312,9 @@ class Session:
         savepoint = SAVEPOINT if self._wants_savepoint() else ""
         statements = [savepoint, READ_STATE if with_states else "", query or ""]
         with client_cursor(self.connection.cursor_factory)(self.connection, row_factory=tuple_row) as cursor:
-            cursor.execute("; ".join(filter(None, statements)), params)
+            cursor.execute(
+                "; ".join(filter(None, statements)), (*(self._state_params() if with_states else ()), *params)
+            )
             if savepoint:
                 self._has_savepoint = True
                 cursor.nextset()

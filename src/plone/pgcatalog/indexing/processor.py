@@ -6,6 +6,7 @@ Registered once with the storage of each opened database; knows nothing but its 
 from dataclasses import replace
 from plone.pgcatalog.database.errors import transient_when_locked
 from plone.pgcatalog.database.errors import transient_when_lost
+from plone.pgcatalog.database.history import check_order
 from plone.pgcatalog.database.retired import drop_after_commit
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.database.session import committing
@@ -60,8 +61,12 @@ class PGCatalogStateProcessor:
         return None
 
     def finalize(self, cursor: Any) -> None:
-        """Write all catalogs that have something pending; an exception aborts the commit."""
+        """Write all catalogs that have something pending; an exception aborts the commit.
+
+        Raises ClockBehind or HistoryChanged for a commit that others would not see, or that has not seen others.
+        """
         with transient_when_lost(cursor.connection), transient_when_locked():
+            check_order(self._database(), cursor)
             for session in self._sessions():
                 for pending in session.pending.values():
                     layout = pending.tool._catalog.layout()

@@ -28,18 +28,20 @@ import psycopg
 #: One message; its first statement sets how long all that follows in the commit may wait for a lock.
 ADVANCE = (
     "SET LOCAL lock_timeout = %s;"
-    " UPDATE pgcatalog_state SET generation = generation + %s WHERE catalog = %s"
+    " UPDATE pgcatalog_state SET generation = generation + %s, tid = (SELECT max(tid) FROM transaction_log)"
+    " WHERE catalog = %s"
     " RETURNING relation, version, columns, generation,"
     " EXISTS (SELECT FROM pgcatalog_rebuild r WHERE r.catalog = pgcatalog_state.catalog)"
 )
 SAVE_STATE = (
-    "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation) VALUES (%s, %s, %s, %s, %s)"
+    "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation, tid)"
+    " VALUES (%s, %s, %s, %s, %s, (SELECT max(tid) FROM transaction_log))"
     " ON CONFLICT (catalog) DO UPDATE SET version = EXCLUDED.version, relation = EXCLUDED.relation,"
-    " columns = EXCLUDED.columns, generation = EXCLUDED.generation"
+    " columns = EXCLUDED.columns, generation = EXCLUDED.generation, tid = EXCLUDED.tid"
 )
 
 
-#: The writing transaction's own tid is the newest in the log: commits are serialised.
+#: The writing transaction's own tid is the newest in the log: the processor has seen to it.
 LOG_CHANGES = (
     "INSERT INTO pgcatalog_changes (tid, catalog, path)"
     " SELECT (SELECT max(tid) FROM transaction_log), %s, unnest(%s::text[]) ON CONFLICT DO NOTHING"

@@ -5,7 +5,10 @@ from plone.pgcatalog.database import statistics
 from plone.pgcatalog.metrics.metric import Metric
 from typing import Any
 
+import time
 
+
+CLOCK = "Seconds by which this machine's clock is ahead of the database server's; negative when it is behind"
 CATALOG = {
     "rows": "Rows of a catalog: catalogued paths",
     "table_bytes": "Size of the relation of a catalog, without its SQL indexes",
@@ -45,6 +48,15 @@ def database_metrics(connection: Any, check: bool = False) -> Iterator[Metric]:
     state = statistics.connections(connection)
     for name, help in CONNECTIONS.items():
         yield gauge(f"pgcatalog_database_{name}", state[name], help)
+    yield Metric("pgcatalog_clock_offset_seconds", clock_offset(connection), "gauge", CLOCK)
+
+
+def clock_offset(connection: Any) -> float:
+    """Return by how many seconds the clock of this machine is ahead of the server's; half a round trip is in doubt."""
+    sent = time.time()
+    row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8 AS seconds").fetchone()
+    received = time.time()
+    return (sent + received) / 2 - float(row["seconds"])
 
 
 def rebuild(state: dict[str, Any] | None, labels: dict[str, str]) -> Iterator[Metric]:

@@ -21,12 +21,16 @@ LARGEST_SHARE_OF_ROWS = 2
 
 
 class Stamp(NamedTuple):
-    """One state of one catalog: of which opened database, of which tool, which relation, at which generation."""
+    """One state of one catalog: of which opened database, of which tool, which relation, at which generation.
+
+    *tid* is the transaction that made it: a database that has lost transactions counts generations a second time.
+    """
 
     database: int
     catalog: int
     relation: str
     generation: int
+    tid: int
 
 
 class ResultCache:

@@ -101,19 +101,26 @@ class RowStore:
 
 
 class KnownRows:
-    """The rows of one catalog that the process has read lately, by rid: each in one version, shared by all results."""
+    """The rows of one catalog that the process has read lately, by rid: each in one version, shared by all results.
+
+    Versions count for one history of the database only; a snapshot of which it is not known shares no rows.
+    """
 
     def __init__(self, view: CatalogView, unread: Sequence[str]) -> None:
-        self._key = (view.session.generations.number, view.zoid, tuple(unread))
+        self._session = view.session
+        self._key = (view.zoid, tuple(unread))
 
     def get(self, rid: int, version: str) -> Row | None:
         """Return the row *rid* if it is known in this *version*."""
-        row: Row | None = row_cache().get((self._key, rid))
+        history = self._session.history.number
+        row: Row | None = None if history is None else row_cache().get((history, self._key, rid))
         return row if row is not None and row.version == version else None
 
     def put(self, rid: int, row: Row, size: int) -> None:
         """Keep *row*, of *size* bytes."""
-        row_cache().put((self._key, rid), row, size)
+        history = self._session.history.number
+        if history is not None:
+            row_cache().put((history, self._key, rid), row, size)
 
 
 class RowLoader:

@@ -86,7 +86,7 @@ class CatalogView:
         return known == stamp
 
     def _stamp(self, state: CatalogState) -> Stamp:
-        return Stamp(self.session.generations.number, self.zoid, state.relation, state.generation)
+        return Stamp(self.session.generations.number, self.zoid, state.relation, state.generation, state.tid)
 
     def _has_columns(self, state: CatalogState) -> bool:
         return state.columns.issuperset(self.layout.names)

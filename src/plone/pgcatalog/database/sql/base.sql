@@ -10,6 +10,11 @@ CREATE TABLE IF NOT EXISTS pgcatalog_state (
     columns    TEXT[] NOT NULL,        -- typed columns the relation has
     generation BIGINT NOT NULL         -- transactional change counter
 );
+-- The transaction that wrote the row last.  Generations come again when a failover or a restored backup has lost
+-- transactions; ids of transactions are times and do not.
+ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS tid BIGINT NOT NULL DEFAULT 0;
+UPDATE pgcatalog_state SET tid = (SELECT max(tid) FROM transaction_log)
+WHERE tid = 0 AND EXISTS (SELECT FROM transaction_log);
 
 -- Relations no new snapshot reads; dropped when no old one can need them any more.
 CREATE TABLE IF NOT EXISTS pgcatalog_retired (

@@ -1,0 +1,166 @@
+"""Notices when the database has lost transactions, or would hide one from others.
+
+A failover to an asynchronous standby and a restored backup take back transactions that a process has seen: objects,
+rows and answers it keeps are of a history that never was.  And a transaction whose id is not the newest of its history
+is never polled by processes that have seen a newer one: ids come from the clocks of several machines.
+"""
+
+from contextlib import suppress
+from plone.pgcatalog.database.errors import ClockBehind
+from plone.pgcatalog.database.errors import HistoryChanged
+from plone.pgcatalog.database.errors import transient_when_lost
+from plone.pgcatalog.database.generations import Generations
+from plone.pgcatalog.database.storage import advance_clock
+from plone.pgcatalog.database.storage import committed_tid
+from plone.pgcatalog.database.storage import forget_objects
+from plone.pgcatalog.database.storage import forget_shared_objects
+from plone.pgcatalog.database.storage import snapshot_tid
+from psycopg.rows import tuple_row
+from typing import Any
+from weakref import ref
+
+import logging
+
+
+logger = logging.getLogger(__name__)
+
+#: Whether a transaction is part of the history.  A pack removes those from the log that stored no object; the catalog
+#: that such a one has changed names it until the next change.
+IS_THERE = "EXISTS (SELECT FROM transaction_log WHERE tid = %s) OR EXISTS (SELECT FROM pgcatalog_state WHERE tid = %s)"
+NEWEST = f"SELECT (SELECT max(tid) FROM transaction_log), {IS_THERE}"
+
+
+class SnapshotHistory:
+    """The history that the snapshot of one ZODB connection, *jar*, belongs to."""
+
+    def __init__(self, jar: Any) -> None:
+        self.jar = jar
+        self._number: int | None = None
+        #: the history whose objects the connection has loaded
+        self._loaded: int | None = None
+        #: the newest transaction that was known before the snapshot was taken
+        self._known_before = 0
+        #: the newest transaction of the snapshot that was checked last, and its psycopg connection
+        self._last_tid = 0
+        self._last_connection: ref[Any] | None = None
+
+    @property
+    def generations(self) -> Generations:
+        """What the process knows of the database's catalogs."""
+        return Generations.of(self.jar.db())
+
+    @property
+    def tid(self) -> int | None:
+        """The newest transaction of the snapshot; None outside of one."""
+        return snapshot_tid(self.jar._normal_storage)
+
+    @property
+    def number(self) -> int | None:
+        """The history of the snapshot, as ``Generations.number``; None when nobody knows."""
+        if self._number is None and self.generations.has_seen(self.tid or 0):
+            self._number = self.generations.number
+        return self._number
+
+    def forget_snapshot(self) -> None:
+        """Called when the storage takes a new snapshot."""
+        self._number = None
+
+    def end_snapshot(self) -> None:
+        """Called before the storage takes a new snapshot, which shows all that is known by now."""
+        self._known_before = newest_known(self.jar.db())
+
+    def expected_tid(self) -> int:
+        """Return the newest known transaction that the snapshot must have; 0 if none is known."""
+        newest = self.tid or 0
+        if self._known_before > newest:
+            return self._known_before
+        newest_known(self.jar.db())
+        return self.generations.newest_tid(newest)
+
+    def place(self, is_there: bool) -> None:
+        """Find the history of the snapshot, in which ``expected_tid()`` *is_there* or not.
+
+        Raises HistoryChanged when it is missing; all that the process knows of the database is forgotten then.
+        """
+        tid, generations = self.tid, self.generations
+        if tid is None:
+            return
+        if not is_there and self.expected_tid():
+            change_history(self.jar.db())
+            self._known_before = 0
+            generations.learn(tid)
+            self._load_anew()
+            raise HistoryChanged
+        advance_clock(self.jar.db(), tid)
+        if tid >= generations.newest_tid() or generations.has_seen(tid):
+            generations.learn(tid)
+            self._number = generations.number
+        # Else a newer one is known, which another history may have: nothing says so, or not.
+
+    def check(self, connection: Any) -> None:
+        """Forget objects and answers of a lost history before any object is read on *connection*, psycopg's.
+
+        Asks the database if the snapshot is older than the last one, or on another connection; else only the next search
+        does, whose statement can ask along.
+        """
+        tid = self.tid
+        if tid is not None and not self.generations.has_seen(tid) and newest_known(self.jar.db()):
+            last = None if self._last_connection is None else self._last_connection()
+            if last is not connection or tid < self._last_tid:
+                self._ask(connection)
+        self._last_tid, self._last_connection = tid or 0, ref(connection)
+        self._load_anew()
+
+    def _ask(self, connection: Any) -> None:
+        expected = self.expected_tid()
+        with transient_when_lost(connection), connection.cursor(row_factory=tuple_row) as cursor:
+            [(is_there,)] = cursor.execute(f"SELECT {IS_THERE}", [expected, expected]).fetchall()
+        # Nothing has been read yet: the transaction can go on.
+        with suppress(HistoryChanged):
+            self.place(is_there)
+
+    def require(self) -> None:
+        """Raise HistoryChanged if objects of a lost history may have been read in this transaction."""
+        if self._loaded != self.generations.number and self._load_anew():
+            raise HistoryChanged
+
+    def _load_anew(self) -> bool:
+        """Forget the connection's objects if they are of a lost history; return whether they were."""
+        number, loaded = self.generations.number, self._loaded
+        self._loaded = number
+        if loaded == number or not self.generations.changes:
+            return False
+        forget_objects(self.jar)
+        return True
+
+
+def newest_known(database: Any) -> int:
+    """Return the newest transaction of *database* that the process has seen or committed; 0 for none."""
+    generations = Generations.of(database)
+    generations.learn(committed_tid(database))
+    return generations.newest_tid()
+
+
+def change_history(database: Any) -> None:
+    """Forget what the process knows of *database*; connections forget their objects when they are used next."""
+    generations = Generations.of(database)
+    if generations.change_history(generations.number, committed_tid(database)):
+        logger.warning("the database has lost transactions: all that this process knew of it is forgotten")
+        forget_shared_objects(database)
+
+
+def check_order(database: Any, cursor: Any) -> None:
+    """Check the commit to *database* that is running with *cursor*, behind the storage's lock.
+
+    Raises ClockBehind if its id is not the newest: others would never see it.  The repeated one will have the newest.
+    Raises HistoryChanged if a transaction that the process has seen is gone.
+    """
+    expected = newest_known(database)
+    with cursor.connection.cursor(row_factory=tuple_row) as own:
+        newest, is_there = own.execute(NEWEST, [expected, expected]).fetchone()
+    if expected and not is_there:
+        change_history(database)
+        raise HistoryChanged
+    seconds = advance_clock(database, newest)
+    if seconds:
+        raise ClockBehind(f"this machine's clock is behind that of another writer by {seconds:.3f} seconds or more")

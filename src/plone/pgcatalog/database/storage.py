@@ -1,0 +1,62 @@
+"""What the catalog needs of zodb-pgjsonb beyond its public API: the one place for the private names of that package."""
+
+from persistent.TimeStamp import TimeStamp
+from typing import Any
+from ZODB.utils import p64
+from ZODB.utils import u64
+
+
+def snapshot_tid(storage: Any) -> int | None:
+    """Return the id of the newest transaction in the snapshot of *storage*, a connection's; None outside of a snapshot.
+
+    In a commit there is none: each statement sees the newest data.
+    """
+    if not getattr(storage, "_in_read_txn", False):
+        return None
+    tid: int | None = getattr(storage, "_polled_tid", None)
+    return tid
+
+
+def names_states(storage: Any) -> bool:
+    """True when snapshots of *storage* with the same newest transaction show the same.
+
+    A storage with history may forget its newest transactions when it is packed, and begin a second time at an older one.
+    """
+    return not storage.supportsUndo()
+
+
+def committed_tid(database: Any) -> int:
+    """Return the id of the newest transaction that this process has committed in *database*, a ZODB.DB; 0 for none."""
+    tid: int = u64(database.storage.lastTransaction())
+    return tid
+
+
+def advance_clock(database: Any, tid: int) -> float:
+    """Let the next transaction of this process in *database* have a later id than *tid*.
+
+    Returns by how many seconds the ids of this process were behind, 0.0 if they were not.  The storage takes an id from
+    the machine's clock and from its own last id only, and another machine's clock may be ahead.
+    """
+    storage = database.storage
+    if u64(storage._ts.raw()) >= tid:
+        return 0.0
+    with storage._lock:
+        last, newest = storage._ts, TimeStamp(p64(tid))
+        if last.raw() >= newest.raw():
+            return 0.0
+        storage._ts = newest
+        seconds: float = newest.timeTime() - last.timeTime()
+        return seconds
+
+
+def forget_shared_objects(database: Any) -> None:
+    """Empty the cache of objects that all connections of *database* share."""
+    database.storage.clear_caches()
+
+
+def forget_objects(jar: Any) -> None:
+    """Have the ZODB connection *jar* load anew whatever object is asked for; changed ones stay as they are."""
+    storage = jar._normal_storage
+    storage._load_cache.clear()
+    storage._serial_cache.clear()
+    jar.cacheMinimize()

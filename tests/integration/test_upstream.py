@@ -1,0 +1,60 @@
+"""The patches in docs/upstream apply to the installed zodb-pgjsonb, and mend what is wrong without them."""
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import os
+import pytest
+import shutil
+import subprocess
+import sys
+import zodb_pgjsonb
+
+
+ROOT = Path(__file__).parents[2]
+PATCHES = sorted((ROOT / "docs" / "upstream").glob("*.patch"))
+CHECK = Path(__file__).with_name("upstream_check.py")
+
+
+@pytest.fixture(scope="module")
+def patched(tmp_path_factory: Any) -> Path:
+    """A folder with a copy of the installed package that has all patches."""
+    folder: Path = tmp_path_factory.mktemp("upstream")
+    package = Path(zodb_pgjsonb.__file__).parent
+    shutil.copytree(package, folder / "zodb_pgjsonb", ignore=shutil.ignore_patterns("__pycache__"))
+    for patch in PATCHES:
+        # Outside of a repository: git would leave out what it does not track.
+        environ = os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
+        subprocess.run(["git", "apply", "--verbose", str(patch)], cwd=folder, env=environ, check=True)
+    return folder
+
+
+def seen(what: str, dsn: str, *folders: Path) -> list[str]:
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))}
+    done = subprocess.run(
+        [sys.executable, str(CHECK), what, dsn], env=environ, check=True, capture_output=True, text=True, timeout=120
+    )
+    return done.stdout.splitlines()
+
+
+def test_the_patches_are_for_the_version_that_is_installed() -> None:
+    assert version("zodb-pgjsonb").startswith("1.19.")
+    assert len(PATCHES) == 2
+
+
+def test_without_the_patch_commits_of_a_late_clock_are_missed(database: str) -> None:
+    [line] = seen("clocks", database)
+    assert int(line.removeprefix("missed ")) > 10
+
+
+def test_with_it_no_commit_is_missed(database: str, patched: Path) -> None:
+    assert seen("clocks", database, patched) == ["missed 0"]
+
+
+def test_without_the_patch_lost_objects_are_shown_and_conflict(database: str) -> None:
+    assert seen("history", database) == ["shown lost", "shown lost", "conflict", "stored kept"]
+
+
+def test_with_it_the_new_history_is_shown_and_can_be_changed(database: str, patched: Path) -> None:
+    assert seen("history", database, patched) == ["shown kept", "shown kept", "stored saved"]

@@ -1,0 +1,102 @@
+"""Run by test_upstream in a process of its own, with or without the patches: what two storages see of each other.
+
+Arguments: what to check, and the DSN of an empty database.  Prints what was seen.
+"""
+
+from persistent.mapping import PersistentMapping
+from typing import Any
+from ZODB.DB import DB
+from ZODB.POSException import ConflictError
+from zodb_pgjsonb.storage import PGJsonbStorage
+
+import psycopg
+import sys
+import time
+import transaction
+
+
+COMMITS = 20
+BEHIND_SECONDS = 2.0
+
+
+class Process:
+    """A database opened as another process would: with a storage, caches and transactions of its own."""
+
+    def __init__(self, dsn: str) -> None:
+        self.db = DB(PGJsonbStorage(dsn, cache_warm_pct=0))
+        # Explicit: no snapshot stays open between transactions, which would keep others from opening the database.
+        self.manager = transaction.TransactionManager(explicit=True)
+        self._connection = self.db.open(self.manager)
+
+    @property
+    def root(self) -> Any:
+        return self._connection.root()
+
+    def make(self, *keys: str) -> None:
+        with self.manager:
+            for key in keys:
+                self.root[key] = PersistentMapping(value="kept")
+
+    def read(self, key: str) -> Any:
+        with self.manager:
+            return self.root[key]["value"]
+
+    def write(self, key: str, value: Any) -> None:
+        with self.manager:
+            self.root[key]["value"] = value
+
+
+class SlowClock:
+    """``time``, for a machine whose clock is behind."""
+
+    def time(self) -> float:
+        return time.time() - BEHIND_SECONDS
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(time, name)
+
+
+def clocks(dsn: str) -> None:
+    """Print how many commits of a process whose clock is behind another one has missed."""
+    from zodb_pgjsonb import storage
+
+    ahead = Process(dsn)
+    ahead.make("a", "b")
+    behind = Process(dsn)
+    ahead.read("b")
+    missed = 0
+    for number in range(COMMITS):
+        ahead.write("a", number)
+        storage.time = SlowClock()  # type: ignore[attr-defined]
+        behind.write("b", number)
+        storage.time = time  # type: ignore[attr-defined]
+        missed += ahead.read("b") != number
+    print("missed", missed)
+
+
+def history(dsn: str) -> None:
+    """Print what a process shows, and whether it can save, when the database has lost its last transaction."""
+    one = Process(dsn)
+    one.make("page", "other")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE saved_log AS TABLE transaction_log")
+        connection.execute("CREATE TABLE saved_state AS TABLE object_state")
+    one.write("page", "lost")
+    assert one.read("page") == "lost"
+    with psycopg.connect(dsn) as connection:
+        connection.execute("TRUNCATE transaction_log, object_state CASCADE")
+        connection.execute("INSERT INTO transaction_log SELECT * FROM saved_log")
+        connection.execute("INSERT INTO object_state SELECT * FROM saved_state")
+    print("shown", one.read("page"))
+    fresh = Process(dsn)
+    fresh.write("other", "new")
+    print("shown", one.read("page"))
+    try:
+        one.write("page", "saved")
+    except ConflictError:
+        print("conflict")
+    print("stored", fresh.read("page"))
+
+
+if __name__ == "__main__":
+    {"clocks": clocks, "history": history}[sys.argv[1]](sys.argv[2])
