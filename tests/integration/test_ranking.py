@@ -105,6 +105,40 @@ def test_a_search_finds_other_forms(site: Any, query: str, expected: set[str]) -
     assert set(found(site, query)) == expected
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ('"houses"', {"houses", "japanese"}),
+        ('"HOUSES"', {"houses", "japanese"}),
+        ('"housed"', set()),
+        ('"hous"', set()),
+        ('"house" two', set()),
+        ('"house" house', {"house"}),
+        ('"house" OR haus', {"house", "haus", "haeuser"}),
+        ('("house" OR "housing") AND NOT one', {"housing"}),
+        ('house -"houses"', {"house", "housing"}),
+        ('house AND NOT "housed"', {"house", "houses", "housing"}),
+        ('NOT "house"', {"house"}),
+        ('"hous*"', {"house", "houses", "housing", "japanese"}),
+        ('"housed*"', set()),
+        ('"h?uses"', {"houses", "japanese"}),
+        ('"Häuser"', {"haeuser"}),
+    ],
+)
+def test_a_quoted_word_is_found_to_the_letter(site: Any, query: str, expected: set[str]) -> None:
+    assert set(found(site, query)) == expected
+    assert set(found(site, {"where": Text(query)})) == expected
+
+
+def test_a_quoted_word_finds_what_has_the_very_word(site: Any) -> None:
+    catalog = site.portal_catalog
+    index = catalog._catalog.getIndex("SearchableText")
+    brains = catalog.unrestrictedSearchResults(portal_type="Document")
+    pages = {brain.getId: set(index.getEntryForObject(brain.getRID())) for brain in brains}
+    for word in set().union(*pages.values()):
+        assert set(found(site, f'"{word}"')) == {id for id, words in pages.items() if word in words}, word
+
+
 def test_what_a_query_object_excludes_is_excluded_to_the_letter(site: Any) -> None:
     query = Text("house") & Not(Text("houses"))
     assert set(found(site, {"where": query})) == {"house", "housing"}
@@ -131,6 +165,25 @@ def test_snippets_mark_other_forms(site: Any) -> None:
     results = site.portal_catalog.unrestrictedSearchResults(SearchableText="housed")
     marked = [results.highlighter().mark(brain.Title) for brain in results]
     assert sorted(marked) == ["<mark>Housing</mark>", "One <mark>house</mark>", "Two <mark>houses</mark>"]
+
+
+@pytest.mark.parametrize(
+    ("query", "marked"),
+    [
+        ('"house"', ["One <mark>house</mark>"]),
+        ('"two houses"', ["<mark>Two</mark> <mark>houses</mark>"]),
+        ('"houses" one', ["<mark>One</mark> house", "Two <mark>houses</mark>"]),
+        ('"house" OR housing', ["<mark>Housing</mark>", "One <mark>house</mark>", "Two <mark>houses</mark>"]),
+    ],
+)
+def test_snippets_mark_quoted_words_to_the_letter(site: Any, query: str, marked: list[str]) -> None:
+    mark = site.portal_catalog.unrestrictedSearchResults(SearchableText=query).highlighter().mark
+    titles = ("Housing", "One house", "Two houses")
+    assert [mark(title) for title in titles if mark(title) != title] == marked
+
+
+def test_words_are_suggested_behind_other_forms_of_a_word(site: Any) -> None:
+    assert site.portal_catalog.suggest("houses on") == ["one"]
 
 
 def test_it_can_be_switched_off(site: Any) -> None:

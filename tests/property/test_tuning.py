@@ -74,7 +74,7 @@ def test_nothing_is_lost_and_what_is_excluded_is_so_to_the_letter(
 ) -> None:
     tuning = tuning_in(TUNING)
     assert tuning is not None
-    meaning = QueryWords(tuning, LEXICON).meaning(LEXICON, query, languages)
+    meaning = QueryWords(tuning, LEXICON).meaning(languages)
     plain = found(rows, compile_text(LEXICON, query, "words"))
     tuned = found(rows, compile_text(LEXICON, query, "words", meaning))
     assert tuned >= plain

@@ -102,12 +102,21 @@ def test_no_word_of_a_text_can_be_a_stem() -> None:
         ("it", "'it'"),
         ("run -houses", "(('run' | '\2en:run' | '\2de:run') & !'houses')"),
         ('"two houses"', "('two' <-> 'houses')"),
+        ('"houses"', "'houses'"),
+        ('"houses*"', "'houses':*"),
+        ('"run" OR -"houses" it', "('run' | ('it' & !'houses'))"),
+        ('"run" run', "('run' & ('run' | '\2en:run' | '\2de:run'))"),
         ("日本語", "('日本' <-> '本語')"),
     ],
 )
 def test_plain_words_of_a_query_find_other_forms(text: str, tsquery: str) -> None:
     clause = compile_text(plone_lexicon(), text, "t", related=stemming("en", "de").related)
     assert clause.tsquery == tsquery
+
+
+def test_a_quoted_word_is_ranked_by_itself_alone() -> None:
+    clause = compile_text(plone_lexicon(), '"houses" house', "t", related=stemming("en").related)
+    assert [(term.word, bool(term.related)) for term in clause.rank] == [("houses", False), ("house", True)]
 
 
 def test_wildcards_inside_a_word_are_taken_to_the_letter() -> None:

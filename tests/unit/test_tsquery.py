@@ -227,6 +227,8 @@ def test_finds_nothing(text: str) -> None:
     [
         ("foo AND", "foo"),
         ('NOT (foo "bar', "foo bar"),
+        ('NOT "foo bar" AND "baz', '"foo bar" baz'),
+        ('-"foo"', '"foo"'),
         ("--foo -", "foo"),
         ("and OR", '"and" "OR"'),
         ("", ""),

@@ -200,7 +200,7 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def _compile(self, text: str, query: Mapping[str, Any]) -> Clause:
         lexicon = self.index.getLexicon()
-        meaning = None if self.tuning is None else self.tuning.meaning(lexicon, text, query)
+        meaning = None if self.tuning is None else self.tuning.meaning(lexicon, query)
         if self.word_parts:
             meaning = replace(meaning or Meaning({}, frozenset()), parts=self.word_parts)
         stemming = self.stemming

@@ -6,12 +6,17 @@ Words are compared as the site's lexicon sees them, so what found a page is what
 
 from collections.abc import Iterable
 from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
 from html import escape
 from plone.pgcatalog.search.lexicon import term_words
 from plone.pgcatalog.search.lexicon import words
+from plone.pgcatalog.search.query_words import Words
 from plone.pgcatalog.search.stemming import is_plain
 from plone.pgcatalog.search.stemming import Stemming
 from plone.pgcatalog.search.tsquery import parse
+from plone.pgcatalog.search.tsquery import wanted_terms
+from plone.pgcatalog.search.tsquery import words_with_forms
 from typing import Any
 
 import re
@@ -32,7 +37,6 @@ MARK, END_MARK, GAP = "<mark>", "</mark>", "…"
 #: What ``*`` is as a regular expression.
 ANY_END = r"\w*"
 _TOKEN = re.compile(r"\w+")
-_WILDCARD = re.compile(r"[*?]")
 #: Elements whose word for a token of ASCII letters and digits is the token in lower case.
 _PLAIN_ELEMENTS = {
     ("Products.CMFPlone.UnicodeSplitter.splitter", "Splitter"),
@@ -51,22 +55,34 @@ def source_text(texts: Iterable[str]) -> str:
 
 
 class Highlighter:
-    """Marks the words of query *texts*, each with the *lexicon* of its index; and other forms of them, by *stemming*."""
+    """Marks what *queries* search for, pairs of a lexicon and a text; *alternatives* stand for words of them.
 
-    def __init__(self, queries: Iterable[tuple[Any, str]], stemming: Stemming | None = None) -> None:
+    Other forms are marked, too, where *stemming* finds them.
+    """
+
+    def __init__(
+        self,
+        queries: Iterable[tuple[Any, str]],
+        stemming: Stemming | None = None,
+        alternatives: Iterable[Words] = (),
+    ) -> None:
         self._stemming = stemming
         self._stems: set[str] = set()
         self._lexicons: list[Any] = []
         self._words: set[str] = set()
         patterns: list[str] = []
+        stemmed: set[str] = set()
         for lexicon, text in queries:
             self._lexicons.append(lexicon)
-            plain, globs = query_terms(lexicon, text)
-            self._words |= plain
-            if stemming is not None:
-                forms = filter(is_plain, [*plain, *(g.removesuffix(ANY_END) for g in globs)])
-                self._stems.update(*map(stemming.marks, forms))
-            patterns += globs
+            terms = query_terms(lexicon, text)
+            self._words |= terms.words
+            stemmed |= terms.stemmed
+            patterns += terms.patterns
+        for alternative in alternatives:
+            self._words.update(alternative)
+            stemmed.update(alternative if len(alternative) == 1 else ())
+        if stemming is not None:
+            self._stems.update(*map(stemming.marks, filter(is_plain, stemmed)))
         self._pattern = re.compile("|".join(f"(?:{p})" for p in patterns) or r"(?!)")
         # Other forms of a word begin as its stem does, so few words need be looked at.
         self._beginnings = {stem.partition(":")[2][:2] for stem in self._stems}
@@ -155,23 +171,27 @@ def _kind(element: Any) -> tuple[str, str]:
     return type(element).__module__, type(element).__qualname__
 
 
-def query_terms(lexicon: Any, text: str) -> tuple[set[str], list[str]]:
-    """Return the words that *text*, a search text, asks for, and regular expressions for those with wildcards.
+@dataclass
+class QueryTerms:
+    """What a search text asks for: words, patterns of those with wildcards, and words whose other forms it finds, too."""
 
-    What it excludes (NOT) is not among them.
-    """
+    words: set[str] = field(default_factory=set)
+    patterns: list[str] = field(default_factory=list)
+    stemmed: set[str] = field(default_factory=set)
+
+
+def query_terms(lexicon: Any, text: str) -> QueryTerms:
+    """Return the terms of *text*, a search text, without what it excludes (NOT)."""
     tree = parse(lexicon, text)
-    plain: set[str] = set()
-    globs: list[str] = []
-    for term in tree.terms() if tree is not None else ():
-        for word in [term] if isinstance(term, str) else term:
-            word = word.decode(errors="replace") if isinstance(word, bytes) else word
-            if _WILDCARD.search(word):
-                pattern = word.lstrip("*?")
-                globs += [re.escape(pattern).replace(r"\*", ANY_END).replace(r"\?", r"\w")] if pattern else []
-            else:
-                plain.update(term_words(lexicon, [word]))
-    return plain, globs
+    terms = QueryTerms()
+    for node in wanted_terms(tree) if tree is not None else ():
+        value = node.getValue()
+        if node.nodeType() != "GLOB":
+            terms.words.update(term_words(lexicon, [value] if isinstance(value, str) else value))
+        elif pattern := value.lstrip("*?"):
+            terms.patterns.append(re.escape(pattern).replace(r"\*", ANY_END).replace(r"\?", r"\w"))
+        terms.stemmed.update(words_with_forms(lexicon, node))
+    return terms
 
 
 def _inside(token: str, found: Iterable[str]) -> list[Span]:

@@ -10,30 +10,24 @@ from plone.pgcatalog.search.tuning import language_code
 from plone.pgcatalog.search.tuning import Tuning
 from typing import Any
 
-import re
-
 
 #: One or more words: several for what a lexicon takes apart (``e-mail``).
 Words = tuple[str, ...]
 
-_PHRASE = re.compile(r'"([^"]*)"')
 _CACHE = "_v_pgcatalog_words"
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What words of a query stand for: *synonyms*, without the words *quoted* in it; *stop_words* can be missing."""
+    """What plain words of a query stand for: *synonyms*; *stop_words* can be missing."""
 
     synonyms: dict[Words, tuple[Words, ...]]
     stop_words: frozenset[Words]
-    quoted: frozenset[Words] = frozenset()
     #: word -> words that contain it
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def alternatives(self, words: Words) -> tuple[Words, ...]:
         """Return what else is found by a search for *words*."""
-        if words in self.quoted:
-            return ()
         containing = self.parts.get(words[0], ()) if len(words) == 1 else ()
         return (*self.synonyms.get(words, ()), *((word,) for word in containing))
 
@@ -58,10 +52,9 @@ class QueryWords:
             if key := frozenset(normal_words(lexicon, pin.words)):
                 self._pins[key] = tuple(dict.fromkeys((*self._pins.get(key, ()), pin.target)))
 
-    def meaning(self, lexicon: Any, text: str, languages: Iterable[str]) -> Meaning:
-        """Return what the words of the query *text* stand for in *languages*; *lexicon* is that of the tuning."""
-        quoted = quoted_words(lexicon, text) if self._synonyms else frozenset()
-        return Meaning(self._synonyms, self.stop_words(languages), quoted)
+    def meaning(self, languages: Iterable[str]) -> Meaning:
+        """Return what words of a query in *languages* stand for."""
+        return Meaning(self._synonyms, self.stop_words(languages))
 
     def stop_words(self, languages: Iterable[str]) -> frozenset[Words]:
         """Return the stop words of *languages*; those of ``pt`` are for ``pt-br``, too."""
@@ -73,11 +66,6 @@ class QueryWords:
         with_words = self._pins.get(words, ())
         without = self._pins.get(frozenset(word for word in words if (word,) not in stop_words), ())
         return tuple(dict.fromkeys((*with_words, *without)))
-
-
-def quoted_words(lexicon: Any, text: str) -> frozenset[Words]:
-    """Return the words of the phrases in the query *text*; one of a single word looks like any other word when parsed."""
-    return frozenset(normal_words(lexicon, phrase) for phrase in _PHRASE.findall(text))
 
 
 def normal_words(lexicon: Any, text: str) -> Words:

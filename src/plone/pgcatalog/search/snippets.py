@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from itertools import chain
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.query.compiler import CompiledQuery
@@ -11,6 +12,7 @@ from plone.pgcatalog.search.highlight import body_of
 from plone.pgcatalog.search.highlight import Highlighter
 from plone.pgcatalog.search.highlight import LENGTH
 from plone.pgcatalog.search.highlight import SOURCE_INDEX
+from plone.pgcatalog.search.query_words import Words
 from types import MappingProxyType
 from typing import Any
 
@@ -73,19 +75,16 @@ def highlighter(catalog: Any, criteria: Mapping[str, Any]) -> Highlighter:
         name: catalog.translator(name).index.getLexicon() for name in catalog.indexes if _is_text(catalog, name)
     }
     found = text_queries(criteria, lexicons)
-    queries = (
-        (lexicons[name], words)
-        for name, text in found
-        for words in (text, *_alternatives(catalog.translator(name), lexicons[name], text))
-    )
+    queries = ((lexicons[name], text) for name, text in found)
+    alternatives = (_alternatives(catalog.translator(name), lexicons[name], text) for name, text in found)
     stemmings = (getattr(catalog.translator(name), "stemming", None) for name, _ in found)
-    return Highlighter(queries, next(filter(None, stemmings), None))
+    return Highlighter(queries, next(filter(None, stemmings), None), chain.from_iterable(alternatives))
 
 
-def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[str]:
+def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[Words]:
     """Return what the index of *translator* finds besides when somebody searches for *text*."""
-    containing = " ".join(f'"{word}"' for words in (translator.word_parts or {}).values() for word in words)
-    return [containing, *(translator.tuning.synonyms(lexicon, text) if translator.tuning is not None else ())]
+    containing = [(word,) for words in (translator.word_parts or {}).values() for word in words]
+    return [*containing, *(translator.tuning.synonyms(lexicon, text) if translator.tuning is not None else ())]
 
 
 def _is_text(catalog: Any, name: str) -> bool:

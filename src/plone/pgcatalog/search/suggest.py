@@ -7,6 +7,8 @@ from plone.pgcatalog.search.edits import distance
 from plone.pgcatalog.search.edits import SURE
 from plone.pgcatalog.search.lexicon import storable
 from plone.pgcatalog.search.lexicon import words
+from plone.pgcatalog.search.tsquery import as_word
+from plone.pgcatalog.search.tsquery import KEYWORDS
 from plone.pgcatalog.search.vocabulary import finds_something
 from plone.pgcatalog.search.vocabulary import INDEX
 from plone.pgcatalog.search.vocabulary import lexicon_of
@@ -27,7 +29,6 @@ NEAREST = 10
 _RUN = re.compile(r"\w+")
 #: A word with what may make it more than a plain one: a sign of exclusion, wildcards.
 _TOKEN = re.compile(r"-?[\w*?]+")
-OPERATORS = ("AND", "OR", "NOT")
 
 
 def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> list[str]:
@@ -41,7 +42,7 @@ def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] |
     prefix = _single(lexicon, runs[-1]) if runs else None
     if prefix is None or limit < 1:
         return []
-    others = [f'"{run}"' for run in runs[:-1][-MAX_WORDS:] if words(lexicon, [run])]
+    others = [as_word(run) for run in runs[:-1][-MAX_WORDS:] if words(lexicon, [run])]
     vocabulary = Vocabulary(tool, {**(query or {}), **({INDEX: " ".join(others)} if others else {})})
     found = vocabulary.beginning_with(prefix, limit)
     if len(found) < min(FEW, limit) and len(prefix) > SURE + 1:
@@ -80,7 +81,7 @@ def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
     """Return where in *text* its first words stand that are searched for as they are, and what *lexicon* makes of them."""
     found = []
     for token in _TOKEN.finditer(text, 0, MAX_TEXT):
-        if token[0].upper() not in OPERATORS and _RUN.fullmatch(token[0]):
+        if token[0].upper() not in KEYWORDS and _RUN.fullmatch(token[0]):
             word = _single(lexicon, token[0])
             if word is not None and allowed_edits(word):
                 found.append((token, word))
@@ -94,7 +95,7 @@ def _corrections(vocabulary: Vocabulary, unknown: Sequence[str]) -> dict[str, st
     nearest: dict[str, list[tuple[int, bool, int, str]]] = {word: [] for word in unknown}
     for word, other, documents in vocabulary.near(unknown, max(map(allowed_edits, unknown))):
         edits = distance(word, other, allowed_edits(word))
-        if edits and other.upper() not in OPERATORS:
+        if edits and other.upper() not in KEYWORDS:
             nearest[word].append((edits, word[0] != other[0], -documents, other))
     ranked = {word: [entry[-1] for entry in sorted(found)[:NEAREST]] for word, found in nearest.items()}
     known = vocabulary.known(other for others in ranked.values() for other in others)

@@ -4,9 +4,11 @@ The text is parsed by ZCTextIndex's own QueryParser and its tree translated node
 what ``executeQuery`` of the node (``Products.ZCTextIndex.ParseTree``) finds.  Where ZCTextIndex raises, this finds
 what a user may expect:
 
-* a text that is no valid query (``foo AND``, ``NOT foo``, ``(foo``) is taken as plain words;
+* a text that is no valid query (``foo AND``, ``NOT foo``, ``(foo``) is taken as plain words and quoted phrases;
 * wildcards at the beginning of a word are ignored;
 * a text without words (only stop words) finds nothing.
+
+Phrases, and single words in quotes, are taken to the letter: neither other forms nor synonyms of them are found.
 
 A site's synonyms and stop words make a query find more, never less: they count for words that are wanted, not for
 those it excludes.
@@ -14,6 +16,7 @@ those it excludes.
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from plone.pgcatalog.indexes.base import all_of
@@ -39,8 +42,11 @@ MAX_OPERANDS = 5000
 #: A query is ranked by so many of its words, the first ones: each is looked for in every row that is found.
 MAX_RANKED = 20
 
-_KEYWORDS = ("AND", "OR", "NOT")
+#: Words that are operators, in any case, unless they are quoted.
+KEYWORDS = ("AND", "OR", "NOT")
 _WILDCARDS = "*?"
+#: What stands in quotes, or between blanks, parentheses and single quotation marks.
+_PLAIN = re.compile(r'-*"[^"]*"|[^\s()"]+')
 _LIKE = str.maketrans({"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"})
 
 
@@ -83,17 +89,39 @@ def parse(lexicon: Any, text: str) -> Any:
     """Return the parse tree of *text*, None if it has no words.  Never writes to *lexicon*."""
     for attempt in (text, plain_words(text)):
         try:
-            return QueryParser(_ParserLexicon(lexicon)).parseQuery(attempt)
+            return _Parser(_ParserLexicon(lexicon)).parseQuery(attempt)
         except (ParseError, RecursionError):
             continue
     return None
 
 
 def plain_words(text: str) -> str:
-    """Return *text* without query syntax; the words AND, OR and NOT stay if there are no others."""
-    tokens = [token.lstrip("-") for token in re.sub(r'[()"]', " ", text).split()]
-    content = [token for token in tokens if token and token.upper() not in _KEYWORDS]
+    """Return *text* without query syntax but quotes; the words AND, OR and NOT stay if there are no others."""
+    tokens = [token.lstrip("-") for token in _PLAIN.findall(text)]
+    content = [token for token in tokens if token and token.upper() not in KEYWORDS]
     return " ".join(content or (f'"{token}"' for token in tokens))
+
+
+def is_quoted(node: Any) -> bool:
+    """Return whether a *node* of a parse tree, a single term, stood in quotes: it is taken to the letter."""
+    return getattr(node, "is_quoted", False)
+
+
+def as_word(word: str) -> str:
+    """Return *word* as a search text that finds it: an operator in quotes, others with their other forms."""
+    return f'"{word}"' if word.upper() in KEYWORDS else word
+
+
+class _Parser(QueryParser):  # type: ignore[misc]
+    """Remembers which terms stood in quotes: the tree does not tell ``"egg"`` from ``egg``."""
+
+    def _parseAtom(self) -> Any:
+        token = str(self._tokens[self._index])
+        node = super()._parseAtom()
+        if node is not None:
+            term = node.getValue() if node.nodeType() == "NOT" else node
+            term.is_quoted = token.lstrip("-").startswith('"')
+        return node
 
 
 class _ParserLexicon:
@@ -123,12 +151,13 @@ class _Compiler:
             return self._and(value)
         if kind == "OR":
             return self._or(self._clauses(value))
-        if kind == "GLOB":
-            return self._glob(value)
         if kind == "PHRASE":
             return self._phrase(term_words(self._lexicon, value))
+        related = None if is_quoted(node) else self._related
+        if kind == "GLOB":
+            return self._glob(value, related)
         words = term_words(self._lexicon, [value])
-        return self._or(self._word(word) for word in words) if words else None
+        return self._or(self._word(word, related) for word in words) if words else None
 
     def _clauses(self, nodes: Iterable[Any]) -> list[Clause]:
         return [clause for node in nodes if (clause := self.clause(node)) is not None]
@@ -136,9 +165,9 @@ class _Compiler:
     def _simple(self, tsquery: str, rank: tuple[Term, ...] = ()) -> Clause:
         return Clause(Condition(f"{self._column} @@ %s::tsquery", (tsquery,)), tsquery, rank)
 
-    def _word(self, word: str, prefix: bool = False) -> Clause:
-        """A word, or all that begin with it; and other forms of it."""
-        term = Term(word, prefix, self._related(word) if self._related else ())
+    def _word(self, word: str, related: Related | None, prefix: bool = False) -> Clause:
+        """A word, or all that begin with it; and what is *related* to it, such as other forms."""
+        term = Term(word, prefix, related(word) if related else ())
         lexemes = [quoted(lexeme) for group in term.related for lexeme in group]
         return self._simple(operation(" | ", [term.tsquery, *lexemes]), (term,))
 
@@ -182,7 +211,7 @@ class _Compiler:
             return NO_CLAUSE
         return self._simple(operation(" <-> ", map(quoted, words)), tuple(map(Term, words[:MAX_RANKED])))
 
-    def _glob(self, pattern: str) -> Clause:
+    def _glob(self, pattern: str, related: Related | None) -> Clause:
         """A word with wildcards: what begins as the pattern does is looked up, then compared with all of it."""
         pattern = pattern.lstrip(_WILDCARDS)
         prefix = re.split(r"[*?]", pattern, maxsplit=1)[0]
@@ -190,9 +219,9 @@ class _Compiler:
             return NO_CLAUSE
         rest = pattern[len(prefix) :]
         if not rest:
-            return self._word(prefix)
+            return self._word(prefix, related)
         if not rest.strip("*"):
-            return self._word(prefix, prefix=True)
+            return self._word(prefix, related, prefix=True)
         term = Term(prefix, prefix=True)
         beginning = self._simple(term.tsquery, (term,))
         matching = Condition(
@@ -211,14 +240,14 @@ class _TunedCompiler(_Compiler):
 
     def clause(self, node: Any) -> Clause | None:
         clause = super().clause(node)
-        words = plain_term(self._lexicon, node)
+        words = None if is_quoted(node) else plain_term(self._lexicon, node)
         alternatives = self._meaning.alternatives(words) if words else ()
         if clause is None or not alternatives:
             return clause
         return self._or([clause, *map(self._synonym, alternatives)])
 
     def _synonym(self, words: Words) -> Clause:
-        return self._word(words[0]) if len(words) == 1 else self._phrase(list(words))
+        return self._word(words[0], self._related) if len(words) == 1 else self._phrase(list(words))
 
     def _wanted(self, nodes: list[Any]) -> list[Any]:
         stop_words = self._meaning.stop_words
@@ -241,11 +270,30 @@ def plain_term(lexicon: Any, node: Any) -> Words | None:
 
 
 def plain_terms(lexicon: Any, node: Any) -> list[Words]:
-    """Return the words of each single term in the parse tree *node*, without those it excludes."""
-    if node.nodeType() in ("AND", "OR"):
-        return [words for part in node.getValue() for words in plain_terms(lexicon, part)]
-    words = plain_term(lexicon, node)
-    return [words] if words else []
+    """Return the words of each single term in the parse tree *node* that is neither excluded nor quoted."""
+    terms = (plain_term(lexicon, term) for term in wanted_terms(node) if not is_quoted(term))
+    return [words for words in terms if words]
+
+
+def wanted_terms(node: Any) -> Iterator[Any]:
+    """Yield the single terms in the parse tree *node*, without those it excludes."""
+    kind = node.nodeType()
+    if kind in ("AND", "OR"):
+        for part in node.getValue():
+            yield from wanted_terms(part)
+    elif kind != "NOT":
+        yield node
+
+
+def words_with_forms(lexicon: Any, node: Any) -> list[str]:
+    """Return those words of a single term of a parse tree whose other forms it finds, too."""
+    kind, value = node.nodeType(), node.getValue()
+    if kind == "PHRASE" or is_quoted(node):
+        return []
+    if kind == "ATOM":
+        return term_words(lexicon, [value])
+    prefix = value.lstrip(_WILDCARDS).rstrip("*")
+    return [prefix] if prefix and not any(char in prefix for char in _WILDCARDS) else []
 
 
 def wanted_words(lexicon: Any, node: Any) -> frozenset[str] | None:

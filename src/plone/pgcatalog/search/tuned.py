@@ -9,6 +9,7 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.search.query_words import Meaning
+from plone.pgcatalog.search.query_words import Words
 from plone.pgcatalog.search.query_words import words_in
 from plone.pgcatalog.search.tsquery import parse
 from plone.pgcatalog.search.tsquery import plain_terms
@@ -43,20 +44,19 @@ class SiteTuning:
             codes = [current]
         return codes or [language for language, _ in self.tuning.stop_words]
 
-    def meaning(self, lexicon: Any, text: str, query: Mapping[str, Any]) -> Meaning | None:
-        """Return what the words of *text*, a part of *query*, find besides themselves; None for nothing."""
+    def meaning(self, lexicon: Any, query: Mapping[str, Any]) -> Meaning | None:
+        """Return what words of *query* find besides themselves; None for nothing."""
         if not (self.tuning.synonyms or self.tuning.stop_words):
             return None
-        return words_in(self.tuning, lexicon).meaning(lexicon, text, self.stop_languages(query))
+        return words_in(self.tuning, lexicon).meaning(self.stop_languages(query))
 
-    def synonyms(self, lexicon: Any, text: str) -> list[str]:
-        """Return the synonyms of the words of *text*, each as a search text."""
-        meaning = self.meaning(lexicon, text, {}) if self.tuning.synonyms else None
+    def synonyms(self, lexicon: Any, text: str) -> list[Words]:
+        """Return the synonyms of the words of *text*."""
+        meaning = self.meaning(lexicon, {}) if self.tuning.synonyms else None
         tree = parse(lexicon, text)
         if meaning is None or tree is None:
             return []
-        found = [a for words in plain_terms(lexicon, tree) for a in meaning.alternatives(words)]
-        return [" ".join(words) for words in dict.fromkeys(found)]
+        return list(dict.fromkeys(a for words in plain_terms(lexicon, tree) for a in meaning.alternatives(words)))
 
     def pinned(self, lexicon: Any, text: str, query: Mapping[str, Any], lookup: Lookup) -> list[Condition]:
         """Return a condition for each page that is pinned to *text*, in their order."""

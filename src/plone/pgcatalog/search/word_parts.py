@@ -7,7 +7,6 @@ counted, and the search is for those that contain it as well: before it is compi
 from collections.abc import Mapping
 from itertools import chain
 from plone.pgcatalog.search.edits import containing
-from plone.pgcatalog.search.query_words import quoted_words
 from plone.pgcatalog.search.snippets import text_queries
 from plone.pgcatalog.search.tsquery import parse
 from plone.pgcatalog.search.tsquery import plain_terms
@@ -53,6 +52,5 @@ def _wanted(lexicon: Any, text: str) -> list[str]:
     tree = parse(lexicon, text)
     if tree is None:
         return []
-    exact = quoted_words(lexicon, text)
-    singles = [words[0] for words in plain_terms(lexicon, tree) if len(words) == 1 and words not in exact]
+    singles = [words[0] for words in plain_terms(lexicon, tree) if len(words) == 1]
     return [word for word in singles if len(word) >= MIN_LETTERS]
