@@ -99,6 +99,14 @@ def test_the_batch_is_a_setting(cold: Any, monkeypatch: pytest.MonkeyPatch) -> N
     assert none - one >= COUNT - 1
 
 
+@pytest.mark.parametrize("text", ["", "many", "-1", "0.5"])
+def test_a_wrong_batch_fails_no_object(cold: Any, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("PGCATALOG_PREFETCH_BATCH", text)
+    with watched(cold) as loads:
+        assert len([brain.getObject().title for brain in pages(cold)]) == COUNT
+    assert loads.statements < 10
+
+
 def test_objects_in_memory_are_not_loaded_again(cold: Any) -> None:
     with watched(cold) as loads:
         for page in cold.folder.objectValues():

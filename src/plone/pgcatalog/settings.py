@@ -29,6 +29,8 @@ BACKENDS: dict[str, SearchBackend] = {"plain": PLAIN, "pg_textsearch": TextSearc
 
 logger = logging.getLogger(__name__)
 
+#: The largest number that a variable may have; PostgreSQL's integers and Python's floats end somewhere beyond.
+LARGEST = 1e9
 #: A page of so many takes 50 ms and more.
 RANKED_ROWS = 5000
 DEFAULTS: dict[str, Any] = {
@@ -58,6 +60,9 @@ def slow_query_mask(tool: Any = None) -> frozenset[str]:
 def result_cache_mb(tool: Any = None) -> float:
     """Return how many megabytes of answers the process may keep, 0 for none; *tool* is a catalog that is asked."""
     kept = site_setting(tool, "result_cache_mb")
+    if not 0 <= kept <= LARGEST:
+        # The field of the control panel lets NaN and 1e308 through.
+        kept = DEFAULTS["result_cache_mb"]
     return number("PGCATALOG_RESULT_CACHE_MB", os.environ.get("PGCATALOG_RESULT_CACHE_MB"), kept)
 
 
@@ -83,8 +88,8 @@ def search_weights(tool: Any) -> Weights:
 
 def stemming(tool: Any = None) -> bool:
     """Return whether searches of the catalog *tool* find other forms of words."""
-    kept = float(site_setting(tool, "stemming"))
-    return bool(number("PGCATALOG_STEMMING", os.environ.get("PGCATALOG_STEMMING"), kept))
+    kept = int(site_setting(tool, "stemming"))
+    return bool(whole_number("PGCATALOG_STEMMING", os.environ.get("PGCATALOG_STEMMING"), kept, 1))
 
 
 def site_stemming(tool: Any) -> Stemming | None:
@@ -110,7 +115,7 @@ def named_backend(name: str | None) -> SearchBackend:
 
 def ranked_rows() -> int:
     """Return how many rows of a large catalog are ranked at the most, 0 for all."""
-    return int(number("PGCATALOG_RANKED_ROWS", os.environ.get("PGCATALOG_RANKED_ROWS"), RANKED_ROWS))
+    return whole_number("PGCATALOG_RANKED_ROWS", os.environ.get("PGCATALOG_RANKED_ROWS"), RANKED_ROWS)
 
 
 def site_setting(tool: Any, name: str) -> Any:
@@ -118,19 +123,40 @@ def site_setting(tool: Any, name: str) -> Any:
     return getattr(aq_base(tool), ATTRIBUTE, DEFAULTS).get(name, DEFAULTS[name])
 
 
+def number(variable: str, text: str | None, default: float, largest: float = LARGEST) -> float:
+    """Return the number *text*, which the environment's *variable* has; *default* when it has none, or a wrong one.
+
+    Right are numbers from 0 to *largest*.  A wrong one is logged once.
+    """
+    found = parsed(variable, text, largest, False)
+    return default if found is None else found
+
+
+def whole_number(variable: str, text: str | None, default: int, largest: float = LARGEST) -> int:
+    """Return the whole number *text*, see ``number``."""
+    found = parsed(variable, text, largest, True)
+    return default if found is None else int(found)
+
+
 @cache
-def number(variable: str, text: str | None, default: float) -> float:
-    """Return the number *text*, not below 0; *default*, with one warning, when it is none."""
+def parsed(variable: str, text: str | None, largest: float, whole: bool) -> float | None:
+    """Return the number *text*, a *whole* one if that is wanted; None for an empty text, and with a warning for another."""
     if text is None or not text.strip():
-        return default
+        return None
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
-    if not 0 <= value < float("inf"):
-        logger.warning("%s=%r is no number from 0 on; %g is used", variable, text, default)
-        return default
-    return value
+    if 0 <= value <= largest and (value.is_integer() or not whole):
+        return value
+    logger.warning(
+        "%s=%r is not a %snumber from 0 to %.0f: it is ignored, and the default is used",
+        variable,
+        text,
+        "whole " if whole else "",
+        largest,
+    )
+    return None
 
 
 @cache

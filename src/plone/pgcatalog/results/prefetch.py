@@ -1,6 +1,7 @@
 """The objects behind a result's rows, loaded together by the storage before one of them is touched."""
 
 from collections.abc import Iterable
+from plone.pgcatalog.settings import whole_number
 from typing import Any
 from ZODB.utils import p64
 
@@ -13,7 +14,7 @@ DEFAULT_BATCH = 100
 
 def batch_size() -> int:
     """Return how many objects are loaded together."""
-    return int(os.environ.get("PGCATALOG_PREFETCH_BATCH", DEFAULT_BATCH))
+    return whole_number("PGCATALOG_PREFETCH_BATCH", os.environ.get("PGCATALOG_PREFETCH_BATCH"), DEFAULT_BATCH)
 
 
 def prefetch(jar: Any, zoids: Iterable[int]) -> None:
