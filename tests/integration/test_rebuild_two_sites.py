@@ -1,6 +1,9 @@
 """A rebuild of one site's catalog, and another site in the same database."""
 
+from plone.pgcatalog.database.statistics import rebuild_of
 from plone.pgcatalog.indexing.verify import Verifier
+from psycopg.rows import dict_row
+from tests.integration import site as sites
 from tests.integration.rebuilding import rebuilding
 from tests.integration.test_two_sites import app  # noqa: F401
 from tests.integration.test_two_sites import dsn  # noqa: F401
@@ -12,6 +15,7 @@ from tests.integration.test_two_sites import template  # noqa: F401
 from tests.integration.test_two_sites import view
 from typing import Any
 
+import psycopg
 import transaction
 
 
@@ -57,3 +61,20 @@ def test_both_are_rebuilt_at_once(app: Any, db: Any) -> None:  # noqa: F811
                     steps.step()
     transaction.begin()
     assert differences(app.plone) == differences(app.second) == []
+
+
+def test_a_rebuild_in_one_database_does_not_run_in_another(db: Any, dsn: str, template: str, postgres: Any) -> None:  # noqa: F811
+    """The catalogs of both have the same oid, and PostgreSQL shows the locks of all databases."""
+
+    def is_running(where: str, zoid: int) -> Any:
+        with psycopg.connect(where, row_factory=dict_row) as connection:
+            return rebuild_of(connection, zoid)["running"]  # type: ignore[index]
+
+    other = sites.clone(postgres, template)
+    with sites.opened(other) as opened, rebuilding(opened, "plone") as interrupted:
+        interrupted.step()
+    with rebuilding(db, "plone") as steps:
+        steps.step()
+        zoid = oid(steps.site.portal_catalog)
+        assert is_running(dsn, zoid)
+        assert not is_running(other, zoid)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.database import locks
 from plone.pgcatalog.search import counting
 from plone.pgcatalog.search.counting import Counting
 from plone.pgcatalog.search.words import count_words
@@ -104,7 +105,7 @@ def test_a_count_waits_for_no_commit_and_no_commit_for_it(portal: Any, catalog: 
 
 def test_only_one_process_counts_a_catalog(portal: Any, catalog: Any, dsn: str) -> None:
     with psycopg.connect(dsn) as other:
-        other.execute("SELECT pg_advisory_lock(%s, %s)", [0x70676377, catalog._catalog.zoid % 2**31])
+        other.execute("SELECT pg_advisory_lock(%s, %s)", locks.of_catalog(locks.COUNT_WORDS, catalog._catalog.zoid))
         assert not count(dsn, catalog)
     assert count(dsn, catalog)
 

@@ -15,6 +15,7 @@ from plone.pgcatalog.advisor.connection import connect
 from plone.pgcatalog.advisor.connection import dsn_of
 from plone.pgcatalog.advisor.connection import plain
 from plone.pgcatalog.advisor.log import Execute
+from plone.pgcatalog.database import locks
 from psycopg import Connection
 from psycopg import sql
 from typing import Any
@@ -151,7 +152,8 @@ def working(target: Target, name: str, purpose: str) -> Iterator[Connection[Any]
     try:
         with target.connected(purpose, seconds=0) as (connection, execute):
             [(free,)] = execute(
-                "SELECT pg_try_advisory_lock(%(lock)s, hashtext(%(index)s))", {"lock": registry.LOCK, "index": index}
+                "SELECT pg_try_advisory_lock(%(lock)s, hashtext(%(index)s))",
+                {"lock": locks.ADVISED_INDEX, "index": index},
             )
             if not free:
                 raise BusyError(f"{index} is being built or dropped already")

@@ -6,11 +6,8 @@ from datetime import datetime
 from plone.pgcatalog.advisor.candidates import Candidate
 from plone.pgcatalog.advisor.log import Execute
 from plone.pgcatalog.advisor.sql import load_sql
+from plone.pgcatalog.database import locks
 from plone.pgcatalog.indexes.base import quote
-
-
-#: First key of the advisory lock that is held while an index is built or dropped; the second is from its name.
-LOCK = 0x70676361
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ class Registered:
 
 def registered(execute: Execute, zoid: int, relation: str) -> list[Registered]:
     """Return the indexes of the catalog with tool oid *zoid*, as they are on *relation*."""
-    values = {"catalog": zoid, "relation": relation, "quoted": quote(relation), "lock": LOCK}
+    values = {"catalog": zoid, "relation": relation, "quoted": quote(relation), "lock": locks.ADVISED_INDEX}
     return [Registered(*row) for row in execute(load_sql("registered"), values)]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
+from plone.pgcatalog.database import locks
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.search.textindex import index_name
@@ -20,8 +21,6 @@ import psycopg
 #: The column with the text of SearchableText; only that index keeps one.
 COLUMN = "searchable_text_source"
 REASON = "ranking by pg_textsearch"
-#: First key of the lock of who builds or drops such an index; the second is the catalog's.
-LOCK = 0x7067626D
 
 REGISTER = (
     "INSERT INTO pgcatalog_indexes (catalog, name, definition, columns, reason) VALUES (%s, %s, %s, %s, %s)"
@@ -92,7 +91,7 @@ def checked(connection: Any, text_config: str) -> str:
 @contextmanager
 def locked(connection: Any, catalog: int) -> Iterator[None]:
     """Hold the lock of the index of *catalog*; raises ClickException when somebody else has it."""
-    keys = [LOCK, catalog % 2**31]
+    keys = locks.of_catalog(locks.RANKING_INDEX, catalog)
     [row] = connection.execute("SELECT pg_try_advisory_lock(%s, %s) AS free", keys).fetchall()
     if not row["free"]:
         raise click.ClickException("somebody else is building or dropping the index")

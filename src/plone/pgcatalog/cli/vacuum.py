@@ -2,6 +2,7 @@
 
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
+from plone.pgcatalog.database import locks
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.search.words import count_words
@@ -67,8 +68,8 @@ def clear_stale(connection: Any) -> int:
     cleared, last = 0, -1
     while True:
         with connection.transaction(), connection.cursor() as cursor:
-            # The storage's lock of commits: none of them may be about to write the row, or to point to another table.
-            cursor.execute("SELECT pg_advisory_xact_lock(0)")
+            # No commit may be about to write the row, or to point to another table.
+            cursor.execute(locks.HOLD_COMMITS)
             relations = [c["relation"] for c in cursor.execute("SELECT relation FROM pgcatalog_state").fetchall()]
             query = sql.SQL(CLEAR).format(nowhere=statistics.nowhere(relations))
             zoids = [row["zoid"] for row in cursor.execute(query, [last, BATCH]).fetchall()]

@@ -25,8 +25,6 @@ import logging
 
 #: Longest wait of a commit's catalog changes for a lock; the commit then fails with a retryable error.
 LOCK_TIMEOUT = "10s"
-#: First key of the session locks of running rebuilds.
-REBUILD_LOCK = 0x70676361
 #: Columns that most searches filter by.
 ASKED_MOST = (
     "allowed_roles",
@@ -214,11 +212,6 @@ def drop_retired(cursor: Any) -> list[str]:
 def idx_table(relation: str) -> str:
     """Return the name of the table with the idx that *relation*, while it is being built, has got for object_state."""
     return f"{relation}_idx"
-
-
-def rebuild_lock(zoid: int) -> tuple[int, int]:
-    """Return the keys of the session lock by which a running rebuild of the catalog with oid *zoid* is known."""
-    return REBUILD_LOCK, zoid % 2**31
 
 
 def forget_rebuild(cursor: Any, zoid: int) -> None:

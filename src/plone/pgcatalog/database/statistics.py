@@ -3,9 +3,9 @@
 Reads only; every function takes a psycopg connection whose rows are dicts.
 """
 
+from plone.pgcatalog.database import locks
 from plone.pgcatalog.database.schema import EXTENSION
 from plone.pgcatalog.database.schema import load_sql
-from plone.pgcatalog.database.schema import rebuild_lock
 from psycopg import sql
 from typing import Any
 
@@ -46,8 +46,9 @@ def rebuild_of(connection: Any, catalog: int) -> dict[str, Any] | None:
         "SELECT relation, phase, done, total, started,"
         " (SELECT count(*) FROM pgcatalog_rebuild_change c WHERE c.catalog = r.catalog) AS changes,"
         " EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = %s AND l.objid = %s"
+        " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
         " AND l.granted) AS running FROM pgcatalog_rebuild r WHERE r.catalog = %s",
-        [*rebuild_lock(catalog), catalog],
+        [*locks.of_catalog(locks.REBUILD, catalog), catalog],
     ).fetchone()
     return found
 

@@ -13,6 +13,7 @@ killed goes on where it was.
 from Acquisition import aq_inner
 from Acquisition import aq_parent
 from collections.abc import Iterator
+from plone.pgcatalog.database import locks
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.indexes.base import quote
@@ -98,7 +99,7 @@ class Rebuild:
         then, and the rebuild can be gone on with.
         """
         [(free,)] = self.connection.execute(
-            "SELECT pg_try_advisory_lock(%s, %s)", schema.rebuild_lock(self.zoid)
+            "SELECT pg_try_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, self.zoid)
         ).fetchall()
         if not free:
             raise RebuildRunning(RebuildRunning.__doc__)
@@ -118,7 +119,7 @@ class Rebuild:
         if self.connection.closed:
             return
         if self.connection.info.transaction_status == TransactionStatus.IDLE:
-            self.connection.execute("SELECT pg_advisory_unlock(%s, %s)", schema.rebuild_lock(self.zoid))
+            self.connection.execute("SELECT pg_advisory_unlock(%s, %s)", locks.of_catalog(locks.REBUILD, self.zoid))
         else:
             self.connection.cancel()
             self.connection.close()
@@ -126,7 +127,7 @@ class Rebuild:
     def abandon(self) -> str | None:
         """Drop what an interrupted rebuild has made; return its relation, None without one; raises RebuildRunning."""
         [(free,)] = self.connection.execute(
-            "SELECT pg_try_advisory_lock(%s, %s)", schema.rebuild_lock(self.zoid)
+            "SELECT pg_try_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, self.zoid)
         ).fetchall()
         if not free:
             raise RebuildRunning(RebuildRunning.__doc__)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from plone.pgcatalog.database import locks
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.indexes.base import quote
@@ -79,7 +80,7 @@ def begin(cursor: Any, catalog: int, layout: Layout, root: tuple[str, str]) -> T
     """
     cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     try:
-        cursor.execute("SELECT pg_advisory_xact_lock(0)")  # the storage's lock of commits
+        cursor.execute(locks.HOLD_COMMITS)
         target = read(cursor, catalog)
         if target is not None and target.signature == layout.signature:
             return target

@@ -4,6 +4,7 @@ The counts are a little old at most times, and that does no harm.  So they are n
 a connection of their own, in portions, and written in one short transaction that touches no table a commit writes.
 """
 
+from plone.pgcatalog.database import locks
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.search.trigrams import create_trigram_index
 from psycopg import sql
@@ -13,8 +14,6 @@ from typing import Any
 
 #: Rows that are counted in one transaction, so that nothing waits long for the relation.
 PORTION = 10_000
-#: First key of the locks by which one process at a time counts a catalog.
-COUNT_LOCK = 0x70676377
 #: The part of the documents that has to change before words are counted again.
 CHANGED_PART = 0.1
 
@@ -53,7 +52,7 @@ def count_words(connection: Any, catalog: int) -> bool:
 
     False when another process is counting, or there is no such catalog.  Raises psycopg.Error; the old counts stay then.
     """
-    lock = [COUNT_LOCK, catalog % 2**31]
+    lock = locks.of_catalog(locks.COUNT_WORDS, catalog)
     if not _rows(connection, "SELECT pg_try_advisory_lock(%s, %s)", lock)[0][0]:
         return False
     try:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from plone.pgcatalog.advisor.connection import connect
 from plone.pgcatalog.advisor.connection import dsn_of
+from plone.pgcatalog.database import locks
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.request import opened_at
 from time import monotonic
@@ -25,8 +26,6 @@ import threading
 
 logger = logging.getLogger(__name__)
 
-#: First key of the advisory lock of a running job; the second is from its catalog and name.
-LOCK = 0x7067636A
 #: Seconds between two notes of how far a job is.
 PAUSE = 0.5
 
@@ -93,7 +92,7 @@ _threads: set[threading.Thread] = set()
 
 def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], zoid: int) -> dict[str, Job]:
     """Return the jobs of the catalog with tool oid *zoid* by name, read with *execute*."""
-    found = [Job(*row) for row in execute(load_sql("jobs"), {"catalog": zoid, "lock": LOCK})]
+    found = [Job(*row) for row in execute(load_sql("jobs"), {"catalog": zoid, "lock": locks.JOB})]
     return {job.name: job for job in found}
 
 
@@ -106,7 +105,7 @@ def stop(catalog: Any, name: str) -> None:
 def start(tool: Any, name: str, work: Work) -> None:
     """Have a thread do *work* with the catalog *tool*.  Raises JobError, also when such a job is running already."""
     catalog = tool._catalog
-    values = {"catalog": catalog.zoid, "name": name, "lock": LOCK}
+    values = {"catalog": catalog.zoid, "name": name, "lock": locks.JOB}
     with errors_told():
         connection = connect(dsn_of(catalog), name)
         with ExitStack() as unless_begun:
