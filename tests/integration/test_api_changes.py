@@ -3,9 +3,13 @@
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
 from collections.abc import Callable
+from plone.pgcatalog.index_names import QUERY_WORDS
+from plone.pgcatalog.query.compiler import compile_query
 from Products.CMFCore.indexing import processQueue
+from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
+from Products.ZCatalog.Catalog import CatalogError
 from tests.integration.content import create
 from tests.integration.content import populate
 from tests.integration.oracle import make_oracle
@@ -147,6 +151,52 @@ def test_an_index_may_have_any_name(filled: Any, name: str) -> None:
 def test_an_index_of_one_name_is_stripped(filled: Any) -> None:
     filled.addIndex(" mine ", KeywordIndex("mine", extra={"indexed_attrs": "Subject"}))
     assert "mine" in filled.indexes()
+    for name, message in (
+        (" mine", "already exists"),
+        (" _mine", "beginning with"),
+        ("  ", "empty"),
+        (" b_size", "b_size"),
+    ):
+        with pytest.raises(CatalogError, match=message):
+            filled.addIndex(name, KeywordIndex("mine", extra={"indexed_attrs": "Subject"}))
+
+
+class Asked(dict[str, Any]):
+    """A query dict that notes which keys somebody has looked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names.add(name)
+        return super().get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        self.names.add(str(name))
+        return super().__contains__(name)
+
+
+def test_no_index_has_the_name_of_what_searches_look_for_in_a_query(portal: Any, catalog: Any) -> None:
+    """Whatever ZCatalog, Plone and our compiler look for by its name is an index, or refused as one."""
+    asked = Asked()
+    CatalogTool.searchResults(catalog, asked)
+    oracle = make_oracle(portal)._catalog
+    for word in ("on", "order", "limit"):
+        oracle._get_sort_attr(word, asked)
+    oracle._sort_limit_arguments(asked, None, False, None)
+    compile_query(asked, catalog._catalog.indexes, catalog._catalog.translator, [])
+    asked["b_size"] = 1
+    compile_query(asked, catalog._catalog.indexes, catalog._catalog.translator, [])
+    assert asked.names - set(catalog.indexes()) == QUERY_WORDS
+
+
+@pytest.mark.parametrize("name", [*sorted(QUERY_WORDS), "effectiveRange_mine", "allowedRolesAndUsers_not"])
+def test_an_index_with_a_word_of_queries_as_its_name_is_refused(filled: Any, name: str) -> None:
+    before = sorted(filled.indexes())
+    with pytest.raises(CatalogError, match=f"An index cannot have the name '{name}': "):
+        filled.addIndex(name, FieldIndex(name, extra={"indexed_attrs": "getId"}))
+    assert sorted(filled.indexes()) == before
 
 
 def test_the_folder_of_indexes_deletes(filled: Any) -> None:

@@ -12,6 +12,7 @@ from plone.pgcatalog.indexes.unindex import MISSING
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
 from plone.pgcatalog.interfaces import IPGIndexTranslator
 from plone.pgcatalog.setuphandlers import UnsupportedIndexes
+from plone.pgcatalog.setuphandlers import UnsupportedNames
 from Products.DateRangeInRangeIndex.index import DateRangeInRangeIndex
 from Products.PluginIndexes.CompositeIndex.CompositeIndex import CompositeIndex
 from Products.PluginIndexes.DateRangeIndex.DateRangeIndex import DateRangeIndex
@@ -288,6 +289,19 @@ def test_an_unknown_type_is_not_taken_over(stock: Any) -> None:
     tool = stock.portal_catalog.aq_base
     with pytest.raises(UnsupportedIndexes, match=r"length \(LengthIndex\)"):
         stock.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
+    assert stock.portal_catalog.aq_base is tool
+    assert not stock._p_jar._registered_objects
+    assert stock.portal_setup.getLastVersionForProfile("plone.pgcatalog:default") == "unknown"
+
+
+def test_an_index_with_a_word_of_queries_as_its_name_is_not_taken_over(stock: Any) -> None:
+    for name in ("sort_on", "where", "b_limit"):
+        stock.portal_catalog.addIndex(name, FieldIndex(name))
+    transaction.commit()
+    tool = stock.portal_catalog.aq_base
+    with pytest.raises(UnsupportedNames, match=r"nothing has been changed\..*'sort_on'.*'where'") as refused:
+        stock.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
+    assert "b_limit" not in str(refused.value)
     assert stock.portal_catalog.aq_base is tool
     assert not stock._p_jar._registered_objects
     assert stock.portal_setup.getLastVersionForProfile("plone.pgcatalog:default") == "unknown"

@@ -15,6 +15,7 @@ from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import is_supported
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.index_names import check_index_name
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -171,10 +172,10 @@ class _CatalogCompat(Records, Base):
 
         Raises CatalogError for a bad or taken name, or an index type nobody can translate.
         """
+        name = name.strip()
         check_index_name(name, self.indexes)
         if isinstance(index_type, str):
             raise TypeError("addIndex takes an index object; resolve its type first")
-        name = name.strip()
         cls = translator_class(index_type.meta_type)
         if cls is None:
             raise CatalogError(f"indexes of type {index_type.meta_type!r} cannot be kept in PostgreSQL ({name})")
@@ -478,15 +479,3 @@ def site_path(tool: Any) -> str | None:
 def canonical(query: Any) -> dict[str, Any]:
     """Return *query* with its plain lists sorted, as ``Catalog.make_query`` does."""
     return {k: sorted(v) if isinstance(v, list | tuple) else v for k, v in query.items()}
-
-
-def check_index_name(name: str, taken: Any) -> None:
-    """Raise CatalogError as ZCatalog does for names it refuses."""
-    if name in taken:
-        raise CatalogError(f"The index {name} already exists")
-    if name.startswith("_"):
-        raise CatalogError('Cannot index fields beginning with "_"')
-    if not name:
-        raise CatalogError("Name of index is empty")
-    if not is_storable(name):
-        raise CatalogError(f"{name!a} has characters that PostgreSQL cannot hold")

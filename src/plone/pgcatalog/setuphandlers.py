@@ -7,6 +7,7 @@ from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.controlpanel.records import copy_settings
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import is_supported
+from plone.pgcatalog.index_names import check_index_name
 from plone.pgcatalog.indexes.registry import is_known
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.settings import ATTRIBUTE
@@ -59,6 +60,14 @@ class UnsupportedIndexes(CatalogError):
         super().__init__(f"{self.__doc__} Remove them, or register an IPGIndexTranslator for their type: {names}")
 
 
+class UnsupportedNames(CatalogError):
+    """Some indexes of this site have names that plone.pgcatalog cannot use; nothing has been changed."""
+
+    def __init__(self, reasons: list[str]) -> None:
+        """*reasons* say of each index why."""
+        super().__init__(f"{self.__doc__} Remove them, or add them again under other names. {'; '.join(reasons)}")
+
+
 @implementer(INonInstallable)
 class HiddenProfiles:
     """The uninstall profile is not offered for installation."""
@@ -77,11 +86,25 @@ def check_storage(setup_tool: Any) -> None:
 
 
 def check_indexes(setup_tool: Any) -> None:
-    """Refuse (UnsupportedIndexes), before anything is changed, indexes that PostgreSQL cannot keep."""
+    """Refuse, before anything is changed, indexes of types nobody knows (UnsupportedIndexes) or with names that are words
+    of the query dict (UnsupportedNames).
+    """
     indexes = aq_base(site_of(setup_tool)[ID])._catalog.indexes
     unknown = [(name, getattr(i, "meta_type", type(i).__name__)) for name, i in indexes.items() if not is_known(i)]
     if unknown:
         raise UnsupportedIndexes(unknown)
+    reasons = [reason for name in sorted(indexes) if (reason := refusal(name)) is not None]
+    if reasons:
+        raise UnsupportedNames(reasons)
+
+
+def refusal(name: str) -> str | None:
+    """Return why no index of ours can have the *name*; None if one can."""
+    try:
+        check_index_name(name)
+    except CatalogError as error:
+        return str(error)
+    return None
 
 
 def check_site(setup_tool: Any) -> None:
