@@ -40,6 +40,15 @@ def test_verify_names_and_mends_differences(zope_conf: str, dsn: str) -> None:
     assert pgcatalog("verify", zope_conf, "--site", "plone").returncode == 0
 
 
+def test_verify_goes_on_behind_a_folder_that_names_what_it_has_not(zope_conf: str, dsn: str) -> None:
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        portal.my_folder.getOrdering().notifyAdded("gone")
+        transaction.commit()
+    found = pgcatalog("verify", zope_conf, "--site", "plone", "--repair")
+    assert found.stdout == "dangling: /plone/my_folder/gone\n15 objects compared: 1 differences\n", found.stderr
+    assert found.returncode == 1
+
+
 def test_a_site_that_cannot_be_opened_is_a_clear_error(tmp_path: Path) -> None:
     conf = Path(write_conf(tmp_path, "host=127.0.0.1 port=1 dbname=none"))
     gone = pgcatalog("verify", str(conf))

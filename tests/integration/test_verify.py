@@ -75,3 +75,53 @@ def test_finds_and_mends(filled: Any, dsn: str, statement: str, expected: set[Di
     transaction.commit()
     assert differences(filled) == set()
     assert [b.Title for b in filled.portal_catalog(getId="page")] == ["Page one"]
+
+
+@pytest.mark.parametrize("where", ["", "my_folder"])
+def test_an_id_that_a_folder_orders_and_does_not_have_is_named(filled: Any, where: str) -> None:
+    folder = filled.unrestrictedTraverse(where) if where else filled
+    folder.getOrdering().notifyAdded("gone")
+    filled.my_folder.page.title = "Changed"
+    transaction.commit()
+    verifier = Verifier(filled.portal_catalog)
+    assert {(d.kind, d.path) for d in verifier.differences()} == {
+        ("dangling", "/".join([*folder.getPhysicalPath(), "gone"])),
+        ("different", "/plone/my_folder/page"),
+    }
+    assert verifier.checked == len(filled.portal_catalog)
+
+
+def test_content_is_not_mended_only_the_catalog_is(filled: Any, dsn: str) -> None:
+    filled.my_folder.getOrdering().notifyAdded("gone")
+    transaction.commit()
+    damage(dsn, "INSERT INTO {} (rid, path) VALUES (4711, '/plone/my_folder/gone')")
+    dangling, orphaned = (Difference("/plone/my_folder/gone", kind) for kind in ("dangling", "orphaned"))
+    found = differences(filled)
+    assert found == {dangling, orphaned}
+    Verifier(filled.portal_catalog).mend(found)
+    assert differences(filled) == {dangling}
+    assert "gone" in filled.my_folder.objectIds()
+
+
+@pytest.mark.parametrize("name", ["getId", "in_reply_to", "Subject", "path"])
+def test_what_an_index_or_column_has_left_behind_is_no_difference(filled: Any, name: str) -> None:
+    tool = filled.portal_catalog
+    for names, remove in ((tool.indexes(), tool.delIndex), (tool.schema(), tool.delColumn)):
+        if name in names:
+            remove(name)
+            assert list(Verifier(tool).differences()) == []
+            transaction.commit()
+            assert differences(filled) == set()
+
+
+def test_a_column_that_comes_back_is_compared_again(filled: Any) -> None:
+    tool = filled.portal_catalog
+    tool.delColumn("Title")
+    transaction.commit()
+    filled.my_folder.page.title = "Changed"
+    filled.my_folder.page.reindexObject()
+    transaction.commit()
+    assert differences(filled) == set()
+    tool.addColumn("Title")
+    transaction.commit()
+    assert {d.path for d in differences(filled)} == {"/plone/my_folder/page"}

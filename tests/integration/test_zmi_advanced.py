@@ -156,6 +156,12 @@ def test_verify_names_differences_and_mends_them(site: Site) -> None:
     assert "1 differences mended" in text(job(site, "verify"))
     post(site, verify="1")
     assert "0 differences found" in text(job(site, "verify"))
+    with site.inside() as portal:
+        portal.getOrdering().notifyAdded("gone")
+    post(site, repair="1")
+    assert "0 differences mended, 1 left. dangling: /plone/gone" in text(job(site, "verify"))
+    with site.inside() as portal:
+        portal.getOrdering().notifyRemoved("gone")
 
 
 def test_one_at_a_time_and_stop(site: Site) -> None:

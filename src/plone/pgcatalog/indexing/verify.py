@@ -26,11 +26,19 @@ COMMIT_BATCH = 500
 
 @dataclass(frozen=True)
 class Difference:
-    """A path whose row is ``missing``, ``orphaned`` (no such object) or ``different`` in *names*."""
+    """A path whose row is ``missing``, ``orphaned`` (no such object) or ``different`` in *names*.
+
+    ``dangling`` is a fault of the content: a folder's order names an id for which the folder has no object.
+    """
 
     path: str
     kind: str
     names: tuple[str, ...] = ()
+
+    @property
+    def can_be_mended(self) -> bool:
+        """True if cataloguing or uncataloguing the path mends it."""
+        return self.kind != "dangling"
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.path}" + (f" ({', '.join(self.names)})" if self.names else "")
@@ -52,17 +60,22 @@ class Verifier:
         """Yield every difference between rows and content; objects are forgotten batch by batch."""
         processQueue()
         unmet = set(self.compat.uids)
-        for batch in batched(content_of(self.catalog), BATCH):
+        dangling: list[str] = []
+        for batch in batched(content_of(self.catalog, dangling.append), BATCH):
             unmet.difference_update(clean_path(path) for path, _ in batch)
             yield from self._compare(batch)
             self.progress(self.checked)
             self.compat.jar.cacheGC()
+        yield from (Difference(path, "dangling") for path in dangling)
         for path in sorted(unmet):
             yield from self._judge(path)
 
     def mend(self, differences: Iterable[Difference], progress: Callable[[int], None] = lambda done: None) -> None:
-        """Repair *differences*, committing every COMMIT_BATCH of them; *progress* is told how many are done."""
-        for number, difference in enumerate(differences, 1):
+        """Repair those of *differences* that can be mended, committing every COMMIT_BATCH of them.
+
+        *progress* is told how many are done.
+        """
+        for number, difference in enumerate((d for d in differences if d.can_be_mended), 1):
             self.repair(difference)
             if number % COMMIT_BATCH == 0:
                 transaction.commit()
@@ -90,14 +103,21 @@ class Verifier:
         self.checked += len(entries)
         different = self._different_columns(entries)
         idx = self.compat.view().idx([rid for rid, _ in different.values()])
+        keys = self._idx_keys()
         for entry in entries:
             if entry.path not in different:
                 yield Difference(entry.path, "missing")
                 continue
             rid, columns = different[entry.path]
-            names = dict.fromkeys(columns + different_keys(idx.get(rid, {}), entry.idx))
+            stored = {key: value for key, value in idx.get(rid, {}).items() if key in keys}
+            names = dict.fromkeys(columns + different_keys(stored, entry.idx))
             if names:
                 yield Difference(entry.path, "different", tuple(names))
+
+    def _idx_keys(self) -> set[str]:
+        """Return the keys of idx that the configured indexes and columns have; removed ones leave theirs behind."""
+        translators = map(self.compat.translator, self.compat.indexes)
+        return {*self.compat.names, *(t.id for t in translators if t.in_idx and t.columns())}
 
     def _different_columns(self, entries: list[Entry]) -> dict[str, tuple[int, tuple[str, ...]]]:
         """Return path -> (rid, columns whose stored value is not the fresh one) of the rows that exist."""

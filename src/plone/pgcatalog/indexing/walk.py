@@ -3,6 +3,7 @@
 from Acquisition import aq_base
 from Acquisition import aq_inner
 from Acquisition import aq_parent
+from collections.abc import Callable
 from collections.abc import Iterator
 from plone.base.utils import base_hasattr
 from plone.base.utils import safe_callable
@@ -17,20 +18,24 @@ from zope.component import queryMultiAdapter
 CONVERSATION = "plone.app.discussion:conversation"
 
 
-def content_of(catalog: Any) -> Iterator[tuple[str, Any]]:
-    """Yield (path, object) of everything that belongs into *catalog*, depth first."""
+def content_of(catalog: Any, on_dangling: Callable[[str], object] = lambda path: None) -> Iterator[tuple[str, Any]]:
+    """Yield (path, object) of everything that belongs into *catalog*, depth first.
+
+    *on_dangling* is told the path of each id that a folder names and has no object for.
+    """
     portal = aq_parent(aq_inner(catalog))
     yield from indexable(portal)
-    yield from _below(portal, catalog)
+    yield from _below(portal, catalog, on_dangling)
 
 
-def _below(container: Any, catalog: Any) -> Iterator[tuple[str, Any]]:
-    if not base_hasattr(container, "objectItems"):
-        return
-    for _, obj in container.objectItems():
-        if aq_base(obj) is not aq_base(catalog):
+def _below(container: Any, catalog: Any, on_dangling: Callable[[str], object]) -> Iterator[tuple[str, Any]]:
+    for id in child_ids(container):
+        obj = child(container, id)
+        if obj is None:
+            on_dangling("/".join((*container.getPhysicalPath(), id)))
+        elif aq_base(obj) is not aq_base(catalog):
             yield from indexable(obj)
-            yield from _below(obj, catalog)
+            yield from _below(obj, catalog, on_dangling)
 
 
 def indexable(obj: Any) -> Iterator[tuple[str, Any]]:

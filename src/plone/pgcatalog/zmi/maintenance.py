@@ -34,5 +34,7 @@ def verify(tool: Any, report: Report, repair: bool = False) -> str:
     lines = [str(difference) for difference in found[:NAMED]]
     if len(found) > NAMED:
         lines.append(f"… and {len(found) - NAMED:,} more")
-    done = "mended" if repair else "found"
-    return "\n".join([f"{verifier.checked:,} objects compared, {len(found):,} differences {done}.", *lines])
+    left = sum(not difference.can_be_mended for difference in found)
+    done = "found" if not repair else f"mended, {left:,} left" if left else "mended"
+    count = len(found) - left if repair else len(found)
+    return "\n".join([f"{verifier.checked:,} objects compared, {count:,} differences {done}.", *lines])
