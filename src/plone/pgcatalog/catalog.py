@@ -5,6 +5,7 @@ from AccessControl.Permissions import manage_zcatalog_entries as ManageZCatalogE
 from AccessControl.Permissions import manage_zcatalog_indexes as ManageZCatalogIndexes
 from AccessControl.Permissions import search_zcatalog as SearchZCatalog
 from AccessControl.SecurityInfo import ClassSecurityInfo
+from AccessControl.SecurityInfo import ModuleSecurityInfo
 from DateTime import DateTime
 from OFS.Folder import Folder
 from plone.pgcatalog.compat import _CatalogCompat
@@ -67,6 +68,12 @@ OWN_PAGES = (
     "manage_catalogSchema",
     "manage_catalogView",
     "manage_objectInformation",
+)
+
+
+# What untrusted code, such as a Script (Python), may import: to narrow a search that it may make.
+ModuleSecurityInfo("plone.pgcatalog.query.objects").declarePublic(
+    "And", "Eq", "In", "Not", "Or", "Path", "Range", "Text"
 )
 
 

@@ -32,6 +32,9 @@ Buckets = Mapping[str, tuple[Any, Any]]
 class Facet(dict[Any, int]):
     """Value -> number of rows, most frequent first; ``truncated`` when there are more values than the limit."""
 
+    # For untrusted code, such as a Script (Python), which may use other dicts without that.
+    __allow_access_to_unprotected_subobjects__ = True
+
     truncated: bool = False
 
 

@@ -60,6 +60,9 @@ class Highlighter:
     Other forms are marked, too, where *stemming* finds them.
     """
 
+    # For untrusted code, such as a Script (Python): it works on texts that its caller has already.
+    __allow_access_to_unprotected_subobjects__ = True
+
     def __init__(
         self,
         queries: Iterable[tuple[Any, str]],

@@ -7,6 +7,7 @@ at once: a stream gives the rows of the snapshot it began in, whatever happens i
 
 from array import array
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
 from plone.pgcatalog.indexes.base import all_of
@@ -39,6 +40,9 @@ class Iterated:
 
 class BrainStream(Iterator[Any]):
     """Iterates over the brains of what *query* finds on *catalog*, a ``_CatalogCompat``."""
+
+    #: Untrusted code, such as a Script (Python), may iterate; it gets no attribute by name.
+    __allow_access_to_unprotected_subobjects__: Mapping[str, int] = {}
 
     def __init__(self, catalog: Any, query: CompiledQuery, sort: Sequence[tuple[str, bool]], batch: int) -> None:
         if batch < 1:
