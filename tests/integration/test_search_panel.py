@@ -24,6 +24,7 @@ import transaction
 
 
 PANEL = "/plone/@@pgcatalog-search-controlpanel"
+REST = "/plone/++api++/@controlpanels/pgcatalog-search"
 NAMES = getFieldNames(IPGCatalogSearchSettings)
 DEFAULTS = {name: IPGCatalogSearchSettings[name].default for name in NAMES}
 NUMBERS = {"weight_title": 7.5, "weight_body": 0.0}
@@ -35,13 +36,13 @@ LINES = {
 }
 
 
-def save(db: Any, **lines: str) -> Response:
+def save(db: Any, login: str = MANAGER, **lines: str) -> Response:
     """Send the form with *lines* in place of what it shows."""
     web = Web(db)
-    page = web.get(PANEL, MANAGER)
+    page = web.get(PANEL, login)
     assert page.status == 200
     form = {f"form.widgets.{name}": lines.get(name) or shown(page.text, name) for name in NAMES}
-    return web.post(PANEL, MANAGER, **form, **{"form.buttons.save": "Save", "_authenticator": token(page.text)})
+    return web.post(PANEL, login, **form, **{"form.buttons.save": "Save", "_authenticator": token(page.text)})
 
 
 def shown(page: str, name: str) -> str:
@@ -113,31 +114,69 @@ def test_the_form_says_what_is_wrong_and_stores_nothing(portal: Any, db: Any) ->
     assert "<script>alert" not in answer.text
 
 
-@pytest.mark.parametrize("login", [None, "eddy:secret"])
-def test_only_managers_get_at_it(portal: Any, db: Any, login: str | None) -> None:
-    portal.acl_users.userFolderAddUser("eddy", "secret", ["Editor", "Site Administrator"], [])
+@pytest.fixture
+def staff(portal: Any) -> str:
+    """The login of a Site Administrator; there are an Editor and a Member, too."""
+    for name, roles in (("sita", ["Site Administrator"]), ("eddy", ["Editor", "Reviewer"]), ("mara", ["Member"])):
+        portal.acl_users.userFolderAddUser(name, "secret", roles, [])
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     transaction.commit()
-    assert Web(db).get(PANEL, login).status in (302, 401, 403)
+    return "sita:secret"
 
 
-def test_a_post_without_token_stores_nothing(portal: Any, db: Any) -> None:
-    form = {f"form.widgets.{name}": text for name, text in LINES.items()}
-    Web(db).post(PANEL, MANAGER, **form, **{"form.buttons.save": "Save"})
+PLONES_PANEL = "/plone/@@search-controlpanel"
+
+
+@pytest.mark.parametrize("login", [None, "mara:secret", "eddy:secret", "sita:secret", MANAGER])
+def test_it_opens_for_whom_plones_search_panel_opens(staff: str, db: Any, login: str | None) -> None:
+    web = Web(db)
+    opens = web.get(PLONES_PANEL, login).status == 200
+    assert opens == (login in (staff, MANAGER))
+    assert (web.get(PANEL, login).status == 200) == opens
+    assert (web.get(REST, login, accept="application/json").status == 200) == opens
+    assert (web.patch(REST, login, LINES).status == 204) == opens
+
+
+def test_a_site_administrator_changes_it_and_no_other_panel(staff: str, portal: Any, db: Any) -> None:
+    overview = Web(db).get("/plone/@@overview-controlpanel", staff).text
+    assert "@@pgcatalog-search-controlpanel" in overview
+    assert "@@pgcatalog-controlpanel" not in overview
+    assert save(db, staff, **LINES).status == 302
+    assert {name: kept(portal)[name].replace("\r", "") for name in LINES} == LINES
+    assert Web(db).patch(REST, staff, {"pins": "a = /b"}).status == 204
+    assert kept(portal)["pins"] == "a = /b"
+    panels = Web(db).get("/plone/++api++/@controlpanels", staff, accept="application/json").json
+    assert [panel["@id"] for panel in panels if "pgcatalog" in panel["@id"]] == [
+        "http://nohost/plone/@controlpanels/pgcatalog-search"
+    ]
+
+
+@pytest.mark.parametrize("login", ["sita:secret", MANAGER])
+def test_only_a_post_with_token_stores_something(staff: str, portal: Any, db: Any, login: str) -> None:
+    web = Web(db)
+    form = {f"form.widgets.{name}": str(value) for name, value in (DEFAULTS | LINES).items()}
+    form["form.buttons.save"] = "Save"
+    right = token(web.get(PANEL, login).text)
+    web.post(PANEL, login, **form)
+    web.post(PANEL, login, **form, _authenticator="wrong")
+    web.get(PANEL, login, **form)
+    web.get(PANEL, login, **form, _authenticator=right)
     assert kept(portal) == DEFAULTS
+    web.post(PANEL, login, **form, _authenticator=right)
+    assert {name: kept(portal)[name].replace("\r", "") for name in LINES} == LINES
 
 
 def test_volto_gets_the_same_from_the_rest_api(portal: Any, db: Any) -> None:
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     transaction.commit()
-    path = "/plone/++api++/@controlpanels/pgcatalog-search"
-    panel = Web(db).get(path, MANAGER, accept="application/json").json
+    panel = Web(db).get(REST, MANAGER, accept="application/json").json
     assert panel["title"] == "Search Tuning"
     assert panel["data"] == DEFAULTS
     assert set(panel["schema"]["properties"]) == set(NAMES)
-    answer = Web(db).patch(path, MANAGER, {"pins": "hours = nowhere"})
+    answer = Web(db).patch(REST, MANAGER, {"pins": "hours = nowhere"})
     assert answer.status == 400
     assert "'nowhere' is neither a path" in answer.text
-    assert Web(db).patch(path, MANAGER, LINES | NUMBERS).status == 204
+    assert Web(db).patch(REST, MANAGER, LINES | NUMBERS).status == 204
     assert {name: kept(portal)[name] for name in LINES | NUMBERS} == LINES | NUMBERS
 
 
@@ -154,3 +193,23 @@ def test_an_older_installation_gets_it_by_the_upgrade_step(portal: Any) -> None:
     assert "pgcatalog-search" in [action.id for action in portal.portal_controlpanel.listActions()]
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
     assert "pgcatalog-search" not in [action.id for action in portal.portal_controlpanel.listActions()]
+
+
+def test_an_older_installation_lets_site_administrators_in_by_the_upgrade_step(portal: Any, db: Any) -> None:
+    tool, setup = portal.portal_controlpanel, portal.portal_setup
+    portal.acl_users.userFolderAddUser("sita", "secret", ["Site Administrator"], [])
+
+    def permissions() -> dict[str, tuple[str, ...]]:
+        return {a.id: a.permissions for a in tool.listActions() if a.id.startswith("pgcatalog")}
+
+    now = permissions()
+    assert now == {"pgcatalog": ("Manage portal",), "pgcatalog-search": ("Plone Site Setup: Search",)}
+    next(a for a in tool.listActions() if a.id == "pgcatalog-search").permissions = ("Manage portal",)
+    setup.setLastVersionForProfile("plone.pgcatalog:default", "1003")
+    transaction.commit()
+    overview = "/plone/@@overview-controlpanel"
+    assert PANEL.rpartition("/")[2] not in Web(db).get(overview, "sita:secret").text
+    setup.upgradeProfile("plone.pgcatalog:default")
+    transaction.commit()
+    assert permissions() == now
+    assert PANEL.rpartition("/")[2] in Web(db).get(overview, "sita:secret").text

@@ -246,25 +246,41 @@ def test_volto_changes_them(portal: Any, db: Any) -> None:
     assert web.get(path, MANAGER, accept="application/json").json["data"] == data | {"slow_query_ms": 3.0}
 
 
-def test_the_rest_api_is_for_those_who_may_use_the_panels(portal: Any, db: Any) -> None:
-    """The service itself lets a Site Administrator in; the panels ask for more."""
+def test_the_rest_api_is_for_those_who_may_use_the_panel(portal: Any, db: Any) -> None:
+    """The service itself lets a Site Administrator in; this panel asks for more."""
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     for name, role in (("eddy", "Editor"), ("ada", "Site Administrator")):
         portal.acl_users.userFolderAddUser(name, "secret", [role], [])
     transaction.commit()
     web, service = Web(db), "/plone/++api++/@controlpanels"
-    for panel, data in (("pgcatalog", {"slow_query_ms": 3.0}), ("pgcatalog-search", {"weight_title": 9.0})):
-        for login in (None, "eddy:secret", "ada:secret"):
-            assert web.get(f"{service}/{panel}", login, accept="application/json").status in (401, 403, 404)
-            assert web.patch(f"{service}/{panel}", login, data).status in (401, 403, 404)
-    for login, expected in (("ada:secret", set()), (MANAGER, {"pgcatalog", "pgcatalog-search"})):
+    for login in (None, "eddy:secret", "ada:secret"):
+        assert web.get(f"{service}/pgcatalog", login, accept="application/json").status in (401, 403, 404)
+        assert web.patch(f"{service}/pgcatalog", login, {"slow_query_ms": 3.0}).status in (401, 403, 404)
+    for login, expected in (("ada:secret", False), (MANAGER, True)):
         listed = web.get(service, login, accept="application/json")
         assert listed.status == 200
-        names = {panel["@id"].rpartition("/")[2] for panel in listed.json}
-        assert {name for name in names if name.startswith("pgcatalog")} == expected
+        assert ("pgcatalog" in {panel["@id"].rpartition("/")[2] for panel in listed.json}) == expected
     transaction.begin()
     assert seen(portal.portal_catalog) == as_read(settings.DEFAULTS)
-    assert getUtility(IRegistry)[f"{PREFIX}.weight_title"] == 3.0
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_only_a_post_with_token_stores_something(portal: Any, db: Any, method: str) -> None:
+    web, path = Web(db), "/plone/@@pgcatalog-controlpanel"
+    form = {
+        "form.widgets.slow_query_ms": "250",
+        "form.widgets.slow_query_mask": "",
+        "form.widgets.result_cache_mb": "1",
+    }
+    form["form.buttons.save"] = "Save"
+    right = token(web.get(path, MANAGER).text)
+    for tokens in ({}, {"_authenticator": "wrong"}, {"_authenticator": right}):
+        getattr(web, method)(path, MANAGER, **form, **tokens)
+        transaction.begin()
+        expected = (
+            250.0 if method == "post" and tokens.get("_authenticator") == right else settings.DEFAULTS["slow_query_ms"]
+        )
+        assert settings.slow_query_ms(portal.portal_catalog) == expected
 
 
 # -- profiles
@@ -278,7 +294,7 @@ def test_an_older_installation_gets_them_by_the_upgrade_step(portal: Any) -> Non
     portal.portal_controlpanel.unregisterConfiglet("pgcatalog")
     setup.setLastVersionForProfile("plone.pgcatalog:default", "1000")
     setup.upgradeProfile("plone.pgcatalog:default")
-    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1003",)
+    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1004",)
     assert {name: registry[f"{PREFIX}.{name}"] for name in settings.DEFAULTS} == settings.DEFAULTS
     assert "pgcatalog" in [action.id for action in portal.portal_controlpanel.listActions()]
 

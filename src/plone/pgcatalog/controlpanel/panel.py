@@ -8,6 +8,7 @@ from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.records import PREFIX
 from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
 from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.zmi.protect import check
 from plone.restapi.controlpanels import RegistryConfigletPanel
 from typing import Any
 from zope.component import adapter
@@ -17,7 +18,7 @@ from zope.interface import Interface
 class Configlet(RegistryConfigletPanel):
     """A panel for plone.restapi: for those who may use the one in Classic UI, else Unauthorized.
 
-    The service asks for less: it lets Site Administrators read and write every panel.
+    The service asks for less: everybody who may see the overview of Site Setup may read and write every panel.
     """
 
     schema_prefix = PREFIX
@@ -28,18 +29,27 @@ class Configlet(RegistryConfigletPanel):
     def schema(self) -> Any:
         # Plone names the panels that the user has the permission for; reading and writing begin here.
         if self.configlet is None:
-            raise Unauthorized(f"the control panel {self.configlet_id!r} is for managers")
+            raise Unauthorized(f"you may not use the control panel {self.configlet_id!r}")
         return self.fields
 
 
-class SettingsForm(RegistryEditForm):
+class PanelForm(RegistryEditForm):
+    """A form that stores by POST with a token only, else it is Forbidden."""
+
+    schema_prefix = PREFIX
+
+    def applyChanges(self, data: Any) -> Any:
+        check(self.request)
+        return super().applyChanges(data)
+
+
+class SettingsForm(PanelForm):
     """The form of the settings."""
 
     id = "PGCatalogSettings"
     label = _("PostgreSQL Catalog")
     description = _("Where an environment variable of the process says otherwise, that one counts.")
     schema = IPGCatalogSettings
-    schema_prefix = PREFIX
 
 
 class SettingsPanel(ControlPanelFormWrapper):
@@ -56,14 +66,13 @@ class SettingsConfiglet(Configlet):
     configlet_id = "pgcatalog"
 
 
-class SearchForm(RegistryEditForm):
+class SearchForm(PanelForm):
     """The form of the settings by which editors tune the search."""
 
     id = "PGCatalogSearchSettings"
     label = _("Search Tuning")
     description = _("What a search finds first, and what else it finds. Changes count at once.")
     schema = IPGCatalogSearchSettings
-    schema_prefix = PREFIX
 
 
 class SearchPanel(ControlPanelFormWrapper):
