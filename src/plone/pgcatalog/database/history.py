@@ -40,8 +40,9 @@ class SnapshotHistory:
         self._loaded: int | None = None
         #: the newest transaction that was known before the snapshot was taken
         self._known_before = 0
-        #: the newest transaction of the snapshot that was checked last, and its psycopg connection
-        self._last_tid = 0
+        #: the transaction that the database was asked for, and in which history
+        self._expected = 0, 0
+        #: the psycopg connection of the snapshot that was checked last
         self._last_connection: ref[Any] | None = None
 
     @property
@@ -71,22 +72,25 @@ class SnapshotHistory:
 
     def expected_tid(self) -> int:
         """Return the newest known transaction that the snapshot must have; 0 if none is known."""
-        newest = self.tid or 0
-        if self._known_before > newest:
-            return self._known_before
-        newest_known(self.jar.db())
-        return self.generations.newest_tid(newest)
+        history, newest = self.generations.number, self.tid or 0
+        expected = self._known_before
+        if expected <= newest:
+            newest_known(self.jar.db())
+            expected = self.generations.newest_tid(newest)
+        self._expected = expected, history
+        return expected
 
     def place(self, is_there: bool) -> None:
-        """Find the history of the snapshot, in which ``expected_tid()`` *is_there* or not.
+        """Find the history of the snapshot, in which the last ``expected_tid()`` *is_there* or not.
 
         Raises HistoryChanged when it is missing; all that the process knows of the database is forgotten then.
         """
         tid, generations = self.tid, self.generations
         if tid is None:
             return
-        if not is_there and self.expected_tid():
-            change_history(self.jar.db())
+        expected, history = self._expected
+        if expected and not is_there:
+            change_history(self.jar.db(), history)
             self._known_before = 0
             generations.learn(tid)
             self._load_anew()
@@ -100,15 +104,16 @@ class SnapshotHistory:
     def check(self, connection: Any) -> None:
         """Forget objects and answers of a lost history before any object is read on *connection*, psycopg's.
 
-        Asks the database if the snapshot is older than the last one, or on another connection; else only the next search
-        does, whose statement can ask along.
+        Asks the database if the snapshot lacks what was known before it, or is on another connection than the last one; else
+        only the next search does, whose statement can ask along.
         """
         tid = self.tid
-        if tid is not None and not self.generations.has_seen(tid) and newest_known(self.jar.db()):
+        if tid is not None and newest_known(self.jar.db()):
             last = None if self._last_connection is None else self._last_connection()
-            if last is not connection or tid < self._last_tid:
+            is_new = last is not connection and not self.generations.has_seen(tid)
+            if is_new or tid < self._known_before:
                 self._ask(connection)
-        self._last_tid, self._last_connection = tid or 0, ref(connection)
+        self._last_connection = ref(connection)
         self._load_anew()
 
     def _ask(self, connection: Any) -> None:
@@ -141,10 +146,12 @@ def newest_known(database: Any) -> int:
     return generations.newest_tid()
 
 
-def change_history(database: Any) -> None:
-    """Forget what the process knows of *database*; connections forget their objects when they are used next."""
-    generations = Generations.of(database)
-    if generations.change_history(generations.number, committed_tid(database)):
+def change_history(database: Any, history: int) -> None:
+    """Forget what the process knows of *database* in the *history* of that number, unless another thread has done so.
+
+    Connections forget their objects when they are used next.
+    """
+    if Generations.of(database).change_history(history, committed_tid(database)):
         logger.warning("the database has lost transactions: all that this process knew of it is forgotten")
         forget_shared_objects(database)
 
@@ -155,11 +162,11 @@ def check_order(database: Any, cursor: Any) -> None:
     Raises ClockBehind if its id is not the newest: others would never see it.  The repeated one will have the newest.
     Raises HistoryChanged if a transaction that the process has seen is gone.
     """
-    expected = newest_known(database)
+    expected, history = newest_known(database), Generations.of(database).number
     with cursor.connection.cursor(row_factory=tuple_row) as own:
         newest, is_there = own.execute(NEWEST, [expected, expected]).fetchone()
     if expected and not is_there:
-        change_history(database)
+        change_history(database, history)
         raise HistoryChanged
     seconds = advance_clock(database, newest)
     if seconds:
