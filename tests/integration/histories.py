@@ -1,0 +1,234 @@
+"""Databases whose history changes under running Zopes: failovers that lose commits, and dumps that are restored.
+
+A ``Process`` is a Zope as far as the database can tell: a ZODB.DB with caches of its own; each call is a request.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from plone.pgcatalog.database.embedded import dsn_of
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.database.embedded import with_standby
+from tests.integration import site as sites
+from tests.integration.content import create
+from transaction.interfaces import TransientError
+from typing import Any
+
+import itertools
+import psycopg
+import shutil
+import subprocess
+import transaction
+
+
+#: A request is repeated three times, as by Zope.
+ATTEMPTS = 4
+PAGES = 3
+_numbers = itertools.count(1)
+
+
+class Process:
+    """A Zope on the database of *db*."""
+
+    def __init__(self, db: Any) -> None:
+        self.db = db
+
+    def do(self, action: Callable[..., Any], *args: Any) -> Any:
+        """Return what ``action(site, *args)`` returns in a request of its own that changes nothing."""
+        with sites.inside(self.db) as site:
+            return action(site, *args)
+
+    def save(self, action: Callable[..., Any], *args: Any) -> int:
+        """Commit what *action* does, repeated as Zope repeats a request; return how often it had to be repeated."""
+        for attempt in range(ATTEMPTS):
+            with sites.inside(self.db) as site:
+                action(site, *args)
+                try:
+                    transaction.commit()
+                except TransientError:
+                    transaction.abort()
+                else:
+                    return attempt
+        raise AssertionError(f"{action.__name__}{args} fails for ever")
+
+
+@contextmanager
+def process(dsn: str, **options: Any) -> Iterator[Process]:
+    """Yield a new Process; *options* are those of its storage."""
+    with sites.opened(dsn, **options) as db:
+        yield Process(db)
+
+
+class Cluster:
+    """A primary and a standby; ``fail_over`` makes the standby the primary, ``renew`` makes it a new standby."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._free = [folder / "b", folder / "a"]
+        self._used: dict[EmbeddedPostgres, Path] = {}
+        self.primary = self._keep(EmbeddedPostgres(self._free[-1], with_standby(TEST_SETTINGS)))
+        self.standby: EmbeddedPostgres | None = None
+
+    def _keep(self, server: EmbeddedPostgres) -> EmbeddedPostgres:
+        self._used[server.start()] = self._free.pop()
+        return server
+
+    def renew(self) -> None:
+        """Have a standby that streams."""
+        if self.standby is not None:
+            self._remove(self.standby)
+        self.standby = self._keep(self.primary.standby(self._free[-1]))
+
+    def _remove(self, server: EmbeddedPostgres) -> None:
+        server.stop()
+        self._free.append(self._used.pop(server))
+        shutil.rmtree(self._free[-1])
+
+    def stop(self) -> None:
+        for server in [*self._used]:
+            self._remove(server)
+
+    def dsn(self, dbname: str) -> str:
+        assert self.standby is not None
+        return dsn_of(self.primary, self.standby, dbname=dbname)
+
+    def cut_off(self) -> None:
+        """From here on, what is committed will be lost."""
+        assert self.standby is not None
+        self.standby.catch_up()
+        self.standby.cut_off()
+
+    def fail_over(self) -> None:
+        """Kill the primary; the standby, which lacks what it has not received, takes over."""
+        assert self.standby is not None
+        former, self.primary, self.standby = self.primary, self.standby, None
+        former.kill()
+        self.primary.promote()
+        self._remove(former)
+
+
+class Failover:
+    """A database on a cluster that will lose what is committed between ``fork`` and ``lose``."""
+
+    def __init__(self, cluster: Cluster, template: str) -> None:
+        self.cluster = cluster
+        cluster.renew()
+        self.name = f"history_{next(_numbers)}"
+        cluster.primary.createdb(self.name, template)
+        self.dsn = cluster.dsn(self.name)
+
+    def fork(self) -> None:
+        self.cluster.cut_off()
+
+    def lose(self) -> None:
+        self.cluster.fail_over()
+
+    def end(self) -> None:
+        self.cluster.primary.dropdb(self.name)
+
+
+class Restore(Failover):
+    """The same by pg_dump and, into the same database, pg_restore."""
+
+    def _run(self, program: str, *options: str) -> None:
+        binaries = self.cluster.primary._binaries
+        command = [str(binaries / program), "-d", self.cluster.primary.dsn(self.name), *options]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+
+    @property
+    def _file(self) -> str:
+        return str(self.cluster.folder / f"{self.name}.dump")
+
+    def fork(self) -> None:
+        self._run("pg_dump", "-Fc", "-f", self._file)
+
+    def lose(self) -> None:
+        self._run("pg_restore", "--clean", "--if-exists", "--single-transaction", self._file)
+
+    def end(self) -> None:
+        Path(self._file).unlink()
+        super().end()
+
+
+# -- what is done
+
+
+def fill(site: Any) -> None:
+    """Make the pages that the histories change."""
+    for number in range(PAGES):
+        create(site, "Document", f"page{number}", title=f"old {number}", subject=("old",))
+
+
+def change(site: Any, number: int, word: str) -> None:
+    page = site[f"page{number}"]
+    page.title = f"{word} {number}"
+    page.setSubject((word,))
+    page.reindexObject()
+
+
+def change_object(site: Any, number: int, word: str) -> None:
+    """Without the catalog."""
+    site[f"page{number}"].description = word
+
+
+def delete(site: Any, number: int) -> None:
+    site.manage_delObjects([f"page{number}"])
+
+
+def make(site: Any, portal_type: str, word: str) -> None:
+    create(site, portal_type, "made", title=word, subject=(word,))
+
+
+# -- what is answered
+
+
+def answers(site: Any) -> dict[str, Any]:
+    """Return what *site* says of its pages, each in as many ways as there are caches it may come from."""
+    catalog = site.portal_catalog
+    ours = {"path": {"query": "/plone", "depth": 1}, "sort_on": "getId"}
+    words = ("old", "lost", "new", "saved")
+    objects = [site[id] for id in sorted(site.objectIds()) if id.startswith(("page", "made"))]
+    facets = catalog.facets(ours, ["Subject", "portal_type"])
+    return {
+        "brains": [row(brain) for brain in catalog.unrestrictedSearchResults(ours)],
+        "one by one": [[row(b) for b in catalog.unrestrictedSearchResults(getId=f"page{n}")] for n in range(PAGES)],
+        "hits": {word: [b.getPath() for b in catalog.unrestrictedSearchResults(Title=word)] for word in words},
+        "lengths": {word: len(catalog.unrestrictedSearchResults(Subject=word)) for word in words},
+        "facets": {name: dict(facet) for name, facet in facets.items()},
+        "values": {name: list(catalog.uniqueValuesFor(name)) for name in ("Subject", "portal_type")},
+        "rows of the catalog": len(catalog),
+        "objects": [(o.getId(), o.portal_type, o.title, o.description, o.Subject()) for o in objects],
+    }
+
+
+def row(brain: Any) -> tuple[Any, ...]:
+    return brain.getPath(), brain.Title, brain.Subject, brain.portal_type, brain.modified, brain.UID
+
+
+def counter(site: Any) -> tuple[Any, ...]:
+    """Return what ETags and RAM caches of Plone take for the state of the catalog."""
+    catalog = site.portal_catalog
+    return catalog.getCounter(), catalog._catalog.getIndex("Title").getCounter()
+
+
+def next_xid(dsn: str) -> int:
+    with psycopg.connect(dsn) as connection:
+        [(xid,)] = connection.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")
+        return int(xid)
+
+
+def use_up_xids(dsn: str, until: int) -> None:
+    """Let the next transaction that writes have the id *until*."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for _ in range(until - next_xid(dsn)):
+            connection.execute("SELECT pg_current_xact_id()")
+    assert next_xid(dsn) == until
+
+
+def xmin(dsn: str, zoid: int) -> int:
+    """Return the id of the transaction that has written the object *zoid*."""
+    with psycopg.connect(dsn) as connection:
+        [(xid,)] = connection.execute("SELECT xmin::text::bigint FROM object_state WHERE zoid = %s", [zoid])
+        return int(xid)

@@ -1,0 +1,248 @@
+"""The database's history changes under running Zopes: none of them answers from the one that is lost.
+
+After a failover to an asynchronous standby, and after a dump was restored, numbers come again: generations, ids of
+transactions and of objects.  What a process knows under such a number may be something that never was.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextlib import ExitStack
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tests.integration import histories
+from tests.integration import site as sites
+from tests.integration.clocks import set_clock
+from tests.integration.editors import abort
+from tests.integration.editors import editor
+from tests.integration.histories import answers
+from tests.integration.histories import Cluster
+from tests.integration.histories import counter
+from tests.integration.histories import Failover
+from tests.integration.histories import Process
+from tests.integration.histories import process
+from tests.integration.histories import Restore
+from typing import Any
+
+import psycopg
+import pytest
+import tempfile
+
+
+Action = tuple[Any, ...]
+
+#: More than a process that opens the database uses up ids of transactions.
+LOST_COMMITS = 12
+
+#: What is lost, and what is done instead.
+VARIANTS: dict[str, tuple[list[Action], list[Action]]] = {
+    "nothing instead": ([(histories.change, 0, "lost")], []),
+    "the same page": ([(histories.change, 0, "lost")], [(histories.change, 0, "new")]),
+    "another page": ([(histories.change, 0, "lost")], [(histories.change, 1, "new")]),
+    "more commits": ([(histories.change, 0, "lost")], [(histories.change, n, "new") for n in (1, 2, 1)]),
+    "a deleted page": ([(histories.delete, 0)], [(histories.change, 1, "new")]),
+    "an object with the same oid": ([(histories.make, "Document", "lost")], [(histories.make, "Folder", "new")]),
+    "no change of the catalog": ([(histories.change_object, 0, "lost")], [(histories.change_object, 1, "new")]),
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(zope: None) -> Iterator[Cluster]:
+    """A primary and a standby, with a site as template."""
+    with tempfile.TemporaryDirectory(prefix="pgcatalog-history-") as folder:
+        Path(folder).chmod(0o755)
+        cluster = Cluster(Path(folder))
+        try:
+            dsn = cluster.primary.createdb("template")
+            sites.create_site(dsn, profiles=("plone.pgcatalog:default",))
+            with process(dsn) as first:
+                first.save(histories.fill)
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+@dataclass
+class Story:
+    """A database that will lose commits, and Zopes on it."""
+
+    database: Failover
+    stack: ExitStack
+    keeps_history: bool
+
+    @property
+    def dsn(self) -> str:
+        return self.database.dsn
+
+    def process(self) -> Process:
+        """Return a new process."""
+        return self.stack.enter_context(process(self.dsn, history_preserving=self.keeps_history))
+
+    def fork(self) -> None:
+        self.database.fork()
+
+    def lose(self) -> None:
+        self.database.lose()
+
+
+@contextmanager
+def told(cluster: Cluster, kind: type[Failover], keeps_history: bool = False) -> Iterator[Story]:
+    database = kind(cluster, "template")
+    with ExitStack() as stack:
+        stack.callback(database.end)
+        yield Story(database, stack, keeps_history)
+
+
+KINDS = {
+    "failover": (Failover, False),
+    "failover of a storage with history": (Failover, True),
+    "restore": (Restore, False),
+}
+
+
+@pytest.fixture(params=KINDS)
+def story(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Story]:
+    with told(cluster, *KINDS[request.param]) as story:
+        yield story
+
+
+@pytest.fixture(params=["failover", "failover of a storage with history"])
+def failover(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Story]:
+    with told(cluster, *KINDS[request.param]) as story:
+        yield story
+
+
+def assert_right(story: Story, *processes: Process) -> None:
+    """Every process answers as a new one: at once, and again."""
+    expected = story.process().do(answers)
+    for each in processes:
+        assert each.do(answers) == expected
+        assert each.do(answers) == expected
+
+
+def assert_saves(story: Story, *processes: Process) -> None:
+    """Every process can save every page, and all of them see it."""
+    for number, each in enumerate(processes):
+        each.save(save_all, f"saved{number}")
+        assert_right(story, *processes)
+
+
+def save_all(site: Any, word: str) -> None:
+    for number in range(histories.PAGES):
+        if f"page{number}" in site:
+            histories.change(site, number, word)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_nobody_answers_from_a_lost_history(story: Story, variant: str) -> None:
+    """Neither who has written what is lost, nor who has only read it, nor who has seen nothing of it."""
+    lost, new = VARIANTS[variant]
+    writer, reader, idle = story.process(), story.process(), story.process()
+    before = [each.do(answers) for each in (writer, reader, idle)]
+    story.fork()
+    for action, *args in lost:
+        writer.save(action, *args)
+    assert writer.do(answers) == reader.do(answers) != before[0]
+    given = [each.do(counter) for each in (writer, reader)]
+    story.lose()
+    another = story.process()
+    for action, *args in new:
+        another.save(action, *args)
+    assert_right(story, writer, reader, idle, another)
+    if "catalog" not in variant:
+        for number in [n for each in (writer, reader, idle, another) for n in each.do(counter)]:
+            assert number not in [n for numbers in given for n in numbers]
+    assert_saves(story, writer, reader, idle)
+
+
+@pytest.mark.parametrize("first", ["writer", "reader"])
+def test_who_goes_on_in_the_new_history_answers_right(story: Story, first: str) -> None:
+    """The first commit there comes from one who knows the lost one, and who has not looked since."""
+    processes = {name: story.process() for name in ("writer", "reader")}
+    for each in processes.values():
+        each.do(answers)
+    story.fork()
+    processes["writer"].save(histories.change, 0, "lost")
+    for each in processes.values():
+        each.do(answers)
+    given = processes["writer"].do(counter)
+    story.lose()
+    processes[first].save(histories.change, 0, "new")
+    assert_right(story, *processes.values())
+    assert not set(given) & set(processes["reader"].do(counter))
+    assert_saves(story, *processes.values())
+
+
+def test_rows_of_a_lost_transaction_with_the_same_xid(failover: Story) -> None:
+    """No answer is known at the generation that comes again: only the rows are, by their version."""
+    writer = failover.process()
+    page = writer.do(lambda site: int.from_bytes(site.page0._p_oid))
+    writer.do(answers)
+    failover.fork()
+    for number in range(LOST_COMMITS):
+        writer.save(histories.change, 0, f"lost{number}")
+    xid = histories.xmin(failover.dsn, page)
+    writer.do(answers)
+    failover.lose()
+    another = failover.process()
+    another.do(answers)
+    histories.use_up_xids(failover.dsn, xid)
+    another.save(histories.change, 0, "new")
+    assert histories.xmin(failover.dsn, page) == xid
+    assert_right(failover, writer)
+    assert_saves(failover, writer)
+
+
+def test_a_new_history_by_a_clock_that_is_behind(story: Story) -> None:
+    """What is new has older tids than what was lost."""
+    writer, reader = story.process(), story.process()
+    writer.do(answers)
+    story.fork()
+    writer.save(histories.change, 0, "lost")
+    writer.do(answers)
+    reader.do(answers)
+    given = writer.do(counter)
+    story.lose()
+    another = story.process()
+    set_clock(another.db.storage, -3600)
+    another.save(histories.change, 1, "new")
+    assert_right(story, writer, reader)
+    assert not set(given) & set(reader.do(counter))
+    assert_saves(story, writer, reader)
+
+
+def test_several_histories_are_lost(cluster: Cluster) -> None:
+    """One after the other, under the same Zope; each has its own counters."""
+    with told(cluster, Restore) as story:
+        witness = story.process()
+        given: list[int] = []
+        story.fork()
+        for number in range(4):
+            witness.save(histories.change, number % histories.PAGES, f"lost{number}")
+            given.append(witness.do(counter)[0])
+            story.lose()
+            assert_right(story, witness)
+        assert len(set(given)) == 4
+
+
+def test_a_transaction_across_the_change_saves_nothing(failover: Story) -> None:
+    """What it has read is of the lost history; repeated, it reads what is."""
+    writer = failover.process()
+    failover.fork()
+    writer.save(histories.change, 0, "lost")
+
+    def combine(site: Any) -> None:
+        site.page1.title = f"{site.page0.title} and {site.page1.title}"
+        site.page1.reindexObject()
+
+    with editor(writer.db) as early:
+        early.do(combine)
+        failover.lose()
+        with pytest.raises(psycopg.OperationalError):
+            early.commit()
+        with suppress(psycopg.OperationalError):
+            early.do(abort)
+    assert_right(failover, writer)
+    writer.save(combine)
+    assert writer.do(lambda site: site.page1.title) == "old 0 and old 1"
+    assert_right(failover, writer)
