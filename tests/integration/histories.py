@@ -6,6 +6,7 @@ A ``Process`` is a Zope as far as the database can tell: a ZODB.DB with caches o
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from plone.pgcatalog.database.embedded import dsn_of
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
@@ -15,6 +16,8 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from transaction.interfaces import TransientError
 from typing import Any
+from zope.event import notify
+from zope.traversing.interfaces import BeforeTraverseEvent
 
 import itertools
 import psycopg
@@ -37,21 +40,25 @@ class Process:
 
     def do(self, action: Callable[..., Any], *args: Any) -> Any:
         """Return what ``action(site, *args)`` returns in a request of its own that changes nothing."""
-        with sites.inside(self.db) as site:
-            return action(site, *args)
+        return self._request(lambda site: action(site, *args))[1]
 
     def save(self, action: Callable[..., Any], *args: Any) -> int:
-        """Commit what *action* does, repeated as Zope repeats a request; return how often it had to be repeated."""
+        """Commit what *action* does; return how often that had to be repeated."""
+
+        def saved(site: Any) -> None:
+            action(site, *args)
+            transaction.commit()
+
+        return self._request(saved)[0]
+
+    def _request(self, action: Callable[[Any], Any]) -> tuple[int, Any]:
+        """Return what *action* does, repeated as Zope repeats a request, and how often it was repeated."""
         for attempt in range(ATTEMPTS):
-            with sites.inside(self.db) as site:
-                action(site, *args)
-                try:
-                    transaction.commit()
-                except TransientError:
-                    transaction.abort()
-                else:
-                    return attempt
-        raise AssertionError(f"{action.__name__}{args} fails for ever")
+            with suppress(TransientError), sites.inside(self.db) as site:
+                notify(BeforeTraverseEvent(site, site.REQUEST))
+                return attempt, action(site)
+            transaction.abort()
+        raise AssertionError(f"{action} fails for ever")
 
 
 @contextmanager

@@ -12,14 +12,11 @@ from tests.integration.histories import answers
 from tests.integration.histories import counter
 from tests.integration.histories import Process
 from tests.integration.histories import process
-from tests.integration.web import Web
-from transaction.interfaces import TransientError
 from typing import Any
 from ZODB.utils import u64
 
 import psycopg
 import pytest
-import transaction
 
 
 SECONDS = [-5.0, -0.1, -0.005, 0.0, 0.005, 0.1, 5.0]
