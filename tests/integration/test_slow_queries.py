@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from plone.pgcatalog.advisor import log
 from plone.pgcatalog.advisor import recorder
 from plone.pgcatalog.advisor.recorder import Recorder
+from plone.pgcatalog.advisor.trace import throttle
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.results.cache import result_cache
@@ -45,6 +46,7 @@ def filled(dsn: str) -> Iterator[Any]:
 def everything_is_slow(filled: Any, dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     transaction.begin()
     result_cache().clear()
+    throttle.clear()
     assert recorder.flush(10)
     with psycopg.connect(dsn) as connection:
         connection.execute("DELETE FROM pgcatalog_slow_queries")
@@ -80,6 +82,29 @@ def test_a_slow_query_is_logged_and_recorded(filled: Any, dsn: str, caplog: pyte
     assert message.startswith("page of /plone/portal_catalog took ")
     assert message.endswith(", 12 rows: portal_type =; sort modified desc")
     assert recorded(dsn) == [("page", "portal_type =; sort modified desc", 12)]
+
+
+def test_the_log_has_one_line_a_minute_for_a_shape(
+    filled: Any, dsn: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 20 searches of one shape, pages and counts, and one of another; the table has them all."""
+    now = 0.0
+    monkeypatch.setattr(throttle, "_clock", lambda: now)
+
+    def lines() -> list[str]:
+        return [r.getMessage().partition(" rows")[2] for r in caplog.records if r.name == LOGGER]
+
+    for number in range(20):
+        now += 1
+        (count if number % 2 else search)(filled, getId=f"page{number}")
+    search(filled, portal_type="Document", sort_on="getId")
+    shapes = {": getId =", ": portal_type =; sort getId"}
+    assert set(lines()) == shapes
+    assert len(lines()) == len(shapes)
+    now += 60
+    search(filled, getId="missing")
+    assert lines()[len(shapes) :] == [", and 19 more like it since the last line: getId ="]
+    assert len(recorded(dsn)) == 22
 
 
 def test_the_total_and_the_remaining_rows_count_by_themselves(filled: Any, dsn: str) -> None:

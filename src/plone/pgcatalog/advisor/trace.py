@@ -7,6 +7,7 @@ from plone.pgcatalog.advisor.connection import dsn_of
 from plone.pgcatalog.advisor.record import keep
 from plone.pgcatalog.advisor.record import SlowQuery
 from plone.pgcatalog.advisor.shape import shape_of
+from plone.pgcatalog.advisor.throttle import Throttle
 from plone.pgcatalog.metrics.counters import observe
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
@@ -17,6 +18,8 @@ import logging
 
 
 logger = logging.getLogger(__name__)
+#: All slow queries are recorded, but in the log a site with many of them would find nothing else any more.
+throttle = Throttle()
 
 
 class Trace:
@@ -58,13 +61,16 @@ class Trace:
         text, left_out = keep(query, options, sort, limit, slow_query_mask(catalog.tool))
         shape = shape_of(query, options, sort, bool(limit or query.get("b_size")))
         path = "/".join(catalog.tool.getPhysicalPath())
-        logger.warning(
-            "%s of %s took %.1f ms (compile %.1f, execute %.1f, decode %.1f), %d rows: %s",
-            operation,
-            path,
-            *times,
-            rows,
-            shape,
-        )
+        left_out_lines = throttle.left_out((path, shape))
+        if left_out_lines is not None:
+            logger.warning(
+                "%s of %s took %.1f ms (compile %.1f, execute %.1f, decode %.1f), %d rows%s: %s",
+                operation,
+                path,
+                *times,
+                rows,
+                f", and {left_out_lines} more like it since the last line" if left_out_lines else "",
+                shape,
+            )
         entry = SlowQuery(catalog.zoid, path, operation, shape, text, left_out, *times, rows, statement)
         recorder.record(dsn_of(catalog), entry)
