@@ -121,7 +121,7 @@ BELOW = '"path_value" = %s OR ("path_value" >= %s AND "path_value" < %s)'
         ({"query": "/a", "depth": 2}, f'({BELOW}) AND ("depth" BETWEEN %s AND %s)', ("/a", "/a/", "/a0", 1, 3)),
         ({"query": "/a/b", "navtree": 1}, '"parent_path" = ANY(%s)', (["/a/b", "/a", "/"],)),
         ({"query": "/a/b", "navtree": 1, "depth": 0}, '"path_value" = ANY(%s)', (["/a/b", "/a", "/"],)),
-        ({"query": "/", "navtree": 0}, '"path_value" IS NOT NULL', ()),
+        ({"query": "/", "navtree": 0}, '("path_value" IS NOT NULL) IS TRUE', ()),
         (["/a/b", "/a", "/a/c/d"], BELOW, ("/a", "/a/", "/a0")),
         (["/a", "/a-b"], f"({BELOW}) OR ({BELOW})", ("/a-b", "/a-b/", "/a-b0", "/a", "/a/", "/a0")),
     ],
@@ -147,3 +147,18 @@ def test_many_subtrees_are_one_condition() -> None:
     condition = extended().where({"path": [f"/a/{i}" for i in range(1000)]})
     assert condition is not None
     assert condition.sql.count("%s") == 2
+
+
+def test_a_container_of_the_catalog_is_no_work_for_an_index() -> None:
+    """Nearly every row is in it; any other path has the range of an index."""
+
+    class Placed(PathIndex):  # type: ignore[misc]
+        def getPhysicalPath(self) -> tuple[str, ...]:
+            return ("", "plone", "portal_catalog", "path")
+
+    translator = PathIndexTranslator(Placed("path"), "path")
+    for path in ("/plone", "/plone/portal_catalog/"):
+        condition = translator.where({"path": path})
+        assert condition is not None
+        assert condition.sql == f"({BELOW}) IS TRUE"
+    assert translator.where({"path": "/plone/a"}) == Condition(BELOW, ("/plone/a", "/plone/a/", "/plone/a0"))

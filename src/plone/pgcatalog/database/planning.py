@@ -54,15 +54,21 @@ def planned(query: str, params: Sequence[Any]) -> tuple[list[tuple[str, Sequence
     return [(NO_SCAN, ()), (query, params), (ANY_SCAN, ())], 1
 
 
-def of_all_rows(where: Condition, share: Callable[[str, Sequence[Any]], float | None]) -> Condition:
+def of_all_rows(where: Condition, share: Callable[[str, Sequence[Any] | None], float | None]) -> Condition:
     """Return *where* for a statement that needs each row that matches, and not the first ones of an order only.
 
     If it compares long values, what most rows have is compared row by row: *share* returns of how many of them, 0 to 1, a
-    column has one of some values, None if nobody knows.  PostgreSQL found the index of such a column as good as the GIN of
-    the long values, read the rows by it, and decompressed each.
+    column has one of some values, or (None) any value, None if nobody knows.  PostgreSQL found the index of such a column as
+    good as the GIN of the long values, read the rows by it, and decompressed each.
     """
     if not is_costly(where.sql):
         return where
+
+    def with_value(condition: Condition) -> Condition:
+        found = share(condition.filled or "", None)
+        return condition if found is not None and found <= LITTLE else condition.hidden()
+
+    where = where.with_filled(with_value)
 
     def compared(match: re.Match[str]) -> str:
         column = match["column"]

@@ -11,15 +11,16 @@ import math
 ROLES = "allowed_roles"
 #: An estimate is read again after so many seconds.
 SECONDS = 600.0
-#: The values that columns of few different values have, or the elements of roles, and in which share of the rows each is
-#: (and for elements three figures about these).
+#: Which share of the rows has a value in each column.  And the values that columns of few different values have, or the
+#: elements of roles, and in which share of the rows each is (and for elements three figures about these).
 FREQUENCIES = """
-SELECT attname::text,
-    coalesce(most_common_elems, most_common_vals)::text::text[],
-    coalesce(most_common_elem_freqs, most_common_freqs)
-FROM pg_stats
+SELECT attname::text, 1 - null_frac,
+    CASE WHEN is_asked THEN coalesce(most_common_elems, most_common_vals)::text::text[] END,
+    CASE WHEN is_asked THEN coalesce(most_common_elem_freqs, most_common_freqs) END
+FROM pg_stats, LATERAL (
+    SELECT attname = 'allowed_roles' OR most_common_elems IS NULL AND n_distinct BETWEEN 1 AND 100
+) AS x (is_asked)
 WHERE schemaname = current_schema() AND tablename = %s
-    AND (attname = 'allowed_roles' OR most_common_elems IS NULL AND n_distinct BETWEEN 1 AND 100)
 """
 
 
@@ -29,23 +30,28 @@ class Shares:
     def __init__(self) -> None:
         self._relation = ""
         self._until = -math.inf
-        self._shares: dict[str, dict[str, float]] = {}
+        #: column -> share of the rows with a value; and with each of the values known
+        self._shares: tuple[dict[str, float], dict[str, dict[str, float]]] = ({}, {})
 
     def share(
-        self, execute: Callable[..., list[Any]], relation: str, column: str, values: Iterable[Any]
+        self, execute: Callable[..., list[Any]], relation: str, column: str, values: Iterable[Any] | None
     ) -> float | None:
         """Return which share of the rows of *relation*, 0 to 1, has one of *values* in *column*; None if nothing is known.
 
-        It is what the planner takes for likely: roles are given independently of each other.  Now and then *execute*,
-        which takes SQL and values and returns rows, is asked.
+        It is what the planner takes for likely: roles are given independently of each other.  None for the *values*
+        stands for any.  Now and then *execute*, which takes SQL and values and returns rows, is asked.
         """
         if relation != self._relation or monotonic() > self._until:
+            filled: dict[str, float] = {}
             shares: dict[str, dict[str, float]] = {}
-            for name, known, frequencies in execute(FREQUENCIES, (relation,)):
+            for name, filled[name], known, frequencies in execute(FREQUENCIES, (relation,)):
                 shares[name] = dict(zip(known or (), frequencies or (), strict=False))
-            self._shares = shares  # only now: other threads look at it meanwhile
+            self._shares = filled, shares  # only now: other threads look at it meanwhile
             self._relation, self._until = relation, monotonic() + SECONDS
-        found = self._shares.get(column)
+        filled, shares = self._shares
+        if values is None:
+            return filled.get(column)
+        found = shares.get(column)
         if not found:
             return None
         each = [found.get(value, 0.0) for value in values]

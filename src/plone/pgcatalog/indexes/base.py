@@ -15,6 +15,7 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field
 from plone.pgcatalog.config import strip_data
 from plone.pgcatalog.query.frozen import frozen
 from typing import Any
@@ -80,10 +81,21 @@ HIGHEST_SCORE = 1e12
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An SQL boolean expression over the catalog's columns, and the values of its ``%s`` placeholders."""
+    """An SQL boolean expression over the catalog's columns, and the values of its ``%s`` placeholders.
+
+    What may be true of every row can be told from the rest: ``filled`` is the column of which the condition says no more
+    than that it has a value, and ``parts`` are the conditions that ``join``, one of the functions below, has joined.
+    ``is_hidden``: no index can answer it.
+    """
 
     sql: str
     params: tuple[Any, ...] = ()
+    filled: str | None = field(default=None, kw_only=True, compare=False, repr=False)
+    is_hidden: bool = field(default=False, kw_only=True, compare=False, repr=False)
+    parts: tuple["Condition", ...] = field(default=(), kw_only=True, compare=False, repr=False)
+    join: Callable[[Iterable["Condition"]], "Condition"] | None = field(
+        default=None, kw_only=True, compare=False, repr=False
+    )
 
     def __and__(self, other: "Condition") -> "Condition":
         return all_of((self, other))
@@ -97,6 +109,25 @@ class Condition:
         if self is EVERYTHING:
             return NOTHING
         return Condition(f"({self.sql}) IS NOT TRUE", self.params)
+
+    def with_filled(self, replace: Callable[["Condition"], "Condition"]) -> "Condition":
+        """Return it with *replace* of each part that says no more than that a column has a value."""
+        if self.filled is not None:
+            return replace(self)
+        if self.join is None:
+            return self
+        parts = tuple(part.with_filled(replace) for part in self.parts)
+        is_same = all(new is old for new, old in zip(parts, self.parts, strict=True))
+        return self if is_same else self.join(parts)
+
+    def hidden(self) -> "Condition":
+        """Return it so that PostgreSQL compares it with each row, and does not look for an index that answers it.
+
+        How many rows it finds is estimated as before.
+        """
+        if self.is_hidden:
+            return self
+        return Condition(f"({self.sql}) IS TRUE", self.params, filled=self.filled, is_hidden=True)
 
 
 #: Matches no row; a query that contains it needs no round trip.
@@ -113,7 +144,7 @@ def all_of(conditions: Iterable[Condition]) -> Condition:
     if len(parts) < 2:
         return parts[0] if parts else EVERYTHING
     sql = " AND ".join(f"({c.sql})" for c in parts)
-    return Condition(sql, tuple(p for c in parts for p in c.params))
+    return Condition(sql, tuple(p for c in parts for p in c.params), parts=tuple(parts), join=all_of)
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
@@ -124,7 +155,12 @@ def any_of(conditions: Iterable[Condition]) -> Condition:
     if len(parts) < 2:
         return parts[0] if parts else NOTHING
     sql = " OR ".join(f"({c.sql})" for c in parts)
-    return Condition(sql, tuple(p for c in parts for p in c.params))
+    return Condition(sql, tuple(p for c in parts for p in c.params), parts=tuple(parts), join=any_of)
+
+
+def has_value(column: Column) -> Condition:
+    """The row has a value in *column*."""
+    return Condition(f"{column.quoted} IS NOT NULL", filled=column.name)
 
 
 class IndexTranslator(ABC):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from DateTime import DateTime
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import has_value
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import Values
@@ -69,7 +70,7 @@ class DateRangeIndexTranslator(IndexTranslator):
         since, until = (column.quoted for column in self.columns())
         minutes = self.index._convertDateTime(record.keys[0])
         if minutes is None:
-            return Condition(f"{since} IS NOT NULL")
+            return has_value(self.column)
         return Condition(f"{since} <= %s AND {until} >= %s", (minutes, minutes))
 
     def order_by(self) -> tuple[str, ...]:

@@ -105,6 +105,9 @@ class PathIndexTranslator(IndexTranslator):
         comps = components(path)
         if not comps:
             return self._everything()
+        if level == 0 and common(self._own_path(), comps) == comps:
+            # A container of the catalog is one of nearly every row: no work for an index, see PathColumns.everything.
+            return Found(others=(self._cols.below(joined(comps)).hidden(),))
         if level == 0:
             return Found(subtrees=(joined(comps),))
         if level < 0:
@@ -113,6 +116,13 @@ class PathIndexTranslator(IndexTranslator):
 
     def _everything(self) -> Found:
         return Found(others=(self._cols.everything(),))
+
+    def _own_path(self) -> list[str]:
+        """The index's own path."""
+        try:
+            return [c for c in self.index.getPhysicalPath() if c]
+        except AttributeError:
+            return []
 
 
 class ExtendedPathIndexTranslator(PathIndexTranslator):
@@ -152,6 +162,8 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
             return self._along(comps, depth, start) if navtree else self._single(path, depth)
         base: list[str] | None = None
         if level == 0:
+            # The real index takes for granted that all values share the beginning of its own path.  What a search path has
+            # in common with it is not compared, so a container of the catalog finds all.
             base = common(self._own_path(), comps)
             level, comps = len(base), comps[len(base) :]
         if not comps and depth == -1:
@@ -159,16 +171,6 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
         if navtree:
             return self._tree(base, comps, level, depth, start)
         return self._subtree(base, comps, level, depth)
-
-    def _own_path(self) -> list[str]:
-        """The index's own path: the real index takes for granted that all values share its beginning.
-
-        What a search path has in common with it is not compared, so a container of the catalog finds all.
-        """
-        try:
-            return [c for c in self.index.getPhysicalPath() if c]
-        except AttributeError:
-            return []
 
     def _single(self, path: str, depth: int) -> Found:
         """The object *path*, taken literally, or its children; ``multi_valued`` answers children for both."""

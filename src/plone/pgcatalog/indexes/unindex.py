@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.indexes.base import has_value
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.keys import encode
@@ -86,7 +87,7 @@ class UnIndexTranslator(IndexTranslator):
 
     def has_value(self) -> Condition:
         """Return the condition for rows that have a value in this index."""
-        return Condition(f"{self.column.quoted} IS NOT NULL")
+        return has_value(self.column)
 
     @abstractmethod
     def match_any(self, keys: list[Any]) -> Condition:

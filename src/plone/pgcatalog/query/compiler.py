@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import has_value
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.expression import Expression
@@ -136,7 +137,8 @@ def order_terms(
     for translator, reverse in sorters:
         expressions = translator.order_by() or ()
         terms += [f"{e} DESC" if reverse else e for e in expressions]
-        not_null += [Condition(f"{e} IS NOT NULL") for e in expressions[:1]]
+        columns = {c.quoted: c for c in translator.columns()}
+        not_null += [has_value(columns[e]) if e in columns else Condition(f"{e} IS NOT NULL") for e in expressions[:1]]
     backwards = limited and len(sorters) == 1 and sorters[0][1]
     return (*terms, "rid DESC" if backwards else "rid"), not_null
 

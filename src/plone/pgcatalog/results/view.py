@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import replace
 from plone.pgcatalog.advisor.trace import Trace
+from plone.pgcatalog.database.planning import is_costly
 from plone.pgcatalog.database.planning import of_all_rows
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
@@ -145,7 +146,7 @@ class CatalogView:
     def of_all_rows(self, where: Condition, state: CatalogState | None = None) -> Condition:
         """Return *where* for a statement that needs all rows that match; see ``planning.of_all_rows``."""
 
-        def share(column: str, values: Sequence[str]) -> float | None:
+        def share(column: str, values: Sequence[str] | None) -> float | None:
             asked = state or self.state
             if asked is None or self.session.is_small():
                 return None
@@ -294,7 +295,12 @@ class CatalogView:
 
     def rids_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Statement:
         expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {', '.join(query.order)})"
-        return self.statement(expression, self.of_all_rows(query.where, state), state=state)
+        where = self.of_all_rows(query.where, state)
+        if not is_costly(where.sql):
+            return self.statement(expression, where, state=state)
+        # Behind OFFSET, PostgreSQL sorts what it has found, and does not compare all rows in the order of an index.
+        found = self.statement("*", where, "OFFSET 0", state=state)
+        return found and (f"SELECT {expression} FROM ({found[0]}) AS found", found[1])
 
     def paths(self, rids: Iterable[int]) -> dict[int, str]:
         """Return the paths of *rids*, leaving out unknown ones."""

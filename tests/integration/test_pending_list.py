@@ -1,0 +1,109 @@
+"""Searches for words between two vacuums: many saves have filled the pending list of the text index.
+
+PostgreSQL then takes the index for dearer than it is, and any other index that seems to answer the query for cheaper: one
+that finds every row makes it unpack and compare every text.
+"""
+
+from collections.abc import Iterator
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.test_prepared import filled
+from typing import Any
+from zope.component.hooks import setSite
+
+import psycopg
+import pytest
+import transaction
+
+
+#: Beside the site: texts of 112 words, frequent and rare ones.
+ROWS = """
+INSERT INTO "{0}" (rid, path, path_value, parent_path, depth, portal_type, review_state, get_id, uid, created, modified,
+        effective, allowed_roles, object_provides, sortable_title, searchable_text, effective_range_since,
+        effective_range_until)
+    SELECT i + 1000000, p, p, '/plone/f' || i % 200, 3, (ARRAY['Document', 'News Item', 'Event', 'File'])[1 + i % 4],
+        (ARRAY['published', 'private'])[1 + i % 2], 'd' || i, md5(i::text), at, at, at, ARRAY['Anonymous', 'Manager'],
+        (SELECT array_agg('some.long.name.of.an.interface.I' || n) FROM generate_series(1, 20) AS n), 'title ' || i,
+        (SELECT string_agg('w' || (power((i::bigint * n * 7919) % 4001 / 4001.0, 3) * 3000)::int || ':' || n, ' ')
+            FROM generate_series(1, 112) AS n)::tsvector
+            || CASE WHEN i % 3 = 0 THEN 'third:113' ELSE '' END::tsvector
+            || CASE WHEN i % 20 = 0 THEN 'twentieth:114' ELSE '' END::tsvector,
+        -1440, 2147483647
+    FROM generate_series(1, 6000) i, LATERAL (
+        SELECT '/plone/f' || i % 200 || '/d' || i, timestamptz '2020-01-01' + i * interval '1 hour') AS v(p, at)
+"""
+SAVED = 16
+SAVES = 10
+#: Pages of the pending list from which on PostgreSQL was seen to take other indexes.
+PAGES = 40
+
+
+@pytest.fixture(scope="module")
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        pages = [create(app.plone, "Document", f"page{number:02}", title=f"Page {number}") for number in range(SAVED)]
+        transaction.commit()
+        relation = filled(app.plone.portal_catalog, ROWS)
+        for number in range(SAVES):
+            for page in pages:
+                page.description = " ".join(f"w{word * number % 2999}" for word in range(112))
+                page.reindexObject()
+                transaction.commit()
+        transaction.begin()
+        yield app.plone
+        transaction.abort()
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        query = "SELECT gin_clean_pending_list(%s::regclass)"
+        [[cleaned]] = connection.execute(query, [f"{relation}_searchable_text"]).fetchall()
+        assert cleaned >= PAGES
+
+
+def plans(site: Any, query: dict[str, Any]) -> dict[str, str]:
+    """Return how PostgreSQL answers what asks for all rows of *query*: their number, and the best or all of them."""
+    catalog = site.portal_catalog
+    compiled = catalog.searchResults(**query)._query
+    view = catalog._catalog.view()
+    statements = {"count": view.count_statement(compiled)}
+    if compiled.score is None:
+        statements["rids"] = view.rids_statement(compiled)
+    else:
+        statements["page"] = view.page_statement(compiled, 0, 25)
+    return {
+        operation: "\n".join(line for (line,) in view.session.execute(f"EXPLAIN {text}", params))
+        for operation, (text, params) in statements.items()
+    }
+
+
+ALL_ROWS = [
+    {"path": "/plone"},
+    {"path": {"query": "/plone"}},
+    {"path": {"query": ["/plone", "/plone/f1"]}},
+    {"sort_on": "modified", "sort_order": "descending"},
+    {"sort_on": "sortable_title"},
+    {"sort_on": ["sortable_title", "modified"]},
+    {"sort_on": "path"},
+    {"path": {"query": "/plone"}, "sort_on": "created"},
+    {"effective": {"query": "2021-01-01", "range": "whatever"}},
+    {"portal_type": ["Document", "News Item", "Event", "File"], "path": "/plone"},
+]
+
+
+@pytest.mark.parametrize("word", ["third", "twentieth", "w1", "w1*"])
+@pytest.mark.parametrize("more", ALL_ROWS, ids=str)
+def test_words_are_looked_for_by_the_text_index_alone(site: Any, word: str, more: dict[str, Any]) -> None:
+    for operation, plan in plans(site, {"SearchableText": word, **more}).items():
+        assert "_searchable_text" in plan, (operation, plan)
+        for index in ("path_value", "modified", "created", "sortable_title", "portal_type", "allowed_roles", "pkey on"):
+            assert f"pgcatalog_{index}" not in plan.replace(relation_of(site), "pgcatalog"), (operation, plan)
+
+
+def relation_of(site: Any) -> str:
+    return str(site.portal_catalog._catalog.view().state.relation)
+
+
+def test_what_few_rows_have_is_still_looked_for_by_its_own_index(site: Any) -> None:
+    plan = plans(site, {"SearchableText": "third", "path": "/plone/f1"})["count"]
+    assert "_path_value" in plan
