@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from tests.integration import histories
 from tests.integration import site as sites
 from tests.integration.clocks import set_clock
+from tests.integration.editors import abort
+from tests.integration.editors import editor
 from tests.integration.histories import answers
 from tests.integration.histories import counter
 from tests.integration.histories import Process
@@ -21,7 +23,6 @@ from ZODB.utils import u64
 import psycopg
 import pytest
 import time
-import transaction
 
 
 SECONDS = [-5.0, -0.005, 0.005, 5.0]
@@ -211,20 +212,38 @@ def test_a_clock_that_was_set_back_disturbs_nobody(dsn: str) -> None:
                     assert each.do(lambda site: site.page1.title) == f"{name}{number} 1"
 
 
+def test_two_who_are_behind_commit_at_the_same_time(dsn: str) -> None:
+    """Both have read when the newest transaction was that of the one who is ahead, and both come later than that."""
+    with process(dsn) as ahead, two(dsn, -5.0) as late:
+        set_clock(ahead.db.storage, 5.0)
+        ahead.save(histories.change, 0, "ahead")
+        with editor(late[0].db) as one, editor(late[1].db) as other:
+            for number in range(ROUNDS):
+                for each in (one, other):
+                    each.begin()
+                for page, each in enumerate((one, other), 1):
+                    each.do(histories.change, page, f"late{number}")
+                for page, each in enumerate((one, other), 1):
+                    assert each.finish(histories.change, page, f"late{number}") <= 1
+                titles = [f"{name} {page}" for page, name in enumerate(["ahead", f"late{number}", f"late{number}"])]
+                for each in (*late, ahead):
+                    assert [found[2] for found in each.do(answers)["objects"]] == titles
+
+
 @pytest.mark.parametrize("behind", [0.005, 5.0])
 def test_a_late_commit_is_a_transient_error_once(dsn: str, behind: float) -> None:
     """It leaves nothing behind, the repetition is right, and so is the next commit, at once."""
-    with two(dsn, -behind) as (one, other):
-        other.do(answers)
+    with two(dsn, -behind) as (one, other), editor(other.db) as late:
+        late.begin()
+        late.do(histories.change, 1, "late")
         one.save(histories.change, 0, "one")
-        with sites.inside(other.db) as site:
-            histories.change(site, 1, "late")
-            with pytest.raises(TransientError):
-                transaction.commit()
-            transaction.abort()
+        with pytest.raises(TransientError):
+            late.commit()
+        late.do(abort)
         with process(dsn) as fresh:
-            assert fresh.do(answers) == one.do(answers) == other.do(answers)
+            assert fresh.do(answers) == one.do(answers) == late.do(answers)
         assert one.do(lambda site: site.page1.title) == "old 1"
         assert [other.save(histories.change, n, "repeated") for n in (1, 2)] == [0, 0]
+        late.begin()
         with process(dsn) as fresh:
-            assert fresh.do(answers) == one.do(answers) == other.do(answers)
+            assert fresh.do(answers) == one.do(answers) == late.do(answers)
