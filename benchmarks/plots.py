@@ -1,13 +1,25 @@
 """Plots of the results, as SVG."""
 
 from benchmarks.backends import LABELS
+from benchmarks.claims import compared
+from benchmarks.claims import CREATION
+from benchmarks.claims import documents
+from benchmarks.claims import MODIFICATION
+from benchmarks.claims import NEW
+from benchmarks.claims import of_command
+from benchmarks.claims import Pair
+from benchmarks.claims import scenarios
+from benchmarks.claims import STATES
+from benchmarks.claims import TOUCHES
+from benchmarks.claims import typical
 from benchmarks.tables import backends
-from benchmarks.tables import ratios
 from benchmarks.tables import records_of
 from benchmarks.tables import size_of
 from benchmarks.timing import mean_ratio
-from collections.abc import Iterator
 from collections.abc import Sequence
+from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import LogLocator
+from matplotlib.ticker import NullFormatter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +28,18 @@ import matplotlib
 
 # Before pyplot is imported: no display is needed, and the same results give the same file.
 matplotlib.use("svg")
-matplotlib.rcParams |= {"svg.hashsalt": "plone.pgcatalog", "svg.fonttype": "none", "axes.grid": True, "grid.alpha": 0.3}
+matplotlib.rcParams |= {
+    "svg.hashsalt": "plone.pgcatalog",
+    "svg.fonttype": "none",
+    "axes.grid": True,
+    "axes.grid.which": "major",
+    "grid.alpha": 0.3,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.minor.size": 0,
+    "ytick.minor.size": 0,
+    "legend.frameon": False,
+}
 
 from matplotlib import pyplot  # noqa: E402
 
@@ -31,98 +54,127 @@ COLORS = {
     "filestorage": "#7c3aed",
     "plain-sql": "#15803d",
 }
+SHADES = ("#7dd3fc", "#0369a1", "#0c4a6e")
+TIMES_AS_FAST = "times as fast as ZCatalog (right of the line: faster)"
 
 
-def plots(stored: Sequence[dict[str, Any]], folder: Path) -> Iterator[tuple[str, str]]:
-    """Write the plots of *stored* into *folder*; yield (file name, what it shows)."""
+def plots(stored: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Write the plots of *stored* into *folder*; what is no longer among them is removed."""
     folder.mkdir(parents=True, exist_ok=True)
-    level1 = sorted((data for data in stored if data["command"] == "level1"), key=size_of)
-    if level1:
-        for touch in ("page", "len"):
-            yield growth(level1, touch, folder)
-    for data in stored:
-        if data["command"] == "level2":
-            yield ratio_bars(data, folder)
-            yield write_bars(data, folder)
-        if data["command"] == "zodbbench":
-            yield from curves(data, folder)
+    for path in folder.glob("*.svg"):
+        path.unlink()
+    sites = compared(stored, "level2")
+    if sites:
+        states(sites, folder / "states.svg")
+        writing(sites, folder / "writing.svg")
+    for data in sites:
+        searches(data, folder / f"searches-{size_of(data)}.svg")
+    rows = of_command(stored, "level1")
+    if rows:
+        growth(rows, folder / "growth.svg")
+    for data in of_command(stored, "zodbbench"):
+        curves(data, folder / "zodbbench.svg")
 
 
-def save(figure: Any, folder: Path, name: str) -> str:
-    """Write and close *figure*; return the file's name."""
+def save(figure: Any, path: Path) -> None:
+    """Write and close *figure*, with the legend of all its panels below."""
+    labels = {}
+    for axes in figure.axes:
+        labels |= dict(zip(*axes.get_legend_handles_labels()[::-1], strict=True))
     figure.tight_layout()
-    # Without trailing blanks, which matplotlib leaves in paths.
-    path = folder / f"{name}.svg"
-    figure.savefig(path, metadata={"Date": None})
+    figure.legend(labels.values(), labels, loc="upper center", bbox_to_anchor=(0.5, 0.01), ncols=len(labels))
+    figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
     pyplot.close(figure)
+    # Without trailing blanks, which matplotlib leaves in paths.
     path.write_text("".join(f"{line.rstrip()}\n" for line in path.read_text("utf-8").splitlines()), "utf-8")
-    return path.name
 
 
-def growth(level1: Sequence[dict[str, Any]], touch: str, folder: Path) -> tuple[str, str]:
-    """Plot how the searches get slower with the size of the catalog."""
-    figure, axes = pyplot.subplots(figsize=(7, 4))
-    for name in dict.fromkeys(name for data in level1 for name in backends(data)):
-        points = []
-        for data in level1:
-            records = records_of(data, name, "varying", "request", touch)
-            if records:
-                points.append((size_of(data), mean_ratio([record["median"] for record in records.values()])))
-        axes.plot(*zip(*points, strict=True), marker="o", color=COLORS.get(name), label=LABELS[name])
-    axes.set(xscale="log", yscale="log", xlabel="rows in the catalog", ylabel="ms (geometric mean of the scenarios)")
-    axes.legend()
-    what = {"page": "a page of 25", "len": "the number of matches"}[touch]
-    return save(figure, folder, f"growth-{touch}"), f"Uncached searches for {what}, as the catalog grows"
+def plain(axis: Any, steps: Sequence[float] = (1,)) -> None:
+    """Label the logarithmic *axis* with 0.1, 1, 10 instead of powers; *steps* times these are labelled, too."""
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(FuncFormatter(lambda value, position: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
-def ratio_bars(data: dict[str, Any], folder: Path) -> tuple[str, str]:
-    """Plot the ratio of each scenario."""
-    found = {touch: ratios(data, "varying", "request", touch) for touch in ("page", "len")}
-    scenarios = list(found["page"])[::-1]
-    figure, axes = pyplot.subplots(figsize=(7, 0.38 * len(scenarios) + 1.4))
-    for offset, (touch, color) in zip((0.2, -0.2), (("page", "#0369a1"), ("len", "#7dd3fc")), strict=True):
-        positions = [number + offset for number in range(len(scenarios))]
-        # From 1 on: faster ones go to the left.
-        widths = [found[touch].get(s, 1) - 1 for s in scenarios]
-        axes.barh(positions, widths, 0.38, left=1, color=color, label=touch)
+def bars(axes: Any, labels: Sequence[str], series: dict[str, Sequence[Pair | None]]) -> None:
+    """Draw how many times as fast ours is: a group of bars for each label, one of each series."""
+    height = 0.8 / len(series)
+    for number, (name, pairs) in enumerate(series.items()):
+        positions = [position + 0.4 - height * (number + 0.5) for position in range(len(labels))]
+        # From 1 on: slower ones go to the left.
+        widths = [1 / pair.ratio - 1 if pair else 0 for pair in pairs[::-1]]
+        axes.barh(positions, widths, height, left=1, color=SHADES[number], label=name)
     axes.axvline(1, color="#b45309")
-    axes.set_yticks(range(len(scenarios)), scenarios)
-    axes.set(xscale="log", xlabel="ours / RelStorage + ZCatalog (left of the line: faster)")
-    axes.legend()
-    size = size_of(data)
-    return save(figure, folder, f"ratios-{size}"), f"Uncached searches in a site of {size:,} documents"
+    axes.set_yticks(range(len(labels)), labels[::-1])
+    axes.set(xscale="log", xlabel=TIMES_AS_FAST)
+    least, most = axes.get_xlim()
+    axes.set_xlim(min(least, 0.9), max(most, 2))
+    axes.grid(axis="y", visible=False)
+    plain(axes.xaxis, (1, 2, 5))
 
 
-def write_bars(data: dict[str, Any], folder: Path) -> tuple[str, str]:
+def states(sites: Sequence[dict[str, Any]], path: Path) -> None:
+    """Plot the means by state of the caches."""
+    kinds = [(state, touch) for touch in TOUCHES for state in STATES]
+    series = {documents(data): [typical(data, state, touch) for state, touch in kinds] for data in sites}
+    figure, axes = pyplot.subplots(figsize=(8, 4.4))
+    bars(axes, [state.label.format(TOUCHES[touch]) for state, touch in kinds], series)
+    save(figure, path)
+
+
+def searches(data: dict[str, Any], path: Path) -> None:
+    """Plot each kind of search."""
+    found = {label: scenarios(data, NEW, touch) for touch, label in TOUCHES.items()}
+    names = list(dict.fromkeys(name for pairs in found.values() for name in pairs))
+    figure, axes = pyplot.subplots(figsize=(8, 0.3 * len(names) + 1.2))
+    bars(axes, names, {label: [pairs.get(name) for name in names] for label, pairs in found.items()})
+    save(figure, path)
+
+
+def writing(sites: Sequence[dict[str, Any]], path: Path) -> None:
     """Plot what writing costs."""
-    measures = ("creation of a document", "modification of a document", "rebuild, per object")
-    names = backends(data)
-    figure, axes = pyplot.subplots(figsize=(7, 3.2))
-    for number, name in enumerate(names):
-        figures = data["results"][name]["measures"]
-        heights = [figures[measure]["median"] if measure in figures else 0 for measure in measures]
-        positions = [position + (number - (len(names) - 1) / 2) * 0.27 for position in range(len(measures))]
-        axes.bar(positions, heights, 0.25, color=COLORS.get(name), label=LABELS[name])
-    axes.set_xticks(range(len(measures)), measures)
-    axes.set(ylabel="ms")
-    axes.legend()
-    size = size_of(data)
-    return save(figure, folder, f"writes-{size}"), f"Writing in a site of {size:,} documents"
+    measures = {CREATION: "creation", MODIFICATION: "modification", "rebuild, per object": "rebuild"}
+    figure, panels = pyplot.subplots(1, len(sites), figsize=(8, 2.8), squeeze=False)
+    for axes, data in zip(panels[0], sites, strict=True):
+        names = backends(data)
+        for number, name in enumerate(names):
+            figures = data["results"][name]["measures"]
+            heights = [figures[measure]["median"] if measure in figures else 0 for measure in measures]
+            positions = [position + (number - (len(names) - 1) / 2) * 0.27 for position in range(len(measures))]
+            axes.bar(positions, heights, 0.25, color=COLORS.get(name), label=LABELS[name])
+        axes.set_xticks(range(len(measures)), measures.values())
+        axes.grid(axis="x", visible=False)
+        axes.set(ylabel="ms", title=documents(data))
+    save(figure, path)
 
 
-def curves(data: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
-    """Plot insertions and lookups as the tree grows."""
-    for what, name in (("inserts per second", "inserts"), ("ms per lookup", "lookups")):
-        figure, axes = pyplot.subplots(figsize=(7, 4))
+def growth(stored: Sequence[dict[str, Any]], path: Path) -> None:
+    """Plot how the searches get slower with the size of the catalog."""
+    figure, panels = pyplot.subplots(1, len(TOUCHES), figsize=(8, 3.2), sharey=True)
+    for axes, (touch, label) in zip(panels, TOUCHES.items(), strict=True):
+        for name in dict.fromkeys(name for data in stored for name in backends(data)):
+            points = []
+            for data in stored:
+                records = records_of(data, name, NEW.values, NEW.state, touch)
+                if records:
+                    points.append((size_of(data), mean_ratio([record["median"] for record in records.values()])))
+            axes.plot(*zip(*points, strict=True), marker="o", color=COLORS.get(name), label=LABELS[name])
+        axes.set(xscale="log", yscale="log", xlabel="rows in the catalog", title=f"{label}s")
+        plain(axes.xaxis)
+        plain(axes.yaxis)
+    panels[0].set(ylabel="ms")
+    save(figure, path)
+
+
+def curves(data: dict[str, Any], path: Path) -> None:
+    """Plot insertions and lookups as a tree grows."""
+    figure, panels = pyplot.subplots(1, 2, figsize=(8, 3.2))
+    for axes, what in zip(panels, ("inserts per second", "ms per lookup"), strict=True):
         for backend in backends(data):
             points = data["results"][backend]["curve"]
-            axes.plot(
-                [point["size"] for point in points],
-                [point[what] for point in points],
-                marker="o",
-                color=COLORS.get(backend),
-                label=LABELS[backend],
-            )
-        axes.set(xscale="log", yscale="log", xlabel="objects", ylabel=what)
-        axes.legend()
-        yield save(figure, folder, f"zodbbench-{name}"), f"A growing OOBTree: {what}"
+            sizes, figures = ([point[key] for point in points] for key in ("size", what))
+            axes.plot(sizes, figures, marker="o", color=COLORS.get(backend), label=LABELS[backend])
+        axes.set(xscale="log", yscale="log", xlabel="objects", title=what)
+        plain(axes.xaxis)
+        plain(axes.yaxis)
+    save(figure, path)

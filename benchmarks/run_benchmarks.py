@@ -15,7 +15,7 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
 
 from benchmarks.backends import BACKENDS
 from benchmarks.backends import OURS
-from benchmarks.goals import goals_table
+from benchmarks.claims import in_short
 from benchmarks.marks import put_between
 from benchmarks.running import Job
 from benchmarks.running import OtherOptions
@@ -272,23 +272,26 @@ def everything(results: Path, only_list: bool) -> None:
 
 @main.command()
 @click.argument("results", type=click.Path(exists=True, path_type=Path))
-@click.option("--page", type=FILE, help="Write the page with tables and plots here; else Markdown to the screen.")
-@click.option("--readme", type=FILE, help="Put the table of goals between the marks of this page.")
-def report(results: Path, page: Path | None, readme: Path | None) -> None:
-    """The tables of stored results: one file, or a folder of them."""
+@click.option("--page", type=FILE, help="Write the page about performance and its plots here.")
+@click.option("--tables", "appendix", type=FILE, help="With --page: write the page with all tables here.")
+@click.option("--readme", type=FILE, help="Put the results in short between the marks of this page.")
+def report(results: Path, page: Path | None, appendix: Path | None, readme: Path | None) -> None:
+    """The documentation's pages of stored results: one file, or a folder of them; without options their tables."""
     files = sorted(results.glob("*.json")) if results.is_dir() else [results]
     stored = [json.loads(path.read_text("utf-8")) for path in files]
     # Other benchmarks keep their results in the same folder.
     stored = [data for data in stored if isinstance(data, dict) and data.get("command") in PAIRS]
-    if page is None:
-        click.echo("\n\n".join(table.markdown() for data in stored for table in tables(data)))
-    else:
+    if (page is None) != (appendix is None):
+        raise click.UsageError("--page and --tables go together: each links to the other.")
+    if page is not None and appendix is not None:
         # It takes a while to import matplotlib.
-        from benchmarks.report import write_page
+        from benchmarks.report import write_pages
 
-        write_page(page, stored, results)
+        write_pages(page, appendix, stored)
     if readme is not None:
-        put_between(readme, "goals", goals_table(stored).markdown())
+        put_between(readme, "results", in_short(stored))
+    if page is None and readme is None:
+        click.echo("\n\n".join(table.markdown() for data in stored for table in tables(data)))
 
 
 if __name__ == "__main__":

@@ -33,9 +33,10 @@ class Table:
     headers: Sequence[str]
     rows: Sequence[Sequence[str]]
 
-    def markdown(self) -> str:
-        """Return the table as Markdown, its title as a bold line."""
-        lines = [f"**{self.title}**", "", "| " + " | ".join(self.headers) + " |"]
+    def markdown(self, titled: bool = True) -> str:
+        """Return the table as Markdown, its title as a bold line in front."""
+        lines = [f"**{self.title}**", ""] if titled else []
+        lines.append("| " + " | ".join(self.headers) + " |")
         lines.append("|" + "---|" + "--:|" * (len(self.headers) - 1))
         lines += ["| " + " | ".join(row) + " |" for row in self.rows]
         return "\n".join(lines)

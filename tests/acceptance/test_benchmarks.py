@@ -1,5 +1,6 @@
-"""The benchmark, tiny: every command measures what it promises, and the page comes from what is stored."""
+"""The benchmark, tiny: every command measures what it promises, and the pages come from what is stored."""
 
+from benchmarks.claims import in_short
 from benchmarks.documents import documents
 from benchmarks.goals import goals
 from benchmarks.goals import goals_table
@@ -239,27 +240,32 @@ def test_all_lists_commands_that_exist() -> None:
         assert options["output"].parent == Path("somewhere")
 
 
-def test_the_page_is_made_of_the_stored_results(
+def report(results: Path, folder: Path) -> tuple[str, str]:
+    """Make the pages of *results* in *folder*; return the one for owners of sites and the one with all tables."""
+    page, appendix = folder / "explanation" / "performance.md", folder / "reference" / "benchmark-results.md"
+    benchmark("report", str(results), "--page", str(page), "--tables", str(appendix))
+    return page.read_text(), appendix.read_text()
+
+
+def test_the_pages_are_made_of_the_stored_results(
     results: Path, level1: dict[str, Any], level2: dict[str, Any], tmp_path: Path
 ) -> None:
-    page = tmp_path / "performance.md"
     # Other benchmarks keep their results in the same folder.
     (results / "other.json").write_text('{"command": "python another.py"}')
-    benchmark("report", str(results), "--page", str(page))
-    text = page.read_text()
+    page, appendix = report(results, tmp_path)
+    assert in_short([level1, level2]) in page
     for data in (level1, level2):
         for table in tables(data):
-            assert table.markdown() in text
-        assert data["command_line"] in text
-    plots = sorted(path.name for path in (tmp_path / "performance-plots").iterdir())
-    assert {"growth-page.svg", "growth-len.svg", "ratios-22.svg", "writes-22.svg"} <= set(plots)
-    assert all(f"performance-plots/{name}" in text for name in plots)
+            assert table.markdown() in appendix
+        assert data["command_line"] in appendix
+    plots = sorted(path.name for path in (tmp_path / "explanation" / "performance-plots").iterdir())
+    assert {"states.svg", "searches-22.svg", "writing.svg", "growth.svg"} <= set(plots)
+    assert [name for name in plots if f"performance-plots/{name}" not in page + appendix] == []
 
 
-def test_the_page_is_the_same_every_time(results: Path, level1: dict[str, Any], tmp_path: Path) -> None:
+def test_the_pages_are_the_same_every_time(results: Path, level1: dict[str, Any], tmp_path: Path) -> None:
     for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        benchmark("report", str(results / "level1.json"), "--page", str(tmp_path / name / "performance.md"))
+        report(results / "level1.json", tmp_path / name)
     one, two = (
         {p.relative_to(tmp_path / name): p.read_bytes() for p in (tmp_path / name).rglob("*.*")}
         for name in ("one", "two")
