@@ -238,7 +238,7 @@ def anchors(path: Path) -> set[str]:
     return slugs | set(LABEL.findall(page))
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", *PAGES], ids=lambda p: p.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *PAGES], ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(path: Path) -> None:
     broken = []
     for link, _url in LINK.findall(FENCE.sub("", text(path))):

@@ -128,6 +128,19 @@ class TestConstraints:
         assert needed <= {line.partition("==")[0] for line in self.LINES}
 
 
+def test_the_chores_work_in_an_unpacked_sdist() -> None:
+    """What the Makefile names is in the source distribution, and so is what contributors read first."""
+    tracked = {path.relative_to(ROOT).parts[0] for path in project_files()}
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    needed = {name for name in tracked if re.search(rf"(?<![\w./]){re.escape(name)}(?![\w.])", makefile)}
+    assert {"constraints.txt", "overrides.txt", "scripts", "tests"} <= needed
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    included = {name.strip("/") for name in project["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]}
+    # Hatchling adds what pyproject.toml names as readme, and that file itself.
+    included |= {"README.md", "pyproject.toml"}
+    assert needed | {"CHANGES.md", "CONTRIBUTING.md", "LICENSE"} <= included
+
+
 def test_nothing_imports_testing() -> None:
     """Importing Testing before Zope has started swaps the configured database for a DemoStorage."""
     sources = (ROOT / "src").rglob("*.py")
