@@ -141,6 +141,25 @@ def test_the_chores_work_in_an_unpacked_sdist() -> None:
     assert needed | {"CHANGES.md", "CONTRIBUTING.md", "LICENSE"} <= included
 
 
+class TestNews:
+    CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["towncrier"]
+    FRAGMENTS = [path for path in (ROOT / "news").iterdir() if path.name != "README.md"]
+
+    def test_every_fragment_is_one(self):
+        """Towncrier passes over files whose names it does not understand, without a word."""
+        types = "|".join(each["directory"] for each in self.CONFIGURATION["type"])
+        pattern = re.compile(rf"[0-9]+\.(?:{types})(?:\.[0-9]+)?\.md")
+        assert [path.name for path in self.FRAGMENTS if not pattern.fullmatch(path.name)] == []
+        assert [path.name for path in self.FRAGMENTS if not path.read_text("utf-8").strip()] == []
+
+    def test_a_release_finds_where_its_section_goes(self):
+        text = (ROOT / self.CONFIGURATION["filename"]).read_text("utf-8")
+        _, marker, sections = text.partition(self.CONFIGURATION["start_string"])
+        assert marker
+        version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+        assert re.findall(r"^## (\S+)", sections, re.M).count(version) <= 1
+
+
 def test_nothing_imports_testing() -> None:
     """Importing Testing before Zope has started swaps the configured database for a DemoStorage."""
     sources = (ROOT / "src").rglob("*.py")
