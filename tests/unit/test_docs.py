@@ -260,6 +260,29 @@ def test_every_page_is_in_a_toctree() -> None:
     assert listed == set(PAGES)
 
 
+# -- readable
+
+#: Written by commands, all of it or between marks.
+GENERATED = {
+    DOCS / "explanation" / "performance.md",
+    *(DOCS / "reference" / name for name in ("benchmark-results.md", "differential.md", "plone-suites.md")),
+}
+MARKED = re.compile(r"^<!-- (.+?) -->$.*?^<!-- end of \1 -->$", re.M | re.S)
+LONGEST_LINE = 140
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in (*ROOT.glob("*.md"), *PAGES) if p not in GENERATED],
+    ids=lambda p: p.relative_to(ROOT).as_posix(),
+)
+def test_prose_has_no_long_lines(path: Path) -> None:
+    """A line has a sentence or a clause; rows of tables are one line each, whatever they hold."""
+    prose = MARKED.sub("", FENCE.sub("", text(path)))
+    lines = [line for line in prose.splitlines() if not line.lstrip().startswith("|")]
+    assert [line for line in lines if len(line) > LONGEST_LINE] == []
+
+
 # -- examples
 
 
