@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import files
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -11,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 
@@ -45,6 +47,69 @@ def demo(data: Path, output: Path) -> Iterator[tuple[subprocess.Popen[bytes], st
             yield process, url.group()
         finally:
             process.kill()
+
+
+#: Starts the demo with no packages but those in a folder.
+BARE = """
+import sys
+sys.path += {paths!r}
+from plone.pgcatalog.demo.__main__ import main
+main()
+"""
+
+
+def without(folder: Path, *distributions: str) -> list[str]:
+    """Return a sys.path with the packages that are installed here, those of *distributions* excepted, made in *folder*."""
+    left_out = {path.parts[0] for name in distributions for path in files(name) or ()}
+    installed = Path(sysconfig.get_path("purelib"))
+    for entry in installed.iterdir():
+        if entry.name not in left_out:
+            (folder / entry.name).symlink_to(entry)
+    return [str(folder), *editable(installed)]
+
+
+def editable(installed: Path) -> list[str]:
+    """Return the folders of this checkout's packages."""
+    return (installed / "_plone_pgcatalog.pth").read_text().split()
+
+
+def start_bare(paths: list[str], folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Start the demo in *folder* with nothing but *paths*; return how it ended."""
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-S", "-c", BARE.format(paths=paths), *options],
+        cwd=folder,
+        env=environment() | variables,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("missing", [("Plone", "waitress"), ("Plone",)])
+@pytest.mark.parametrize("options", [(), ("--check",), ("--dsn", "dbname=nowhere"), ("--data", "my/own")])
+def test_without_its_packages_it_says_so_and_leaves_nothing(
+    tmp_path: Path, missing: tuple[str, ...], options: tuple[str, ...]
+) -> None:
+    packages, run = tmp_path / "packages", tmp_path / "run"
+    packages.mkdir()
+    run.mkdir()
+    ended = start_bare(without(packages, *missing), run, *options)
+    assert ended.returncode == 2, ended.stderr
+    names = ", ".join(missing)
+    assert " ".join(ended.stdout.split()) == (
+        f"The demo needs packages that are not installed ({names}): pip install 'plone.pgcatalog[demo]'"
+    )
+    assert ended.stderr == ""
+    assert list(run.iterdir()) == []
+
+
+def test_without_a_postgresql_it_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    ended = start_bare([sysconfig.get_path("purelib"), *sys.path], tmp_path, PGCATALOG_PG_BIN=str(tmp_path))
+    assert ended.returncode == 2, ended.stderr
+    assert ended.stdout.startswith("PostgreSQL: No PostgreSQL binaries found.")
+    assert ended.stderr == ""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_check_finds_no_difference() -> None:

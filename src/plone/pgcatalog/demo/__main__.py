@@ -92,6 +92,8 @@ def main(
     signal.signal(signal.SIGINT, signal.default_int_handler)
     problems: list[str] = []
     try:
+        # Before anything is made.
+        server.check_packages()
         with ExitStack() as stack:
             if check:
                 data = Path(stack.enter_context(_temporary_folder()))

@@ -1,6 +1,7 @@
 """PostgreSQL, Zope and the HTTP server of the demo, without buildout or recipe."""
 
 from collections.abc import Iterator
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,22 @@ THREADS = 4
 CONNECTIONS = THREADS + 4
 
 
+#: Distributions of the extra ``demo`` that nothing else can stand in for, as another PostgreSQL can.
+NEEDED = ("Plone", "waitress")
+
+
 class DemoError(Exception):
     """The demo cannot go on, and its message tells what to do about it."""
+
+
+def check_packages() -> None:
+    """Raise DemoError when the packages of the extra ``demo`` are not installed."""
+    missing = [name for name in NEEDED if not any(distributions(name=name))]
+    if missing:
+        raise DemoError(
+            f"The demo needs packages that are not installed ({', '.join(missing)}):"
+            " pip install 'plone.pgcatalog[demo]'"
+        )
 
 
 def free_port(host: str, wanted: int) -> int:
