@@ -93,11 +93,20 @@ def test_from_a_query_to_an_index(dsn: str, tmp_path: Path) -> None:
     assert "No further index would help much." in again.stdout
 
 
-def test_a_query_that_is_refused(dsn: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ('{"created": "no date"}', "the catalog refuses the query: "),
+        ('{"portal_typ": "Document", "getId": "x"}', "there is no index 'portal_typ'"),
+    ],
+)
+def test_a_query_that_is_refused(dsn: str, tmp_path: Path, query: str, message: str) -> None:
     conf = write_conf(tmp_path, dsn)
-    refused = pgcatalog("explain", conf, '{"created": "no date"}', "--site", "plone")
+    refused = pgcatalog("explain", conf, query, "--site", "plone")
     assert refused.returncode == 1
-    assert "the catalog refuses the query" in refused.stderr
+    assert refused.stdout == ""
+    assert refused.stderr.startswith(f"Error: {message}")
+    assert "Traceback" not in refused.stderr
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', "{'a': 1}", '{"a": null}', "{'a': (1, 2)}", "{}"])

@@ -4,6 +4,7 @@ from plone.pgcatalog.advisor.explain import explain
 from plone.pgcatalog.advisor.explain import explain_example
 from plone.pgcatalog.advisor.log import Example
 from plone.pgcatalog.advisor.replay import ReplayError
+from plone.pgcatalog.cli.explain import statement
 from tests.integration.content import create
 from typing import Any
 
@@ -94,3 +95,43 @@ def test_an_example_is_what_it_was(filled: Any) -> None:
     assert explain_example(filled.portal_catalog._catalog, dataclasses.replace(one, operation="count")).values == (
         "Document",
     )
+
+
+# -- the command's query
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"portal_type": "x", "sort_on": "modified", "sort_order": "reverse", "sort_limit": 3},
+        {"portal_type": "x", "b_start": 1, "b_size": 2, "show_inactive": True},
+        {"created": ["2026/01/01"], "created_range": "min"},
+        {"Subject": ["a", "b"], "Subject_operator": "and", "path": "/plone", "path_depth": 1},
+        {"portal_type": {"not": "x"}, "sort_on": ["getId", "modified"], "sort_order": ["reverse", "ascending"]},
+        {"portal_type": "x", "sort_on": "getObjPositionInParent"},
+    ],
+)
+@pytest.mark.parametrize("part", ["page", "count", "rids"])
+def test_the_command_explains_what_a_search_takes(catalog: Any, query: dict[str, Any], part: str) -> None:
+    catalog.unrestrictedSearchResults(query)
+    assert statement(catalog._catalog, query, part)[0].startswith("SELECT ")
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ({"nope": 1}, "^there is no index 'nope'$"),
+        ({"portal_type": "x", "nope": 1, "Nope": 2}, "^there is no index 'Nope', 'nope'$"),
+        ({"portal_type": "x", "portal_type_nope": "min"}, "^there is no index 'portal_type_nope'$"),
+        ({"portal_type": "x", "sort_on": "nope"}, "refuses the query: .*nope"),
+        ({"portal_type": "x", "sort_on": ["getId", "nope"]}, "refuses the query: .*nope"),
+        ({"portal_type": "x", "sort_on": "SearchableText"}, "refuses the query: .*SearchableText"),
+        ({"portal_type": [1, "a"]}, "refuses the query: "),
+        ({"portal_type": {"query": "x", "nope": 1}}, "option 'nope' is not valid"),
+        ({"portal_type": "x", "sort_limit": "x"}, "refuses the query: "),
+        ({}, "cannot find anything"),
+    ],
+)
+def test_the_command_names_what_is_wrong(catalog: Any, query: dict[str, Any], message: str) -> None:
+    with pytest.raises(ReplayError, match=message):
+        statement(catalog._catalog, query, "page")

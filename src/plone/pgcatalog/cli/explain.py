@@ -9,11 +9,17 @@ from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.query.compiler import sort_directions
+from plone.pgcatalog.query.objects import VALUE_ERRORS
+from Products.ZCatalog.Catalog import CatalogError
 from typing import Any
 
 import ast
 import click
 import json
+
+
+#: What a query has besides the names of indexes.
+OPTIONS = ("sort_on", "sort_order", "sort_limit", "b_start", "b_size", "show_inactive")
 
 
 class QueryType(click.ParamType):
@@ -49,8 +55,7 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json
     try:
         with open_site(zope_conf, site) as portal:
             catalog = portal.portal_catalog._catalog
-            query = catalog.make_query(query)
-            found = statement_of(catalog, compiled(catalog, query, *sort_of(query)), part)
+            found = statement(catalog, query, part)
             dsn = dsn_of(catalog)
         plan = run(dsn, *found)
     except SiteError as error:
@@ -62,6 +67,29 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json
         click.echo(json.dumps({"statement": plan.statement, "values": values, "plan": plan.text.splitlines()}))
     else:
         click.echo(f"{plan.statement}\n{values}\n\n{plan.text}")
+
+
+def statement(catalog: Any, query: dict[str, Any], part: str) -> tuple[str, tuple[Any, ...]]:
+    """Return SQL and values of the *part* of a search for *query*; raises ReplayError for a query that is refused.
+
+    A search takes no notice of names that are no index's; who explains one has mistyped it.
+    """
+    check_names(catalog, query)
+    try:
+        query = catalog.make_query(query)
+        catalog._getSortIndex(query)
+    except (CatalogError, *VALUE_ERRORS) as error:
+        raise ReplayError(f"the catalog refuses the query: {error}") from error
+    return statement_of(catalog, compiled(catalog, query, *sort_of(query)), part)
+
+
+def check_names(catalog: Any, query: dict[str, Any]) -> None:
+    """Raise ReplayError for names in *query* that are neither of an index nor of an option."""
+    known = {*OPTIONS, *catalog.indexes}
+    for name, index in catalog.indexes.items():
+        known.update(f"{name}_{option}" for option in ("usage", *getattr(index, "query_options", ())))
+    if unknown := sorted(query.keys() - known):
+        raise ReplayError(f"there is no index {', '.join(map(repr, unknown))}")
 
 
 def sort_of(query: dict[str, Any]) -> tuple[list[tuple[str, bool]], Any]:
