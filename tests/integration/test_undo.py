@@ -1,5 +1,6 @@
 """History-preserving storages: after undo and pack the catalog answers as the content does."""
 
+from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.indexing.verify import Verifier
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -108,3 +109,18 @@ def test_pack_leaves_no_orphans(portal: Any, dsn: str) -> None:
             f'SELECT count(*) FROM "{relation}" c WHERE NOT EXISTS (SELECT FROM object_state o WHERE o.zoid = c.zoid)'
         ).fetchone()
     assert orphans == (0,)
+
+
+def test_undo_of_the_deletion_of_the_site(portal: Any) -> None:
+    create(portal, "Document", "page")
+    transaction.commit()
+    root = portal.getPhysicalRoot()
+    before = paths(portal, path="/plone")
+    root._delObject("plone")
+    setSite(None)
+    transaction.commit()
+    undo_last(root)
+    setSite(root.plone)
+    assert paths(root.plone, path="/plone") == before
+    assert_sound(root.plone)
+    assert not is_unfilled(root.plone.portal_catalog._catalog)

@@ -180,6 +180,8 @@ class _CatalogCompat(Records, Base):
         if cls is None:
             raise CatalogError(f"indexes of type {index_type.meta_type!r} cannot be kept in PostgreSQL ({name})")
         tool = aq_base(self.tool)
+        if not tool._indexes:
+            self._change().is_whole = True
         index = settings_of(aq_base(index_type))
         tool._index_columns[name] = self._free_columns(name, cls, index)
         tool._indexes[name] = index

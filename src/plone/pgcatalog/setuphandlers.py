@@ -5,11 +5,13 @@ from plone.base.interfaces import INonInstallable
 from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.controlpanel.records import copy_settings
+from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import is_supported
 from plone.pgcatalog.index_names import check_index_name
 from plone.pgcatalog.indexes.registry import is_known
 from plone.pgcatalog.indexes.registry import settings_of
+from plone.pgcatalog.indexing.walk import content_of
 from plone.pgcatalog.settings import ATTRIBUTE
 from Products.CMFCore.indexing import processQueue
 from Products.CMFCore.interfaces import ICatalogTool
@@ -150,12 +152,13 @@ def uninstall(setup_tool: Any) -> None:
     if not isinstance(aq_base(old), PlonePGCatalogTool):
         return
     processQueue()
-    paths = list(old._catalog.uids.keys())
+    catalog = old._catalog
+    paths = [path for path, _ in content_of(old)] if is_unfilled(catalog) else list(catalog.uids.keys())
     new = CatalogTool()
     take_settings(old, new)
     indexes = {name: settings_of(index) for name, index in aq_base(old)._indexes.items()}
-    columns = old._catalog.names
-    old._catalog.drop()
+    columns = catalog.names
+    catalog.drop()
     new = replace_tool(site, new)
     for name, index in indexes.items():
         new._catalog.addIndex(name, index)

@@ -4,6 +4,7 @@ from datetime import datetime
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.missing import sites_without_table
 from plone.pgcatalog.search.textindex import index_name
 from rich.console import Console
 from rich.filesize import decimal
@@ -42,6 +43,7 @@ def collect(connection: Any, check: bool = False) -> dict[str, Any]:
     found = {
         "pg_textsearch": statistics.textsearch_version(connection),
         "catalogs": catalogs,
+        "without_table": [{"catalog": zoid, "site": site} for zoid, site in sites_without_table(connection).items()],
         "retired": statistics.retired(connection),
         "connections": statistics.connections(connection),
     }
@@ -56,10 +58,18 @@ def collect(connection: Any, check: bool = False) -> dict[str, Any]:
 
 def attention(found: dict[str, Any]) -> list[str]:
     """Return a sentence for everything that somebody should look at."""
-    sentences = []
+    sentences = [
+        f"{tool['site']}: the catalog has no table, as after the site was copied or imported; pgcatalog rebuild fills it"
+        for tool in found["without_table"]
+    ]
     for catalog in found["catalogs"]:
         name = catalog["site"] or catalog["relation"]
         rebuild = catalog["rebuild"]
+        if catalog["unfilled"] and not (rebuild and rebuild["running"]):
+            sentences.append(
+                f"{name}: the catalog has only what was saved since the site was copied or imported;"
+                " pgcatalog rebuild fills it"
+            )
         if rebuild is not None and not rebuild["running"]:
             sentences.append(f"{name}: a rebuild was interrupted; pgcatalog rebuild goes on with it")
         invalid = [index["name"] for index in catalog["indexes"] if not index["valid"]]

@@ -1,6 +1,8 @@
 """The control panels, in Classic UI and for plone.restapi's ``@controlpanels``, by which Volto shows them."""
 
+from AccessControl import getSecurityManager
 from AccessControl import Unauthorized
+from AccessControl.Permissions import manage_zcatalog_entries
 from plone.app.registry.browser.controlpanel import ControlPanelFormWrapper
 from plone.app.registry.browser.controlpanel import RegistryEditForm
 from plone.pgcatalog.controlpanel.interfaces import _
@@ -8,8 +10,15 @@ from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.records import PREFIX
 from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
 from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.zmi import jobs
+from plone.pgcatalog.zmi.jobs import JobError
+from plone.pgcatalog.zmi.maintenance import rebuild
 from plone.pgcatalog.zmi.protect import check
+from plone.pgcatalog.zmi.unfilled import UnfilledNotice
 from plone.restapi.controlpanels import RegistryConfigletPanel
+from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
+from Products.statusmessages.interfaces import IStatusMessage
 from typing import Any
 from zope.component import adapter
 from zope.interface import Interface
@@ -53,9 +62,38 @@ class SettingsForm(PanelForm):
 
 
 class SettingsPanel(ControlPanelFormWrapper):
-    """The form in the frame of a control panel."""
+    """The form in the frame of a control panel; says so if the catalog was not filled, and has it filled on request."""
 
     form = SettingsForm
+    index = ViewPageTemplateFile("settings.pt")
+
+    def update(self) -> None:
+        if "rebuild" in self.request.form:
+            self._fill()
+        else:
+            super().update()
+
+    def _fill(self) -> None:
+        check(self.request)
+        tool = self.context.portal_catalog
+        if not getSecurityManager().checkPermission(manage_zcatalog_entries, tool):
+            raise Unauthorized("you may not fill the catalog")
+        try:
+            jobs.start(tool, "rebuild", rebuild)
+            message, kind = _("The catalog is being filled."), "info"
+        except JobError as error:
+            message, kind = str(error), "error"
+        IStatusMessage(self.request).addStatusMessage(message, kind)
+        self.request.response.redirect(self.url)
+
+    @property
+    def url(self) -> str:
+        return f"{self.context.absolute_url()}/@@{self.__name__}"
+
+    def unfilled(self) -> str:
+        """Return a notice, as HTML, if the catalog was not filled."""
+        tool = self.context.portal_catalog
+        return UnfilledNotice(tool, self.request, self.url)() if IPGCatalogTool.providedBy(tool) else ""
 
 
 @adapter(Interface, IPGCatalogLayer)

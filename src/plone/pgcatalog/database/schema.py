@@ -80,10 +80,20 @@ class CatalogState:
     tid: int = 0
     rows: int = -1
 
+    @property
+    def is_unfilled(self) -> bool:
+        """True for the table of number 0: it has only what was saved after the site was copied or imported."""
+        return is_unfilled(self.relation)
+
 
 def relation_name(zoid: int, version: int) -> str:
     """Return the name of the *version*-th relation of the catalog tool with oid *zoid*."""
     return f"pgcatalog_{zoid:x}" if version == 1 else f"pgcatalog_{zoid:x}_{version}"
+
+
+def is_unfilled(relation: str) -> bool:
+    """Return whether *relation* has number 0: a catalog got it that came without one, and was not filled since."""
+    return relation.endswith("_0")
 
 
 def create_relation(cursor: Any, relation: str, layout: Layout) -> None:

@@ -5,6 +5,7 @@ Reads only; every function takes a psycopg connection whose rows are dicts.
 
 from plone.pgcatalog.database import locks
 from plone.pgcatalog.database.schema import EXTENSION
+from plone.pgcatalog.database.schema import is_unfilled
 from plone.pgcatalog.database.schema import load_sql
 from psycopg import sql
 from typing import Any
@@ -30,12 +31,17 @@ def sizes(connection: Any) -> list[dict[str, Any]]:
 
 
 def catalogs(connection: Any) -> list[dict[str, Any]]:
-    """Return a dict per catalog: names, counts, sizes in bytes; ``site`` is the first path, None when it is empty."""
+    """Return a dict per catalog: names, counts, sizes in bytes.
+
+    ``site`` is the first path, None when it is empty; ``unfilled`` says that it has only what was saved since the site was
+    copied or imported.
+    """
     found = sizes(connection)
     for catalog in found:
         relation = sql.Identifier(catalog["relation"])
         query = sql.SQL("SELECT count(*) AS rows, min(path) AS site FROM {}").format(relation)
         catalog.update(connection.execute(query).fetchone())
+        catalog["unfilled"] = is_unfilled(catalog["relation"])
         catalog["rebuild"] = rebuild_of(connection, catalog["catalog"])
     return found
 

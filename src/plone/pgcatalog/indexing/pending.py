@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 
 #: What a savepoint keeps besides the dictionaries.
-SCALARS = ("site_path", "cleared", "cleared_columns", "layout_changed", "dropped", "changes", "replacement")
+SCALARS = ("site_path", "cleared", "cleared_columns", "layout_changed", "dropped", "changes", "replacement", "is_whole")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,8 @@ class CatalogPending:
         self.cleared_columns: frozenset[str] = frozenset()
         self.layout_changed = False
         self.dropped = False
+        #: True when nothing is missing in a relation that this commit makes: the catalog is new, or filled anew
+        self.is_whole = False
         #: makes, with the cursor of the commit, another relation the catalog's own: a finished rebuild
         self.replacement: Callable[[Any, Any], Any] | None = None
         #: number of changes; the generation advances by it
@@ -173,7 +175,7 @@ class CatalogPending:
         self.unsettled.clear()
         self.forget_rows()
         self.dirty.clear()
-        self.cleared = self.reset = True
+        self.cleared = self.reset = self.is_whole = True
         self.cleared_columns = frozenset()
 
     def forget_rows(self) -> None:

@@ -29,7 +29,7 @@ BEGIN = (
     " VALUES (%s, %s, %s, %s, %s, 'walk', %s)"
 )
 NEXT_VERSION = "UPDATE pgcatalog_state SET version = version + 1 WHERE catalog = %s RETURNING version, relation"
-FIRST_STATE = "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation) VALUES (%s, 1, %s, %s, 0)"
+FIRST_STATE = "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation) VALUES (%s, 0, %s, %s, 0)"
 TAKE = (
     "DELETE FROM pgcatalog_rebuild_task WHERE id = (SELECT id FROM pgcatalog_rebuild_task"
     " WHERE catalog = %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING task"
@@ -113,7 +113,7 @@ def _next_version(cursor: Any, catalog: int, layout: Layout) -> tuple[int, str]:
     row: tuple[int, str] | None = cursor.fetchone()
     if row is None:
         # A copied database: there are objects, and no catalog.
-        live = schema.relation_name(catalog, 1)
+        live = schema.relation_name(catalog, 0)
         schema.create_relation(cursor, live, layout)
         cursor.execute(FIRST_STATE, [catalog, live, list(layout.names)])
         return _next_version(cursor, catalog, layout)

@@ -65,6 +65,7 @@ def _catalogue(app: Any, zoid: int, paths: list[str]) -> None:
         return
     setSite(catalog.aq_parent)
     if ALL in paths:
+        catalog._catalog._change().is_whole = True
         verifier = Verifier(catalog)
         for difference in list(verifier.differences()):
             verifier.repair(difference)

@@ -5,7 +5,7 @@ serialised with all other writers by the storage's lock.
 """
 
 from plone.pgcatalog.database import schema
-from plone.pgcatalog.database.missing import expects_relation
+from plone.pgcatalog.database.missing import has_indexes
 from plone.pgcatalog.database.missing import report as report_missing
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
@@ -102,9 +102,10 @@ class Writer:
             cursor.nextset()
             row = cursor.fetchone()
         if row is None:
-            if not (self.pending.cleared or self.pending.layout_changed) and expects_relation(self.pending.tool):
+            is_unfilled = has_indexes(self.pending.tool) and not self.pending.is_whole
+            if is_unfilled:
                 report_missing(self.pending.tool)
-            return self._point_to(version=1, generation=max(self.pending.changes, 1))
+            return self._point_to(version=0 if is_unfilled else 1, generation=max(self.pending.changes, 1))
         relation, version, columns, generation, rebuilding = row
         state = CatalogState(relation, version, frozenset(columns), generation)
         if self.pending.replacement is not None:

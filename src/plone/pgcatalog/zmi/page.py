@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 from plone.pgcatalog.zmi.protect import check
+from plone.pgcatalog.zmi.unfilled import UnfilledNotice
 from Products.Five.browser import BrowserView
 from rich.filesize import decimal
 from typing import Any
@@ -55,6 +56,10 @@ class ManagePage(BrowserView):
         return value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
 
     # -- for the templates
+
+    def unfilled(self) -> str:
+        """Return a notice, as HTML, if the catalog was not filled."""
+        return UnfilledNotice(self.context, self.request, f"{self.context.absolute_url()}/manage_catalogAdvanced")()
 
     def ms(self, value: float | None) -> str:
         """Return milliseconds in three digits or so."""
