@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from plone.pgcatalog.indexes.text import ZCTextIndexTranslator
+from plone.pgcatalog.query.expression import LimitExceeded
+from plone.pgcatalog.search.tsquery import MAX_WORDS
 from Products.CMFPlone.UnicodeSplitter import CaseNormalizer as UnicodeCaseNormalizer
 from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter import Splitter as UnicodeSplitter
@@ -455,12 +457,14 @@ def test_text_with_few_words(connection: psycopg.Connection[Any]) -> None:
 
 
 def test_a_query_of_very_many_words(plone: Pair) -> None:
-    """More than PostgreSQL's stack could take as one chain."""
-    words = " ".join(f"word{i}" for i in range(30_000))
+    words = " ".join(f"word{i}" for i in range(MAX_WORDS - 1))
     assert plone.found(words) == set()
     assert plone.found(f'"{words}"') == set()
     assert plone.found(words.replace(" ", " OR ") + " OR quick") == plone.found("quick")
     assert plone.found(words.replace(" ", "* OR ") + " OR qu?ck") == plone.found("quick")
+    assert plone.found("quick -" + words.replace(" ", " -")) == plone.found("quick")
+    with pytest.raises(LimitExceeded):
+        plone.found(f"{words} two more")
 
 
 def test_a_deeply_nested_query(plone: Pair) -> None:

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings
 from hypothesis import strategies as st
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.search import tsquery
 from plone.pgcatalog.search.lexicon import tsvector_literal
 from plone.pgcatalog.search.lexicon import words
 from plone.pgcatalog.search.query_words import QueryWords
@@ -65,6 +66,18 @@ def rows(postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection[Any]]:
 def found(rows: psycopg.Connection[Any], clause: Clause) -> set[int]:
     condition = clause.condition
     return {i for (i,) in rows.execute(f"SELECT id FROM texts WHERE {condition.sql}", condition.params)}
+
+
+@given(query=queries, most=st.sampled_from([1, 2, 3]))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_same_is_found_however_few_lexemes_a_tsquery_may_have(
+    rows: psycopg.Connection[Any], query: str, most: int
+) -> None:
+    meaning = QueryWords(tuning_in(TUNING), LEXICON).meaning(("en",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tsquery, "MAX_LEXEMES", most)
+        several = compile_text(LEXICON, query, "words", meaning)
+    assert found(rows, several) == found(rows, compile_text(LEXICON, query, "words", meaning))
 
 
 @given(query=queries, languages=st.sampled_from([(), ("en",), ("en", "de")]))

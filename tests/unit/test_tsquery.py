@@ -2,8 +2,13 @@
 
 from collections.abc import Sequence
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.search import lexicon
+from plone.pgcatalog.search.stemming import Stemming
 from plone.pgcatalog.search.tsquery import compile_text
+from plone.pgcatalog.search.tsquery import MAX_LEXEMES
+from plone.pgcatalog.search.tsquery import MAX_WORDS
+from plone.pgcatalog.search.tsquery import parse
 from plone.pgcatalog.search.tsquery import plain_words
 from Products.CMFPlone.UnicodeSplitter import CaseNormalizer as UnicodeCaseNormalizer
 from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
@@ -157,10 +162,58 @@ def test_ranked_by_each_word_once() -> None:
     assert ranked_by('quick "the quick fox" OR fox OR qui*') == ["'quick'", "'the'", "'fox'", "'qui':*"]
 
 
+WORDS = [f"word{i}" for i in range(MAX_WORDS)]
+
+
 def test_a_query_of_very_many_words_is_ranked_by_the_first_ones() -> None:
-    words = [f"word{i}" for i in range(6000)]
-    for text in (" ".join(words), " OR ".join(words), f'"{" ".join(words)}"'):
-        assert ranked_by(text) == [f"'{word}'" for word in words[:20]]
+    for text in (" ".join(WORDS), " OR ".join(WORDS), f'"{" ".join(WORDS)}"'):
+        assert ranked_by(text) == [f"'{word}'" for word in WORDS[:20]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " ".join(WORDS),
+        " OR ".join(WORDS),
+        "* OR ".join(WORDS),
+        f'"{" ".join(WORDS)}"',
+        f"{WORDS[0]} -{' -'.join(WORDS[1:])}",
+    ],
+    ids=["AND", "OR", "prefixes", "phrase", "NOT"],
+)
+def test_a_text_has_so_many_words_and_no_more(text: str) -> None:
+    assert parse(plone_lexicon(), text) is not None
+    for more in (
+        f"{text} AND more",
+        f"{text} -more",
+        f'{text} AND NOT "more"',
+        f"more* OR {text}",
+        f"more AND ({text} AND",
+    ):
+        with pytest.raises(LimitExceeded, match=f"more than {MAX_WORDS} words"):
+            parse(plone_lexicon(), more)
+
+
+def lexemes(text: str) -> list[int]:
+    """Return how many lexemes each tsquery has that *text* is compiled to."""
+    condition = compile_text(plone_lexicon(), text, "t", None, Stemming.of(("en", "de")).related).condition
+    return [param.count("'") // 2 for param in condition.params]
+
+
+@pytest.mark.parametrize(
+    "text", ["{0} OR {1}", "{0} {1}", "{0} OR ({1})", "x -{2}", "x AND NOT ({0} OR f?x)", "(x* {1}) OR ({2})"]
+)
+def test_no_tsquery_has_more_lexemes_than_gin_can_do(text: str) -> None:
+    """GIN needs time that grows with the square of the lexemes of a tsquery, before it reads anything."""
+    words = WORDS[: MAX_WORDS // 3]
+    found = lexemes(text.format(" OR ".join(words), " ".join(words), " -".join(words)))
+    assert max(found) <= MAX_LEXEMES
+    assert len(found) < sum(found) / MAX_LEXEMES * 1.5 + 5
+
+
+def test_the_same_word_is_looked_up_once() -> None:
+    assert compile_text(plone_lexicon(), "fox OR fox* OR Fox OR fox*", "t").tsquery == "('fox' | 'fox':*)"
+    assert compile_text(plone_lexicon(), "fox Fox -cat -cat", "t").tsquery == "('fox' & !'cat')"
 
 
 WILD = "EXISTS (SELECT FROM unnest(tsvector_to_array(t)) AS lexeme WHERE lexeme LIKE %s)"

@@ -111,7 +111,10 @@ class ZCTextIndexTranslator(IndexTranslator):
         return stemming.lexeme_of(next(iter(texts_of(obj, "Language")), ""))
 
     def where(self, query: Mapping[str, Any]) -> Condition | None:
-        """See IndexTranslator.  Raises TypeError for a value that is no string or sequence of strings."""
+        """See IndexTranslator.
+
+        Raises TypeError for a value that is no string or sequence of strings, and LimitExceeded for too many words.
+        """
         clause = self._clause(query)
         return None if clause is None else any_of((clause.condition, *self._pinned(query)))
 
@@ -125,7 +128,7 @@ class ZCTextIndexTranslator(IndexTranslator):
         found = search_backend().score(self._ranked_text(catalog, query), clause.rank, weights)
         if found is None:
             return None
-        titles = self._in_titles(clause)
+        titles = self._in_titles(query, clause)
         if self.tuning is None:
             return Score.of(found, titles)
         pins = self._pinned(query)
@@ -137,9 +140,9 @@ class ZCTextIndexTranslator(IndexTranslator):
         changed = found.changed(tuned) if isinstance(found, IndexedScore) else tuned(found)
         return Score.of(changed, [*titles, *self.tuning.preferred(pins, self.other)])
 
-    def _in_titles(self, clause: Clause) -> list[Condition]:
-        """Return the condition for pages with a title that *clause* finds, as far as an index can tell."""
-        if self.id != SOURCE_INDEX or clause.tsquery is None:
+    def _in_titles(self, query: Mapping[str, Any], clause: Clause) -> list[Condition]:
+        """Return the condition for pages with a title that *clause*, made of *query*, finds."""
+        if self.id != SOURCE_INDEX:
             return []
         try:
             titles = self.other(TITLE_INDEX)
@@ -147,6 +150,8 @@ class ZCTextIndexTranslator(IndexTranslator):
             return []
         if not isinstance(titles, ZCTextIndexTranslator):
             return []
+        if clause.tsquery is None:
+            return [self._compile(self._text(query) or "", query, titles.column).condition]
         return [Condition(f"{titles.column.quoted} @@ %s::tsquery", (clause.tsquery,))]
 
     def _ranked_text(self, catalog: Any, query: Mapping[str, Any]) -> RankedText:
@@ -195,17 +200,17 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None if text is None else NO_CLAUSE
         question = (text, [] if self.tuning is None else self.tuning.stop_languages(query))
         if self._compiled is None or self._compiled[0] != question:
-            self._compiled = question, self._compile(text, query)
+            self._compiled = question, self._compile(text, query, self.column)
         return self._compiled[1]
 
-    def _compile(self, text: str, query: Mapping[str, Any]) -> Clause:
+    def _compile(self, text: str, query: Mapping[str, Any], column: Column) -> Clause:
         lexicon = self.index.getLexicon()
         meaning = None if self.tuning is None else self.tuning.meaning(lexicon, query)
         if self.word_parts:
             meaning = replace(meaning or Meaning({}, frozenset()), parts=self.word_parts)
         stemming = self.stemming
         related = stemming.related if stemming is not None and self._with_stems else None
-        return compile_text(lexicon, text, self.column.quoted, meaning, related)
+        return compile_text(lexicon, text, column.quoted, meaning, related)
 
     def _pinned(self, query: Mapping[str, Any]) -> list[Condition]:
         """Return the conditions of the pages that are pinned to *query*, in their order."""

@@ -23,6 +23,10 @@ class QueryError(ValueError):
     """A query object cannot be answered; the message says which and why."""
 
 
+class LimitExceeded(QueryError):
+    """A query asks for more than is answered; the message names the limit.  Over the web it is a 400."""
+
+
 class Expression(ABC):
     """A condition on any indexes, as a value."""
 
@@ -68,9 +72,9 @@ def check_name(name: Any) -> None:
 
 def check_size(expression: Expression) -> None:
     if expression.levels > MAX_LEVELS:
-        raise QueryError(f"query objects are nested more than {MAX_LEVELS} levels deep")
+        raise LimitExceeded(f"query objects are nested more than {MAX_LEVELS} levels deep")
     if expression.leaves > MAX_LEAVES:
-        raise QueryError(f"a query object has more than {MAX_LEAVES} conditions; In takes many values at once")
+        raise LimitExceeded(f"a query object has more than {MAX_LEAVES} conditions; In takes many values at once")
 
 
 def find(lookup: Lookup, name: str) -> IndexTranslator:

@@ -214,6 +214,8 @@ class Terms(Combinable):
     def _ask(self, translator: IndexTranslator) -> Condition:
         try:
             return translator.where(self.query) or NOTHING
+        except QueryError:
+            raise
         except VALUE_ERRORS as error:
             raise QueryError(f"{translator.id!r}: {error}") from error
 

@@ -18,11 +18,13 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.search.lexicon import query_words
 from plone.pgcatalog.search.lexicon import quoted
 from plone.pgcatalog.search.lexicon import term_words
@@ -36,8 +38,12 @@ from typing import Any
 import re
 
 
-#: PostgreSQL walks through a chain of operators recursively; 10,000 fit into its default stack.
-MAX_OPERANDS = 5000
+#: Words of a search text.  Each is looked up, and compared with the rows that are found.
+MAX_WORDS = 1000
+
+#: Lexemes of a tsquery.  Before GIN reads anything it evaluates the tsquery once for each of them: that grows with the
+#: square.  More are searched for by several ones.
+MAX_LEXEMES = 64
 
 #: A query is ranked by so many of its words, the first ones: each is looked for in every row that is found.
 MAX_RANKED = 20
@@ -54,12 +60,14 @@ _LIKE = str.maketrans({"*": "%", "?": "_", "%": r"\%", "_": r"\_", "\\": r"\\"})
 class Clause:
     """A part of a query: what it finds as SQL, and if a tsquery can say the same, the tsquery.
 
-    ``rank`` are the words the clause wants (not those it excludes); empty if there is nothing to rank by.
+    ``rank`` are the words the clause wants (not those it excludes); empty if there is nothing to rank by.  ``size`` is
+    the number of lexemes in the tsquery.
     """
 
     condition: Condition
     tsquery: str | None = None
     rank: tuple[Term, ...] = ()
+    size: int = 0
 
 
 #: Returns groups of lexemes: see ``Term.related``.
@@ -75,6 +83,7 @@ def compile_text(
     """Return what *text* finds in the tsvector *column* (a quoted identifier) with the words of *lexicon*.
 
     *meaning* says what else its words find, and *related* which lexemes of other forms of a word do; None for nothing.
+    Raises LimitExceeded.
     """
     tree = parse(lexicon, text)
     if meaning is None:
@@ -86,7 +95,10 @@ def compile_text(
 
 
 def parse(lexicon: Any, text: str) -> Any:
-    """Return the parse tree of *text*, None if it has no words.  Never writes to *lexicon*."""
+    """Return the parse tree of *text*, None if it has no words.  Never writes to *lexicon*.
+
+    Raises LimitExceeded for more than MAX_WORDS words.
+    """
     for attempt in (text, plain_words(text)):
         try:
             return _Parser(_ParserLexicon(lexicon)).parseQuery(attempt)
@@ -113,7 +125,9 @@ def as_word(word: str) -> str:
 
 
 class _Parser(QueryParser):  # type: ignore[misc]
-    """Remembers which terms stood in quotes: the tree does not tell ``"egg"`` from ``egg``."""
+    """Remembers which terms stood in quotes: the tree does not tell ``"egg"`` from ``egg``.  Counts words."""
+
+    _words = 0
 
     def _parseAtom(self) -> Any:
         token = str(self._tokens[self._index])
@@ -121,6 +135,9 @@ class _Parser(QueryParser):  # type: ignore[misc]
         if node is not None:
             term = node.getValue() if node.nodeType() == "NOT" else node
             term.is_quoted = token.lstrip("-").startswith('"')
+            self._words += len(term.getValue()) if term.nodeType() == "PHRASE" else 1
+            if self._words > MAX_WORDS:
+                raise LimitExceeded(f"a search text has more than {MAX_WORDS} words")
         return node
 
 
@@ -162,14 +179,30 @@ class _Compiler:
     def _clauses(self, nodes: Iterable[Any]) -> list[Clause]:
         return [clause for node in nodes if (clause := self.clause(node)) is not None]
 
-    def _simple(self, tsquery: str, rank: tuple[Term, ...] = ()) -> Clause:
-        return Clause(Condition(f"{self._column} @@ %s::tsquery", (tsquery,)), tsquery, rank)
+    def _simple(self, tsquery: str, size: int, rank: tuple[Term, ...] = ()) -> Clause:
+        return Clause(Condition(f"{self._column} @@ %s::tsquery", (tsquery,)), tsquery, rank, size)
+
+    def _joined(self, operator: str, clauses: Iterable[Clause]) -> list[Clause]:
+        """Return *clauses*, joined to as few as there may be: those that have one by a common tsquery."""
+        clauses = list(clauses)
+        packs: list[list[Clause]] = []
+        for clause in (c for c in clauses if c.tsquery):
+            if not packs or sum(c.size for c in packs[-1]) + clause.size > MAX_LEXEMES:
+                packs.append([])
+            packs[-1].append(clause)
+        joined = [self._simple(operation(operator, [c.tsquery for c in p]), sum(c.size for c in p)) for p in packs]
+        return [*joined, *(c for c in clauses if not c.tsquery)]
+
+    def _excluded(self, clause: Clause) -> Clause:
+        if clause.tsquery:
+            return self._simple("!" + clause.tsquery, clause.size)
+        return Clause(~clause.condition)
 
     def _word(self, word: str, related: Related | None, prefix: bool = False) -> Clause:
         """A word, or all that begin with it; and what is *related* to it, such as other forms."""
         term = Term(word, prefix, related(word) if related else ())
-        lexemes = [quoted(lexeme) for group in term.related for lexeme in group]
-        return self._simple(operation(" | ", [term.tsquery, *lexemes]), (term,))
+        lexemes = [term.tsquery, *(quoted(lexeme) for group in term.related for lexeme in group)]
+        return self._simple(operation(" | ", lexemes), len(lexemes), (term,))
 
     def _and(self, nodes: Iterable[Any]) -> Clause:
         positive = self._clauses(self._wanted([n for n in nodes if n.nodeType() != "NOT"]))
@@ -178,17 +211,11 @@ class _Compiler:
         negative = [c for c in negative if c is not NO_CLAUSE]
         if not positive or NO_CLAUSE in positive:
             return NO_CLAUSE
-        rank = joined(positive)
-        queries = [c.tsquery for c in positive] + [c.tsquery and "!" + c.tsquery for c in negative]
-        tsqueries = [query for query in queries if query]
-        if len(tsqueries) == len(queries):
-            return self._simple(operation(" & ", tsqueries), rank)
-        # One tsquery for all that a tsquery can say: the GIN index is searched once.
-        conditions = [c.condition for c in positive if not c.tsquery]
-        conditions += [~c.condition for c in negative if not c.tsquery]
-        if tsqueries:
-            conditions.insert(0, self._simple(operation(" & ", tsqueries)).condition)
-        return Clause(all_of(conditions), rank=rank)
+        rank = ranked(positive)
+        parts = self._joined(" & ", dict.fromkeys([*positive, *map(self._excluded, negative)]))
+        return (
+            replace(parts[0], rank=rank) if len(parts) == 1 else Clause(all_of(p.condition for p in parts), rank=rank)
+        )
 
     def _wanted(self, nodes: list[Any]) -> list[Any]:
         """Return those of the positive *nodes* of an AND that a text has to match."""
@@ -198,18 +225,16 @@ class _Compiler:
         found = [c for c in clauses if c is not NO_CLAUSE]
         if not found:
             return NO_CLAUSE
-        rank = joined(found)
-        tsqueries = [c.tsquery for c in found if c.tsquery]
-        if len(tsqueries) == len(found):
-            return self._simple(operation(" | ", tsqueries), rank)
-        return Clause(any_of(c.condition for c in found), rank=rank)
+        rank = ranked(found)
+        parts = self._joined(" | ", dict.fromkeys(found))
+        return (
+            replace(parts[0], rank=rank) if len(parts) == 1 else Clause(any_of(p.condition for p in parts), rank=rank)
+        )
 
     def _phrase(self, words: list[str]) -> Clause:
-        # Phrases do not nest as AND does: a longer one is compared up to here.
-        words = words[:MAX_OPERANDS]
         if not words:
             return NO_CLAUSE
-        return self._simple(operation(" <-> ", map(quoted, words)), tuple(map(Term, words[:MAX_RANKED])))
+        return self._simple(operation(" <-> ", map(quoted, words)), len(words), tuple(map(Term, words[:MAX_RANKED])))
 
     def _glob(self, pattern: str, related: Related | None) -> Clause:
         """A word with wildcards: what begins as the pattern does is looked up, then compared with all of it."""
@@ -223,7 +248,7 @@ class _Compiler:
         if not rest.strip("*"):
             return self._word(prefix, related, prefix=True)
         term = Term(prefix, prefix=True)
-        beginning = self._simple(term.tsquery, (term,))
+        beginning = self._simple(term.tsquery, 1, (term,))
         matching = Condition(
             f"EXISTS (SELECT FROM unnest(tsvector_to_array({self._column})) AS lexeme WHERE lexeme LIKE %s)",
             (pattern.translate(_LIKE),),
@@ -305,15 +330,12 @@ def wanted_words(lexicon: Any, node: Any) -> frozenset[str] | None:
     return None if None in parts else frozenset().union(*(part for part in parts if part is not None))
 
 
-def joined(clauses: Iterable[Clause]) -> tuple[Term, ...]:
+def ranked(clauses: Iterable[Clause]) -> tuple[Term, ...]:
     """Return what to rank by of several *clauses*: each word once, the first MAX_RANKED ones."""
     return tuple(islice(dict.fromkeys(term for clause in clauses for term in clause.rank), MAX_RANKED))
 
 
 def operation(operator: str, operands: Iterable[str | None]) -> str:
-    """Join *operands* of a tsquery, with parentheses; a very long chain becomes a chain of chains."""
+    """Join *operands* of a tsquery, with parentheses."""
     parts = [operand for operand in operands if operand]
-    while len(parts) > MAX_OPERANDS:
-        starts = range(0, len(parts), MAX_OPERANDS)
-        parts = [f"({operator.join(parts[i : i + MAX_OPERANDS])})" for i in starts]
     return parts[0] if len(parts) == 1 else f"({operator.join(parts)})"
