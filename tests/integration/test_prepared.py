@@ -172,9 +172,9 @@ def test_a_search_is_one_message_with_what_goes_before_it(portal: Any) -> None:
         file.seek(0)
         traffic = Traffic(file.read())
     assert traffic.round_trips == 1
-    # The catalog's state and the page are prepared; how to plan, and the savepoint, need no plan.
+    # The catalog's state, the page and its time limit are prepared; how to plan, and the savepoint, need no plan.
     assert [text.split('"')[3][:9] for text in traffic.statements] == ["SET LOCAL", "SAVEPOINT"]
-    assert [kind for kind, _ in traffic.messages].count("Execute") == 4
+    assert [kind for kind, _ in traffic.messages].count("Execute") == 6
 
 
 @pytest.mark.parametrize(("rows", "mode"), [(FEW_ROWS - 1, "generic"), (FEW_ROWS, "custom"), (-1, "custom")])

@@ -21,6 +21,7 @@ OTHER = {
     "slow_query_ms": 250.0,
     "slow_query_mask": ("SearchableText", "Creator"),
     "result_cache_mb": 7.0,
+    "search_timeout": 9.0,
     "stemming": False,
     "parts_of_words": True,
 }
@@ -28,6 +29,7 @@ READERS = {
     "slow_query_ms": settings.slow_query_ms,
     "slow_query_mask": settings.slow_query_mask,
     "result_cache_mb": settings.result_cache_mb,
+    "search_timeout": settings.search_timeout,
     "stemming": settings.stemming,
     "parts_of_words": settings.parts_of_words,
 }
@@ -116,6 +118,9 @@ def test_a_site_without_changed_settings_stores_nothing_for_them(catalog: Any) -
         ("slow_query_ms", "nan", 250.0),
         ("result_cache_mb", "0", 0.0),
         ("result_cache_mb", "128", 128.0),
+        ("search_timeout", "0", None),
+        ("search_timeout", "0.5", 0.5),
+        ("search_timeout", "soon", 9.0),
         ("slow_query_mask", "Title, Subject", frozenset({"Title", "Subject"})),
         ("slow_query_mask", "*", frozenset({"*"})),
         ("slow_query_mask", " ", frozenset({"SearchableText", "Creator"})),
@@ -181,6 +186,7 @@ def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
             "form.widgets.slow_query_ms": "250",
             "form.widgets.slow_query_mask": "SearchableText\nCreator",
             "form.widgets.result_cache_mb": "7",
+            "form.widgets.search_timeout": "9",
             "form.widgets.parts_of_words:list": "selected",
             # What a browser sends of a box without a tick.
             "form.widgets.stemming-empty-marker": "1",
@@ -271,6 +277,7 @@ def test_only_a_post_with_token_stores_something(portal: Any, db: Any, method: s
         "form.widgets.slow_query_ms": "250",
         "form.widgets.slow_query_mask": "",
         "form.widgets.result_cache_mb": "1",
+        "form.widgets.search_timeout": "20",
     }
     form["form.buttons.save"] = "Save"
     right = token(web.get(path, MANAGER).text)

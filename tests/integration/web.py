@@ -55,8 +55,11 @@ class Web:
         return self._send(environ)
 
     def patch(self, path: str, login: str | None, data: Any, /) -> Response:
+        return self.send_json("PATCH", path, login, data)
+
+    def send_json(self, method: str, path: str, login: str | None, data: Any, /) -> Response:
         body = json.dumps(data).encode()
-        environ = self._environ("PATCH", path, login, "application/json") | {
+        environ = self._environ(method, path, login, "application/json") | {
             "CONTENT_TYPE": "application/json",
             "CONTENT_LENGTH": str(len(body)),
             "wsgi.input": BytesIO(body),

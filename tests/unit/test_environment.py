@@ -16,6 +16,7 @@ READERS: dict[str, Callable[[], float]] = {
     "PGCATALOG_PREFETCH_BATCH": batch_size,
     "PGCATALOG_RANKED_ROWS": settings.ranked_rows,
     "PGCATALOG_RESULT_CACHE_MB": settings.result_cache_mb,
+    "PGCATALOG_SEARCH_TIMEOUT": lambda: settings.search_timeout() or 0,
     "PGCATALOG_SLOW_QUERY_DAYS": kept_days,
     "PGCATALOG_SLOW_QUERY_MS": settings.slow_query_ms,
     "PGCATALOG_SLOW_QUERY_ROWS": kept_rows,

@@ -50,6 +50,7 @@ from plone.pgcatalog.search.highlight import SOURCE_INDEX
 from plone.pgcatalog.search.word_parts import find_word_parts
 from plone.pgcatalog.settings import parts_of_words
 from plone.pgcatalog.settings import result_cache_mb
+from plone.pgcatalog.settings import search_timeout
 from plone.pgcatalog.settings import site_tuning
 from Products.CMFCore.interfaces import ISiteRoot
 from Products.PluginIndexes.interfaces import ITransposeQuery
@@ -261,6 +262,12 @@ class _CatalogCompat(Records, Base):
     def view(self) -> CatalogView:
         return CatalogView(self.session, self.zoid, self.layout())
 
+    def search_view(self) -> CatalogView:
+        """Return a view each of whose statements may take as long as the site gives a search."""
+        view = self.view()
+        view.limit = search_timeout(self.tool)
+        return view
+
     def _change(self) -> Any:
         return self.session.change(self.tool, self.zoid, site_path(self.tool))
 
@@ -354,7 +361,7 @@ class _CatalogCompat(Records, Base):
             self._translators[SOURCE_INDEX] = translator
         compiled = self._compiled(query, sort, limit)
         trace.compiled()
-        view = self.view()
+        view = self.search_view()
         view.trace = trace
         results = CatalogSearchResults(self, view, compiled, lambda: self._searched(compiled, query, trace.seconds))
         results._criteria, results._sort = query, sort

@@ -63,7 +63,7 @@ class PGIndex(ProxyBase):
         return self._pg_catalog().translator(self.id)
 
     def _pg_select(self, expressions: str, where: Condition = EVERYTHING, tail: str = "") -> list[Any]:
-        return self._pg_catalog().view().select(expressions, where, tail)
+        return self._pg_catalog().search_view().select(expressions, where, tail)
 
     def _pg_entries(self, where: Condition = EVERYTHING) -> Iterator[tuple[int, Any]]:
         """Yield (rid, entry) of the rows that have a value, ascending by rid."""
@@ -140,7 +140,7 @@ class PGIndex(ProxyBase):
 
     def _pg_counted(self) -> Any:
         """Return (key, number of rows) pairs, from memory while the catalog does not change; None for no keys at all."""
-        view = self._pg_catalog().view()
+        view = self._pg_catalog().search_view()
         stamp = view.stamp()
         cache_key = (stamp, "values", self.id)
         counted = None if stamp is None else result_cache().get(cache_key)

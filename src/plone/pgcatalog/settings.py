@@ -37,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "slow_query_ms": 10.0,
     "slow_query_mask": (),
     "result_cache_mb": 64.0,
+    "search_timeout": 20.0,
     "stemming": True,
     "parts_of_words": False,
 }
@@ -64,6 +65,14 @@ def result_cache_mb(tool: Any = None) -> float:
         # The field of the control panel lets NaN and 1e308 through.
         kept = DEFAULTS["result_cache_mb"]
     return number("PGCATALOG_RESULT_CACHE_MB", os.environ.get("PGCATALOG_RESULT_CACHE_MB"), kept)
+
+
+def search_timeout(tool: Any = None) -> float | None:
+    """Return how many seconds a statement of a search of the catalog *tool* may take, None for any time."""
+    kept = site_setting(tool, "search_timeout")
+    if not 0 <= kept <= LARGEST:
+        kept = DEFAULTS["search_timeout"]
+    return number("PGCATALOG_SEARCH_TIMEOUT", os.environ.get("PGCATALOG_SEARCH_TIMEOUT"), kept) or None
 
 
 def parts_of_words(tool: Any = None) -> bool:

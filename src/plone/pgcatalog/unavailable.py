@@ -1,12 +1,22 @@
-"""503 Service Unavailable, with a time to come back, instead of 500 while PostgreSQL is away.
+"""What a request gets instead of 500 when PostgreSQL is away, takes too long, or is asked for too much.
 
 An exception view answers for what happens inside of a request, a WSGI filter for a request that cannot begin.
 """
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from dataclasses import dataclass
+from plone.pgcatalog.query.expression import LimitExceeded
+from plone.pgcatalog.search.timeout import SearchTimeout
+from plone.rest.interfaces import IAPIRequest
 from Products.Five.browser import BrowserView
+from psycopg.errors import QueryCanceled
 from typing import Any
+from zExceptions import BadRequest
+from zope.component import getSiteManager
+from zope.interface import implementedBy
+from zope.interface import Interface
+from zope.interface import providedBy
 
 import logging
 import psycopg
@@ -14,22 +24,72 @@ import psycopg
 
 logger = logging.getLogger(__name__)
 
-STATUS = 503
-HEADERS = {"Retry-After": "10", "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}
 TEXT = "The database is not available at the moment. Please try again in a few seconds.\n"
+SEARCH_TIMED_OUT = "The search took too long and was stopped. Please search for something more specific.\n"
+TIMED_OUT = "The database took too long to answer and was stopped. Please try again later.\n"
+#: How PostgreSQL says that a connection is lost, or that there is none to be had: too many, a server that stops or starts.
+NO_CONNECTION = ("08", "53300", "57P")
 
 Application = Callable[..., Any]
 
 
-class UnavailableView(BrowserView):
-    """What a browser, or a client of the REST API, gets for a psycopg.OperationalError; needs no database."""
+class ServiceUnavailable(Exception):
+    """An answer to a client of the REST API: plone.rest makes a status of the name of the class."""
 
-    def __call__(self) -> str:
+
+@dataclass(frozen=True)
+class Answer:
+    """What a browser gets; clients of the REST API get *error*, None when it is better not to look for more."""
+
+    status: str
+    text: str
+    error: type[Exception] | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}
+        return headers if self.status.startswith("400") else {"Retry-After": "10"} | headers
+
+
+def answer_to(error: Exception) -> Answer | None:
+    """Return the answer to a request that *error* has ended; None for an error that is none of ours."""
+    if isinstance(error, LimitExceeded):
+        return Answer("400 Bad Request", f"{error.args[0]}\n", BadRequest)
+    if isinstance(error, QueryCanceled):
+        text = SEARCH_TIMED_OUT if isinstance(error, SearchTimeout) else TIMED_OUT
+        return Answer("503 Service Unavailable", text, ServiceUnavailable)
+    if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(NO_CONNECTION):
+        return Answer("503 Service Unavailable", TEXT)
+    return None
+
+
+class ErrorView(BrowserView):
+    """What a browser, or a client of the REST API, gets for a LimitExceeded or a psycopg.OperationalError.
+
+    It needs no database when that is not available.
+    """
+
+    def __call__(self) -> Any:
+        answer = answer_to(self.context)
+        if answer is None:
+            return self._usual(self.context)
+        if answer.error is not None and IAPIRequest.providedBy(self.request):
+            return self._usual(answer.error(answer.text.strip()))
         response = self.request.response
-        response.setStatus(STATUS, lock=1)
-        for name, value in HEADERS.items():
+        response.setStatus(int(answer.status[:3]), lock=1)
+        for name, value in answer.headers.items():
             response.setHeader(name, value)
-        return TEXT
+        return answer.text
+
+    def _usual(self, error: Exception) -> Any:
+        """Return what any other exception gets, for *error*."""
+        wanted = implementedBy(Exception), providedBy(self.request)
+        factory = getSiteManager().adapters.lookup(wanted, Interface, name="index.html")
+        if factory is None:
+            raise error
+        view = factory(error, self.request)
+        view.__parent__ = self.__parent__
+        return view()
 
 
 def make_filter(global_conf: Mapping[str, str]) -> Callable[[Application], Application]:
@@ -38,14 +98,17 @@ def make_filter(global_conf: Mapping[str, str]) -> Callable[[Application], Appli
 
 
 def unavailable_filter(application: Application) -> Application:
-    """Return *application* with answers for the psycopg.OperationalError that leave it."""
+    """Return *application* with answers for the psycopg.OperationalError that leave it, as far as there are any."""
 
     def call(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         try:
             return application(environ, start_response)
         except psycopg.OperationalError as error:
+            answer = answer_to(error)
+            if answer is None:
+                raise
             logger.error("%s %s: %s", environ.get("REQUEST_METHOD"), environ.get("PATH_INFO"), error)
-            start_response(f"{STATUS} Service Unavailable", list(HEADERS.items()))
-            return [TEXT.encode()]
+            start_response(answer.status, list(answer.headers.items()))
+            return [answer.text.encode()]
 
     return call

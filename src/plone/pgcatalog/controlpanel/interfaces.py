@@ -35,6 +35,12 @@ class IPGCatalogSettings(Interface):
         min=0.0,
         default=DEFAULTS["result_cache_mb"],
     )
+    search_timeout = schema.Float(
+        title=_("Time limit of searches (seconds)"),
+        description=_("A search that takes longer is stopped and answered with an error. 0 is no limit."),
+        min=0.0,
+        default=DEFAULTS["search_timeout"],
+    )
     stemming = schema.Bool(
         title=_("Find other forms of words"),
         description=_(

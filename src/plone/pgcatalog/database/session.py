@@ -25,6 +25,8 @@ from plone.pgcatalog.database.planning import planned
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.storage import names_states
+from plone.pgcatalog.database.time_limit import set_limit
+from plone.pgcatalog.database.time_limit import TAKE_BACK
 from plone.pgcatalog.indexing.overlap import seen_rows
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.resolve import resolve
@@ -243,29 +245,48 @@ class Session:
         if names_states(self.jar._normal_storage):
             self.generations.remember(self.history.tid, self._states)
 
-    def execute(self, query: str, params: Sequence[Any] | Mapping[str, Any] = (), with_states: bool = False) -> Rows:
+    def execute(
+        self,
+        query: str,
+        params: Sequence[Any] | Mapping[str, Any] = (),
+        with_states: bool = False,
+        seconds: float | None = None,
+    ) -> Rows:
         """Run *query* on the snapshot and return its rows; *with_states* reads ``states`` in the same message.
 
-        Raises psycopg.Error; the transaction stays usable then, unless it is ServiceUnavailable.
+        *seconds* is how long it may take, None for as long as the server lets it.  Raises psycopg.Error, QueryCanceled
+        when the time is over; the transaction stays usable then, unless it is ServiceUnavailable.  Raises ValueError for
+        *seconds* that are not more than 0.
         """
+        limit = () if seconds is None else (set_limit(seconds),)
         prepared = PreparedStatements.of(self.connection)
         if prepared is not None and not isinstance(params, Mapping):  # named values are psycopg's to number
             try:
-                return self._run_prepared(prepared, query, params, with_states)
+                return self._run_prepared(prepared, query, params, with_states, limit)
             except psycopg.errors.InvalidSqlStatementName:
                 prepared.forget()
         if query in _accepted and (with_states or self._wants_savepoint()) and not isinstance(params, Mapping):
-            rows: Rows = self._guarded(lambda _: self._execute_first(query, params, with_states), prepared=True)
+            rows: Rows = self._guarded(lambda _: self._execute_first(query, params, with_states, limit), prepared=True)
             return rows
         if with_states:
             self.states  # noqa: B018  a message of its own
-        rows = self._guarded(lambda cursor: self._fetch(cursor.execute(query, params, prepare=False)))
+        if limit:
+            rows = self._guarded(lambda _: self._execute_first(query, params, False, limit))
+        else:
+            rows = self._guarded(lambda cursor: self._fetch(cursor.execute(query, params, prepare=False)))
         if len(_accepted) >= ACCEPTED_LIMIT:
             _accepted.clear()
         _accepted.add(query)
         return rows
 
-    def _run_prepared(self, prepared: PreparedStatements, query: str, params: Sequence[Any], with_states: bool) -> Rows:
+    def _run_prepared(
+        self,
+        prepared: PreparedStatements,
+        query: str,
+        params: Sequence[Any],
+        with_states: bool,
+        limit: tuple[str, ...] = (),
+    ) -> Rows:
         """Run *query* behind what ``_execute_first`` puts before it, as prepared statements.
 
         What is asked of an overlay is not prepared: a rollback, because of a statement that is prepared no more, would take
@@ -275,6 +296,8 @@ class Session:
         before = (*self._settings(), SAVEPOINT) if is_first else ()
         asked: list[tuple[str, Sequence[Any]]]
         asked, position = ([(query, params)], 0) if self.overlays else planned(query, params)
+        if limit:
+            asked, position = [(limit[0], ()), *asked, (TAKE_BACK, ())], position + 1
         statements = [(READ_STATE, self._state_params()), *asked] if with_states else asked
 
         def action(_: Any) -> Rows:
@@ -304,22 +327,23 @@ class Session:
         """Return whether plans for any values are good enough: all catalogs are known to have few rows."""
         return all(0 <= state.rows < FEW_ROWS for state in self.generations.newest.values())
 
-    def _execute_first(self, query: str | None, params: Sequence[Any], with_states: bool) -> Rows:
-        """Run *query*, if there is one, behind the savepoint and the query for the states: in one message.
+    def _execute_first(self, query: str | None, params: Any, with_states: bool, limit: tuple[str, ...] = ()) -> Rows:
+        """Run *query*, if there is one, behind the savepoint, the query for the states and its *limit*: in one message.
 
         Several statements in a message take no parameters, so psycopg writes the values into them as literals.
         """
         savepoint = SAVEPOINT if self._wants_savepoint() else ""
-        statements = [savepoint, READ_STATE if with_states else "", query or ""]
+        statements = [savepoint, READ_STATE if with_states else "", *limit, query or "", TAKE_BACK if limit else ""]
+        values = (*self._state_params(), *params) if with_states else params
         with client_cursor(self.connection.cursor_factory)(self.connection, row_factory=tuple_row) as cursor:
-            cursor.execute(
-                "; ".join(filter(None, statements)), (*(self._state_params() if with_states else ()), *params)
-            )
+            cursor.execute("; ".join(filter(None, statements)), values)
             if savepoint:
                 self._has_savepoint = True
                 cursor.nextset()
             if with_states:
                 self._take_states(cursor.fetchall())
+                cursor.nextset()
+            if limit:
                 cursor.nextset()
             return self._fetch(cursor) if query else []
 

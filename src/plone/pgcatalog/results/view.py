@@ -18,6 +18,7 @@ from plone.pgcatalog.indexing.overlay import Overlay
 from plone.pgcatalog.indexing.overlay import Source
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.ranked import LARGE
 from plone.pgcatalog.results.ranked import only
@@ -26,6 +27,7 @@ from plone.pgcatalog.results.ranked import scored
 from plone.pgcatalog.search import textindex
 from plone.pgcatalog.search.ranking import Score
 from plone.pgcatalog.search.textsearch import IndexedScore
+from plone.pgcatalog.search.timeout import SearchTimeout
 from plone.pgcatalog.settings import ranked_rows
 from time import perf_counter
 from typing import Any
@@ -36,6 +38,14 @@ import sys
 
 
 Rows = list[tuple[Any, ...]]
+#: The protocol counts the values of a statement in two bytes.
+MAX_PARAMS = 65535
+TOO_LARGE = (
+    psycopg.errors.ProgramLimitExceeded,
+    psycopg.errors.StatementTooComplex,
+    psycopg.errors.TooManyArguments,
+    psycopg.errors.TooManyColumns,
+)
 #: An SQL text and the values of its placeholders; None when there is nothing to ask.
 Statement = tuple[str, tuple[Any, ...]] | None
 
@@ -49,6 +59,8 @@ class CatalogView:
         self.layout = layout
         #: told how long each statement took
         self.trace: Trace | None = None
+        #: seconds that a statement may take, None for as long as the server lets it
+        self.limit: float | None = None
         self._stamped: tuple[CatalogState | None, Stamp | None] = (None, None)
         self._named: tuple[Stamp | None, Any] = (None, None)
 
@@ -121,6 +133,25 @@ class CatalogView:
 
     # -- statements
 
+    def execute(
+        self, query: str, params: Sequence[Any] = (), with_states: bool = False, seconds: float | None = None
+    ) -> Rows:
+        """See ``Session.execute``; without *seconds* the view's own limit counts.
+
+        Raises SearchTimeout when it is over, and LimitExceeded when PostgreSQL refuses a statement for its size.
+        """
+        limit = self.limit if seconds is None else seconds
+        if len(params) > MAX_PARAMS:
+            raise LimitExceeded(f"a search has more than {MAX_PARAMS} values in its conditions")
+        try:
+            return self.session.execute(query, params, with_states, limit)
+        except TOO_LARGE as error:
+            reason = error.diag.message_primary
+            raise LimitExceeded(f"a search asks for more than PostgreSQL answers at once: {reason}") from error
+        except psycopg.errors.QueryCanceled as error:
+            allowed = "it is allowed to" if limit is None else f"{limit:g} s"
+            raise SearchTimeout(f"the search took longer than {allowed}") from error
+
     def select(
         self, expressions: str, where: Condition = EVERYTHING, tail: str = "", params: Sequence[Any] = ()
     ) -> Rows:
@@ -170,7 +201,7 @@ class CatalogView:
             sent, rows = None, None
         if rows is None:
             sent = statement(None)
-            rows = [] if sent is None else self.session.execute(*sent)
+            rows = [] if sent is None else self.execute(*sent)
         if self.trace is not None and sent is not None:
             fetching = self.session.fetching - fetched
             self.trace.ran(operation, sent[0], perf_counter() - started, fetching, len(rows))
@@ -178,7 +209,7 @@ class CatalogView:
 
     def _try(self, statement: tuple[str, tuple[Any, ...]], guess: CatalogState) -> Rows | None:
         try:
-            rows = self.session.execute(*statement, with_states=True)
+            rows = self.execute(*statement, with_states=True)
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
             return None
         state = self.state

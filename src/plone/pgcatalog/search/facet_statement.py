@@ -14,6 +14,7 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And
@@ -24,6 +25,8 @@ from typing import Any
 
 #: GROUPING() takes no more arguments.
 MAX_COLUMNS = 31
+#: Ranges of all facets: each is a column of the rows that are found, and a table has 1,600 at the most.
+MAX_BUCKETS = 500
 
 #: Buckets of an index: label -> (from, up to but without); None is an open end.
 Buckets = Mapping[str, tuple[Any, Any]]
@@ -57,6 +60,8 @@ class FacetQuery:
         if isinstance(self.names, str):
             raise TypeError("facets takes a sequence of index names")
         object.__setattr__(self, "names", tuple(dict.fromkeys(self.names)))
+        if sum(map(len, self.ranges.values())) > MAX_BUCKETS:
+            raise LimitExceeded(f"a search has more than {MAX_BUCKETS} ranges in its facets")
         for name in (*self.names, *self.ranges):
             if name in RESTRICTIONS:
                 raise QueryError(f"{name!r} is no facet")
@@ -127,7 +132,7 @@ class FacetStatement:
         buckets = [condition for _, _, condition in self.buckets]
         columns = [c.quoted for t in self.facet_translators for c in t.columns()]
         if len(columns) > MAX_COLUMNS:
-            raise QueryError(f"more than {MAX_COLUMNS} facets at once")
+            raise LimitExceeded(f"a search has more than {MAX_COLUMNS} facets")
         found = columns + [f"({c.sql}) IS TRUE AS own{i}" for i, c in enumerate(flags)]
         found += [f"({c.sql}) IS TRUE AS bucket{i}" for i, c in enumerate(buckets)]
         params = [p for c in (*flags, *buckets) for p in c.params]

@@ -12,7 +12,6 @@ from plone.pgcatalog.search.facet_statement import Buckets
 from plone.pgcatalog.search.facet_statement import Facet
 from plone.pgcatalog.search.facet_statement import FacetQuery
 from plone.pgcatalog.search.facet_statement import FacetStatement
-from plone.pgcatalog.search.timeout import time_limit
 from types import MappingProxyType
 from typing import Any
 
@@ -24,10 +23,11 @@ LIMIT = 100
 def count_facets(catalog: Any, query: FacetQuery, timeout: float | None = None) -> dict[str, Facet]:
     """Return facet name -> Facet for *query* on *catalog*, a ``_CatalogCompat``.
 
-    Raises QueryError for an index that has no facets, and SearchTimeout after *timeout* seconds.
+    Raises QueryError for an index that has no facets, LimitExceeded for too many facets, and SearchTimeout after *timeout*
+    seconds, None for the site's own limit.
     """
     statement = FacetStatement(catalog, query)
-    view = catalog.view()
+    view = catalog.search_view()
     source = view.source()
     if source is None or statement.is_empty:
         return statement.facets([])
@@ -36,8 +36,7 @@ def count_facets(catalog: Any, query: FacetQuery, timeout: float | None = None) 
     key = _cache_key(view.stamp(), text, params)
     row = None if key is None else result_cache().get(key)
     if row is None:
-        with time_limit(view.session, timeout):
-            [row] = view.session.execute(text, params)
+        [row] = view.execute(text, params, seconds=timeout)
         if key is not None:
             result_cache().put(key, row, _size(row))
     return statement.facets(row)
@@ -79,7 +78,8 @@ class Faceted:
         Returns {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.
         *ranges* are further facets, index name -> {label: (from, up to but without)}.  With *exclude_own* a facet does
         not heed the query's own criterion for its index, so that several values can be chosen.  One statement;
-        *timeout* is its limit in seconds.  Raises QueryError for an index that has no facets, and SearchTimeout.
+        *timeout* is its limit in seconds, None for the site's own.  Raises QueryError for an index that has no facets,
+        LimitExceeded for too many facets, and SearchTimeout.
         """
         query = FacetQuery(self._criteria, self._sort, names, ranges or {}, exclude_own, limit)
         return count_facets(self._catalog, query, timeout)

@@ -74,7 +74,7 @@ def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) ->
     given = {WHERE: And()} | dict(query)
     results = tool.searchResults(**given)
     catalog, where = results._catalog, results._query.where
-    view = catalog.view()
+    view = catalog.search_view()
     source = view.source()
     if source is None:
         return []
@@ -95,7 +95,7 @@ def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) ->
     )
     counted = (catalog.zoid, column.name)
     values = (*params, *itself.params, *counted, *counted, *params, *where.params, limit)
-    rows: list[tuple[int, float]] = view.session.execute(statement, values)
+    rows: list[tuple[int, float]] = view.execute(statement, values)
     return rows
 
 

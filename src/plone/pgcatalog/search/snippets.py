@@ -44,7 +44,7 @@ def page_snippets(
     if not brains or query.is_empty:
         return {}
     found = Condition("rid = ANY(%s::bigint[])", ([brain.getRID() for brain in brains],)) & query.where
-    texts = dict(catalog.view().select(f"rid, {source_column(catalog)}", found))
+    texts = dict(catalog.search_view().select(f"rid, {source_column(catalog)}", found))
     return {
         brain.getRID(): highlighter.snippet(_text(brain, texts[brain.getRID()]), length)
         for brain in brains

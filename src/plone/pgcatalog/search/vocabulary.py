@@ -85,7 +85,7 @@ def lexicon_of(tool: Any) -> Any:
 def finds_something(tool: Any, query: Mapping[str, Any]) -> bool:
     """Return whether ``searchResults(**query)`` of the catalog *tool* finds any row.  One statement, without ranking."""
     results = tool.searchResults(**query)
-    return bool(results._catalog.view().select("1", results._query.where, "LIMIT 1"))
+    return bool(results._catalog.search_view().select("1", results._query.where, "LIMIT 1"))
 
 
 def near_words(
@@ -108,7 +108,7 @@ class Vocabulary:
         results = tool.searchResults(**query)
         self._catalog = results._catalog
         self._where: Condition = results._query.where
-        self._view = self._catalog.view()
+        self._view = self._catalog.search_view()
         self._column = self._catalog.translator(INDEX).column
 
     def known(self, words: Iterable[str]) -> set[str]:
@@ -131,7 +131,7 @@ class Vocabulary:
 
         Some of them are further away, and **not all are visible**: see ``known``.  Two statements.
         """
-        return near_words(self._view.session.execute, self._catalog.zoid, self._column.name, words, edits)
+        return near_words(self._view.execute, self._catalog.zoid, self._column.name, words, edits)
 
     def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> list[str]:
         candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
@@ -158,4 +158,4 @@ class Vocabulary:
         )
         texts = (self._catalog.zoid, self._column.name)
         restricted = (*source_params, *self._where.params)
-        return self._view.session.execute(statement, (*params, *texts, *restricted, *restricted))
+        return self._view.execute(statement, (*params, *texts, *restricted, *restricted))

@@ -42,7 +42,7 @@ def find_word_parts(catalog: Any, query: Mapping[str, Any]) -> Parts:
     statement = " UNION ALL ".join([WORDS_WITH.format(limit=MAX_FOUND)] * len(asked))
     params = [(part, catalog.zoid, translator.column.name, containing(part), part) for part in asked]
     found: dict[str, list[str]] = {}
-    for part, word in catalog.session.execute(statement, list(chain.from_iterable(params))):
+    for part, word in catalog.search_view().execute(statement, list(chain.from_iterable(params))):
         found.setdefault(part, []).append(word)
     return {part: tuple(words) for part, words in found.items()}
 

@@ -1,0 +1,265 @@
+"""What one request may ask for: words, ranges, time.  Who asks for more is told so, and never that there is nothing."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.search.facet_statement import MAX_BUCKETS
+from plone.pgcatalog.search.timeout import SearchTimeout
+from plone.pgcatalog.search.tsquery import MAX_WORDS
+from plone.pgcatalog.unavailable import SEARCH_TIMED_OUT
+from plone.pgcatalog.unavailable import TEXT
+from plone.pgcatalog.unavailable import TIMED_OUT
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.people import publish
+from tests.integration.test_costs import traced
+from tests.integration.web import Response
+from tests.integration.web import Web
+from typing import Any
+from zope.component import getGlobalSiteManager
+from zope.component.hooks import setSite
+from ZPublisher.interfaces import IPubAfterTraversal
+
+import json
+import psycopg
+import pytest
+import transaction
+
+
+JSON, HTML = "application/json", "text/html"
+WORDS = [f"word{number}" for number in range(MAX_WORDS)]
+#: Everything over the web that takes a text from anybody.
+SEARCHES: dict[str, Callable[[Web, str], Response]] = {
+    "search page": lambda web, text: web.get("/plone/@@search", accept=HTML, SearchableText=text),
+    "live search": lambda web, text: web.get("/plone/@@ajax-search", accept=HTML, SearchableText=text),
+    "@search": lambda web, text: web.get("/plone/@search", accept=JSON, SearchableText=text),
+    "@search Title": lambda web, text: web.get("/plone/@search", accept=JSON, Title=text),
+    "@pgsearch": lambda web, text: web.get("/plone/@pgsearch", accept=JSON, q=text),
+    "@pgsimilar": lambda web, text: web.get("/plone/page/@pgsimilar", accept=JSON, q=text),
+    "@pgsuggest": lambda web, text: web.get("/plone/@pgsuggest", accept=JSON, query=text),
+    "@querystring-search": lambda web, text: web.send_json(
+        "POST",
+        "/plone/@querystring-search",
+        None,
+        {
+            "query": [
+                {"i": "SearchableText", "o": "plone.app.querystring.operation.string.contains", "v": text},
+            ]
+        },
+    ),
+}
+
+
+def fill(app: Any) -> None:
+    sites.login(app)
+    setSite(app.plone)
+    app.plone.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
+    publish(create(app.plone, "Document", "page", title="Some words", description="word1 word2 and word3"))
+    transaction.commit()
+
+
+@pytest.fixture(scope="module")
+def web(site_template: str, postgres: Any) -> Iterator[Web]:
+    with sites.opened(sites.clone(postgres, site_template)) as db:
+        with sites.application(db) as app:
+            fill(app)
+        yield Web(db)
+
+
+def message(response: Response) -> str:
+    """Return what the body says: JSON of the REST API, or a text."""
+    if response.headers["Content-Type"].startswith(JSON):
+        return str(response.json["message"])
+    assert response.headers["Content-Type"].startswith("text/plain")
+    return response.text.strip()
+
+
+# -- words
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("text", ["* OR ".join(WORDS), " -".join(WORDS), " ".join(WORDS)], ids=["OR", "NOT", "AND"])
+def test_a_search_of_too_many_words_is_a_bad_request_that_names_the_limit(web: Web, search: str, text: str) -> None:
+    response = SEARCHES[search](web, f"{text} and1 more2")
+    assert response.status == 400
+    assert message(response) == f"a search text has more than {MAX_WORDS} words"
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_up_to_the_limit_it_is_answered(web: Web, search: str) -> None:
+    assert SEARCHES[search](web, " ".join(WORDS)).status == 200
+
+
+def test_all_words_up_to_the_limit_count(web: Web) -> None:
+    for text, found in (
+        ("* OR ".join(reversed(WORDS)), 1),
+        (f"some -{' -'.join(WORDS[1:])}", 0),
+        ("x OR ".join(WORDS), 0),
+    ):
+        assert web.get("/plone/@search", accept=JSON, SearchableText=text).json["items_total"] == found
+
+
+# -- facets
+
+
+def ranges(number: int) -> str:
+    return json.dumps({"sortable_title": {str(n): ["a" * n, None] for n in range(number)}})
+
+
+def test_facets_have_so_many_ranges_and_no_more(web: Web) -> None:
+    response = web.get("/plone/@pgsearch", accept=JSON, facet_ranges=ranges(MAX_BUCKETS))
+    assert response.status == 200
+    [(_, counts)] = response.json["facet_fields"]
+    assert len(counts) == MAX_BUCKETS
+    assert counts[0] == ["0", response.json["response"]["numFound"]]
+    for number in (MAX_BUCKETS + 1, 1700):
+        response = web.get("/plone/@pgsearch", accept=JSON, facet_ranges=ranges(number))
+        assert response.status == 400
+        assert message(response) == f"a search has more than {MAX_BUCKETS} ranges in its facets"
+
+
+# -- time
+
+
+@contextmanager
+def locked(db: Any, table: str | None = None) -> Iterator[None]:
+    """Let everybody who reads *table*, by default the catalog's, wait."""
+    with psycopg.connect(db.storage._dsn) as connection:
+        if table is None:
+            [(table,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
+        connection.execute(
+            psycopg.sql.SQL("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE").format(psycopg.sql.Identifier(table))
+        )
+        yield
+        connection.rollback()
+
+
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCATALOG_SEARCH_TIMEOUT", "0.2")
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_search_that_takes_too_long_says_so(web: Web, search: str, limited: None) -> None:
+    assert SEARCHES[search](web, "some").status == 200
+    with locked(web.db):
+        # Not the same text: what is found is known meanwhile.
+        response = SEARCHES[search](web, "words")
+    assert response.status == 503
+    assert message(response) == SEARCH_TIMED_OUT.strip()
+    assert SEARCHES[search](web, "words").status == 200
+
+
+def test_a_browser_is_told_when_to_come_back(web: Web, limited: None) -> None:
+    with locked(web.db):
+        response = SEARCHES["search page"](web, "browser")
+    assert (response.headers["Retry-After"], response.headers["Cache-Control"]) == ("10", "no-store")
+
+
+@pytest.mark.parametrize("threshold", [None, 5], ids=["plain", "prepared"])
+def test_a_result_that_took_too_long_is_not_empty(portal: Any, catalog: Any, limited: None, threshold: Any) -> None:
+    create(portal, "Document", "page", title="Needle")
+    transaction.commit()
+    portal._p_jar._normal_storage.pg_connection.prepare_threshold = threshold
+    for number, use in enumerate((len, bool, list, lambda r: r.actual_result_count, lambda r: r[0], lambda r: r[:5])):
+        for query in ({"SearchableText": f"needle -x{number}"}, {"getId": ["page", f"x{number}"]}):
+            transaction.begin()  # who has read the table would keep the lock waiting
+            with locked(portal._p_jar.db()), pytest.raises(SearchTimeout, match=r"longer than 0\.2 s"):
+                use(catalog.unrestrictedSearchResults(query))
+            assert [brain.getId for brain in catalog.unrestrictedSearchResults(query)] == ["page"]
+
+
+def test_a_result_that_took_too_long_can_be_asked_again(portal: Any, catalog: Any, limited: None) -> None:
+    create(portal, "Document", "page", title="Needle")
+    transaction.commit()
+    results = catalog.unrestrictedSearchResults(SearchableText="needle")
+    with locked(portal._p_jar.db()), pytest.raises(SearchTimeout):
+        len(results)
+    assert (len(results), [brain.getId for brain in results]) == (1, ["page"])
+
+
+def test_an_unread_result_that_takes_too_long_fails_no_commit(portal: Any, catalog: Any, limited: None) -> None:
+    transaction.begin()
+    results = catalog.unrestrictedSearchResults(SearchableText="needle")
+    with locked(portal._p_jar.db()):
+        transaction.commit()
+    assert len(results) == 0
+
+
+@pytest.mark.parametrize("threshold", [None, 5], ids=["plain", "prepared"])
+def test_a_limit_costs_no_message_and_ends_with_its_statement(catalog: Any, portal: Any, threshold: Any) -> None:
+    connection = portal._p_jar._normal_storage.pg_connection
+    shown = "SELECT current_setting('statement_timeout')"
+    for query in (shown, f"{shown} AS again", shown):
+        for _ in range(3):
+            transaction.begin()
+            view = catalog._catalog.search_view()
+            connection.prepare_threshold = threshold
+            assert view.execute(query) == [("20s",)]
+            assert view.execute(query, seconds=1.5) == [("1500ms",)]
+            assert view.execute(query, seconds=1e9) == [("2147483647ms",)]
+            assert view.session.execute(query) == [("0",)]
+    with traced(portal) as traffic:
+        assert view.execute(query) == [("20s",)]
+    assert traffic[0].round_trips == 1
+
+
+def test_without_a_limit_none_is_set(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCATALOG_SEARCH_TIMEOUT", "0")
+    assert catalog._catalog.search_view().execute("SELECT current_setting('statement_timeout')") == [("0",)]
+    assert catalog._catalog.search_view().execute("SELECT 1") == [(1,)]
+
+
+@pytest.fixture(scope="module")
+def strict(site_template: str, postgres: Any) -> Iterator[Web]:
+    """A site whose database has a time limit of its own."""
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        fill(app)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        name = psycopg.sql.Identifier(connection.info.dbname)
+        connection.execute(psycopg.sql.SQL("ALTER DATABASE {} SET statement_timeout = '2s'").format(name))
+    with sites.opened(dsn) as db:
+        yield Web(db)
+
+
+def test_a_stricter_limit_of_the_database_stays(strict: Web) -> None:
+    with sites.application(strict.db) as app:
+        view = app.plone.portal_catalog._catalog.search_view()
+        shown = "SELECT current_setting('statement_timeout')"
+        assert view.execute(shown) == [("2s",)]
+        assert view.execute(shown, seconds=1) == [("1s",)]
+        assert view.session.execute(shown) == [("2s",)]
+
+
+def test_the_limit_of_the_database_is_answered_as_ours(strict: Web) -> None:
+    for search in ("search page", "@search", "@pgsearch"):
+        with locked(strict.db):
+            response = SEARCHES[search](strict, "words")
+        assert response.status == 503
+        assert message(response) == SEARCH_TIMED_OUT.strip()
+
+
+def test_another_statement_that_takes_too_long_is_no_search(strict: Web) -> None:
+    for accept in (HTML, JSON):
+        strict.db.cacheMinimize()
+        with locked(strict.db, "object_state"):
+            response = strict.get("/plone/page", accept=accept)
+        assert response.status == 503
+        assert message(response) == TIMED_OUT.strip()
+
+
+@pytest.mark.parametrize("accept", [HTML, JSON])
+def test_an_error_that_leaves_the_connection_is_no_outage(web: Web, accept: str) -> None:
+    def handler(event: Any) -> None:
+        connection = event.request["PARENTS"][-1]._p_jar._normal_storage.pg_connection
+        connection.execute("SET LOCAL lock_timeout = '1ms'; LOCK TABLE pgcatalog_words")
+
+    getGlobalSiteManager().registerHandler(handler, [IPubAfterTraversal])
+    try:
+        with locked(web.db, "pgcatalog_words"):
+            response = web.get("/plone/page", accept=accept)
+    finally:
+        getGlobalSiteManager().unregisterHandler(handler, [IPubAfterTraversal])
+    assert response.status == 500
+    assert TEXT.strip() not in response.text

@@ -1,0 +1,73 @@
+"""Which error is an outage, which one takes too long or asks for too much, and which is neither."""
+
+from plone.pgcatalog.database.errors import ServiceUnavailable
+from plone.pgcatalog.query.expression import LimitExceeded
+from plone.pgcatalog.query.expression import QueryError
+from plone.pgcatalog.search.timeout import SearchTimeout
+from plone.pgcatalog.unavailable import answer_to
+from plone.pgcatalog.unavailable import make_filter
+from plone.pgcatalog.unavailable import SEARCH_TIMED_OUT
+from plone.pgcatalog.unavailable import TEXT
+from plone.pgcatalog.unavailable import TIMED_OUT
+from typing import Any
+
+import psycopg
+import psycopg_pool
+import pytest
+
+
+OUTAGES = {"57P01", "57P02", "57P03", "57P04", "57P05", "53300"}
+TIMEOUTS = {"57014"}
+#: All errors of a server that psycopg calls operational, as far as it has names for them.
+OPERATIONAL = sorted(
+    error.sqlstate
+    for error in vars(psycopg.errors).values()
+    if isinstance(error, type) and issubclass(error, psycopg.OperationalError) and error.sqlstate
+)
+
+
+@pytest.mark.parametrize("sqlstate", OPERATIONAL)
+def test_only_a_connection_that_is_lost_or_refused_is_an_outage(sqlstate: str) -> None:
+    answer = answer_to(psycopg.errors.lookup(sqlstate)("of PostgreSQL"))
+    if sqlstate in OUTAGES or sqlstate.startswith("08"):
+        assert answer is not None
+        assert (answer.status[:3], answer.text, answer.headers["Retry-After"]) == ("503", TEXT, "10")
+    elif sqlstate in TIMEOUTS:
+        assert answer is not None
+        assert (answer.status[:3], answer.text, answer.headers["Retry-After"]) == ("503", TIMED_OUT, "10")
+    else:
+        assert answer is None
+
+
+def test_all_kinds_of_errors_were_met() -> None:
+    assert {*OUTAGES, *TIMEOUTS, "08006", "53100", "53200", "54001", "54011", "55P03", "58030"} <= set(OPERATIONAL)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (psycopg.OperationalError("connection refused"), "503", TEXT),
+        (psycopg_pool.PoolTimeout("no connection"), "503", TEXT),
+        (ServiceUnavailable("lost"), "503", TEXT),
+        (SearchTimeout("longer than 3 s"), "503", SEARCH_TIMED_OUT),
+        (LimitExceeded("more than 3 words"), "400", "more than 3 words\n"),
+    ],
+)
+def test_answers(error: Exception, status: str, text: str) -> None:
+    answer = answer_to(error)
+    assert answer is not None
+    assert (answer.status[:3], answer.text) == (status, text)
+    assert ("Retry-After" in answer.headers) == (status == "503")
+
+
+@pytest.mark.parametrize("error", [QueryError("no such index"), ValueError("x"), psycopg.DataError("x")])
+def test_other_errors_are_none_of_ours(error: Exception) -> None:
+    assert answer_to(error) is None
+
+
+def test_the_filter_lets_other_errors_pass() -> None:
+    def application(environ: Any, start_response: Any) -> Any:
+        raise psycopg.errors.DiskFull("no space left")
+
+    with pytest.raises(psycopg.errors.DiskFull):
+        make_filter({})(application)({}, lambda *answer: None)
