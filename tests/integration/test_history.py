@@ -246,3 +246,25 @@ def test_a_transaction_across_the_change_saves_nothing(failover: Story) -> None:
     writer.save(combine)
     assert writer.do(lambda site: site.page1.title) == "old 0 and old 1"
     assert_right(failover, writer)
+
+
+@pytest.mark.parametrize("variant", ["nothing instead", "the same page", "another page", "no change of the catalog"])
+def test_objects_alone_are_right_too(story: Story, variant: str) -> None:
+    """Requests that search for nothing, as a download does."""
+    lost, new = VARIANTS[variant]
+    writer, reader = story.process(), story.process()
+    story.fork()
+    for action, *args in lost:
+        writer.save(action, *args)
+    assert writer.do(objects) == reader.do(objects)
+    story.lose()
+    another = story.process()
+    for action, *args in new:
+        another.save(action, *args)
+    expected = story.process().do(objects)
+    for each in (writer, reader, another):
+        assert each.do(objects) == expected
+
+
+def objects(site: Any) -> list[tuple[str, str]]:
+    return [(site[f"page{n}"].title, site[f"page{n}"].description) for n in range(histories.PAGES)]
