@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from DateTime import DateTime
 from datetime import date
 from datetime import datetime
+from plone.pgcatalog.database.familiarity import ROUND_TRIP_ROWS
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.results.cache import row_cache
 from plone.pgcatalog.results.cache import Stamp
@@ -37,14 +38,17 @@ IMMUTABLE = frozenset({str, int, float, bool, bytes, type(None), DateTime, datet
 
 
 class Row:
-    """One row; ``idx`` is its JSON data, None until it is loaded, in the state *version* of the row."""
+    """One row; ``idx`` is its JSON data, None until it is loaded, in the state *version* of the row; *size* its bytes."""
 
-    __slots__ = ("idx", "path", "values", "version")
+    __slots__ = ("idx", "path", "size", "values", "version")
 
-    def __init__(self, path: str | None, idx: dict[str, Any] | None = None, version: str | None = None) -> None:
+    def __init__(
+        self, path: str | None, idx: dict[str, Any] | None = None, version: str | None = None, size: int = 0
+    ) -> None:
         self.path = path
         self.idx = idx
         self.version = version
+        self.size = size
         #: decoded values of the idx that can be shared
         self.values: dict[str, Any] = {}
 
@@ -92,12 +96,12 @@ class RowStore:
         """Return whether all rows *rids* are here with their idx."""
         return None not in map(self.known, rids)
 
-    def load(self, rid: int, row: Row, size: int) -> None:
-        """Take *row*, with its idx of *size* bytes, as the one of *rid*."""
+    def load(self, rid: int, row: Row) -> None:
+        """Take *row*, with its idx, as the one of *rid*."""
         if rid not in self.rows:
             self.bytes += ROW_BYTES + len(row.path or "")
         self.rows[rid] = row
-        self.bytes += IDX_FACTOR * size
+        self.bytes += IDX_FACTOR * row.size
 
 
 class KnownRows:
@@ -115,6 +119,11 @@ class KnownRows:
         history = self._session.history.number
         row: Row | None = None if history is None else row_cache().get((history, self._key, rid))
         return row if row is not None and row.version == version else None
+
+    def those_of(self, rids: Iterable[int]) -> list[int]:
+        """Return those of *rids* whose rows are known, in some version."""
+        history = self._session.history.number
+        return [] if history is None else [rid for rid in rids if (history, self._key, rid) in row_cache()]
 
     def put(self, rid: int, row: Row, size: int) -> None:
         """Keep *row*, of *size* bytes."""
@@ -232,8 +241,13 @@ class RowLoader:
         if not self.view.is_committed:
             # What is committed of a row says where it was before the transaction moved it.
             self._load_paths(rids)
-        for rid, path, text in self.view.idx_texts(rids, self.unread):
-            self.take(rid, path, text, store)
+        known = self._known.those_of(rids)
+        if len(known) <= ROUND_TRIP_ROWS:
+            known = []
+        self._read(rids, store, known)
+        changed = [rid for rid in known if (row := store.rows.get(rid)) is None or row.idx is None]
+        if changed:
+            self._read(changed, store)
         for rid in rids:
             row = store.path(rid, None)
             pending = self.view.pending_idx(rid, row.idx)
@@ -241,6 +255,14 @@ class RowLoader:
                 # A row of its own: others share the committed one.
                 store.rows[rid] = Row(row.path, pending or {})
         self.saved(store)
+
+    def _read(self, rids: Sequence[int], store: RowStore, known: Sequence[int] = ()) -> None:
+        """Put the committed rows *rids* into *store*; of those that are *known* only the version is read.
+
+        Those of another version have no idx then.
+        """
+        for rid, path, text in self.view.idx_texts(rids, self.unread, known):
+            self.take(rid, path, text, store)
 
     def take(self, rid: int, path: str, text: str, store: RowStore, remember: bool = True) -> bool:
         """Put the row *rid* into *store*; *text* is that of ``CatalogView.idx_texts``.
@@ -252,14 +274,14 @@ class RowLoader:
         row = self._known.get(rid, version)
         is_known = row is not None
         if row is None:
-            row = Row(path, orjson.loads(idx) if idx else None, version)
+            row = Row(path, orjson.loads(idx) if idx else None, version, len(idx))
             if idx and remember:
                 self._known.put(rid, row, ROW_BYTES + len(path) + IDX_FACTOR * len(idx))
         seen = store.rows.get(rid)
         if seen is not None and seen.path is not None and seen.path != row.path:
             # The transaction has moved the object.
-            row = Row(seen.path, row.idx)
-        store.load(rid, row, len(idx))
+            row = Row(seen.path, row.idx, size=row.size)
+        store.load(rid, row)
         return is_known
 
     # -- objects

@@ -350,20 +350,24 @@ class CatalogView:
                 found[rid] = pending
         return found
 
-    def idx_texts(self, rids: Sequence[int], unread: Sequence[str] = ()) -> Rows:
+    def idx_texts(self, rids: Sequence[int], unread: Sequence[str] = (), known: Sequence[int] = ()) -> Rows:
         """Return (rid, path, text) of the committed rows *rids*; ``parted(text)`` are the row's version, and its idx as
-        JSON without the keys *unread*.
+        JSON without the keys *unread*, or "" for those that are *known*.
         """
+        whole = sorted(set(rids).difference(known)) if known else list(rids)
 
         def statement(state: CatalogState | None) -> Statement:
             state = state or self.state
             if state is None:
                 return None
-            text, params = idx_text("c", unread)
-            return (
-                f"SELECT c.rid, c.path, {text} FROM {quote(state.relation)} c WHERE c.rid = ANY(%s::bigint[])",
-                (*params, list(rids)),
-            )
+            selects, params = [], []
+            for asked, with_idx in ((whole, True), (list(known), False)):
+                if asked:
+                    text, values = idx_text("c", unread, with_idx)
+                    source = f"{quote(state.relation)} c WHERE c.rid = ANY(%s::bigint[])"
+                    selects.append(f"SELECT c.rid, c.path, {text} FROM {source}")
+                    params += [*values, asked]
+            return (" UNION ALL ".join(selects), tuple(params)) if selects else None
 
         return self._run("metadata", statement)
 

@@ -1,0 +1,132 @@
+"""Metadata is read again of what has changed, and of nothing else: bytes from the server, counted."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.results.cache import row_cache
+from tests.integration.content import create
+from typing import Any
+
+import pytest
+import tempfile
+import transaction
+
+
+PAGES = 180
+#: A version takes less; the metadata of a page takes more than ten times as much.
+VERSION_BYTES = 120
+
+
+@pytest.fixture
+def filled(portal: Any) -> Any:
+    for number in range(PAGES):
+        create(portal, "Document", f"page{number:03}", title=f"Page {number}", description="word " * 40)
+    transaction.commit()
+    row_cache().clear()
+    return portal
+
+
+@contextmanager
+def received(portal: Any) -> Iterator[list[int]]:
+    """Yield a list that holds afterwards how many bytes of rows the portal's connection has received."""
+    pgconn = portal._p_jar._normal_storage.pg_connection.pgconn
+    result: list[int] = []
+    with tempfile.TemporaryFile("w+") as file:
+        pgconn.trace(file.fileno())
+        pgconn.set_trace_flags(0)
+        try:
+            yield result
+        finally:
+            pgconn.untrace()
+            file.seek(0)
+            lines = (line.split("\t") for line in file)
+            result.append(sum(int(f[2]) for f in lines if len(f) > 3 and f[1] == "B" and f[3].startswith("DataRow")))
+
+
+def titles(portal: Any, **query: Any) -> list[str]:
+    found = portal.portal_catalog.unrestrictedSearchResults(**({"portal_type": "Document", "sort_on": "getId"} | query))
+    return [brain.Title for brain in found]
+
+
+IN_ORDER = [f"Page {number}" for number in range(PAGES)]
+
+
+def begin(portal: Any) -> None:
+    """Begin a transaction; Zope has read something by the time a page is made."""
+    transaction.begin()
+    assert titles(portal, getId="none") == []
+
+
+def test_a_save_elsewhere_has_no_metadata_read_again(filled: Any) -> None:
+    begin(filled)
+    with received(filled) as cold:
+        assert titles(filled) == IN_ORDER
+    assert cold[0] > 10 * PAGES * VERSION_BYTES
+    create(filled, "Folder", "elsewhere")
+    transaction.commit()
+    begin(filled)
+    with received(filled) as warm:
+        assert titles(filled) == IN_ORDER
+    # The first hundred come with their metadata, in the message of the page: nobody knew that they are known.
+    assert warm[0] < cold[0] * 0.75
+    create(filled, "Folder", "elsewhere2")
+    transaction.commit()
+    begin(filled)
+    with received(filled) as again:
+        assert titles(filled) == IN_ORDER
+    assert again[0] < PAGES * VERSION_BYTES
+
+
+def test_what_has_changed_is_read_again(filled: Any) -> None:
+    begin(filled)
+    assert titles(filled) == IN_ORDER
+    for number in (70, 110):
+        page = filled[f"page{number:03}"]
+        page.title = f"Changed {number}"
+        page.reindexObject()
+    filled.manage_delObjects(["page090"])
+    filled.manage_renameObject("page100", "page100a")
+    transaction.commit()
+    expected = [t for t in IN_ORDER if t != "Page 90"]
+    expected = [{"Page 70": "Changed 70", "Page 110": "Changed 110"}.get(t, t) for t in expected]
+    begin(filled)
+    assert titles(filled) == expected
+    begin(filled)
+    assert titles(filled) == expected
+
+
+def test_rows_that_went_meanwhile_are_read_as_what_they_were(filled: Any) -> None:
+    """The cache has forgotten what it said it knew: a row without metadata would be a wrong answer."""
+    begin(filled)
+    assert titles(filled) == IN_ORDER
+    create(filled, "Folder", "elsewhere")
+    transaction.commit()
+    begin(filled)
+    results = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")
+    loader = results._loader
+    known = loader._known.those_of(results._loader.rids or [b.getRID() for b in results])
+    assert len(known) == PAGES
+    kept = loader.view.idx_texts
+
+    def forgetting(*args: Any) -> Any:
+        found = kept(*args)
+        row_cache().clear()
+        return found
+
+    loader.view.idx_texts = forgetting
+    assert [brain.Title for brain in results] == IN_ORDER
+
+
+def test_a_result_that_is_too_large_for_the_cache_of_states_is_read_by_versions(
+    filled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(filled)
+    assert titles(filled) == IN_ORDER
+    # All single rows fit, and no state.
+    for key in [key for key in row_cache()._entries if "rows" in key]:
+        row_cache()._entries.pop(key)
+    monkeypatch.setattr(row_cache(), "_largest", row_cache().limit // 10_000)
+    for _ in range(2):
+        begin(filled)
+        with received(filled) as warm:
+            assert titles(filled) == IN_ORDER
+        assert warm[0] < PAGES * VERSION_BYTES
