@@ -139,9 +139,8 @@ class Failover:
 class Restore(Failover):
     """The same by pg_dump and, into the same database, pg_restore."""
 
-    def _run(self, program: str, *options: str) -> None:
-        binaries = self.cluster.primary._binaries
-        command = [str(binaries / program), "-d", self.cluster.primary.dsn(self.name), *options]
+    def _run(self, program: str, dsn: str, *options: str) -> None:
+        command = [str(self.cluster.primary._binaries / program), "-d", dsn, *options]
         subprocess.run(command, check=True, capture_output=True, text=True)
 
     @property
@@ -149,13 +148,20 @@ class Restore(Failover):
         return str(self.cluster.folder / f"{self.name}.dump")
 
     def fork(self) -> None:
-        self._run("pg_dump", "-Fc", "-f", self._file)
+        self._run("pg_dump", self.cluster.primary.dsn(self.name), "-Fc", "-f", self._file)
 
     def lose(self) -> None:
-        self._run("pg_restore", "--clean", "--if-exists", "--single-transaction", self._file)
+        dsn = self.cluster.primary.dsn(self.name)
+        self._run("pg_restore", dsn, "--clean", "--if-exists", "--single-transaction", self._file)
+
+    def restore_into(self, server: EmbeddedPostgres) -> str:
+        """Restore into a new database of *server* as well; return its DSN."""
+        dsn = server.createdb(self.name)
+        self._run("pg_restore", dsn, self._file)
+        return dsn
 
     def end(self) -> None:
-        Path(self._file).unlink()
+        Path(self._file).unlink(missing_ok=True)
         super().end()
 
 

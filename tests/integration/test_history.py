@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from tests.integration import histories
 from tests.integration import site as sites
 from tests.integration.clocks import set_clock
@@ -268,3 +269,28 @@ def test_objects_alone_are_right_too(story: Story, variant: str) -> None:
 
 def objects(site: Any) -> list[tuple[str, str]]:
     return [(site[f"page{n}"].title, site[f"page{n}"].description) for n in range(histories.PAGES)]
+
+
+def test_relations_retired_in_another_cluster_are_dropped(cluster: Cluster, postgres: EmbeddedPostgres) -> None:
+    """A younger one has not counted its transactions that far yet, and will not for years."""
+    with told(cluster, Restore) as story:
+        with psycopg.connect(story.dsn) as reader:
+            reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT")  # may read what will be retired
+            newest = max(histories.next_xid(dsn) for dsn in (story.dsn, postgres.dsn()))
+            histories.use_up_xids(story.dsn, newest + 1000)  # more than the restore uses up
+            story.process().save(lambda site: site.portal_catalog.clearFindAndRebuild())
+            story.fork()
+        assert isinstance(story.database, Restore)
+        younger = story.database.restore_into(postgres)
+    assert retired(younger)
+    assert all(xid > histories.next_xid(younger) for xid in retired(younger).values())
+    with process(younger) as moved:
+        for _ in range(2):
+            moved.save(lambda site: site.portal_catalog.clearFindAndRebuild())
+        assert retired(younger) == {}
+        moved.do(answers)
+
+
+def retired(dsn: str) -> dict[str, int]:
+    with psycopg.connect(dsn) as connection:
+        return dict(connection.execute("SELECT relation, retired_by::text::bigint FROM pgcatalog_retired").fetchall())

@@ -1,7 +1,14 @@
 -- Retired relations that no snapshot of any session can still read.
 -- A snapshot older than the retirement has a backend_xmin that is at least as old.
+-- An id that this cluster has not come to yet was given by another one, whose dump was restored here: that relation
+-- counts as retired now, and goes the next time.
+WITH renewed AS (
+    UPDATE pgcatalog_retired SET retired_by = pg_current_xact_id()
+    WHERE retired_by >= pg_snapshot_xmax(pg_current_snapshot())
+)
 DELETE FROM pgcatalog_retired r
-WHERE NOT EXISTS (
+WHERE r.retired_by < pg_snapshot_xmax(pg_current_snapshot())
+  AND NOT EXISTS (
     SELECT FROM pg_stat_activity a
     WHERE a.datname = current_database()
       AND a.backend_xmin IS NOT NULL
