@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import re
 import tempfile
 import transaction
 
@@ -21,6 +22,8 @@ class Traffic:
     def __init__(self, text: str) -> None:
         sent = [line.split("\t") for line in text.splitlines() if "\tF\t" in line]
         self.messages = [(fields[3].strip(), "\t".join(fields[4:])) for fields in sent if len(fields) > 3]
+        #: bytes of the rows that the server has sent
+        self.row_bytes = sum(int(size) for size in re.findall(r"\tB\t(\d+)\tDataRow", text))
 
     @property
     def round_trips(self) -> int:

@@ -1,13 +1,11 @@
 """Metadata is read again of what has changed, and of nothing else: bytes from the server, counted."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from plone.pgcatalog.results.cache import row_cache
 from tests.integration.content import create
+from tests.integration.test_costs import traced
 from typing import Any
 
 import pytest
-import tempfile
 import transaction
 
 
@@ -23,23 +21,6 @@ def filled(portal: Any) -> Any:
     transaction.commit()
     row_cache().clear()
     return portal
-
-
-@contextmanager
-def received(portal: Any) -> Iterator[list[int]]:
-    """Yield a list that holds afterwards how many bytes of rows the portal's connection has received."""
-    pgconn = portal._p_jar._normal_storage.pg_connection.pgconn
-    result: list[int] = []
-    with tempfile.TemporaryFile("w+") as file:
-        pgconn.trace(file.fileno())
-        pgconn.set_trace_flags(0)
-        try:
-            yield result
-        finally:
-            pgconn.untrace()
-            file.seek(0)
-            lines = (line.split("\t") for line in file)
-            result.append(sum(int(f[2]) for f in lines if len(f) > 3 and f[1] == "B" and f[3].startswith("DataRow")))
 
 
 def titles(portal: Any, **query: Any) -> list[str]:
@@ -58,22 +39,22 @@ def begin(portal: Any) -> None:
 
 def test_a_save_elsewhere_has_no_metadata_read_again(filled: Any) -> None:
     begin(filled)
-    with received(filled) as cold:
+    with traced(filled) as cold:
         assert titles(filled) == IN_ORDER
-    assert cold[0] > 10 * PAGES * VERSION_BYTES
+    assert cold[0].row_bytes > 10 * PAGES * VERSION_BYTES
     create(filled, "Folder", "elsewhere")
     transaction.commit()
     begin(filled)
-    with received(filled) as warm:
+    with traced(filled) as warm:
         assert titles(filled) == IN_ORDER
     # The first hundred come with their metadata, in the message of the page: nobody knew that they are known.
-    assert warm[0] < cold[0] * 0.75
+    assert warm[0].row_bytes < cold[0].row_bytes * 0.75
     create(filled, "Folder", "elsewhere2")
     transaction.commit()
     begin(filled)
-    with received(filled) as again:
+    with traced(filled) as again:
         assert titles(filled) == IN_ORDER
-    assert again[0] < PAGES * VERSION_BYTES
+    assert again[0].row_bytes < PAGES * VERSION_BYTES
 
 
 def test_what_has_changed_is_read_again(filled: Any) -> None:
@@ -127,6 +108,6 @@ def test_a_result_that_is_too_large_for_the_cache_of_states_is_read_by_versions(
     monkeypatch.setattr(row_cache(), "_largest", row_cache().limit // 10_000)
     for _ in range(2):
         begin(filled)
-        with received(filled) as warm:
+        with traced(filled) as warm:
             assert titles(filled) == IN_ORDER
-        assert warm[0] < PAGES * VERSION_BYTES
+        assert warm[0].row_bytes < PAGES * VERSION_BYTES
