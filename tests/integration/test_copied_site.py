@@ -7,8 +7,8 @@ from lxml import html
 from OFS import ObjectManager
 from pathlib import Path
 from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.database import locks
 from plone.pgcatalog.database.missing import is_unfilled
-from plone.pgcatalog.database.schema import rebuild_lock
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.zmi import jobs
 from tests.integration import site as sites
@@ -332,7 +332,9 @@ def test_a_rebuild_that_runs_or_failed_is_told(site: Site) -> None:
     with site.opened() as portal:
         # As long as its lock is held, no job gets any further.
         runner = Rebuild(portal.portal_catalog)
-        runner.connection.execute("SELECT pg_advisory_lock(%s, %s)", rebuild_lock(portal.portal_catalog._catalog.zoid))
+        runner.connection.execute(
+            "SELECT pg_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, portal.portal_catalog._catalog.zoid)
+        )
         site.press(PANEL)
         assert jobs.wait(60)
         runner.close()

@@ -414,7 +414,7 @@ def test_a_boost_changes_no_answer(catalog: Any) -> None:
 # -- odd input
 
 
-@pytest.mark.parametrize("text", ["", "*", "\0", "\ud800", "((", '"', "x" * 10_000, "a " * 3000, "AND OR", "- -", "?"])
+@pytest.mark.parametrize("text", ["", "*", "\0", "\ud800", "((", '"', "x" * 10_000, "a " * 900, "AND OR", "- -", "?"])
 def test_every_text_is_legal(catalog: Any, text: str) -> None:
     plain = found(catalog, text)
     tune(

@@ -17,7 +17,6 @@ from plone.pgcatalog.database.storage import forget_shared_objects
 from plone.pgcatalog.database.storage import snapshot_tid
 from psycopg.rows import tuple_row
 from typing import Any
-from weakref import ref
 
 import logging
 
@@ -42,8 +41,6 @@ class SnapshotHistory:
         self._known_before = 0
         #: the transaction that the database was asked for, and in which history
         self._expected = 0, 0
-        #: the psycopg connection of the snapshot that was checked last
-        self._last_connection: ref[Any] | None = None
 
     @property
     def generations(self) -> Generations:
@@ -104,16 +101,14 @@ class SnapshotHistory:
     def check(self, connection: Any) -> None:
         """Forget objects and answers of a lost history before any object is read on *connection*, psycopg's.
 
-        Asks the database if the snapshot lacks what was known before it, or is on another connection than the last one; else
-        only the next search does, whose statement can ask along.
+        Asks the database if no thread has met the snapshot's newest transaction yet, or what was known before is later.
         """
         tid = self.tid
-        if tid is not None and newest_known(self.jar.db()):
-            last = None if self._last_connection is None else self._last_connection()
-            is_new = last is not connection and not self.generations.has_seen(tid)
-            if is_new or tid < self._known_before:
+        if tid is not None:
+            if not newest_known(self.jar.db()):
+                self.generations.learn(tid)
+            elif tid < self._known_before or not self.generations.has_seen(tid):
                 self._ask(connection)
-        self._last_connection = ref(connection)
         self._load_anew()
 
     def _ask(self, connection: Any) -> None:
