@@ -50,6 +50,8 @@ class Generations:
         self._newest: tuple[int, States] = (-1, {})
         #: newest transactions that were seen
         self._tids: deque[int] = deque(maxlen=REMEMBERED)
+        #: how many milliseconds the server gives a statement, 0 for any number; None as long as nobody has asked
+        self.own_limit: int | None = None
         #: whether the server's own settings leave room for large bitmaps; None as long as nobody has asked
         self.has_memory: bool | None = None
         #: catalog -> how much of the last pages the process knew already

@@ -25,6 +25,7 @@ from plone.pgcatalog.database.planning import planned
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.storage import names_states
+from plone.pgcatalog.database.time_limit import OWN_LIMIT
 from plone.pgcatalog.database.time_limit import set_limit
 from plone.pgcatalog.database.time_limit import TAKE_BACK
 from plone.pgcatalog.indexing.overlap import seen_rows
@@ -54,7 +55,7 @@ SAVEPOINT = "SAVEPOINT pgcatalog"
 ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
 #: One row at least, for what it says of the history.
 READ_STATE = (
-    f"SELECT {IS_THERE}, catalog, relation, version, columns, generation, tid,"
+    f"SELECT {IS_THERE}, {OWN_LIMIT}, catalog, relation, version, columns, generation, tid,"
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1)"
     " FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 )
@@ -237,9 +238,10 @@ class Session:
 
     def _take_states(self, rows: Rows) -> None:
         self.history.place(is_there=rows[0][0])
+        self.generations.own_limit = rows[0][1]
         self._states = {
             zoid: CatalogState(relation, version, frozenset(columns), generation, tid, count)
-            for _, zoid, relation, version, columns, generation, tid, count in rows
+            for _, _, zoid, relation, version, columns, generation, tid, count in rows
             if zoid is not None
         }
         if names_states(self.jar._normal_storage):
@@ -258,7 +260,7 @@ class Session:
         when the time is over; the transaction stays usable then, unless it is ServiceUnavailable.  Raises ValueError for
         *seconds* that are not more than 0.
         """
-        limit = () if seconds is None else (set_limit(seconds),)
+        limit = () if seconds is None else (set_limit(seconds, self._own_limit()),)
         prepared = PreparedStatements.of(self.connection)
         if prepared is not None and not isinstance(params, Mapping):  # named values are psycopg's to number
             try:
@@ -311,6 +313,12 @@ class Session:
 
         found: Rows = self._guarded(action, prepared=True)
         return found
+
+    def _own_limit(self) -> int:
+        """Return how many milliseconds a statement may take by what the server says; 0 for any time."""
+        if self.generations.own_limit is None:
+            self.states  # noqa: B018  brings it along
+        return self.generations.own_limit or 0
 
     def _settings(self) -> tuple[str, ...]:
         """Return the commands that tell PostgreSQL how to plan and run the statements of this transaction."""

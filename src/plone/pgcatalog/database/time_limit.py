@@ -6,17 +6,19 @@ The storage loads objects and blobs by the same connection, which may take their
 #: The server takes no more milliseconds than that.
 MOST = 2**31 - 1
 
-#: A stricter limit that the server, the database or the role has stays.
-SET_LIMIT = (
-    "SELECT set_config('statement_timeout', least({milliseconds}, nullif(1000 * "
-    "extract(epoch FROM current_setting('statement_timeout')::interval), 0))::int::text, true)"
-)
+#: The limit in milliseconds that the server, the database or the role has; 0 for none.
+OWN_LIMIT = "(1000 * extract(epoch FROM current_setting('statement_timeout')::interval))::bigint"
 #: After an error the rollback to the savepoint does it.
 TAKE_BACK = "SET LOCAL statement_timeout TO DEFAULT"
 
 
-def set_limit(seconds: float) -> str:
-    """Return the statement that lets those behind it take *seconds* at the most; raises ValueError for 0 and less."""
+def set_limit(seconds: float, own: int) -> str:
+    """Return the command that lets the statements behind it take *seconds* at the most; raises ValueError for 0 and less.
+
+    A stricter limit of the server's *own*, in milliseconds, stays; 0 is none.  It is a command and no SELECT: that would
+    be planned, too, behind which pg_textsearch does not know its column any more.
+    """
     if not seconds > 0:
         raise ValueError(f"a time limit is more than 0 seconds, not {seconds!r}")
-    return SET_LIMIT.format(milliseconds=max(1, round(min(seconds * 1000, MOST))))
+    milliseconds = max(1, round(min(seconds * 1000, MOST)))
+    return f"SET LOCAL statement_timeout = {min(milliseconds, own or MOST):d}"

@@ -256,12 +256,17 @@ class CatalogView:
         index = relation and textindex.usable_index(self.session.execute, database, relation, score.column_name)
         if not relation or not index:
             return ask(plain)
+        # Behind a statement_timeout of the transaction, pg_textsearch 0.6 refuses to rank a table that a rebuild has made.
+        limit, self.limit = self.limit, None
         try:
             return ask(replace(query, score=score.by(index)))
         except textindex.REFUSED as error:
-            rows = ask(plain)  # raises again what has nothing to do with the index
-            textindex.refuse(database, relation, error)
-            return rows
+            refused = error
+        finally:
+            self.limit = limit
+        rows = ask(plain)  # raises again what has nothing to do with the index
+        textindex.refuse(database, relation, refused)
+        return rows
 
     def page_statement(
         self,
