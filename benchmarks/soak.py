@@ -3,6 +3,9 @@
 Two Zope processes (waitress) on one embedded PostgreSQL; clients that create, edit, move, rename, publish, delete,
 search and navigate, and that write down each acknowledged write.  ``kill -9`` of the whole server at random times.
 At the end catalog, content and what was acknowledged are compared.  Exit status 1 when a promise is broken.
+
+With ``--failovers`` the server has an asynchronous standby, which takes over without the last commits instead: those are
+lost, and counted, but no Zope may answer from them.
 """
 
 from pathlib import Path
@@ -18,8 +21,17 @@ from benchmarks import soak_ledger
 from benchmarks import soak_report
 from benchmarks.marks import put_between
 from benchmarks.soak_clients import Client
+from benchmarks.soak_clients import Gate
+from benchmarks.soak_failover import compare
+from benchmarks.soak_failover import fail_over
+from benchmarks.soak_failover import Failover
+from benchmarks.soak_failover import Pair
+from benchmarks.soak_failover import read_rows
 from benchmarks.soak_monitor import Monitor
+from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import ExitStack
 from plone.pgcatalog.database.embedded import DEMO_SETTINGS
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
@@ -53,6 +65,7 @@ console = Console(stderr=True)
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.option("--seconds", default=600, help="How long the load lasts.")
 @click.option("--kills", default=12, help="How often PostgreSQL is killed.")
+@click.option("--failovers", default=0, help="How often a standby takes over and loses commits, instead of kills.")
 @click.option("--clients", default=8, help="Users at the same time.")
 @click.option("--processes", default=2, help="Zope processes.")
 @click.option("--threads", default=4, help="Threads of each Zope process.")
@@ -81,9 +94,13 @@ def main(logs: Path | None, output: Path | None, page: Path | None, **options: A
 
 def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
     """Make the site, serve it, load it, check it; return everything that was seen."""
+    failovers: list[Failover] = []
     with ExitStack() as stack:
-        server = stack.enter_context(EmbeddedPostgres(settings=SETTINGS))
+        pair = stack.enter_context(Pair(SETTINGS)) if options["failovers"] else None
+        server = pair.primary if pair else stack.enter_context(EmbeddedPostgres(settings=SETTINGS))
         dsn = server.createdb(DATABASE)
+        if pair:
+            dsn = pair.dsn(DATABASE)
         console.print("Making the site")
         site = answer(worker(folder, "make", dsn, objects=options["objects"]))
         names = [f"zope{n}" for n in range(1, options["processes"] + 1)]
@@ -92,10 +109,24 @@ def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         for process in processes:
             stack.callback(end, process)
         urls = [f"http://127.0.0.1:{answer_of(process)['port']}/Plone" for process in processes]
-        clients = [Client(n, urls, site["pages"], options["seed"]) for n in range(options["clients"])]
+        gate = Gate()
+        clients = [Client(n, urls, site["pages"], options["seed"], gate) for n in range(options["clients"])]
         pids = {name: process.pid for name, process in zip(names, processes, strict=True)}
         monitor = Monitor(dsn, pids)
-        outages, started = load(server, clients, monitor, options)
+
+        def kills(started: float) -> list[tuple[float, float]]:
+            return kill_at_random(server, started, options, pids.values())
+
+        def takeovers(started: float) -> list[tuple[float, float]]:
+            assert pair is not None
+            failovers.extend(fail_over_at_random(pair, dsn, clients, urls, started, options))
+            return [failover.outage for failover in failovers]
+
+        outages, started = load(takeovers if pair else kills, clients, monitor, options)
+        if pair:
+            failovers.append(Failover())
+            rows, random = read_rows(dsn), Random(options["seed"])
+            compare(failovers[-1], rows, [], urls, options["threads"], random, sample=len(rows))
         for process in processes:
             end(process)
         ledger = folder / "ledger.json"
@@ -111,9 +142,13 @@ def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         "grace": GRACE,
         "started": started,
         "outages": outages,
+        "lost_by_failovers": [line for failover in failovers for line in failover.lost],
+        "compared_answers": sum(failover.compared for failover in failovers),
         "answers": answers,
-        "stale": [line for client in clients for line in client.stale],
-        "problems": [client.problem for client in clients if client.problem] + failed(processes),
+        "stale": [line for seen in (*clients, *failovers) for line in seen.stale],
+        "problems": [client.problem for client in clients if client.problem]
+        + [line for failover in failovers for line in failover.wrong]
+        + failed(processes),
         "memory": monitor.memory,
         "connections": dict(monitor.connections),
         "checked": checked,
@@ -121,9 +156,12 @@ def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(
-    server: EmbeddedPostgres, clients: list[Client], monitor: Monitor, options: dict[str, Any]
+    disturb: Callable[[float], list[tuple[float, float]]],
+    clients: list[Client],
+    monitor: Monitor,
+    options: dict[str, Any],
 ) -> tuple[list[tuple[float, float]], float]:
-    """Let the clients act for the set time and kill the server meanwhile; return (outages, start)."""
+    """Let the clients act for the set time and *disturb* the servers meanwhile; return (outages, start)."""
     ended = threading.Event()
     threads = [threading.Thread(target=client.run, args=[ended], daemon=True) for client in clients]
     threads.append(threading.Thread(target=monitor.run, args=[ended], daemon=True))
@@ -131,8 +169,8 @@ def load(
     for thread in threads:
         thread.start()
     try:
-        # Here in the main thread: the server dies with the thread that has started it.
-        outages = kill_at_random(server, started, options, monitor.pids.values())
+        # Here in the main thread: a server dies with the thread that has started it.
+        outages = disturb(started)
         time.sleep(max(0.0, started + options["seconds"] - time.monotonic()))
     finally:
         ended.set()
@@ -141,17 +179,23 @@ def load(
     return outages, started
 
 
+def moments(number: int, started: float, options: dict[str, Any], random: Random) -> Iterator[float]:
+    """Wait for a random time in each of *number* equal parts of the run; yield how long a part is."""
+    warm_up = min(WARM_UP, options["seconds"] / 4)
+    part = (options["seconds"] - warm_up) / max(number, 1)
+    for n in range(number):
+        moment = started + warm_up + part * (n + random.uniform(0.0, 0.6))
+        time.sleep(max(0.0, moment - time.monotonic()))
+        yield part
+
+
 def kill_at_random(
     server: EmbeddedPostgres, started: float, options: dict[str, Any], pids: Iterable[int]
 ) -> list[tuple[float, float]]:
-    """Kill and start the server, once at a random time in each of equal parts of the run; return the outages."""
+    """Kill and start the server at random times; return the outages."""
     random = Random(options["seed"])
-    warm_up = min(WARM_UP, options["seconds"] / 4)
-    part = (options["seconds"] - warm_up) / max(options["kills"], 1)
     outages = []
-    for number in range(options["kills"]):
-        moment = started + warm_up + part * (number + random.uniform(0.0, 0.6))
-        time.sleep(max(0.0, moment - time.monotonic()))
+    for part in moments(options["kills"], started, options, random):
         begin = time.monotonic()
         server.kill()
         time.sleep(random.uniform(0, min(MAX_DOWN, part / 8)))
@@ -160,8 +204,27 @@ def kill_at_random(
         if options["trace_memory"]:
             for pid in pids:
                 os.kill(pid, signal.SIGUSR2)
-        console.print(f"Kill {number + 1} at {begin - started:.0f} s, up again after {outages[-1][1] - begin:.1f} s")
+        down = outages[-1][1] - begin
+        console.print(f"Kill {len(outages)} at {begin - started:.0f} s, up again after {down:.1f} s")
     return outages
+
+
+def fail_over_at_random(
+    pair: Pair, dsn: str, clients: Sequence[Client], urls: Sequence[str], started: float, options: dict[str, Any]
+) -> list[Failover]:
+    """Let the standby take over at random times; return what each failover has cost."""
+    random = Random(options["seed"])
+    failovers = []
+    for _ in moments(options["failovers"], started, options, random):
+        failover = fail_over(pair, dsn, clients, urls, options["threads"], random)
+        failovers.append(failover)
+        begin, up = failover.outage
+        console.print(
+            f"Failover {len(failovers)} at {begin - started:.0f} s, took {up - begin:.1f} s:"
+            f" {len(failover.lost)} acknowledged writes lost,"
+            f" {len(failover.stale)} of {failover.compared} answers stale"
+        )
+    return failovers
 
 
 # -- processes

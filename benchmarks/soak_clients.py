@@ -7,7 +7,9 @@ from benchmarks.soak_server import AREA
 from benchmarks.soak_server import FOLDERS
 from benchmarks.soak_server import origin
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
+from contextlib import contextmanager
 from dataclasses import astuple
 from dataclasses import dataclass
 from dataclasses import replace
@@ -75,11 +77,47 @@ def error_class(response: requests.Response) -> str:
     return f"{response.status_code} {name}".strip()
 
 
+class Gate:
+    """Clients act behind it, one action at a time each; while it is closed, all of them rest."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._acting = 0
+        self._is_closed = False
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Act."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_closed)
+            self._acting += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._acting -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Do something while nobody acts."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.wait_for(lambda: not self._acting)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._is_closed = False
+                self._changed.notify_all()
+
+
 class Client:
     """One user in one thread; ``answers`` and ``pages`` tell afterwards what happened."""
 
-    def __init__(self, number: int, urls: Sequence[str], seeded: Sequence[str], seed: int) -> None:
+    def __init__(self, number: int, urls: Sequence[str], seeded: Sequence[str], seed: int, gate: Gate) -> None:
         self.number = number
+        self.gate = gate
         self.urls = urls
         self.seeded = [path.split("/", 2)[2] for path in seeded]
         self.rng = Random(f"{seed} {number}")
@@ -114,7 +152,8 @@ class Client:
         try:
             while not ended.is_set():
                 (kind,) = self.rng.choices(list(MIX), list(MIX.values()))
-                self._actions[kind]()
+                with self.gate.open():
+                    self._actions[kind]()
         except BaseException as error:
             self.problem = f"client {self.number}: {error!r}"
             raise
@@ -150,6 +189,8 @@ class Client:
         response = self.api(kind, method, path, **options)
         for page in pages:
             changed = [become(version) for version in page.possible]
+            page.past += page.possible
+            page.written = time.monotonic()
             page.possible = changed if response is not None else [*page.possible, *changed]
             if response is None:
                 self.retire(page)

@@ -34,6 +34,8 @@ def summary(result: dict[str, Any]) -> dict[str, Any]:
             if a.error and not in_outage(a, shadows)
         ],
         "outages": [{"at": round(b - result["started"], 1), "down": round(u - b, 1)} for b, u in outages],
+        "lost_by_failovers": result["lost_by_failovers"],
+        "compared_answers": result["compared_answers"],
         "acknowledged_writes": sum(a.kind in WRITES and not a.error for a in answers),
         "stale": result["stale"],
         **result["checked"],
@@ -99,8 +101,8 @@ def broken(report: dict[str, Any]) -> list[str]:
     lines = [f"outside of an outage: {n['outside']} × {name}" for name, n in report["errors"].items() if n["outside"]]
     for name in ("lost", "phantom", "stale", "differences", "problems"):
         lines += [f"{name}: {line}" for line in report[name]]
-    if len(report["outages"]) != options["kills"]:
-        lines.append(f"{len(report['outages'])} kills instead of {options['kills']}")
+    if len(report["outages"]) != (options["failovers"] or options["kills"]):
+        lines.append(f"{len(report['outages'])} outages instead of {options['failovers'] or options['kills']}")
     for name, count in report["connections"].items():
         allowed = report["connections_bound"] if name in report["memory_mb"] else options["processes"]
         if count > allowed:
@@ -126,6 +128,13 @@ def tables(report: dict[str, Any]) -> list[str]:
     """Return the Markdown tables of *report*."""
     versions = report["versions"]
     down = [outage["down"] for outage in report["outages"]]
+    outages: list[tuple[str, Any]] = [("kills of PostgreSQL", len(down))]
+    if report["options"]["failovers"]:
+        outages = [
+            ("failovers to a standby that lacked commits", len(down)),
+            ("acknowledged writes they lost, which is allowed", len(report["lost_by_failovers"])),
+            ("answers compared with SQL", report["compared_answers"]),
+        ]
     lines = [
         f"`{report['command']}`, Python {versions['python']}, PostgreSQL {versions['postgresql']}",
         "",
@@ -134,7 +143,7 @@ def tables(report: dict[str, Any]) -> list[str]:
             [
                 ("requests", report["requests"]),
                 ("acknowledged writes", report["acknowledged_writes"]),
-                ("kills of PostgreSQL", len(down)),
+                *outages,
                 ("down, shortest to longest", f"{min(down)} to {max(down)} s" if down else ""),
                 ("forgiven after each", f"{report['grace_seconds']} s"),
                 ("written objects compared at the end", report["compared"]),

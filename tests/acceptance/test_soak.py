@@ -1,5 +1,9 @@
 """The soak, small: a killed server costs what was on its way, and nothing that was acknowledged."""
 
+from benchmarks.soak_clients import Client
+from benchmarks.soak_clients import Gate
+from benchmarks.soak_failover import Failover
+from benchmarks.soak_failover import settle
 from benchmarks.soak_ledger import ABSENT
 from benchmarks.soak_ledger import compare
 from benchmarks.soak_ledger import Page
@@ -18,20 +22,27 @@ import transaction
 
 
 ROOT = Path(__file__).parents[2]
+FAILOVERS = {"seconds": 30, "failovers": 2, "kills": 0, "clients": 3, "processes": 2, "threads": 2, "objects": 40}
 OPTIONS = {"seconds": 15, "kills": 1, "clients": 2, "processes": 1, "threads": 2, "objects": 40}
 
 
-def test_a_small_soak_keeps_every_promise(tmp_path: Path) -> None:
-    output = tmp_path / "soak.json"
-    page = tmp_path / "soak.md"
+def soak(folder: Path, options: dict[str, int]) -> tuple[dict[str, Any], str]:
+    """Run a soak that keeps every promise; return its report, and the page with its tables."""
+    output = folder / "soak.json"
+    page = folder / "soak.md"
     page.write_text("before\n<!-- soak -->\nthe former table\n<!-- end of soak -->\nafter\n")
     command = [sys.executable, "-W", "ignore", str(ROOT / "benchmarks" / "soak.py")]
-    for name, value in OPTIONS.items():
+    for name, value in options.items():
         command += [f"--{name}", str(value)]
     command += ["--output", str(output), "--page", str(page)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     report: dict[str, Any] = json.loads(output.read_text())
+    return report, page.read_text()
+
+
+def test_a_small_soak_keeps_every_promise(tmp_path: Path) -> None:
+    report, text = soak(tmp_path, OPTIONS)
     assert report["broken"] == report["lost"] == report["phantom"] == report["stale"] == report["differences"] == []
     assert len(report["outages"]) == OPTIONS["kills"]
     assert report["requests"] > report["acknowledged_writes"] > 0
@@ -39,11 +50,44 @@ def test_a_small_soak_keeps_every_promise(tmp_path: Path) -> None:
     assert report["verified"] >= OPTIONS["objects"]
     assert [n for n in report["errors"].values() if n["outside"]] == []
     assert 0 < report["connections"]["zope1"] <= report["connections_bound"]
-    text = page.read_text()
     assert text.startswith("before\n<!-- soak -->\n")
     assert text.endswith("<!-- end of soak -->\nafter\n")
     assert "the former table" not in text
     assert f"| requests | {report['requests']} |" in text
+
+
+def test_failovers_lose_commits_and_nobody_answers_from_them(tmp_path: Path) -> None:
+    report, text = soak(tmp_path, FAILOVERS)
+    assert report["broken"] == report["lost"] == report["phantom"] == report["stale"] == report["differences"] == []
+    assert len(report["outages"]) == FAILOVERS["failovers"]
+    assert report["lost_by_failovers"]
+    assert report["compared_answers"] > 0
+    assert [n for n in report["errors"].values() if n["outside"]] == []
+    lost = len(report["lost_by_failovers"])
+    assert f"| acknowledged writes they lost, which is allowed | {lost} |" in text
+
+
+def test_what_a_failover_loses_is_known_afterwards() -> None:
+    old, lost, gone = Version("soak/f0/a", "old"), Version("soak/f0/a", "lost"), Version("soak/f0/b", "gone")
+    client = Client(0, [], [], 0, Gate())
+    kept = Page("k", [Version("soak/f0/k", "kept")])
+    changed = Page("a", [lost], [ABSENT, old], written=20)
+    created = Page("b", [gone], [ABSENT], written=20)
+    unsure = Page(None, [ABSENT, Version("soak/f0/c", "perhaps")])
+    client.pages = [kept, changed, created, unsure]
+    client.live = [kept, changed, created]
+    rows = {"soak/f0/k": ("k", "kept", "private"), "soak/f0/a": ("a", "old", "private")}
+    failover = Failover()
+    assert settle([client], rows, 10, failover) == [lost, gone]
+    assert ([p.possible for p in client.pages[:3]], failover.wrong) == ([[kept.version], [old], [ABSENT]], [])
+    assert client.live == [kept, changed]
+    assert settle([client], rows, 10, failover) == []
+    early, foreign = Failover(), Failover()
+    changed.possible = [lost]
+    settle([client], rows, 30, early)
+    assert [line.partition(":")[0] for line in early.wrong] == ["lost, though the standby had it"]
+    settle([client], rows | {"soak/f0/a": ("a", "foreign", "private")}, 10, foreign)
+    assert [line.partition(":")[0] for line in foreign.wrong] == ["phantom"]
 
 
 def test_the_ledger_names_what_is_lost_and_what_nobody_made(portal: Any) -> None:

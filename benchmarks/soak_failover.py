@@ -1,0 +1,268 @@
+"""The soak's failovers: acknowledged commits are lost, which is allowed, and no Zope may answer from them afterwards."""
+
+from benchmarks.soak_clients import Client
+from benchmarks.soak_clients import TIMEOUT
+from benchmarks.soak_ledger import ABSENT
+from benchmarks.soak_ledger import Page
+from benchmarks.soak_ledger import Version
+from benchmarks.soak_ledger import word
+from benchmarks.soak_server import AREA
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from dataclasses import field
+from pathlib import Path
+from plone.pgcatalog.database.embedded import dsn_of
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import with_standby
+from psycopg import sql
+from random import Random
+from typing import Any
+from typing import Self
+
+import psycopg
+import requests
+import shutil
+import tempfile
+import time
+
+
+#: Seconds between the end of replication and the end of the primary; more if the clients have written nothing yet.
+CUT_OFF = (0.5, 2.0)
+#: Acknowledged writes that a failover has to lose at least, so that there is something to be stale.
+LEAST_LOST = 2
+#: Longest wait for them.
+PATIENCE = 30.0
+#: Rows that are compared one by one after a failover, besides those of lost writes.
+SAMPLE = 15
+ROWS = (
+    "SELECT c.path, o.idx ->> 'UID', o.idx ->> 'Title', o.idx ->> 'review_state', o.state ->> 'title'"
+    " FROM {} c JOIN object_state o ON o.zoid = c.rid WHERE c.path LIKE %s"
+)
+
+#: Path below the site -> (UID, title, review state), as the database has it.
+Rows = Mapping[str, tuple[str, str, str]]
+
+
+class Pair:
+    """A primary and its asynchronous standby at two places that stay: one DSN leads to whichever takes writes."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = with_standby(settings)
+        self._folder = tempfile.TemporaryDirectory(prefix="pgcatalog-soak-servers-")
+        self.primary: EmbeddedPostgres
+        self.standby: EmbeddedPostgres
+
+    def __enter__(self) -> Self:
+        folder = Path(self._folder.name)
+        folder.chmod(0o711)  # the server's user may be another one
+        self.primary = EmbeddedPostgres(folder / "a", self._settings).start()
+        self.standby = self.primary.standby(folder / "b").start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.standby.stop()
+        self.primary.stop()
+        self._folder.cleanup()
+
+    def dsn(self, dbname: str) -> str:
+        return dsn_of(self.primary, self.standby, dbname=dbname)
+
+    def fail_over(self) -> EmbeddedPostgres:
+        """Kill the primary, promote the standby; return the former primary."""
+        former = self.primary
+        former.kill()
+        self.standby.promote()
+        self.primary = self.standby
+        return former
+
+    def make_standby(self, former: EmbeddedPostgres) -> None:
+        """Make a new standby where the *former* primary is."""
+        place = former.wanted_dir
+        assert place is not None
+        former.stop()
+        shutil.rmtree(place)
+        self.standby = self.primary.standby(place).start()
+
+
+@dataclass
+class Failover:
+    """What a failover has cost: *lost* are acknowledged writes that the database does not show any more."""
+
+    outage: tuple[float, float] = (0.0, 0.0)
+    lost: list[str] = field(default_factory=list)
+    #: what may not be: lost though the standby had it, or made by nobody
+    wrong: list[str] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    compared: int = 0
+
+
+def fail_over(
+    pair: Pair, dsn: str, clients: Sequence[Client], urls: Sequence[str], threads: int, random: Random
+) -> Failover:
+    """Cut the standby off, let the clients write, kill the primary, and compare what the Zopes at *urls* answer then.
+
+    The clients rest while what they know is set to what is left.  Makes a new standby at the end.
+    """
+    failover = Failover()
+    safe = time.monotonic()
+    pair.standby.catch_up()
+    pair.standby.cut_off()
+    wait_for_writes(clients, random.uniform(*CUT_OFF))
+    seen = [len(client.stale) for client in clients]
+    begin = time.monotonic()
+    former = pair.fail_over()
+    failover.outage = begin, time.monotonic()
+    with clients[0].gate.closed():
+        for client, number in zip(clients, seen, strict=True):
+            del client.stale[number:]  # they did not know yet what is lost
+        rows = read_rows(dsn)
+        before = settle(clients, rows, safe, failover)
+        compare(failover, rows, before, urls, threads, random)
+    pair.make_standby(former)
+    return failover
+
+
+def wait_for_writes(clients: Sequence[Client], seconds: float) -> None:
+    """Wait for so many *seconds*, and until clients have written something that is acknowledged."""
+    begin = time.monotonic()
+    time.sleep(seconds)
+    while time.monotonic() < begin + PATIENCE:
+        written = [page for client in clients for page in list(client.pages) if page.written > begin and page.certain]
+        if len(written) >= LEAST_LOST:
+            return
+        time.sleep(0.05)
+
+
+def read_rows(dsn: str) -> Rows:
+    """Return the rows of the area by SQL; ValueError if catalog and objects do not agree."""
+    with psycopg.connect(dsn) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
+        query = sql.SQL(ROWS).format(sql.Identifier(relation))
+        found = connection.execute(query, [f"/Plone/{AREA}/%/%"]).fetchall()
+    for path, _, title, _, of_object in found:
+        if title != of_object:
+            raise ValueError(f"{path}: {title!r} in the catalog, {of_object!r} in the object")
+    return {path.split("/", 2)[2]: (uid, title, state) for path, uid, title, state, _ in found}
+
+
+def settle(clients: Iterable[Client], rows: Rows, safe: float, failover: Failover) -> list[Version]:
+    """Let *clients* know what is left of their writes; return the versions that are lost.
+
+    What was acknowledged before the time *safe* had reached the standby.
+    """
+    by_uid = {uid: Version(path, title, state) for path, (uid, title, state) in rows.items()}
+    lost = []
+    for client in clients:
+        for page in client.pages:
+            actual = by_uid.get(page.uid, ABSENT) if page.uid else at(rows, page)
+            if actual in page.possible:
+                continue
+            line = f"{page.uid}: {actual} instead of {page.possible}"
+            failover.lost.append(line)
+            lost.append(page.version)
+            if actual not in page.past:
+                failover.wrong.append(f"phantom: {line}")
+            elif page.written < safe:
+                failover.wrong.append(f"lost, though the standby had it: {line}")
+            page.possible = [actual] if page.certain else [actual, *page.possible]
+            if actual is ABSENT:
+                client.retire(page)
+    return lost
+
+
+def at(rows: Rows, page: Page) -> Version:
+    """Return the version of a *page* whose UID nobody knows."""
+    for version in [*page.possible, *page.past]:
+        if version.path in rows:
+            _, title, state = rows[version.path]
+            return Version(version.path, title, state)
+    return ABSENT
+
+
+# -- what the Zopes answer
+
+
+def compare(
+    failover: Failover,
+    rows: Rows,
+    lost: Iterable[Version],
+    urls: Sequence[str],
+    threads: int,
+    random: Random,
+    sample: int = SAMPLE,
+) -> None:
+    """Compare what each Zope answers with *rows*: all of them, a *sample* one by one, and those of *lost* versions.
+
+    As many requests as a Zope has *threads* come at a time: each thread has caches of its own.
+    """
+    chosen = random.sample(sorted(rows), min(sample, len(rows)))
+    paths = dict.fromkeys([*chosen, *(version.path for version in lost if version.path)])
+    titles = dict.fromkeys([*(rows[path][1] for path in chosen), *(version.title for version in lost if version.title)])
+    for url in urls:
+        asker = Asker(url, rows)
+        with ThreadPoolExecutor(threads) as pool:
+            listings = [pool.submit(asker.listing) for _ in range(2 * threads)]
+            objects = [pool.submit(asker.object, path) for path in paths]
+            searches = [pool.submit(asker.search, title) for title in titles]
+            found = [future.result() for future in (*listings, *objects, *searches)]
+        failover.compared += len(found)
+        failover.stale += [f"{url}: {line}" for line in found if line]
+
+
+class Asker:
+    """Asks one Zope; each method returns how the answer differs from *rows*, "" if it does not."""
+
+    def __init__(self, url: str, rows: Rows) -> None:
+        self._url = url
+        self._rows = rows
+        #: Zopes find the new primary by themselves, within the time that errors are forgiven.
+        self._deadline = time.monotonic() + TIMEOUT
+
+    def listing(self) -> str:
+        """The whole area, hits and metadata."""
+        query = {"metadata_fields": ["UID", "review_state", "getPath"], "b_size": 100_000, "path.depth": -1}
+        found = {
+            path: (item["UID"], item["title"], item["review_state"])
+            for item in self._get(f"{AREA}/@search", query).json()["items"]
+            if (path := item["getPath"].split("/", 2)[2]).count("/") > 1
+        }
+        wrong = {path for path in found.keys() | self._rows.keys() if found.get(path) != self._rows.get(path)}
+        return "; ".join(f"{path} listed as {found.get(path)}, is {self._rows.get(path)}" for path in sorted(wrong))
+
+    def object(self, path: str) -> str:
+        """The object at *path*."""
+        response = self._get(path, {})
+        if response.status_code == 200:
+            data = response.json()
+            found = data["UID"], data["title"], data["review_state"]
+        else:  # not there, or elsewhere
+            found = None
+        return "" if found == self._rows.get(path) else f"{path} is served as {found}, is {self._rows.get(path)}"
+
+    def search(self, title: str) -> str:
+        """What is found by the word that only *title* has."""
+        query = {"SearchableText": word(title), "metadata_fields": "getPath", "b_size": 1000}
+        found = {i["getPath"].split("/", 2)[2]: i["title"] for i in self._get("@search", query).json()["items"]}
+        expected = {path: name for path, (_, name, _) in self._rows.items() if word(name) == word(title)}
+        return "" if found == expected else f"{word(title)!r} finds {found}, is {expected}"
+
+    def _get(self, path: str, query: dict[str, Any]) -> requests.Response:
+        """Return the answer; again as long as the database is not available. TimeoutError when that does not end."""
+        while time.monotonic() < self._deadline:
+            with suppress(requests.ConnectionError, requests.Timeout):
+                response = requests.get(
+                    f"{self._url}/{path}",
+                    params=query,
+                    headers={"Accept": "application/json"},
+                    auth=("admin", "admin"),
+                    allow_redirects=False,
+                    timeout=TIMEOUT,
+                )
+                if response.status_code < 500:
+                    return response
+            time.sleep(0.2)
+        raise TimeoutError(f"{self._url}/{path} gives no answer after a failover")
