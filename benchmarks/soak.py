@@ -80,6 +80,8 @@ console = Console(stderr=True)
 @click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Renew the tables of this page.")
 def main(logs: Path | None, output: Path | None, page: Path | None, **options: Any) -> None:
     """Drive a Plone site over HTTP and kill its PostgreSQL meanwhile; nothing may be lost."""
+    if options["failovers"]:
+        options["kills"] = 0
     with ExitStack() as stack:
         folder = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-soak-")))
         result = run(folder.resolve(), options)
@@ -87,7 +89,7 @@ def main(logs: Path | None, output: Path | None, page: Path | None, **options: A
     if output:
         output.write_text(json.dumps(report, indent=1) + "\n")
     if page:
-        put_between(page, "soak", soak_report.text(report))
+        put_between(page, "failovers" if options["failovers"] else "soak", soak_report.text(report))
     click.echo(soak_report.text(report))
     sys.exit(1 if report["broken"] else 0)
 
