@@ -189,6 +189,7 @@ class Client:
         response = self.api(kind, method, path, **options)
         for page in pages:
             changed = [become(version) for version in page.possible]
+            page.repeated = [become(version) for version in page.past]
             page.past += page.possible
             page.written = time.monotonic()
             page.possible = changed if response is not None else [*page.possible, *changed]

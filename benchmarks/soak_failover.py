@@ -164,7 +164,8 @@ def settle(clients: Iterable[Client], rows: Rows, safe: float, failover: Failove
             line = f"{page.uid}: {actual} instead of {page.possible}"
             failover.lost.append(line)
             lost.append(page.version)
-            if actual not in page.past:
+            was_interrupted = page.written >= failover.outage[0]
+            if actual not in page.past and not (was_interrupted and actual in page.repeated):
                 failover.wrong.append(f"phantom: {line}")
             elif page.written < safe:
                 failover.wrong.append(f"lost, though the standby had it: {line}")

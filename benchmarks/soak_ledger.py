@@ -27,12 +27,14 @@ class Page:
     """An object one client writes, with every version it may have.
 
     One version: it was acknowledged.  Several: a write was not, and either has happened or has not.  ``past`` are those it
-    had before; a failover may bring one back.  ``written`` is when the last write was answered.
+    had before; a failover may bring one back.  ``repeated`` are what the last write makes of those: Zope repeats a request
+    that the failover interrupts, on whatever version is left.  ``written`` is when the last write was answered.
     """
 
     uid: str | None
     possible: list[Version] = field(default_factory=list)
     past: list[Version] = field(default_factory=list)
+    repeated: list[Version] = field(default_factory=list)
     written: float = 0.0
 
     @property

@@ -9,6 +9,7 @@ from benchmarks.soak_ledger import compare
 from benchmarks.soak_ledger import Page
 from benchmarks.soak_ledger import Version
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from plone.uuid.interfaces import IUUID
@@ -88,6 +89,22 @@ def test_what_a_failover_loses_is_known_afterwards() -> None:
     assert [line.partition(":")[0] for line in early.wrong] == ["lost, though the standby had it"]
     settle([client], rows | {"soak/f0/a": ("a", "foreign", "private")}, 10, foreign)
     assert [line.partition(":")[0] for line in foreign.wrong] == ["phantom"]
+
+
+def test_a_write_that_a_failover_interrupts_is_repeated_on_what_is_left() -> None:
+    old, lost = Version("soak/f0/a", "old", "published"), Version("soak/f0/a", "old")
+    page = Page("a", [lost], [old])
+    client = Client(0, [], [], 0, Gate())
+    client.pages = [page]
+    client.api = lambda *args, **options: "an answer"  # type: ignore[method-assign]
+    client.write([page], partial(replace, title="new"), "edit", "PATCH", "soak/f0/a")
+    rows = {"soak/f0/a": ("a", "new", "published")}
+    failover, later = Failover(outage=(page.written - 1, page.written)), Failover(outage=(page.written + 1,) * 2)
+    settle([client], rows, 0, failover)
+    assert (page.possible, failover.wrong) == ([replace(old, title="new")], [])
+    page.possible = [lost]
+    settle([client], rows, 0, later)
+    assert [line.partition(":")[0] for line in later.wrong] == ["phantom"]
 
 
 def test_the_ledger_names_what_is_lost_and_what_nobody_made(portal: Any) -> None:
