@@ -128,7 +128,7 @@ def created_tables() -> dict[str, list[str]]:
             if name in tables:
                 tables[name].append(column)
             else:  # a table of the storage's
-                tables.setdefault(f"{name}.{column}", [])
+                tables[f"{name}.{column}"] = []
     return tables
 
 

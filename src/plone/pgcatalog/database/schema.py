@@ -71,6 +71,7 @@ class CatalogState:
     """A row of pgcatalog_state, as one snapshot sees it.
 
     *tid* is the transaction that wrote it, *rows* the planner's estimate, -1 for none yet.
+    *complete* are columns with a value in every row, maybe not all such.
     """
 
     relation: str
@@ -79,6 +80,7 @@ class CatalogState:
     generation: int
     tid: int = 0
     rows: int = -1
+    complete: frozenset[str] = frozenset()
 
     @property
     def is_unfilled(self) -> bool:
@@ -144,6 +146,13 @@ def add_columns(cursor: Any, relation: str, columns: Sequence[Column]) -> None:
     clauses = sql.SQL(", ").join(sql.SQL(f"ADD COLUMN IF NOT EXISTS {c.ddl}") for c in columns)
     cursor.execute(sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(relation), clauses))
     keep_in_row(cursor, relation, [c.name for c in columns if c.stays_in_row])
+
+
+def complete_columns(cursor: Any, relation: str, names: Sequence[str]) -> frozenset[str]:
+    """Return those of the columns *names* that have a value in every row of *relation*; reads it whole."""
+    found = sql.SQL(", ").join(sql.SQL("count(*) = count({})").format(sql.Identifier(name)) for name in names)
+    cursor.execute(sql.SQL("SELECT {} FROM {}").format(found, sql.Identifier(relation)))
+    return frozenset(name for name, is_complete in zip(names, cursor.fetchone(), strict=True) if is_complete)
 
 
 def create_indexes(cursor: Any, relation: str, indexes: Iterable[SQLIndex]) -> None:

@@ -56,7 +56,8 @@ ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
 #: One row at least, for what it says of the history.
 READ_STATE = (
     f"SELECT {IS_THERE}, {OWN_LIMIT}, catalog, relation, version, columns, generation, tid,"
-    " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1)"
+    " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1),"
+    " CASE WHEN complete_at = generation THEN complete ELSE '{}' END"
     " FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 )
 
@@ -240,8 +241,8 @@ class Session:
         self.history.place(is_there=rows[0][0])
         self.generations.own_limit = rows[0][1]
         self._states = {
-            zoid: CatalogState(relation, version, frozenset(columns), generation, tid, count)
-            for _, _, zoid, relation, version, columns, generation, tid, count in rows
+            zoid: CatalogState(relation, version, frozenset(columns), generation, tid, count, frozenset(complete))
+            for _, _, zoid, relation, version, columns, generation, tid, count, complete in rows
             if zoid is not None
         }
         if names_states(self.jar._normal_storage):

@@ -255,7 +255,8 @@ class Swap:
         cursor.execute("DELETE FROM pgcatalog_rebuild WHERE catalog = %s", [target.catalog])
         schema.retire_relation(cursor, state.relation)
         version = max(state.version, target.version)
-        return CatalogState(target.relation, version, frozenset(target.columns), state.generation)
+        complete = schema.complete_columns(cursor, target.relation, target.columns)
+        return CatalogState(target.relation, version, frozenset(target.columns), state.generation, complete=complete)
 
     def _follow(self, cursor: Any, target: Target) -> None:
         """Follow the log to its end, by objects as the last commit has left them: those of another connection."""

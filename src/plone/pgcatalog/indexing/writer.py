@@ -27,18 +27,22 @@ import psycopg
 
 #: One message; its first statement sets how long all that follows in the commit may wait for a lock.
 ADVANCE = (
-    "SET LOCAL lock_timeout = %s;"
-    " UPDATE pgcatalog_state SET generation = generation + %s, tid = (SELECT max(tid) FROM transaction_log)"
-    " WHERE catalog = %s"
-    " RETURNING relation, version, columns, generation,"
+    "SET LOCAL lock_timeout = %(timeout)s;"
+    " UPDATE pgcatalog_state SET generation = generation + %(changes)s, tid = (SELECT max(tid) FROM transaction_log),"
+    " complete_at = generation + %(changes)s,"
+    " complete = CASE WHEN complete_at = generation THEN complete ELSE '{}' END WHERE catalog = %(catalog)s"
+    " RETURNING relation, version, columns, generation, complete,"
     " EXISTS (SELECT FROM pgcatalog_rebuild r WHERE r.catalog = pgcatalog_state.catalog)"
 )
 SAVE_STATE = (
-    "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation, tid)"
-    " VALUES (%s, %s, %s, %s, %s, (SELECT max(tid) FROM transaction_log))"
+    "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation, tid, complete_at, complete)"
+    " VALUES (%s, %s, %s, %s, %s, (SELECT max(tid) FROM transaction_log), %s, %s)"
     " ON CONFLICT (catalog) DO UPDATE SET version = EXCLUDED.version, relation = EXCLUDED.relation,"
-    " columns = EXCLUDED.columns, generation = EXCLUDED.generation, tid = EXCLUDED.tid"
+    " columns = EXCLUDED.columns, generation = EXCLUDED.generation, tid = EXCLUDED.tid,"
+    " complete_at = EXCLUDED.complete_at, complete = EXCLUDED.complete"
 )
+#: The columns with a value in every row, when there are fewer of them.
+SAVE_COMPLETE = "UPDATE pgcatalog_state SET complete = %s WHERE catalog = %s"
 
 
 #: The writing transaction's own tid is the newest in the log: the processor has seen to it.
@@ -92,13 +96,16 @@ class Writer:
         self._write_rows(state, [e for e in live if e.new])
         self._change_rows(state, [e for e in live if not e.new])
         self._write_idx(state, live)
+        self._note_gaps(state, live)
 
     # -- relation and generation
 
     def _advance(self) -> CatalogState:
         """Advance the generation and return the current state; the relation then has what the layout asks."""
         with psycopg.ClientCursor(self.cursor.connection, row_factory=tuple_row) as cursor:
-            cursor.execute(ADVANCE, [schema.LOCK_TIMEOUT, max(self.pending.changes, 1), self.pending.zoid])
+            changes = max(self.pending.changes, 1)
+            values = {"timeout": schema.LOCK_TIMEOUT, "changes": changes, "catalog": self.pending.zoid}
+            cursor.execute(ADVANCE, values)
             cursor.nextset()
             row = cursor.fetchone()
         if row is None:
@@ -106,8 +113,8 @@ class Writer:
             if is_unfilled:
                 report_missing(self.pending.tool)
             return self._point_to(version=0 if is_unfilled else 1, generation=max(self.pending.changes, 1))
-        relation, version, columns, generation, rebuilding = row
-        state = CatalogState(relation, version, frozenset(columns), generation)
+        relation, version, columns, generation, complete, rebuilding = row
+        state = CatalogState(relation, version, frozenset(columns), generation, complete=frozenset(complete))
         if self.pending.replacement is not None:
             return self._save(self.pending.replacement(self.cursor, state))
         if rebuilding:
@@ -133,7 +140,8 @@ class Writer:
         relation = schema.relation_name(self.pending.zoid, version)
         schema.create_relation(self.cursor, relation, self.layout)
         schema.create_advised_indexes(self.cursor, self.pending.zoid, relation, self.layout.names)
-        return self._save(CatalogState(relation, version, frozenset(self.layout.names), generation))
+        names = frozenset(self.layout.names)
+        return self._save(CatalogState(relation, version, names, generation, complete=names))
 
     def _extend(self, state: CatalogState, missing: list[Any]) -> CatalogState:
         if missing:
@@ -142,8 +150,8 @@ class Writer:
         return self._save(dataclasses.replace(state, columns=state.columns | {c.name for c in missing}))
 
     def _save(self, state: CatalogState) -> CatalogState:
-        values = [self.pending.zoid, state.version, state.relation, sorted(state.columns), state.generation]
-        self._execute(SAVE_STATE, values)
+        values = [self.pending.zoid, state.version, state.relation, sorted(state.columns)]
+        self._execute(SAVE_STATE, [*values, state.generation, state.generation, sorted(state.complete)])
         return state
 
     def _drop(self) -> None:
@@ -253,6 +261,15 @@ class Writer:
                 f"UPDATE {quote(state.relation)} SET {assignments} WHERE rid = %s",
                 [[*(e.columns[n] for n in columns), e.rid] for e in group],
             )
+
+    def _note_gaps(self, state: CatalogState, live: list[Entry]) -> None:
+        """Note which columns have no value in some row now, by what was written: the rows themselves are not read."""
+        complete = state.complete - self.pending.cleared_columns
+        for entry in live:
+            written = complete if entry.new else complete & entry.columns.keys()
+            complete -= {name for name in written if entry.columns.get(name) is None}
+        if complete != state.complete:
+            self._execute(SAVE_COMPLETE, [sorted(complete), self.pending.zoid])
 
     # -- idx
 

@@ -171,8 +171,17 @@ class CatalogView:
         if source is None:
             return None
         relation, source_params = source
+        where = self.needed(where, state)
         condition = "" if where is EVERYTHING else f" WHERE {where.sql}"
         return f"SELECT {expressions} FROM {relation}{condition} {tail}", (*params, *source_params, *where.params)
+
+    def needed(self, where: Condition, state: CatalogState | None = None) -> Condition:
+        """Return *where* without what is true of every row in *state*, by default the snapshot's."""
+        state = state or self.state
+        if state is None or not self.is_committed:
+            return where
+        complete = state.complete
+        return where.with_filled(lambda part: EVERYTHING if part.filled in complete else part)
 
     def of_all_rows(self, where: Condition, state: CatalogState | None = None) -> Condition:
         """Return *where* for a statement that needs all rows that match; see ``planning.of_all_rows``."""
@@ -184,7 +193,7 @@ class CatalogView:
             shares = self.session.generations.shares[self.zoid]
             return shares.share(self.session.execute, asked.relation, column, values)
 
-        return of_all_rows(where, share)
+        return of_all_rows(self.needed(where, state), share)
 
     def _run(self, operation: str, statement: Callable[[CatalogState | None], Statement]) -> Rows:
         """Run what *statement* returns for the snapshot's state.
@@ -213,7 +222,7 @@ class CatalogView:
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
             return None
         state = self.state
-        return rows if state and (state.relation, state.columns) == (guess.relation, guess.columns) else None
+        return rows if state and table_of(state) == table_of(guess) else None
 
     def count(self, query: CompiledQuery) -> int:
         """Return the number of rows that match."""
@@ -276,7 +285,7 @@ class CatalogView:
         more: str = "",
         state: CatalogState | None = None,
     ) -> Statement:
-        where, score = query.where, query.score
+        where, score = self.needed(query.where, state), query.score
         if score:
             where, score = self._ranking(where, score, None if size is None else start + size, state)
         expressions = f"rid, path, {score.sql if score else 'NULL'} AS score{more}"
@@ -385,6 +394,11 @@ class CatalogView:
         if entry.new or committed is None:
             return entry.idx
         return {k: v for k, v in committed.items() if k not in entry.vanished} | entry.idx
+
+
+def table_of(state: CatalogState) -> tuple[str, frozenset[str], frozenset[str]]:
+    """Return what a statement takes for granted of the table."""
+    return state.relation, state.columns, state.complete
 
 
 def idx_text(row: str, unread: Sequence[str], with_idx: bool = True) -> tuple[str, tuple[Any, ...]]:

@@ -73,8 +73,9 @@ def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) ->
     itself = tool.searchResults(where=_itself(what), show_inactive=True)._query.where
     given = {WHERE: And()} | dict(query)
     results = tool.searchResults(**given)
-    catalog, where = results._catalog, results._query.where
+    catalog = results._catalog
     view = catalog.search_view()
+    where = view.needed(results._query.where)
     source = view.source()
     if source is None:
         return []

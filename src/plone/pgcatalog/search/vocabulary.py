@@ -145,6 +145,7 @@ class Vocabulary:
         if source is None:
             return []
         relation, source_params = source
+        where = self._view.needed(self._where)
         statement = VISIBLE.format(
             candidates=candidates,
             relation=relation,
@@ -153,9 +154,9 @@ class Vocabulary:
             sample=SAMPLE,
             rows=ROWS,
             lexeme=LEXEME.format(word="candidate.word"),
-            where=self._where.sql,
+            where=where.sql,
             limit=limit,
         )
         texts = (self._catalog.zoid, self._column.name)
-        restricted = (*source_params, *self._where.params)
+        restricted = (*source_params, *where.params)
         return self._view.execute(statement, (*params, *texts, *restricted, *restricted))

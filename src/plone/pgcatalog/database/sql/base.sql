@@ -15,6 +15,10 @@ CREATE TABLE IF NOT EXISTS pgcatalog_state (
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS tid BIGINT NOT NULL DEFAULT 0;
 UPDATE pgcatalog_state SET tid = (SELECT max(tid) FROM transaction_log)
 WHERE tid = 0 AND EXISTS (SELECT FROM transaction_log);
+-- Those of the columns that had a value in every row at the generation complete_at: no search needs to ask for one.
+-- At a later generation somebody has written who knows nothing of this, as an older version of the package.
+ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS complete TEXT[] NOT NULL DEFAULT '{}';
+ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS complete_at BIGINT NOT NULL DEFAULT -1;
 
 -- Relations no new snapshot reads; dropped when no old one can need them any more.
 CREATE TABLE IF NOT EXISTS pgcatalog_retired (

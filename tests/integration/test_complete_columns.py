@@ -1,0 +1,235 @@
+"""A search does not ask for a value in a column that every row has one in; and it knows at once when a row has none."""
+
+from collections.abc import Callable
+from plone.pgcatalog.results.cache import result_cache
+from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
+from tests.integration.content import create
+from tests.integration.content import populate
+from tests.integration.oracle import answer
+from tests.integration.oracle import make_oracle
+from tests.integration.rebuilding import rebuild
+from tests.integration.test_costs import traced
+from tests.integration.test_result_cache import second_connection
+from typing import Any
+
+import psycopg
+import pytest
+import transaction
+
+
+ROOT = {"path": "/plone"}
+QUERIES: list[dict[str, Any]] = [
+    ROOT,
+    {"path": {"query": "/"}},
+    {"path": {"query": ["/plone", "/plone/my_folder"], "operator": "and"}},
+    {"path": {"query": ["/plone", "/elsewhere"]}},
+    {"path": "/plone", "SearchableText": "page"},
+    {"portal_type": ["Document", "Folder"], "sort_on": "modified"},
+    {"portal_type": ["Document", "Folder"], "sort_on": "path"},
+    {"portal_type": ["Document", "Folder"], "sort_on": ["sortable_title", "getId"], "sort_limit": 5},
+    {"path": "/plone", "sort_on": "getId"},
+    {"effective": {"query": "2001/01/01", "range": "whatever"}},
+]
+
+
+def known(dsn: str) -> set[str]:
+    """Return the columns that the catalog says are complete; all of them are."""
+    with psycopg.connect(dsn) as connection:
+        [(relation, names)] = connection.execute("SELECT relation, complete FROM pgcatalog_state").fetchall()
+        for name in names:
+            gaps = f'SELECT count(*) FROM "{relation}" WHERE "{name}" IS NULL'
+            assert connection.execute(gaps).fetchone() == (0,), name
+    return set(names)
+
+
+def asked(site: Any, **query: Any) -> str:
+    """Return the SQL of a search, asked anew."""
+    result_cache().clear()
+    with traced(site) as traffic:
+        list(site.portal_catalog.unrestrictedSearchResults(**query))
+    return "\n".join(traffic[0].statements)
+
+
+def answers(catalog: Any) -> dict[str, list[str]]:
+    """Return the paths that each query finds; ties come in another order from ZCatalog."""
+    result_cache().clear()
+    found = {str(query): answer(catalog, query) for query in QUERIES}
+    # ZCatalog cannot sort by a path index any more that has been cleared.
+    return {query: sorted(answered[0]) for query, answered in found.items() if answered is not AttributeError}
+
+
+@pytest.fixture
+def filled(portal: Any) -> Any:
+    populate(portal)
+    transaction.commit()
+    transaction.begin()
+    return portal
+
+
+def test_a_site_knows_that_each_row_has_a_path_and_dates(filled: Any, dsn: str) -> None:
+    assert {"path_value", "parent_path", "depth", "modified", "created", "get_id"} <= known(dsn)
+    assert not {"start", "subject", "expires_first"} & known(dsn)
+
+
+def test_what_all_rows_have_is_not_asked(filled: Any) -> None:
+    oracle = make_oracle(filled)
+    assert answers(filled.portal_catalog) == answers(oracle)
+    for query in (ROOT, {"path": ["/plone", "/x"], "portal_type": "Document", "SearchableText": "page"}):
+        assert "path_value" not in asked(filled, **query)
+    text = asked(filled, portal_type="Document", sort_on="modified")
+    assert "ORDER BY" in text
+    assert "NOT NULL" not in text
+
+
+def new_row_of_few_columns(site: Any) -> None:
+    site.portal_catalog.uncatalog_object("/plone/my_folder/page")
+    site.portal_catalog.catalog_object(site.my_folder.page, idxs=["getId", "portal_type"])
+
+
+def foreign_path_of_few_columns(site: Any) -> None:
+    site.portal_catalog.catalog_object(site.my_folder.page, "/elsewhere/page", idxs=["getId", "portal_type"])
+
+
+def cleared_index(site: Any) -> None:
+    for name in ("path", "modified"):
+        site.portal_catalog.clearIndex(name)
+    site.portal_catalog.catalog_object(site.my_folder.page)
+
+
+def unindexed_row(site: Any) -> None:
+    catalog = site.portal_catalog
+    rid = catalog.getrid("/plone/my_folder/page")
+    for name in ("path", "modified"):
+        catalog.Indexes[name].unindex_object(rid)
+
+
+def index_of_another_attribute(site: Any) -> None:
+    """Of the same name, for rows that are there already."""
+    catalog = site.portal_catalog
+    catalog.delIndex("modified")
+    catalog.addIndex("modified", FieldIndex("modified", extra={"indexed_attrs": "getId"}))
+    catalog.reindexObject(site.my_folder.page)
+
+
+CHANGES = [new_row_of_few_columns, foreign_path_of_few_columns, cleared_index, unindexed_row]
+
+
+@pytest.mark.parametrize("change", [*CHANGES, index_of_another_attribute])
+def test_rows_without_a_value_are_left_out_at_once(filled: Any, dsn: str, change: Callable[[Any], None]) -> None:
+    """Before the commit, behind it, and not at all after an abort."""
+    catalog = filled.portal_catalog
+    before = answers(catalog)
+    complete = known(dsn)
+    change(filled)
+    during = answers(catalog)
+    # No query finds the further path that has no path value.
+    assert (during == before) is (change is foreign_path_of_few_columns)
+    transaction.abort()
+    transaction.begin()
+    assert (answers(catalog), known(dsn)) == (before, complete)
+    change(filled)
+    transaction.commit()
+    transaction.begin()
+    assert answers(catalog) == during
+    assert known(dsn) < complete
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_they_are_left_out_as_by_zcatalog(filled: Any, change: Callable[[Any], None]) -> None:
+    oracle = make_oracle(filled)
+
+    class Site:
+        my_folder = filled.my_folder
+        portal_catalog = oracle
+
+    change(filled)
+    transaction.commit()
+    transaction.begin()
+    if change is unindexed_row:
+        for name in ("path", "modified"):
+            oracle.Indexes[name].unindex_object(oracle.getrid("/plone/my_folder/page"))
+    else:
+        change(Site)
+    ours, theirs = answers(filled.portal_catalog), answers(oracle)
+    assert len(ours) == len(QUERIES)
+    assert {query: ours[query] for query in theirs} == theirs
+
+
+def test_another_connection_knows_it_with_its_next_snapshot_and_not_before(filled: Any, db: Any) -> None:
+    catalog = filled.portal_catalog
+    before = answers(catalog)
+    with second_connection(db) as (manager, other):
+        assert answers(other.portal_catalog) == before
+        new_row_of_few_columns(filled)
+        transaction.commit()
+        assert answers(other.portal_catalog) == before
+        manager.begin()
+        # The first statement of the snapshot is made before anybody knows what has become of the catalog.
+        assert sorted(answer(other.portal_catalog, ROOT)[0]) == sorted({*before[str(ROOT)]} - {"/plone/my_folder/page"})
+
+
+def test_savepoints_take_it_back(filled: Any, dsn: str) -> None:
+    before, complete = answers(filled.portal_catalog), known(dsn)
+    savepoint = transaction.savepoint()
+    new_row_of_few_columns(filled)
+    assert answers(filled.portal_catalog) != before
+    savepoint.rollback()
+    assert answers(filled.portal_catalog) == before
+    create(filled, "Document", "new")
+    transaction.commit()
+    assert known(dsn) == complete
+
+
+@pytest.mark.parametrize("healed", ["clear", "rebuild"])
+def test_all_is_complete_again_when_the_table_is_made_anew(filled: Any, db: Any, dsn: str, healed: str) -> None:
+    before, complete = answers(filled.portal_catalog), known(dsn)
+    new_row_of_few_columns(filled)
+    transaction.commit()
+    filled.my_folder.page.reindexObject()
+    transaction.commit()
+    transaction.begin()
+    assert answers(filled.portal_catalog) == before
+    assert known(dsn) < complete
+    assert "path_value" in asked(filled, **ROOT)
+    if healed == "rebuild":
+        transaction.abort()
+        rebuild(db)
+    else:
+        filled.portal_catalog.clearFindAndRebuild()
+        transaction.commit()
+    transaction.begin()
+    assert answers(filled.portal_catalog) == before
+    assert known(dsn) >= complete - {"effective"}
+    assert "path_value" not in asked(filled, **ROOT)
+
+
+def test_a_catalog_from_before_asks(filled: Any, dsn: str) -> None:
+    """Nothing is known of its rows; a new column of a table with rows is complete for nobody."""
+    before = answers(filled.portal_catalog)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("UPDATE pgcatalog_state SET complete = '{}', complete_at = -1, generation = generation + 1")
+    filled.portal_catalog.addIndex("another", FieldIndex("another", extra={"indexed_attrs": "getId"}))
+    transaction.commit()
+    transaction.begin()
+    assert answers(filled.portal_catalog) == before
+    assert known(dsn) == set()
+    assert "path_value" in asked(filled, **ROOT)
+
+
+def test_what_another_version_has_written_is_not_trusted(filled: Any, dsn: str) -> None:
+    """It advances the generation, and notes nothing."""
+    before = answers(filled.portal_catalog)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
+        connection.execute(f"""UPDATE "{relation}" SET path_value = NULL WHERE path = '/plone/my_folder/page'""")
+        connection.execute("UPDATE pgcatalog_state SET generation = generation + 1")
+    # The state is read again with the next transaction of the storage.
+    filled.my_folder._p_changed = True
+    transaction.commit()
+    transaction.begin()
+    assert len(answers(filled.portal_catalog)[str(ROOT)]) == len(before[str(ROOT)]) - 1
+    create(filled, "Document", "new")
+    transaction.commit()
+    transaction.begin()
+    assert len(answers(filled.portal_catalog)[str(ROOT)]) == len(before[str(ROOT)])
+    assert known(dsn) == set()
