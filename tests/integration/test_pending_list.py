@@ -118,7 +118,10 @@ def test_what_few_rows_have_is_still_looked_for_by_its_own_index(site: Any) -> N
 
 
 def test_what_is_known_of_every_row_is_not_asked(site: Any) -> None:
-    with psycopg.connect(site._p_jar._normal_storage.pg_connection.info.dsn) as connection, connection.cursor() as cursor:
+    with (
+        psycopg.connect(site._p_jar._normal_storage.pg_connection.info.dsn) as connection,
+        connection.cursor() as cursor,
+    ):
         names = ("path_value", "modified", "created", "sortable_title")
         complete = schema.complete_columns(cursor, relation_of(site), names)
         assert complete == set(names)
