@@ -1,7 +1,7 @@
 """The text translator finds what a real ZCTextIndex with the lexicons of Plone finds."""
 
 from collections.abc import Iterator
-from plone.pgcatalog.indexes.text import ZCTextIndexTranslator
+from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from Products.CMFPlone.UnicodeSplitter import CaseNormalizer as UnicodeCaseNormalizer
 from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter import Splitter as UnicodeSplitter

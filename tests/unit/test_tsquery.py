@@ -1,10 +1,10 @@
 """Words of a lexicon, tsvector text, and the SQL of search texts; what they find is tested elsewhere."""
 
 from collections.abc import Sequence
+from plone.pgcatalog.fulltext import lexicon
+from plone.pgcatalog.fulltext.tsquery import compile_text
+from plone.pgcatalog.fulltext.tsquery import plain_words
 from plone.pgcatalog.indexes.base import NOTHING
-from plone.pgcatalog.search import lexicon
-from plone.pgcatalog.search.tsquery import compile_text
-from plone.pgcatalog.search.tsquery import plain_words
 from Products.CMFPlone.UnicodeSplitter import CaseNormalizer as UnicodeCaseNormalizer
 from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter import Splitter as UnicodeSplitter

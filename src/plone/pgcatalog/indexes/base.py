@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from plone.pgcatalog.config import strip_data
-from plone.pgcatalog.query.frozen import frozen
+from plone.pgcatalog.sql.frozen import frozen
 from typing import Any
 from typing import ClassVar
 
