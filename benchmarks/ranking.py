@@ -17,10 +17,10 @@ from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.demo.words import language
 from plone.pgcatalog.demo.words import LANGUAGES
 from plone.pgcatalog.demo.words import topics
+from plone.pgcatalog.fulltext.lexicon import words
+from plone.pgcatalog.fulltext.term_statistics import count_words
+from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.search.lexicon import words
-from plone.pgcatalog.search.tsquery import compile_text
-from plone.pgcatalog.search.words import count_words
 from plone.pgcatalog.settings import ATTRIBUTE
 from Products.ZCTextIndex.OkapiIndex import OkapiIndex
 from Products.ZCTextIndex.ZCTextIndex import PLexicon

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.search.words import count_words
 from typing import Any
 
 import psycopg

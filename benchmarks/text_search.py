@@ -119,7 +119,7 @@ def share(place: PloneSite) -> None:
 
 def count_the_words(place: PloneSite) -> None:
     """Count the words of our catalog, as a process does by itself some time after the first search."""
-    from plone.pgcatalog.search.words import count_words
+    from plone.pgcatalog.fulltext.term_statistics import count_words
 
     catalog = place.request()._catalog.zoid
     place.leave()

@@ -6,8 +6,8 @@ from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from playwright.sync_api import sync_playwright
-from plone.pgcatalog.advisor import builder
-from plone.pgcatalog.advisor import recorder
+from plone.pgcatalog.advice import builder
+from plone.pgcatalog.observe import recorder
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.test_advice import FILL

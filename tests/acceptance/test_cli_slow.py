@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from plone.pgcatalog.advisor import recorder
-from plone.pgcatalog.advisor.replay import ReplayError
+from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.cli.explain import QueryType
 from plone.pgcatalog.cli.explain import sort_of
+from plone.pgcatalog.observe import recorder
 from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites

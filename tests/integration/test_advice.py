@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from plone.pgcatalog.advisor import builder
-from plone.pgcatalog.advisor import recorder
-from plone.pgcatalog.advisor.advice import AdviceError
-from plone.pgcatalog.advisor.advice import advise
-from plone.pgcatalog.advisor.advice import find_candidate
-from plone.pgcatalog.advisor.builder import BuildError
-from plone.pgcatalog.advisor.builder import Target
-from plone.pgcatalog.advisor.candidates import Candidate
-from plone.pgcatalog.advisor.registry import Registered
-from plone.pgcatalog.advisor.registry import registered
-from plone.pgcatalog.advisor.statistics import Statistics
+from plone.pgcatalog.advice import builder
+from plone.pgcatalog.advice.advice import AdviceError
+from plone.pgcatalog.advice.advice import advise
+from plone.pgcatalog.advice.advice import find_candidate
+from plone.pgcatalog.advice.builder import BuildError
+from plone.pgcatalog.advice.builder import Target
+from plone.pgcatalog.advice.candidates import Candidate
+from plone.pgcatalog.advice.registry import Registered
+from plone.pgcatalog.advice.registry import registered
+from plone.pgcatalog.advice.statistics import Statistics
+from plone.pgcatalog.observe import recorder
 from tests.integration import site as sites
 from tests.integration.content import create
 from typing import Any
@@ -406,8 +406,8 @@ def test_saves_survive_the_longest_values(db: Any, dsn: str, target: Target) -> 
 
 
 def all_candidates(catalog: Any) -> list[Candidate]:
-    from plone.pgcatalog.advisor.advice import adviser_of
-    from plone.pgcatalog.advisor.log import log_of
+    from plone.pgcatalog.advice.advice import adviser_of
+    from plone.pgcatalog.observe.log import log_of
 
     log = log_of(catalog)
     with adviser_of(catalog) as adviser:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from plone.pgcatalog.search.vocabulary import LEXEME
-from plone.pgcatalog.search.vocabulary import ROWS
-from plone.pgcatalog.search.vocabulary import THESE
-from plone.pgcatalog.search.vocabulary import VISIBLE
+from plone.pgcatalog.discovery.vocabulary import LEXEME
+from plone.pgcatalog.discovery.vocabulary import ROWS
+from plone.pgcatalog.discovery.vocabulary import THESE
+from plone.pgcatalog.discovery.vocabulary import VISIBLE
 from tests.integration.content import create
 from typing import Any
 

@@ -1,10 +1,10 @@
 """EXPLAIN of recorded queries: compiled anew, read-only, and stopped in time."""
 
-from plone.pgcatalog.advisor.explain import explain
-from plone.pgcatalog.advisor.explain import explain_example
-from plone.pgcatalog.advisor.log import Example
-from plone.pgcatalog.advisor.replay import ReplayError
+from plone.pgcatalog.advice.explain import explain
+from plone.pgcatalog.advice.explain import explain_example
+from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.cli.explain import statement
+from plone.pgcatalog.observe.log import Example
 from tests.integration.content import create
 from typing import Any
 

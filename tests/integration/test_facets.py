@@ -4,12 +4,12 @@ from AccessControl import Unauthorized
 from collections import Counter
 from collections.abc import Iterator
 from DateTime import DateTime
+from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.search.timeout import SearchTimeout
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.generated import fill_relation
@@ -342,8 +342,8 @@ def big(site_template: str, postgres: Any) -> Iterator[Any]:
 
 def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: Any) -> str:
     """Return the plan of the statement that counts *names*, as JSON text."""
-    from plone.pgcatalog.search.facet_statement import FacetQuery
-    from plone.pgcatalog.search.facet_statement import FacetStatement
+    from plone.pgcatalog.discovery.facet_statement import FacetQuery
+    from plone.pgcatalog.discovery.facet_statement import FacetStatement
 
     results = catalog.unrestrictedSearchResults(**query)
     asked = FacetQuery(results._criteria, results._sort, names, {}, options.get("exclude_own", False), 100)

@@ -1,9 +1,9 @@
 """The text translator finds what a real ZCTextIndex with the lexicons of Plone finds."""
 
 from collections.abc import Iterator
-from plone.pgcatalog.indexes.text import ZCTextIndexTranslator
+from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
+from plone.pgcatalog.fulltext.tsquery import MAX_WORDS
 from plone.pgcatalog.query.expression import LimitExceeded
-from plone.pgcatalog.search.tsquery import MAX_WORDS
 from Products.CMFPlone.UnicodeSplitter import CaseNormalizer as UnicodeCaseNormalizer
 from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter import Splitter as UnicodeSplitter

@@ -1,9 +1,9 @@
 """Figures for monitoring: each is counted right, documented, and given to plone.observability when it is there."""
 
 from pathlib import Path
-from plone.pgcatalog.metrics import counters
 from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.process import process_metrics
+from plone.pgcatalog.observe import counters
 from psycopg.rows import dict_row
 from tests.integration.content import create
 from tests.integration.rebuilding import rebuilding

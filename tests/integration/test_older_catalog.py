@@ -8,7 +8,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.controlpanel.records import PREFIX
-from plone.pgcatalog.search.words import count_words
+from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
 from tests.integration.content import create

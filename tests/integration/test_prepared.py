@@ -6,8 +6,8 @@ from datetime import UTC
 from plone.pgcatalog.database import prepared
 from plone.pgcatalog.database.planning import FEW_ROWS
 from plone.pgcatalog.database.prepared import PreparedStatements
+from plone.pgcatalog.database.selectivity import Shares
 from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.database.shares import Shares
 from tests.integration.content import create
 from tests.integration.test_costs import traced
 from tests.integration.test_costs import Traffic

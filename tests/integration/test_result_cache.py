@@ -8,9 +8,9 @@ from DateTime import DateTime
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.indexing.codec import encode
 from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.query.frozen import frozen
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ResultCache
+from plone.pgcatalog.sql.frozen import frozen
 from Products.CMFCore.indexing import processQueue
 from tests.integration import site as sites
 from tests.integration.content import create

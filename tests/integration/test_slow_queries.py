@@ -1,10 +1,10 @@
 """Slow queries are logged and recorded: beside the request, never by it."""
 
 from collections.abc import Iterator
-from plone.pgcatalog.advisor import log
-from plone.pgcatalog.advisor import recorder
-from plone.pgcatalog.advisor.recorder import Recorder
-from plone.pgcatalog.advisor.trace import throttle
+from plone.pgcatalog.observe import log
+from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.observe.recorder import Recorder
+from plone.pgcatalog.observe.trace import throttle
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.results.cache import result_cache
@@ -21,7 +21,7 @@ import pytest
 import transaction
 
 
-LOGGER = "plone.pgcatalog.advisor.trace"
+LOGGER = "plone.pgcatalog.observe.trace"
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +224,7 @@ def test_the_log_is_bounded(filled: Any, dsn: str, monkeypatch: pytest.MonkeyPat
 
 
 def entry_of(portal: Any, dsn: str, number: int = 0) -> Any:
-    from plone.pgcatalog.advisor.record import SlowQuery
+    from plone.pgcatalog.observe.record import SlowQuery
 
     return SlowQuery(1, "/", "page", f"shape {number}", "{}", [], 1.0, 0.0, 1.0, 0.0, 1, "SELECT")
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from lxml import html
-from plone.pgcatalog.advisor import builder
-from plone.pgcatalog.advisor import recorder
-from plone.pgcatalog.advisor.builder import Target
+from plone.pgcatalog.advice import builder
+from plone.pgcatalog.advice.builder import Target
+from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.zmi.page import readable
 from tests.integration import site as sites
 from tests.integration.people import USERS
@@ -74,7 +74,7 @@ def log_size(site: Site) -> int:
 
 
 def log_of(portal: Any) -> Any:
-    from plone.pgcatalog.advisor.log import log_of
+    from plone.pgcatalog.observe.log import log_of
 
     return log_of(portal.portal_catalog._catalog)
 

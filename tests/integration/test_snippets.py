@@ -7,14 +7,14 @@ from hypothesis import HealthCheck
 from hypothesis import settings
 from hypothesis import strategies as st
 from plone.app.textfield import RichTextValue
+from plone.pgcatalog.discovery.highlight import Highlighter
+from plone.pgcatalog.discovery.highlight import SOURCE_LENGTH
+from plone.pgcatalog.discovery.highlight import source_text
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.query.objects import Text
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.search.highlight import Highlighter
-from plone.pgcatalog.search.highlight import SOURCE_LENGTH
-from plone.pgcatalog.search.highlight import source_text
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import acting_as

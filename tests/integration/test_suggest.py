@@ -1,10 +1,10 @@
 """Suggestions: the site's words, for whom, with which typos, and what they cost."""
 
 from collections.abc import Iterator
+from plone.pgcatalog.discovery import vocabulary
+from plone.pgcatalog.discovery.suggest import did_you_mean
+from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.search import vocabulary
-from plone.pgcatalog.search.suggest import did_you_mean
-from plone.pgcatalog.search.suggest import suggest
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import acting_as

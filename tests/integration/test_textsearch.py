@@ -6,9 +6,9 @@ from contextlib import closing
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.fulltext import textindex
+from plone.pgcatalog.fulltext.textsearch import TextSearchBackend
 from plone.pgcatalog.indexing.rebuild import Rebuild
-from plone.pgcatalog.search import textindex
-from plone.pgcatalog.search.textsearch import TextSearchBackend
 from plone.pgcatalog.settings import named_backend
 from plone.pgcatalog.settings import PLAIN
 from random import Random

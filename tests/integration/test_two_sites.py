@@ -4,12 +4,12 @@ from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SpecialUsers import nobody
 from collections.abc import Iterator
 from DateTime import DateTime
+from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Text
-from plone.pgcatalog.search.words import count_words
 from Products.CMFCore.indexing import processQueue
 from psycopg.conninfo import conninfo_to_dict
 from tests.integration import site as sites

@@ -6,14 +6,14 @@ from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.database.schema import load_sql
-from plone.pgcatalog.search.edits import containing
-from plone.pgcatalog.search.edits import distance
-from plone.pgcatalog.search.trigrams import create_trigram_index
-from plone.pgcatalog.search.trigrams import trigram_schema
-from plone.pgcatalog.search.vocabulary import DELETIONS
-from plone.pgcatalog.search.vocabulary import NEAR
-from plone.pgcatalog.search.vocabulary import near_words
-from plone.pgcatalog.search.words import count_words
+from plone.pgcatalog.discovery.vocabulary import DELETIONS
+from plone.pgcatalog.discovery.vocabulary import NEAR
+from plone.pgcatalog.discovery.vocabulary import near_words
+from plone.pgcatalog.fulltext.edits import containing
+from plone.pgcatalog.fulltext.edits import distance
+from plone.pgcatalog.fulltext.term_statistics import count_words
+from plone.pgcatalog.fulltext.trigrams import create_trigram_index
+from plone.pgcatalog.fulltext.trigrams import trigram_schema
 from tests.conftest import memory_folder
 from tests.integration import site as sites
 from typing import Any

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from plone.pgcatalog.cli.commands import main
-from plone.pgcatalog.database import locks
-from plone.pgcatalog.search import counting
-from plone.pgcatalog.search.counting import Counting
-from plone.pgcatalog.search.words import count_words
-from plone.pgcatalog.search.words import is_stale
+from plone.pgcatalog.fulltext import counting
+from plone.pgcatalog.fulltext.counting import Counting
+from plone.pgcatalog.fulltext.term_statistics import count_words
+from plone.pgcatalog.fulltext.term_statistics import is_stale
+from plone.pgcatalog.sql import locks
 from tests.integration.content import create
 from typing import Any
 
@@ -75,7 +75,7 @@ def test_counting_again_follows_the_changes(portal: Any, catalog: Any, dsn: str,
     portal["page-3"].reindexObject()
     transaction.commit()
     # In portions, as a large catalog.
-    monkeypatch.setattr("plone.pgcatalog.search.words.PORTION", 2)
+    monkeypatch.setattr("plone.pgcatalog.fulltext.term_statistics.PORTION", 2)
     count(dsn, catalog)
     found = words_of(dsn, catalog)
     assert found == Counter(word for words in entries(catalog) for word in set(words))

@@ -1,6 +1,6 @@
 """Counted words, for the tests of what goes by them."""
 
-from plone.pgcatalog.search.words import count_words
+from plone.pgcatalog.fulltext.term_statistics import count_words
 from typing import Any
 
 import psycopg

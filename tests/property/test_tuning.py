@@ -6,13 +6,13 @@ from hypothesis import HealthCheck
 from hypothesis import settings
 from hypothesis import strategies as st
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.search import tsquery
-from plone.pgcatalog.search.lexicon import tsvector_literal
-from plone.pgcatalog.search.lexicon import words
-from plone.pgcatalog.search.query_words import QueryWords
-from plone.pgcatalog.search.tsquery import Clause
-from plone.pgcatalog.search.tsquery import compile_text
-from plone.pgcatalog.search.tuning import tuning_in
+from plone.pgcatalog.fulltext import tsquery
+from plone.pgcatalog.fulltext.lexicon import tsvector_literal
+from plone.pgcatalog.fulltext.lexicon import words
+from plone.pgcatalog.fulltext.query_expansion import QueryWords
+from plone.pgcatalog.fulltext.tsquery import Clause
+from plone.pgcatalog.fulltext.tsquery import compile_text
+from plone.pgcatalog.fulltext.tuning import tuning_in
 from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter import Splitter
 from Products.ZCTextIndex.Lexicon import Lexicon

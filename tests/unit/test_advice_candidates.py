@@ -1,15 +1,15 @@
 """Which indexes are tried, read from the SQL of a query; and that none of them could ever stop a save."""
 
-from plone.pgcatalog.advisor.advice import steady
-from plone.pgcatalog.advisor.candidates import BTREE_BYTES
-from plone.pgcatalog.advisor.candidates import Candidate
-from plone.pgcatalog.advisor.candidates import Candidates
-from plone.pgcatalog.advisor.filters import Filter
-from plone.pgcatalog.advisor.filters import filters_of
-from plone.pgcatalog.advisor.filters import sort_columns
-from plone.pgcatalog.advisor.statistics import ColumnStatistics
-from plone.pgcatalog.advisor.statistics import duplicates
-from plone.pgcatalog.advisor.statistics import IndexStatistics
+from plone.pgcatalog.advice.advice import steady
+from plone.pgcatalog.advice.candidates import BTREE_BYTES
+from plone.pgcatalog.advice.candidates import Candidate
+from plone.pgcatalog.advice.candidates import Candidates
+from plone.pgcatalog.advice.filters import Filter
+from plone.pgcatalog.advice.filters import filters_of
+from plone.pgcatalog.advice.filters import sort_columns
+from plone.pgcatalog.advice.statistics import ColumnStatistics
+from plone.pgcatalog.advice.statistics import duplicates
+from plone.pgcatalog.advice.statistics import IndexStatistics
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from plone.pgcatalog import settings
-from plone.pgcatalog.advisor.settings import kept_days
-from plone.pgcatalog.advisor.settings import kept_rows
+from plone.pgcatalog.fulltext.counting import pause
+from plone.pgcatalog.observe.settings import kept_days
+from plone.pgcatalog.observe.settings import kept_rows
 from plone.pgcatalog.results.prefetch import batch_size
-from plone.pgcatalog.search.counting import pause
 from tests.unit.test_docs import environment_variables
 
 import pytest

@@ -1,6 +1,6 @@
 """Advisory locks: no two kinds of work can wait for each other by accident."""
 
-from plone.pgcatalog.database import locks
+from plone.pgcatalog.sql import locks
 from tests.unit.test_docs import SOURCE
 from zodb_pgjsonb.cache_warmer import WARMER_LOCK_NS
 from zodb_pgjsonb.startup_locks import STARTUP_DDL_LOCK_NS
@@ -27,7 +27,7 @@ def test_keys_are_integers_of_postgresql() -> None:
 def test_every_key_is_in_one_module() -> None:
     """No statement has a key of its own, and no module another number that looks like one."""
     for path in [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.sql")]:
-        if path != SOURCE / "database" / "locks.py":
+        if path != SOURCE / "sql" / "locks.py":
             text = path.read_text("utf-8")
             assert not re.search(r"advisory\w*lock\w*\s*\(\s*\d", text), path
             assert "0x7067" not in text.lower(), path

@@ -1,10 +1,10 @@
 """The shape of a query tells queries apart by what they ask, never by values."""
 
 from DateTime import DateTime
-from plone.pgcatalog.advisor.record import keep
-from plone.pgcatalog.advisor.record import MAX_BYTES
-from plone.pgcatalog.advisor.record import recall
-from plone.pgcatalog.advisor.shape import shape_of
+from plone.pgcatalog.observe.record import keep
+from plone.pgcatalog.observe.record import MAX_BYTES
+from plone.pgcatalog.observe.record import recall
+from plone.pgcatalog.observe.shape import shape_of
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import In

@@ -1,12 +1,12 @@
 """Stems of words, and their place in a tsvector."""
 
-from plone.pgcatalog.search import lexicon
-from plone.pgcatalog.search.parts import find_parts
-from plone.pgcatalog.search.stemming import has_stemmer
-from plone.pgcatalog.search.stemming import stem
-from plone.pgcatalog.search.stemming import STEMMERS
-from plone.pgcatalog.search.stemming import Stemming
-from plone.pgcatalog.search.tsquery import compile_text
+from plone.pgcatalog.fulltext import lexicon
+from plone.pgcatalog.fulltext.stemming import has_stemmer
+from plone.pgcatalog.fulltext.stemming import stem
+from plone.pgcatalog.fulltext.stemming import STEMMERS
+from plone.pgcatalog.fulltext.stemming import Stemming
+from plone.pgcatalog.fulltext.text_labels import find_parts
+from plone.pgcatalog.fulltext.tsquery import compile_text
 from tests.unit.test_tsquery import plone_lexicon
 from types import SimpleNamespace
 

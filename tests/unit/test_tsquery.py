@@ -1,15 +1,15 @@
 """Words of a lexicon, tsvector text, and the SQL of search texts; what they find is tested elsewhere."""
 
 from collections.abc import Sequence
+from plone.pgcatalog.fulltext import lexicon
+from plone.pgcatalog.fulltext.stemming import Stemming
+from plone.pgcatalog.fulltext.tsquery import compile_text
+from plone.pgcatalog.fulltext.tsquery import MAX_LEXEMES
+from plone.pgcatalog.fulltext.tsquery import MAX_WORDS
+from plone.pgcatalog.fulltext.tsquery import parse
+from plone.pgcatalog.fulltext.tsquery import plain_words
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.expression import LimitExceeded
-from plone.pgcatalog.search import lexicon
-from plone.pgcatalog.search.stemming import Stemming
-from plone.pgcatalog.search.tsquery import compile_text
-from plone.pgcatalog.search.tsquery import MAX_LEXEMES
-from plone.pgcatalog.search.tsquery import MAX_WORDS
-from plone.pgcatalog.search.tsquery import parse
-from plone.pgcatalog.search.tsquery import plain_words
 from Products.CMFPlone.UnicodeSplitter import CaseNormalizer as UnicodeCaseNormalizer
 from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter import Splitter as UnicodeSplitter

@@ -1,9 +1,9 @@
 """Which error is an outage, which one takes too long or asks for too much, and which is neither."""
 
 from plone.pgcatalog.database.errors import ServiceUnavailable
+from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import QueryError
-from plone.pgcatalog.search.timeout import SearchTimeout
 from plone.pgcatalog.unavailable import answer_to
 from plone.pgcatalog.unavailable import make_filter
 from plone.pgcatalog.unavailable import SEARCH_TIMED_OUT

@@ -8,19 +8,19 @@ from AccessControl.SecurityInfo import ClassSecurityInfo
 from AccessControl.SecurityInfo import ModuleSecurityInfo
 from DateTime import DateTime
 from OFS.Folder import Folder
-from plone.pgcatalog.compat import _CatalogCompat
+from plone.pgcatalog.compat.catalog.catalog import _CatalogCompat
+from plone.pgcatalog.compat.catalog.mappings import Indexes
+from plone.pgcatalog.compat.catalog.zcatalog import borrow
+from plone.pgcatalog.compat.catalog.zcatalog import borrow_rest
 from plone.pgcatalog.config import RESTRICTIONS
+from plone.pgcatalog.discovery.similar import more_like_this
+from plone.pgcatalog.discovery.suggest import did_you_mean
+from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.interfaces import IPGCatalogTool
-from plone.pgcatalog.mappings import Indexes
 from plone.pgcatalog.query.expression import as_dict
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import QueryError
-from plone.pgcatalog.search.iterate import BATCH
-from plone.pgcatalog.search.similar import more_like_this
-from plone.pgcatalog.search.suggest import did_you_mean
-from plone.pgcatalog.search.suggest import suggest
-from plone.pgcatalog.zcatalog import borrow
-from plone.pgcatalog.zcatalog import borrow_rest
+from plone.pgcatalog.results.iterate import BATCH
 from plone.pgcatalog.zmi.pages import page_of
 from plone.pgcatalog.zmi.pages import PostForms
 from plone.pgcatalog.zmi.protect import post_only
@@ -203,7 +203,7 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     def more_like_this(self, what: Any, limit: int = 10, **query: Any) -> Any:
         """Return up to *limit* results of the *query* that are like *what*: a brain, an object or a UID.
 
-        See ``plone.pgcatalog.search.similar``.
+        See ``plone.pgcatalog.discovery.similar``.
         """
         return more_like_this(self, what, limit, query)
 
@@ -212,7 +212,7 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     def suggest(self, text: str, limit: int = 10, **query: Any) -> list[str]:
         """Return up to *limit* words of what the *query* finds that begin with the last word of *text*.
 
-        See ``plone.pgcatalog.search.suggest``.
+        See ``plone.pgcatalog.discovery.suggest``.
         """
         return suggest(self, text, limit, query)
 

@@ -28,7 +28,7 @@ class IPGIndexTranslator(Interface):
 class IPGSearchBackend(Interface):
     """What ranks the results of text searches, if not the built-in BM25; register it as a utility without a name.
 
-    A site's own utility counts for that site.  It is a ``plone.pgcatalog.search.ranking.SearchBackend``.
+    A site's own utility counts for that site.  It is a ``plone.pgcatalog.fulltext.ranking.SearchBackend``.
     """
 
     def score(text, terms, weights):

@@ -7,15 +7,15 @@ records to the catalog tool, which a search has at hand, and which ZODB keeps in
 from Acquisition import aq_base
 from collections.abc import Callable
 from functools import cache
+from plone.pgcatalog.fulltext.bm25 import PlainBackend
+from plone.pgcatalog.fulltext.ranking import SearchBackend
+from plone.pgcatalog.fulltext.ranking import Weights
+from plone.pgcatalog.fulltext.stemming import Stemming
+from plone.pgcatalog.fulltext.textsearch import TextSearchBackend
+from plone.pgcatalog.fulltext.tuned import SiteTuning
+from plone.pgcatalog.fulltext.tuning import tuning_in
 from plone.pgcatalog.interfaces import IPGSearchBackend
 from plone.pgcatalog.request import request_language
-from plone.pgcatalog.search.bm25 import PlainBackend
-from plone.pgcatalog.search.ranking import SearchBackend
-from plone.pgcatalog.search.ranking import Weights
-from plone.pgcatalog.search.stemming import Stemming
-from plone.pgcatalog.search.textsearch import TextSearchBackend
-from plone.pgcatalog.search.tuned import SiteTuning
-from plone.pgcatalog.search.tuning import tuning_in
 from typing import Any
 from zope.component import queryUtility
 

@@ -6,8 +6,8 @@ An exception view answers for what happens inside of a request, a WSGI filter fo
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.query.expression import LimitExceeded
-from plone.pgcatalog.search.timeout import SearchTimeout
 from plone.rest.interfaces import IAPIRequest
 from Products.Five.browser import BrowserView
 from psycopg.errors import QueryCanceled

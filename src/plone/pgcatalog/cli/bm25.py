@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
-from plone.pgcatalog.database import locks
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database import statistics
-from plone.pgcatalog.search.textindex import index_name
-from plone.pgcatalog.search.textindex import NAME
+from plone.pgcatalog.fulltext.textindex import index_name
+from plone.pgcatalog.fulltext.textindex import NAME
+from plone.pgcatalog.sql import locks
 from psycopg import sql
 from rich.console import Console
 from typing import Any

@@ -1,10 +1,10 @@
 """``pgcatalog explain``: how PostgreSQL runs a query."""
 
-from plone.pgcatalog.advisor.connection import dsn_of
-from plone.pgcatalog.advisor.explain import explain as run
-from plone.pgcatalog.advisor.replay import compiled
-from plone.pgcatalog.advisor.replay import ReplayError
-from plone.pgcatalog.advisor.replay import statement_of
+from plone.pgcatalog.advice.connection import dsn_of
+from plone.pgcatalog.advice.explain import explain as run
+from plone.pgcatalog.advice.replay import compiled
+from plone.pgcatalog.advice.replay import ReplayError
+from plone.pgcatalog.advice.replay import statement_of
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.target import needs_site

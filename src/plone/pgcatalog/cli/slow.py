@@ -1,10 +1,10 @@
 """``pgcatalog slow``: the log of slow queries."""
 
 from datetime import datetime
-from plone.pgcatalog.advisor.log import Group
-from plone.pgcatalog.advisor.log import SlowQueryLog
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
+from plone.pgcatalog.observe.log import Group
+from plone.pgcatalog.observe.log import SlowQueryLog
 from psycopg.rows import tuple_row
 from rich.console import Console
 from rich.table import Table

@@ -2,10 +2,10 @@
 
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
-from plone.pgcatalog.database import locks
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database import statistics
-from plone.pgcatalog.search.words import count_words
+from plone.pgcatalog.fulltext.term_statistics import count_words
+from plone.pgcatalog.sql import locks
 from psycopg import sql
 from rich.console import Console
 from typing import Any

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from plone.pgcatalog.controlpanel.interfaces import _
-from plone.pgcatalog.search.ranking import Weights
-from plone.pgcatalog.search.tuning import DEFAULTS
-from plone.pgcatalog.search.tuning import MAX_BOOST
-from plone.pgcatalog.search.tuning import problems
+from plone.pgcatalog.fulltext.ranking import Weights
+from plone.pgcatalog.fulltext.tuning import DEFAULTS
+from plone.pgcatalog.fulltext.tuning import MAX_BOOST
+from plone.pgcatalog.fulltext.tuning import problems
 from zope import schema
 from zope.interface import Interface
 from zope.interface import Invalid

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from plone.pgcatalog.database.familiarity import Familiarity
 from plone.pgcatalog.database.schema import CatalogState
-from plone.pgcatalog.database.shares import Shares
+from plone.pgcatalog.database.selectivity import Shares
 from typing import Any
 from weakref import WeakKeyDictionary
 

@@ -10,11 +10,11 @@ from plone.pgcatalog.database.errors import ClockBehind
 from plone.pgcatalog.database.errors import HistoryChanged
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.generations import Generations
-from plone.pgcatalog.database.storage import advance_clock
-from plone.pgcatalog.database.storage import committed_tid
-from plone.pgcatalog.database.storage import forget_objects
-from plone.pgcatalog.database.storage import forget_shared_objects
-from plone.pgcatalog.database.storage import snapshot_tid
+from plone.pgcatalog.storage import advance_clock
+from plone.pgcatalog.storage import committed_tid
+from plone.pgcatalog.storage import forget_objects
+from plone.pgcatalog.storage import forget_shared_objects
+from plone.pgcatalog.storage import snapshot_tid
 from psycopg.rows import tuple_row
 from typing import Any
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
-from plone.pgcatalog.database.shares import ROLES
+from plone.pgcatalog.database.selectivity import ROLES
 from plone.pgcatalog.indexes.base import Condition
 from typing import Any
 

@@ -24,7 +24,6 @@ from plone.pgcatalog.database.planning import PLAN_GENERIC
 from plone.pgcatalog.database.planning import planned
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import CatalogState
-from plone.pgcatalog.database.storage import names_states
 from plone.pgcatalog.database.time_limit import OWN_LIMIT
 from plone.pgcatalog.database.time_limit import set_limit
 from plone.pgcatalog.database.time_limit import TAKE_BACK
@@ -32,6 +31,7 @@ from plone.pgcatalog.indexing.overlap import seen_rows
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.resolve import resolve
 from plone.pgcatalog.indexing.resolve import unresolved
+from plone.pgcatalog.storage import names_states
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from time import perf_counter

@@ -3,10 +3,10 @@
 Reads only; every function takes a psycopg connection whose rows are dicts.
 """
 
-from plone.pgcatalog.database import locks
 from plone.pgcatalog.database.schema import EXTENSION
 from plone.pgcatalog.database.schema import is_unfilled
 from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.sql import locks
 from psycopg import sql
 from typing import Any
 

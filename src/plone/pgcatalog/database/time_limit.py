@@ -3,6 +3,9 @@
 The storage loads objects and blobs by the same connection, which may take their time.
 """
 
+from psycopg.errors import QueryCanceled
+
+
 #: The server takes no more milliseconds than that.
 MOST = 2**31 - 1
 
@@ -10,6 +13,10 @@ MOST = 2**31 - 1
 OWN_LIMIT = "(1000 * extract(epoch FROM current_setting('statement_timeout')::interval))::bigint"
 #: After an error the rollback to the savepoint does it.
 TAKE_BACK = "SET LOCAL statement_timeout TO DEFAULT"
+
+
+class SearchTimeout(QueryCanceled):
+    """A search took longer than it was given; the transaction stays usable.  Over the web it is a 503."""
 
 
 def set_limit(seconds: float, own: int) -> str:

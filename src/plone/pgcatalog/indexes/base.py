@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from plone.pgcatalog.config import strip_data
-from plone.pgcatalog.query.frozen import frozen
+from plone.pgcatalog.sql.frozen import frozen
 from typing import Any
 from typing import ClassVar
 

@@ -12,7 +12,7 @@ from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.instants import PARSE_ERRORS
 from plone.pgcatalog.indexes.unindex import called
 from plone.pgcatalog.indexes.unindex import parse
-from plone.pgcatalog.query.frozen import frozen
+from plone.pgcatalog.sql.frozen import frozen
 from Products.PluginIndexes.util import MAX32
 from typing import Any
 

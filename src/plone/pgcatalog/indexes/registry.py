@@ -1,5 +1,6 @@
 """Finds the translator of an index type."""
 
+from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.boolean import BooleanIndexTranslator
 from plone.pgcatalog.indexes.composite import CompositeIndexTranslator
@@ -12,7 +13,6 @@ from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
 from plone.pgcatalog.indexes.path import PathIndexTranslator
 from plone.pgcatalog.indexes.recurring import DateRecurringIndexTranslator
-from plone.pgcatalog.indexes.text import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.topic import TopicIndexTranslator
 from plone.pgcatalog.indexes.uuid import UUIDIndexTranslator
 from plone.pgcatalog.interfaces import IPGIndexTranslator

@@ -13,9 +13,9 @@ killed goes on where it was.
 from Acquisition import aq_inner
 from Acquisition import aq_parent
 from collections.abc import Iterator
-from plone.pgcatalog.database import locks
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing import rebuild_relation as relation
 from plone.pgcatalog.indexing.rebuild_relation import Target
@@ -29,7 +29,7 @@ from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import VISITING
 from plone.pgcatalog.indexing.rebuild_worker import Worker
 from plone.pgcatalog.request import with_request
-from plone.pgcatalog.search.words import count_words
+from plone.pgcatalog.sql import locks
 from psycopg.pq import TransactionStatus
 from typing import Any
 from zope.component.hooks import getSite

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from plone.pgcatalog.database import locks
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.indexes.base import quote
+from plone.pgcatalog.sql import locks
 from psycopg.errors import LockNotAvailable
 from typing import Any
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from itertools import accumulate
-from plone.pgcatalog.advisor import recorder
 from plone.pgcatalog.database import pool
-from plone.pgcatalog.metrics import counters
 from plone.pgcatalog.metrics.metric import Metric
+from plone.pgcatalog.observe import counters
+from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.results.cache import result_cache
 from typing import Any
 

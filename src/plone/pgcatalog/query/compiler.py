@@ -18,7 +18,7 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
-from plone.pgcatalog.query.frozen import frozen
+from plone.pgcatalog.sql.frozen import frozen
 from typing import Any
 
 

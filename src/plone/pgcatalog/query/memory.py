@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.query.compiler import CompiledQuery
-from plone.pgcatalog.query.frozen import frozen
+from plone.pgcatalog.sql.frozen import frozen
 from typing import Any
 
 

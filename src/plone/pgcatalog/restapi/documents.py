@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Mapping
-from plone.pgcatalog.search.highlight import Highlighter
+from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.restapi.interfaces import ISerializeToJsonSummary
 from plone.restapi.serializer.converters import json_compatible
 from typing import Any

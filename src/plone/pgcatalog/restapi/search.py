@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from plone.pgcatalog.database.time_limit import SearchTimeout
+from plone.pgcatalog.discovery.facet_statement import Facet
+from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.restapi.documents import documents
 from plone.pgcatalog.restapi.parameters import Parameters
-from plone.pgcatalog.search.facet_statement import Facet
-from plone.pgcatalog.search.suggest import did_you_mean
-from plone.pgcatalog.search.timeout import SearchTimeout
 from plone.restapi.serializer.converters import json_compatible
 from plone.restapi.services import Service
 from Products.CMFCore.utils import getToolByName

@@ -1,9 +1,9 @@
 """``@pgsuggest``: pages and words that begin with what has been typed so far."""
 
+from plone.pgcatalog.discovery.suggest import LIMIT
+from plone.pgcatalog.discovery.suggest import suggest
+from plone.pgcatalog.fulltext.lexicon import query_words
 from plone.pgcatalog.restapi.parameters import Parameters
-from plone.pgcatalog.search.lexicon import query_words
-from plone.pgcatalog.search.suggest import LIMIT
-from plone.pgcatalog.search.suggest import suggest
 from plone.restapi.interfaces import ISerializeToJsonSummary
 from plone.restapi.services import Service
 from Products.CMFCore.utils import getToolByName

@@ -6,11 +6,11 @@ newest first.
 """
 
 from dataclasses import replace
+from plone.pgcatalog.fulltext.ranking import Score
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.overlay import Source
-from plone.pgcatalog.search.ranking import Score
 
 
 #: A catalog is large when it has so many times as many rows as are ranked.

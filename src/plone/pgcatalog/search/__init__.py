@@ -1,0 +1,1 @@
+"""Import paths of the documentation that stay."""

@@ -1,7 +1,6 @@
-"""What a search raises that takes too long."""
+"""The documented place of ``SearchTimeout``."""
 
-from psycopg.errors import QueryCanceled
+from plone.pgcatalog.database.time_limit import SearchTimeout
 
 
-class SearchTimeout(QueryCanceled):
-    """A search took longer than it was given; the transaction stays usable.  Over the web it is a 503."""
+__all__ = ["SearchTimeout"]

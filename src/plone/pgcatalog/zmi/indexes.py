@@ -1,9 +1,9 @@
 """The tab *Indexes & Metadata*: what is indexed, by what in PostgreSQL, and whether it is used."""
 
 from dataclasses import dataclass
-from plone.pgcatalog.advisor.statistics import ColumnStatistics
-from plone.pgcatalog.advisor.statistics import IndexStatistics
-from plone.pgcatalog.advisor.statistics import Statistics
+from plone.pgcatalog.advice.statistics import ColumnStatistics
+from plone.pgcatalog.advice.statistics import IndexStatistics
+from plone.pgcatalog.advice.statistics import Statistics
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile

@@ -1,9 +1,9 @@
 """The tabs *Query Report*, ZCatalog's own list of this process, and *Query Plan*: how PostgreSQL runs what is slow."""
 
-from plone.pgcatalog.advisor.explain import explain_example
-from plone.pgcatalog.advisor.log import Group
-from plone.pgcatalog.advisor.log import log_of
-from plone.pgcatalog.advisor.replay import ReplayError
+from plone.pgcatalog.advice.explain import explain_example
+from plone.pgcatalog.advice.replay import ReplayError
+from plone.pgcatalog.observe.log import Group
+from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any

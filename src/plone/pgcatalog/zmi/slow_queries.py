@@ -1,14 +1,14 @@
 """The tab *Slow Queries*: what took long, by shape; examples, and how PostgreSQL runs them."""
 
-from plone.pgcatalog.advisor import log
-from plone.pgcatalog.advisor.connection import dsn_of
-from plone.pgcatalog.advisor.explain import explain_example
-from plone.pgcatalog.advisor.explain import Plan
-from plone.pgcatalog.advisor.log import Example
-from plone.pgcatalog.advisor.log import Group
-from plone.pgcatalog.advisor.record import recall
-from plone.pgcatalog.advisor.replay import ReplayError
+from plone.pgcatalog.advice.connection import dsn_of
+from plone.pgcatalog.advice.explain import explain_example
+from plone.pgcatalog.advice.explain import Plan
+from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.indexing.codec import CodecError
+from plone.pgcatalog.observe import log
+from plone.pgcatalog.observe.log import Example
+from plone.pgcatalog.observe.log import Group
+from plone.pgcatalog.observe.record import recall
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.zmi.page import ManagePage

@@ -1,0 +1,1 @@
+"""Which SQL indexes would help."""

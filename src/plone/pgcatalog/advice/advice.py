@@ -1,0 +1,215 @@
+"""Finds out which SQL indexes would have helped the slow queries that are recorded."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from plone.pgcatalog.advice.candidates import Candidate
+from plone.pgcatalog.advice.candidates import Candidates
+from plone.pgcatalog.advice.connection import connect
+from plone.pgcatalog.advice.connection import dsn_of
+from plone.pgcatalog.advice.connection import plain
+from plone.pgcatalog.advice.filters import Filter
+from plone.pgcatalog.advice.filters import filters_of
+from plone.pgcatalog.advice.filters import sort_columns
+from plone.pgcatalog.advice.replay import compile_example
+from plone.pgcatalog.advice.replay import ReplayError
+from plone.pgcatalog.advice.replay import statement_of
+from plone.pgcatalog.advice.statistics import Statistics
+from plone.pgcatalog.advice.suggestion import Advice
+from plone.pgcatalog.advice.suggestion import Question
+from plone.pgcatalog.advice.suggestion import Suggestion
+from plone.pgcatalog.advice.trial import EstimateTrial
+from plone.pgcatalog.advice.trial import HypotheticalTrial
+from plone.pgcatalog.advice.trial import SampleTrial
+from plone.pgcatalog.advice.trial import Trial
+from plone.pgcatalog.indexes.base import quote
+from plone.pgcatalog.indexes.field import FieldIndexTranslator
+from plone.pgcatalog.indexes.keys import MAX_BYTES as KEY_BYTES
+from plone.pgcatalog.indexes.path_columns import MAX_BYTES as PATH_BYTES
+from plone.pgcatalog.observe.log import Group
+from plone.pgcatalog.observe.log import log_of
+from plone.pgcatalog.observe.log import SlowQueryLog
+from psycopg import Connection
+from typing import Any
+
+import psycopg
+
+
+#: So many of the shapes that cost most time are looked at.
+SHAPES = 10
+#: So many recorded queries of a shape are looked at, and so many of them are tried.
+SEEN = 20
+EXAMPLES = 3
+#: What of a search an index can help.
+REPLAYED = ("page", "count", "rids")
+#: An index is worth it from this gain on.
+WORTH = 0.2
+#: Longest time for one statement of a trial.
+SECONDS = 60
+
+
+class AdviceError(Exception):
+    """There can be no advice; the message says why."""
+
+
+def advise(catalog: Any) -> Advice:
+    """Return advice for the *catalog* (``tool._catalog``).
+
+    It takes seconds; nothing is changed.  Raises AdviceError when there is nothing to advise on or the database fails.
+    """
+    log = log_of(catalog)
+    groups = log.groups(SHAPES)
+    if not groups:
+        raise AdviceError("no slow query of this catalog has been recorded yet")
+    with adviser_of(catalog) as adviser:
+        return adviser.advise(log, groups)
+
+
+@contextmanager
+def adviser_of(catalog: Any) -> Iterator["Adviser"]:
+    """Yield an adviser with a connection of its own.  Raises AdviceError for what PostgreSQL refuses."""
+    state = catalog.view().state
+    if state is None:
+        raise AdviceError("the catalog has no table yet")
+    try:
+        with connect(dsn_of(catalog), "advice", SECONDS) as connection:
+            connection.execute("SET plan_cache_mode = force_custom_plan")
+            yield Adviser(catalog, connection, state.relation)
+    except psycopg.Error as error:
+        raise AdviceError(f"PostgreSQL: {plain(error)}") from error
+
+
+class Adviser:
+    """Looks for indexes of *relation* that help the *catalog*'s slow queries."""
+
+    def __init__(self, catalog: Any, connection: Connection[Any], relation: str) -> None:
+        self.catalog = catalog
+        self.connection = connection
+        self.relation = relation
+        statistics = Statistics(lambda query, values: connection.execute(query, values).fetchall(), relation)
+        self.columns = statistics.columns()
+        self.indexes = statistics.indexes()
+        [(self.rows,)] = connection.execute(f"SELECT count(*) FROM {quote(relation)}").fetchall()
+        self.candidates = Candidates(self.columns, text_bytes(catalog), self.indexes)
+
+    def advise(self, log: SlowQueryLog, groups: list[Group]) -> Advice:
+        """Return the best index for each of *groups*."""
+        if not self.rows:
+            raise AdviceError("the catalog is empty: there is nothing to advise on")
+        questions, without = [], []
+        for group in groups:
+            try:
+                questions.append(self.question(log, group))
+            except ReplayError as error:
+                without.append((group, str(error)))
+        advice = Advice("no trial, since no query could be run again", self.rows, without=without)
+        if not questions:
+            return advice
+        with self._trial(questions) as trial:
+            for question in questions:
+                best = self._best(trial, question)
+                if isinstance(best, Suggestion):
+                    advice.suggestions.append(best)
+                else:
+                    advice.without.append((question.group, best))
+            advice.method = trial.method
+        advice.suggestions.sort(key=lambda s: -s.gain * s.group.total_ms)
+        return advice
+
+    def question(self, log: SlowQueryLog, group: Group) -> Question:
+        """Return the queries of *group*.  Raises ReplayError when they cannot be run again."""
+        if group.operation not in REPLAYED:
+            raise ReplayError(f"{group.operation} is read by record id, for which there is an index")
+        found, problem = [], "there is no example any more"
+        for example in log.examples(group.shape, group.operation, SEEN):
+            try:
+                _query, compiled = compile_example(self.catalog, example)
+                found.append((compiled, statement_of(self.catalog, compiled, group.operation, example.statement)))
+            except ReplayError as error:
+                problem = str(error)
+        if not found:
+            raise ReplayError(problem)
+        newest = found[0][0]
+        sort = sort_columns(newest) if group.operation == "page" else ()
+        filters = steady([filters_of(compiled) for compiled, _ in found])
+        return Question(group, tuple(statement for _, statement in found[:EXAMPLES]), filters, sort)
+
+    def _best(self, trial: Trial, question: Question) -> Suggestion | str:
+        """Return the index that helps most, or why there is none."""
+        before = trial.measure(question.statements)
+        found: list[Suggestion] = []
+        for candidate in self.candidates.propose(question.filters, question.sort):
+            after = trial.attempt(candidate, question.statements, question.filters)
+            if after is not None and after.cost <= before.cost * (1 - WORTH):
+                size = int(after.bytes * max(1.0, self.rows / (trial.rows or self.rows)))
+                cost = self._write_cost(candidate, size)
+                ddl = candidate.ddl(self.relation)
+                found.append(Suggestion(candidate, question.group, before, after, ddl, cost, size))
+        if not found:
+            return "no further index would be used, or none would save a fifth"
+        # Of those about as good as the best, the smallest.
+        limit = min(s.after.cost for s in found) * 1.1 + 1
+        return min((s for s in found if s.after.cost <= limit), key=lambda s: s.after.bytes)
+
+    def _write_cost(self, candidate: Candidate, size: int) -> str:
+        text = f"about {size / self.rows:.0f} bytes for each row written; {len(self.indexes)} indexes are there"
+        indexed = {name for index in self.indexes for name in (*index.keys, *index.included)}
+        fresh = [name for name in candidate.columns if name not in indexed]
+        if fresh:
+            text += f"; so far a change of {', '.join(fresh)} alone has touched none of them"
+        return text
+
+    @contextmanager
+    def _trial(self, questions: list[Question]) -> Iterator[Trial]:
+        """Yield the best trial that is possible here."""
+        has_hypopg = self.connection.execute("SELECT FROM pg_extension WHERE extname = 'hypopg'").fetchall()
+        if has_hypopg:
+            yield HypotheticalTrial(self.connection, self.relation)
+            return
+        statements = [statement for question in questions for statement in question.statements]
+        with self.connection.transaction(force_rollback=True):
+            trial = SampleTrial(self.connection, self.relation)
+            try:
+                with self.connection.transaction():
+                    trial.copy(statements, self.rows)
+            except (psycopg.errors.InsufficientPrivilege, psycopg.errors.QueryCanceled, psycopg.errors.DiskFull):
+                yield EstimateTrial(self.connection, self.relation, self.columns, self.rows)
+            else:
+                yield trial
+
+
+def find_candidate(catalog: Any, name: str) -> tuple[Candidate, str]:
+    """Return the candidate *name*, made of the log anew, and the shape it is for.
+
+    Raises AdviceError when the log does not lead to it any more.
+    """
+    log = log_of(catalog)
+    with adviser_of(catalog) as adviser:
+        for group in log.groups(SHAPES):
+            try:
+                question = adviser.question(log, group)
+            except ReplayError:
+                continue
+            for candidate in adviser.candidates.propose(question.filters, question.sort):
+                if candidate.name == name:
+                    return candidate, f"{group.shape} ({group.operation})"
+    raise AdviceError(f"there is no suggestion {name!r:.50} any more; look for indexes again")
+
+
+def steady(examples: Sequence[tuple[Filter, ...]]) -> tuple[Filter, ...]:
+    """Return the filters of the first of *examples*; steady are those that all have, three at least."""
+    same = set(examples[0]).intersection(*examples[1:]) if len(examples) >= EXAMPLES else set()
+    return tuple(replace(f, steady=f in same) for f in examples[0])
+
+
+def text_bytes(catalog: Any) -> dict[str, int]:
+    """Return how long the values of the *catalog*'s text columns can be, for those where that is known."""
+    found = {"path": PATH_BYTES}
+    for name in catalog.indexes:
+        translator = catalog.translator(name)
+        is_key = isinstance(translator, FieldIndexTranslator)
+        for column in translator.columns():
+            if column.type == "text":
+                found[column.name] = KEY_BYTES if is_key else PATH_BYTES
+    return found

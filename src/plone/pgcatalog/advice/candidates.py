@@ -1,0 +1,166 @@
+"""Which SQL indexes might help a query.
+
+A btree refuses rows over 2,704 bytes, and an index must never stop a save.  So columns are only combined when their
+longest values fit together; arrays have a GIN or none.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from plone.pgcatalog.advice.filters import Filter
+from plone.pgcatalog.advice.statistics import ColumnStatistics
+from plone.pgcatalog.advice.statistics import covers
+from plone.pgcatalog.advice.statistics import IndexStatistics
+from plone.pgcatalog.indexes.base import quote
+from psycopg import sql
+
+import hashlib
+
+
+#: Longest index row that is surely accepted.
+BTREE_BYTES = 2640
+FIXED_BYTES = {"bigint": 8, "integer": 8, "boolean": 8, "smallint": 8, "timestamp with time zone": 8}
+#: Behind the name of the relation, in the names of all indexes made on advice.
+PREFIX = "advice_"
+#: A partial index pays for a value that so large a part of the rows has.
+PARTIAL = (0.01, 0.7)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An SQL index that might help: composite, partial, covering or gin."""
+
+    kind: str
+    keys: tuple[str, ...]
+    included: tuple[str, ...] = ()
+    where: tuple[str, str] | None = None
+
+    @property
+    def definition(self) -> str:
+        """What comes behind ``ON table``."""
+        method = "USING gin " if self.kind == "gin" else ""
+        text = f"{method}({', '.join(map(quote, self.keys))})"
+        if self.included:
+            text += f" INCLUDE ({', '.join(map(quote, self.included))})"
+        if self.where:
+            column, value = self.where
+            text += f" WHERE {quote(column)} = {sql.Literal(value).as_string(None)}"
+        return text
+
+    @property
+    def name(self) -> str:
+        """The index's name behind that of the relation: the same for the same definition."""
+        return PREFIX + hashlib.sha256(self.definition.encode()).hexdigest()[:12]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that the relation must have."""
+        names = [*self.keys, *self.included, *([self.where[0]] if self.where else [])]
+        return tuple(dict.fromkeys(names))
+
+    def ddl(self, relation: str) -> str:
+        """Return the whole statement for *relation*."""
+        return f"CREATE INDEX CONCURRENTLY {quote(f'{relation}_{self.name}')} ON {quote(relation)} {self.definition}"
+
+
+class Candidates:
+    """Makes candidates for a relation with these *columns* and *indexes*.
+
+    *text_bytes* says how long the values of text columns can be; one that it does not name is not combined.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, ColumnStatistics],
+        text_bytes: Mapping[str, int],
+        indexes: Sequence[IndexStatistics],
+    ) -> None:
+        self._columns = columns
+        self._text_bytes = text_bytes
+        self._indexes = indexes
+
+    def propose(self, filters: Sequence[Filter], sort: Sequence[str]) -> list[Candidate]:
+        """Return candidates for a query with these *filters*, sorted by the columns *sort*; the narrow ones first."""
+        found = dict.fromkeys(self._all(filters, tuple(sort)))
+        return [candidate for candidate in found if self._is_safe(candidate) and not self._exists(candidate)]
+
+    def _all(self, filters: Sequence[Filter], sort: tuple[str, ...]) -> Iterator[Candidate]:
+        known = [f for f in filters if f.column in self._columns]
+        equal = sorted((f for f in known if f.kind == "equal"), key=self._fraction)
+        names = tuple(dict.fromkeys(f.column for f in equal))
+        ranges = [f.column for f in known if f.kind == "range" and f.column not in sort]
+        tail = (*sort, "rid") if sort else ()
+        for leading in prefixes(names):
+            if sort:
+                yield Candidate("composite", (*leading, *tail))
+            elif len(leading) > 1:
+                yield Candidate("composite", leading)
+            for column in ranges:
+                if leading and not sort:
+                    yield Candidate("composite", (*leading, column))
+        rest = [f.column for f in known if f.kind in ("any", "range", "flag", "equal")]
+        for keys in {tail, (*names[:1], *tail)} - {()} if sort else set():
+            included = tuple(name for name in dict.fromkeys(rest) if name not in keys)
+            for some in prefixes(self._narrow_first(included)):
+                if some:
+                    yield Candidate("covering", keys, some)
+        yield from self._partial(equal, names, ranges, tail)
+        yield from self._gin(known, equal)
+
+    def _partial(
+        self, equal: Sequence[Filter], names: tuple[str, ...], ranges: Sequence[str], tail: tuple[str, ...]
+    ) -> Iterator[Candidate]:
+        for f in equal:
+            if not self._is_frequent(f):
+                continue
+            where = (f.column, f.value)
+            others = tuple(name for name in names if name != f.column)
+            for leading in prefixes(others):
+                keys = (*leading, *(tail or ranges[:1]))
+                if keys:
+                    yield Candidate("partial", keys, (), where)
+
+    def _gin(self, known: Sequence[Filter], equal: Sequence[Filter]) -> Iterator[Candidate]:
+        for f in known:
+            if f.kind not in ("array", "text"):
+                continue
+            for e in equal:
+                if self._is_frequent(e):
+                    yield Candidate("gin", (f.column,), (), (e.column, e.value))
+
+    def _is_frequent(self, f: Filter) -> bool:
+        """True when an index of just the rows with the value of *f* might pay."""
+        return f.steady and isinstance(f.value, str) and PARTIAL[0] <= self._fraction(f) <= PARTIAL[1]
+
+    def _fraction(self, f: Filter) -> float:
+        return self._columns[f.column].fraction(f.value)
+
+    def _narrow_first(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple(sorted(names, key=lambda name: (self._width(name), name)))
+
+    def _width(self, name: str) -> int:
+        if name == "rid":
+            return 8
+        kind = self._columns[name].type
+        if kind == "text":
+            return self._text_bytes.get(name, BTREE_BYTES) + 8
+        return FIXED_BYTES.get(kind, BTREE_BYTES + 1)
+
+    def _is_safe(self, candidate: Candidate) -> bool:
+        names = [*candidate.keys, *candidate.included]
+        return candidate.kind == "gin" or (
+            sum(map(self._width, names)) <= BTREE_BYTES and len(names) == len(set(names)) and len(names) <= 8
+        )
+
+    def _exists(self, candidate: Candidate) -> bool:
+        if any(index.name.endswith(candidate.name) for index in self._indexes):
+            return True
+        method = "gin" if candidate.kind == "gin" else "btree"
+        wanted = IndexStatistics("", "", method, candidate.keys, candidate.included, "", False, True, 0, 0, "")
+        return candidate.where is None and any(covers(index, wanted) for index in self._indexes)
+
+
+def prefixes(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return (), the first name, the first two …, and all in the end."""
+    return [tuple(names[:length]) for length in range(len(names) + 1)]

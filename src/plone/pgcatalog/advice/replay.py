@@ -1,0 +1,78 @@
+"""Makes the statements of a recorded query again: SQL comes from our compiler, never from the log or a browser."""
+
+from collections.abc import Mapping
+from plone.pgcatalog.indexing.codec import CodecError
+from plone.pgcatalog.observe.log import Example
+from plone.pgcatalog.observe.record import recall
+from plone.pgcatalog.query.compiler import compile_query
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.objects import VALUE_ERRORS
+from plone.pgcatalog.results.results import WINDOW
+from typing import Any
+
+import re
+
+
+#: Where and how much, in a statement of ``CatalogView.page_statement``.
+LIMIT = re.compile(r"\bLIMIT (\d{1,18})(?: OFFSET (\d{1,18}))?")
+
+
+class ReplayError(Exception):
+    """A recorded query cannot be run again; the message says why."""
+
+
+def compile_example(catalog: Any, example: Example) -> tuple[dict[str, Any], CompiledQuery]:
+    """Return the recorded query, and what the *catalog* (``tool._catalog``) makes of it today.  Raises ReplayError."""
+    if example.left_out:
+        names = ", ".join(example.left_out)
+        raise ReplayError(f"values of {names} were not recorded (masked, too long or of an unknown type)")
+    try:
+        query, sort, limit = recall(example.query)
+    except CodecError as error:
+        raise ReplayError(f"the record is damaged: {error}") from error
+    return query, compiled(catalog, query, sort, limit)
+
+
+def compiled(catalog: Any, query: Mapping[str, Any], sort: list[tuple[str, bool]], limit: Any) -> CompiledQuery:
+    """Return *query* compiled; raises ReplayError for one that the indexes of the *catalog* refuse."""
+    missing = [name for name, _ in sort if name not in catalog.indexes]
+    if missing:
+        raise ReplayError(f"there is no index {missing[0]!r} any more")
+    try:
+        return compile_query(query, catalog.indexes, catalog.translator, sort, limit)
+    except (*VALUE_ERRORS, LookupError) as error:
+        raise ReplayError(f"the catalog refuses the query: {error}") from error
+
+
+def statement_of(
+    catalog: Any, query: CompiledQuery, operation: str = "page", recorded: str = ""
+) -> tuple[str, tuple[Any, ...]]:
+    """Return SQL and values of what a search for *query* runs; *operation* is "page", "count" or "rids".
+
+    A page has the place and the size it has in the *recorded* statement.  Raises ReplayError when nothing is run.
+    """
+    if query.is_empty:
+        raise ReplayError("the query cannot find anything, so PostgreSQL is not asked")
+    view = catalog.view()
+    if operation == "count":
+        statement = view.count_statement(query)
+    elif operation == "rids":
+        statement = view.rids_statement(query)
+    elif operation == "page":
+        statement = view.page_statement(query, *page_of(query, recorded))
+    else:
+        raise ReplayError(f"{operation} is read for certain rows, which are not recorded")
+    if statement is None:
+        raise ReplayError("the catalog is empty: it has no table yet")
+    return statement
+
+
+def page_of(query: CompiledQuery, recorded: str) -> tuple[int, int | None]:
+    """Return start and size of the page that the *recorded* statement reads; without one, that *query* wants."""
+    if recorded:
+        found = LIMIT.search(recorded)
+        return (int(found[2] or 0), int(found[1])) if found else (0, None)
+    if query.python_sort or not query.window.fits_sql:
+        return 0, None
+    size = query.window.size
+    return query.window.start, WINDOW if size is None else size

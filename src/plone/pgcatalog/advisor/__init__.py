@@ -1,1 +1,0 @@
-"""What the catalog knows about its own searches."""

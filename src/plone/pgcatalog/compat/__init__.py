@@ -1,0 +1,1 @@
+"""Answers for the inside of a ZCatalog, to code that reaches there."""

@@ -1,0 +1,1 @@
+"""What helps to find: facets, snippets, suggestions, similar pages."""

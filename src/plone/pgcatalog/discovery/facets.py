@@ -1,0 +1,124 @@
+"""Facets: how many of the rows a search found have which value, for many indexes in one statement."""
+
+from collections.abc import Hashable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from plone.pgcatalog.config import RESTRICTIONS
+from plone.pgcatalog.discovery.facet_statement import Buckets
+from plone.pgcatalog.discovery.facet_statement import Facet
+from plone.pgcatalog.discovery.facet_statement import FacetQuery
+from plone.pgcatalog.discovery.facet_statement import FacetStatement
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.sql.frozen import frozen
+from types import MappingProxyType
+from typing import Any
+
+
+#: Values of one facet, unless the caller says otherwise.
+LIMIT = 100
+
+
+def count_facets(catalog: Any, query: FacetQuery, timeout: float | None = None) -> dict[str, Facet]:
+    """Return facet name -> Facet for *query* on *catalog*, a ``_CatalogCompat``.
+
+    Raises QueryError for an index that has no facets, LimitExceeded for too many facets, and SearchTimeout after *timeout*
+    seconds, None for the site's own limit.
+    """
+    statement = FacetStatement(catalog, query)
+    view = catalog.search_view()
+    source = view.source()
+    if source is None or statement.is_empty:
+        return statement.facets([])
+    statement.where = view.of_all_rows(statement.where)
+    text, params = statement.sql(*source)
+    key = _cache_key(view.stamp(), text, params)
+    row = None if key is None else result_cache().get(key)
+    if row is None:
+        [row] = view.execute(text, params, seconds=timeout)
+        if key is not None:
+            result_cache().put(key, row, _size(row))
+    return statement.facets(row)
+
+
+def _cache_key(stamp: Stamp | None, text: str, params: Sequence[Any]) -> Hashable:
+    """Return the key of an answer in the result cache, None for one that cannot be kept."""
+    try:
+        return None if stamp is None else ("facets", text, frozen(list(params)), stamp)
+    except TypeError:
+        return None
+
+
+def _size(row: Sequence[Sequence[Any] | None]) -> int:
+    """Return about how many bytes *row* and its key take."""
+    return 2000 + sum(60 + len(str(value)) for values in row for value in values or ())
+
+
+class Faceted:
+    """What results can do with facets."""
+
+    #: The whole query, with what restricts it, and the (index name, reverse) pairs that sort it.  Private: who could
+    #: change them would count what he may not see.
+    _criteria: Mapping[str, Any] = MappingProxyType({})
+    _sort: Sequence[tuple[str, bool]] = ()
+    _catalog: Any
+
+    def facets(
+        self,
+        names: Sequence[str] = (),
+        *,
+        ranges: Mapping[str, Buckets] | None = None,
+        exclude_own: bool = False,
+        limit: int | None = LIMIT,
+        timeout: float | None = None,
+    ) -> dict[str, Facet]:
+        """Count the values of the indexes *names* in all rows that match, limits of the search aside.
+
+        Returns {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.
+        *ranges* are further facets, index name -> {label: (from, up to but without)}.  With *exclude_own* a facet does
+        not heed the query's own criterion for its index, so that several values can be chosen.  One statement;
+        *timeout* is its limit in seconds, None for the site's own.  Raises QueryError for an index that has no facets,
+        LimitExceeded for too many facets, and SearchTimeout.
+        """
+        query = FacetQuery(self._criteria, self._sort, names, ranges or {}, exclude_own, limit)
+        return count_facets(self._catalog, query, timeout)
+
+    @property
+    def facet_counts(self) -> dict[str, "FacetFields"]:
+        """``["facet_fields"][index name][value as text]`` is the number of rows, for eea.facetednavigation."""
+        return {"facet_fields": FacetFields(self, facet_names(self._catalog))}
+
+
+class FacetFields(Mapping[str, dict[str, int]]):
+    """Index name -> {value as text: count}, counted when it is asked for."""
+
+    __allow_access_to_unprotected_subobjects__ = True
+
+    def __init__(self, results: Any, names: tuple[str, ...]) -> None:
+        self._results = results
+        self._names = names
+        self._counted: dict[str, dict[str, int]] = {}
+
+    def __getitem__(self, name: str) -> dict[str, int]:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._counted:
+            facet = self._results.facets([name], limit=None)[name]
+            self._counted[name] = {key if isinstance(key, str) else str(key): n for key, n in facet.items()}
+        return self._counted[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def facet_names(catalog: Any) -> tuple[str, ...]:
+    """Return the names of the indexes of *catalog*, a ``_CatalogCompat``, that can be facets."""
+    return tuple(
+        name
+        for name in catalog.indexes
+        if name not in RESTRICTIONS and catalog.translator(name).key_expression() is not None
+    )

@@ -1,0 +1,247 @@
+"""Marks the words of a query in texts, and finds the part where they stand: as safe HTML.
+
+Words are compared as the site's lexicon sees them, so what found a page is what is marked in it: ``cafe`` in "Café",
+``数据`` inside a sentence without spaces.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from html import escape
+from plone.pgcatalog.fulltext.lexicon import term_words
+from plone.pgcatalog.fulltext.lexicon import words
+from plone.pgcatalog.fulltext.query_expansion import Words
+from plone.pgcatalog.fulltext.stemming import is_plain
+from plone.pgcatalog.fulltext.stemming import Stemming
+from plone.pgcatalog.fulltext.tsquery import parse
+from plone.pgcatalog.fulltext.tsquery import wanted_terms
+from plone.pgcatalog.fulltext.tsquery import words_with_forms
+from typing import Any
+
+import re
+
+
+#: Characters of a snippet, about; marks and escapes come on top.
+LENGTH = 200
+#: Characters in front of the first marked word.
+LEAD = 40
+#: Matches of one text that are looked at to find its best part.
+MAX_MATCHES = 200
+#: The text index whose text is kept to take snippets from, and how many characters of it.
+SOURCE_INDEX = "SearchableText"
+SOURCE_LENGTH = 20_000
+
+MARK, END_MARK, GAP = "<mark>", "</mark>", "…"
+
+#: What ``*`` is as a regular expression.
+ANY_END = r"\w*"
+_TOKEN = re.compile(r"\w+")
+#: Elements whose word for a token of ASCII letters and digits is the token in lower case.
+_PLAIN_ELEMENTS = {
+    ("Products.CMFPlone.UnicodeSplitter.splitter", "Splitter"),
+    ("Products.CMFPlone.UnicodeSplitter.splitter", "CaseNormalizer"),
+    ("Products.CMFPlone.UnicodeSplitter.splitter", "I18NNormalizer"),
+}
+
+#: A marked part of a text: where it starts and ends, and the word it stands for.
+Span = tuple[int, int, str]
+
+
+def source_text(texts: Iterable[str]) -> str:
+    """Return what is kept of the searchable *texts* to take snippets from: one line, of limited length."""
+    joined = " ".join(texts)[: 2 * SOURCE_LENGTH]
+    return " ".join(re.sub("[\0\ud800-\udfff]", " ", joined).split())[:SOURCE_LENGTH]
+
+
+class Highlighter:
+    """Marks what *queries* search for, pairs of a lexicon and a text; *alternatives* stand for words of them.
+
+    Other forms are marked, too, where *stemming* finds them.
+    """
+
+    # For untrusted code, such as a Script (Python): it works on texts that its caller has already.
+    __allow_access_to_unprotected_subobjects__ = True
+
+    def __init__(
+        self,
+        queries: Iterable[tuple[Any, str]],
+        stemming: Stemming | None = None,
+        alternatives: Iterable[Words] = (),
+    ) -> None:
+        self._stemming = stemming
+        self._stems: set[str] = set()
+        self._lexicons: list[Any] = []
+        self._words: set[str] = set()
+        patterns: list[str] = []
+        stemmed: set[str] = set()
+        for lexicon, text in queries:
+            self._lexicons.append(lexicon)
+            terms = query_terms(lexicon, text)
+            self._words |= terms.words
+            stemmed |= terms.stemmed
+            patterns += terms.patterns
+        for alternative in alternatives:
+            self._words.update(alternative)
+            stemmed.update(alternative if len(alternative) == 1 else ())
+        if stemming is not None:
+            self._stems.update(*map(stemming.marks, filter(is_plain, stemmed)))
+        self._pattern = re.compile("|".join(f"(?:{p})" for p in patterns) or r"(?!)")
+        # Other forms of a word begin as its stem does, so few words need be looked at.
+        self._beginnings = {stem.partition(":")[2][:2] for stem in self._stems}
+        self._is_plain = all(_kind(e) in _PLAIN_ELEMENTS for lexicon in self._lexicons for e in lexicon._pipeline)
+        #: tokens that have been looked at, and what is to be marked in some of them
+        self._known: set[str] = set()
+        self._hits: dict[str, list[Span]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._words) or self._pattern.pattern != r"(?!)"
+
+    def snippet(self, text: str, length: int = LENGTH) -> str:
+        """Return the part of *text*, about *length* characters, with the most of the words, marked, as HTML.
+
+        Without any of them it is the beginning.
+        """
+        spans = self.spans(text)
+        lead = min(LEAD, length // 4)
+        first, last, _ = self._best(spans, length - lead)
+        start = max(0, first - lead)
+        start, end = _whole_words(text, start, start + length, (first, last))
+        inside = [span for span in spans if start <= span[0] and span[1] <= end]
+        parts = [GAP if start else "", marked(text, start, end, inside), GAP if end < len(text) else ""]
+        return "".join(parts)
+
+    def mark(self, text: str) -> str:
+        """Return all of *text* as HTML, its words marked."""
+        return marked(text, 0, len(text), self.spans(text))
+
+    def has_match(self, text: str) -> bool:
+        """Return whether one of the words stands in *text*."""
+        return bool(self.spans(text))
+
+    def spans(self, text: str) -> list[Span]:
+        """Return the first matches in *text*, in order and without overlap."""
+        tokens = set(_TOKEN.findall(text))
+        # Each distinct token is looked at once; texts repeat most of them.
+        for token in tokens - self._known:
+            if found := self._matches(token):
+                self._hits[token] = found
+        self._known |= tokens
+        spans: list[Span] = []
+        if tokens.isdisjoint(self._hits):
+            return spans
+        for match in _TOKEN.finditer(text):
+            for start, end, word in self._hits.get(match[0], ()):
+                spans.append((match.start() + start, match.start() + end, word))
+            if len(spans) >= MAX_MATCHES:
+                break
+        return spans
+
+    def _matches(self, token: str) -> list[Span]:
+        """Return what is to be marked in *token*, a run of letters and digits."""
+        normal = self._normal_words(token)
+        found = [word for word in normal if self._is_wanted(word)]
+        if not found:
+            return []
+        if len(normal) == 1:
+            return [(0, len(token), found[0])]
+        return _inside(token, found)
+
+    def _is_wanted(self, word: str) -> bool:
+        if word in self._words or self._pattern.fullmatch(word):
+            return True
+        if self._stemming is None or word[:2] not in self._beginnings:
+            return False
+        return not self._stems.isdisjoint(self._stemming.marks(word))
+
+    def _normal_words(self, token: str) -> list[str]:
+        """Return the words that the lexicons make of *token*."""
+        if self._is_plain and token.isascii():
+            return [token.lower()]
+        return list(dict.fromkeys(word for lexicon in self._lexicons for word in words(lexicon, [token])))
+
+    def _best(self, spans: Sequence[Span], length: int) -> Span:
+        """Return the match from which on *length* characters have the most different words."""
+        best, most = (0, 0, ""), 0
+        for i, span in enumerate(spans):
+            different = len({word for _, end, word in spans[i : i + 30] if end <= span[0] + length})
+            if different > most:
+                best, most = span, different
+        return best
+
+
+def _kind(element: Any) -> tuple[str, str]:
+    return type(element).__module__, type(element).__qualname__
+
+
+@dataclass
+class QueryTerms:
+    """What a search text asks for: words, patterns of those with wildcards, and words whose other forms it finds, too."""
+
+    words: set[str] = field(default_factory=set)
+    patterns: list[str] = field(default_factory=list)
+    stemmed: set[str] = field(default_factory=set)
+
+
+def query_terms(lexicon: Any, text: str) -> QueryTerms:
+    """Return the terms of *text*, a search text, without what it excludes (NOT)."""
+    tree = parse(lexicon, text)
+    terms = QueryTerms()
+    for node in wanted_terms(tree) if tree is not None else ():
+        value = node.getValue()
+        if node.nodeType() != "GLOB":
+            terms.words.update(term_words(lexicon, [value] if isinstance(value, str) else value))
+        elif pattern := value.lstrip("*?"):
+            terms.patterns.append(re.escape(pattern).replace(r"\*", ANY_END).replace(r"\?", r"\w"))
+        terms.stemmed.update(words_with_forms(lexicon, node))
+    return terms
+
+
+def _inside(token: str, found: Iterable[str]) -> list[Span]:
+    """Return where in *token*, which stands for several words, those *found* are; overlaps are joined."""
+    lower = token.lower()
+    if len(lower) != len(token):
+        return [(0, len(token), next(iter(found)))]
+    places = sorted((m.start(), m.end(), word) for word in found for m in re.finditer(re.escape(word), lower))
+    if not places:
+        return [(0, len(token), next(iter(found)))]
+    joined = [places[0]]
+    for start, end, word in places[1:]:
+        last = joined[-1]
+        if start <= last[1]:
+            joined[-1] = (last[0], max(last[1], end), last[2])
+        else:
+            joined.append((start, end, word))
+    return joined
+
+
+def _whole_words(text: str, start: int, end: int, keep: tuple[int, int]) -> tuple[int, int]:
+    """Return *start* and *end* moved to where words begin and end, if that is not far, and outside of *keep*."""
+    end = min(end, len(text))
+    if start:
+        space = text.find(" ", start, keep[0])
+        start = start if space < 0 else space + 1
+    if end < len(text):
+        space = text.rfind(" ", max(keep[1], end - LEAD), end + 1)
+        end = end if space < 0 else space
+    return start, end
+
+
+def marked(text: str, start: int, end: int, spans: Iterable[Span]) -> str:
+    """Return *text* from *start* to *end* as HTML in which *spans* are marked and everything else is text."""
+    parts = []
+    for first, last, _ in spans:
+        parts += [escape(text[start:first]), MARK, escape(text[first:last]), END_MARK]
+        start = last
+    return "".join([*parts, escape(text[start:end])])
+
+
+def body_of(source: str, beginnings: Iterable[Any]) -> str:
+    """Return *source* without its *beginnings*, strings it may start with (Plone's id and title), one after another."""
+    for beginning in beginnings:
+        if isinstance(beginning, str) and beginning:
+            beginning = " ".join(beginning.split())
+            rest = source.removeprefix(beginning)
+            if rest != source and not rest[:1].strip():
+                source = rest.lstrip()
+    return source

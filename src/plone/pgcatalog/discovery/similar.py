@@ -1,0 +1,141 @@
+"""More like this: rows whose text shares the characteristic words of another row's text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from plone.pgcatalog.discovery.vocabulary import INDEX
+from plone.pgcatalog.discovery.vocabulary import LEXEME
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.query.expression import find
+from plone.pgcatalog.query.expression import Lookup
+from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.objects import And
+from plone.pgcatalog.query.objects import Combinable
+from plone.pgcatalog.query.objects import Eq
+from plone.pgcatalog.query.objects import Or
+from typing import Any
+
+
+#: How many words of a text are searched for, and among how many of its most frequent ones they are chosen.
+WORDS, CANDIDATES = 25, 500
+#: The part of all documents, and the number of them, that a characteristic word may stand in; the most rows looked at
+#: for each word, when the words have not been counted yet.
+COMMON_PART, COMMON, ROWS = 0.1, 50, 5000
+
+#: A word weighs (1 + ln tf) idf^2, tf being how often it stands in the text, and idf how rare it is in all: what it
+#: contributes to the product of two tf-idf vectors, if it stands in the other text once.  Longer texts count less.
+#: A word of one text alone finds nothing.  Until words have been counted all are equally rare.  Stems are no words.
+SIMILAR = """
+WITH found AS (SELECT rid, {column} AS vector FROM {relation} WHERE {itself} ORDER BY rid LIMIT 1),
+frequent AS (
+    SELECT lexeme, coalesce(cardinality(positions), 1) AS often FROM found, unnest(vector) AS word
+    WHERE ascii(lexeme) > 2 ORDER BY often DESC, lexeme LIMIT {candidates}
+),
+characteristic AS MATERIALIZED (
+    SELECT f.lexeme AS word, (1 + ln(f.often)) * coalesce(ln(1 + c.documents / w.documents::float), 1) ^ 2 AS weight
+    FROM frequent f
+    LEFT JOIN pgcatalog_texts c ON c.catalog = %s AND c.text_column = %s
+    LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = f.lexeme
+    WHERE c.documents IS NULL OR w.documents BETWEEN 2 AND greatest({common}, {common_part} * c.documents)
+    ORDER BY weight DESC, word LIMIT {words}
+),
+hits AS (
+    SELECT hit.rid, sum(characteristic.weight) / ln(10 + max(hit.length)) AS score
+    FROM characteristic CROSS JOIN LATERAL (
+        SELECT rid, coalesce({length}, 0) AS length FROM {relation}
+        WHERE {column} @@ ({lexeme})::tsquery AND ({where}) LIMIT {rows}
+    ) AS hit
+    GROUP BY hit.rid
+)
+SELECT rid, score FROM hits WHERE rid <> (SELECT rid FROM found) ORDER BY score DESC, rid LIMIT %s
+"""
+
+
+def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Any:
+    """Return the *limit* results of *query* that are most like *what* by their text, ranked by that.
+
+    *what* is a brain, an object or a UID.  Both it and the results are what the user may see on the catalog *tool*; what
+    is not catalogued, or not for him, or has no text, is like nothing.  Raises TypeError for another *what*, and QueryError
+    for a catalog without a text index.
+    """
+    rows = _similar_rows(tool, what, limit, query) if limit > 0 else []
+    if not rows:
+        return tool.searchResults(where=Or())
+    like = RankedRows(tuple(rid for rid, _ in rows), tuple(score for _, score in rows))
+    given = expression_in(query)
+    return tool.searchResults(**{**query, WHERE: like if given is None else And(like, given)})
+
+
+def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> list[tuple[int, float]]:
+    """Return record ids and scores."""
+    # An expired page, too, may be looked at by who may view it.
+    itself = tool.searchResults(where=_itself(what), show_inactive=True)._query.where
+    given = {WHERE: And()} | dict(query)
+    results = tool.searchResults(**given)
+    catalog = results._catalog
+    view = catalog.search_view()
+    where = view.needed(results._query.where)
+    source = view.source()
+    if source is None:
+        return []
+    relation, params = source
+    column, length, *_ = find(catalog.translator, INDEX).columns()
+    statement = SIMILAR.format(
+        column=column.quoted,
+        relation=relation,
+        length=length.quoted,
+        itself=itself.sql,
+        where=where.sql,
+        lexeme=LEXEME.format(word="characteristic.word"),
+        candidates=CANDIDATES,
+        words=WORDS,
+        rows=ROWS,
+        common=COMMON,
+        common_part=COMMON_PART,
+    )
+    counted = (catalog.zoid, column.name)
+    values = (*params, *itself.params, *counted, *counted, *params, *where.params, limit)
+    rows: list[tuple[int, float]] = view.execute(statement, values)
+    return rows
+
+
+def _itself(what: Any) -> Combinable:
+    """Return what finds *what* itself."""
+    if isinstance(what, str):
+        return Eq("UID", what)
+    if hasattr(what, "getPath") and hasattr(what, "getRID"):
+        return RowPath(what.getPath())
+    if hasattr(what, "getPhysicalPath"):
+        return RowPath("/".join(what.getPhysicalPath()))
+    raise TypeError(f"more_like_this takes a brain, an object or a UID, not {what!r}")
+
+
+@dataclass(frozen=True)
+class RowPath(Combinable):
+    """The row that is catalogued under *path*."""
+
+    path: str
+
+    def names(self) -> frozenset[str]:
+        return frozenset()
+
+    def condition(self, lookup: Lookup) -> Condition:
+        return Condition("path = %s", (clean_path(self.path),))
+
+
+@dataclass(frozen=True)
+class RankedRows(Combinable):
+    """The rows *rids*, ranked by their *scores*."""
+
+    rids: tuple[int, ...]
+    scores: tuple[float, ...]
+
+    def names(self) -> frozenset[str]:
+        return frozenset()
+
+    def condition(self, lookup: Lookup) -> Condition:
+        return Condition("rid = ANY(%s::bigint[])", (list(self.rids),))
+
+    def score(self, lookup: Lookup) -> Condition:
+        return Condition("(%s::float[])[array_position(%s::bigint[], rid)]", (list(self.scores), list(self.rids)))

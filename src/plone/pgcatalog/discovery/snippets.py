@@ -1,0 +1,107 @@
+"""Snippets of a page of results: where in its text each of them says what was searched for."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from itertools import chain
+from plone.pgcatalog.discovery.highlight import body_of
+from plone.pgcatalog.discovery.highlight import Highlighter
+from plone.pgcatalog.discovery.highlight import LENGTH
+from plone.pgcatalog.discovery.highlight import SOURCE_INDEX
+from plone.pgcatalog.fulltext.query_expansion import Words
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.expression import expression_in
+from types import MappingProxyType
+from typing import Any
+
+
+class Snippeted:
+    """What results can do with snippets."""
+
+    _criteria: Mapping[str, Any] = MappingProxyType({})
+    _catalog: Any
+    _query: CompiledQuery
+
+    def highlighter(self) -> Highlighter:
+        """Return what marks the words of this search in any text; false when it asks for none."""
+        return highlighter(self._catalog, self._criteria)
+
+    def snippets(self, brains: Iterable[Any], length: int = LENGTH) -> dict[int, str]:
+        """Return record id -> HTML for *brains* of this result, a page of it: about *length* characters of each text.
+
+        The words that were searched for are in ``<mark>``, and there is no other markup. Without such words it is the
+        beginning of the text. One statement. What this search does not find is left out.
+        """
+        return page_snippets(self._catalog, self._query, self.highlighter(), list(brains), length)
+
+
+def page_snippets(
+    catalog: Any, query: CompiledQuery, highlighter: Highlighter, brains: Sequence[Any], length: int
+) -> dict[int, str]:
+    """Return record id -> snippet of those *brains* that *query* finds on *catalog*, a ``_CatalogCompat``."""
+    if not brains or query.is_empty:
+        return {}
+    found = Condition("rid = ANY(%s::bigint[])", ([brain.getRID() for brain in brains],)) & query.where
+    texts = dict(catalog.search_view().select(f"rid, {source_column(catalog)}", found))
+    return {
+        brain.getRID(): highlighter.snippet(_text(brain, texts[brain.getRID()]), length)
+        for brain in brains
+        if brain.getRID() in texts
+    }
+
+
+def source_column(catalog: Any) -> str:
+    """Return the SQL of the text that snippets are taken from."""
+    if SOURCE_INDEX in catalog.indexes:
+        for column in catalog.translator(SOURCE_INDEX).columns():
+            if column.type == "varchar":
+                return str(column.quoted)
+    return "NULL::varchar"
+
+
+def _text(brain: Any, source: str | None) -> str:
+    """Return what the row says in prose; Plone's searchable text begins with id and title."""
+    if source is None:
+        description = getattr(brain, "Description", "")
+        return description if isinstance(description, str) else ""
+    return body_of(source, (getattr(brain, "getId", ""), getattr(brain, "Title", "")))
+
+
+def highlighter(catalog: Any, criteria: Mapping[str, Any]) -> Highlighter:
+    """Return the Highlighter for the texts that *criteria*, a whole query dict, searches for."""
+    lexicons = {
+        name: catalog.translator(name).index.getLexicon() for name in catalog.indexes if _is_text(catalog, name)
+    }
+    found = text_queries(criteria, lexicons)
+    queries = ((lexicons[name], text) for name, text in found)
+    alternatives = (_alternatives(catalog.translator(name), lexicons[name], text) for name, text in found)
+    stemmings = (getattr(catalog.translator(name), "stemming", None) for name, _ in found)
+    return Highlighter(queries, next(filter(None, stemmings), None), chain.from_iterable(alternatives))
+
+
+def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[Words]:
+    """Return what the index of *translator* finds besides when somebody searches for *text*."""
+    containing = [(word,) for words in (translator.word_parts or {}).values() for word in words]
+    return [*containing, *(translator.tuning.synonyms(lexicon, text) if translator.tuning is not None else ())]
+
+
+def _is_text(catalog: Any, name: str) -> bool:
+    translator = catalog.translator(name)
+    return type(translator).score is not IndexTranslator.score and hasattr(translator.index, "getLexicon")
+
+
+def text_queries(criteria: Mapping[str, Any], texts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return (index name, search text) of the text indexes *texts* that the query dict *criteria* names."""
+    found = []
+    for name in texts:
+        value = criteria.get(name)
+        if not isinstance(value, str | list | tuple):
+            value = value.get("query") if hasattr(value, "get") else None
+        parts = [value] if isinstance(value, str) else value or ()
+        found += [(name, " ".join(part for part in parts if isinstance(part, str)))]
+    expression = expression_in(criteria)
+    if expression is not None:
+        found += [(name, text) for name, text in expression.texts() if name in texts]
+    return [(name, text) for name, text in found if text.strip()]

@@ -1,0 +1,110 @@
+"""Suggestions from the site's own words: what a word that is being typed may become, and what a mistyped one may mean."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from plone.pgcatalog.discovery.vocabulary import finds_something
+from plone.pgcatalog.discovery.vocabulary import INDEX
+from plone.pgcatalog.discovery.vocabulary import lexicon_of
+from plone.pgcatalog.discovery.vocabulary import Vocabulary
+from plone.pgcatalog.fulltext.edits import allowed_edits
+from plone.pgcatalog.fulltext.edits import distance
+from plone.pgcatalog.fulltext.edits import SURE
+from plone.pgcatalog.fulltext.lexicon import storable
+from plone.pgcatalog.fulltext.lexicon import words
+from plone.pgcatalog.fulltext.tsquery import as_word
+from plone.pgcatalog.fulltext.tsquery import KEYWORDS
+from typing import Any
+
+import re
+
+
+LIMIT = 10
+#: So much of a text is looked at, and so many of its words; longer words are taken as they are.
+MAX_TEXT, MAX_WORDS, MAX_LENGTH = 1000, 10, 40
+#: With fewer suggestions than these the word that is being typed may have a typo.
+FEW = 3
+#: The nearest words to an unknown one that are looked up.
+NEAREST = 10
+
+_RUN = re.compile(r"\w+")
+#: A word with what may make it more than a plain one: a sign of exclusion, wildcards.
+_TOKEN = re.compile(r"-?[\w*?]+")
+
+
+def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> list[str]:
+    """Return up to *limit* words that begin with the last word of *text*, the most frequent first.
+
+    They stand in what ``searchResults(**query)`` of the catalog *tool* finds, together with the other words of *text*.
+    When there are few, those come behind that begin so but for one letter.  One statement, or two.
+    """
+    runs = _RUN.findall(storable(text)[-MAX_TEXT:])
+    lexicon = lexicon_of(tool)
+    prefix = _single(lexicon, runs[-1]) if runs else None
+    if prefix is None or limit < 1:
+        return []
+    others = [as_word(run) for run in runs[:-1][-MAX_WORDS:] if words(lexicon, [run])]
+    vocabulary = Vocabulary(tool, {**(query or {}), **({INDEX: " ".join(others)} if others else {})})
+    found = vocabulary.beginning_with(prefix, limit)
+    if len(found) < min(FEW, limit) and len(prefix) > SURE + 1:
+        near = vocabulary.nearly_beginning_with(prefix, limit)
+        found += [word for word in near if word not in found][: limit - len(found)]
+    return found
+
+
+def _single(lexicon: Any, run: str) -> str | None:
+    """Return the one word that *lexicon* makes of *run*; None when it is no word, a long one, or several (Chinese, say)."""
+    found = words(lexicon, [run])
+    return found[0] if len(found) == 1 and len(found[0]) <= MAX_LENGTH else None
+
+
+def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> str | None:
+    """Return *text* with words of the site in place of unknown ones, None when nothing better is known.
+
+    The words stand in what ``searchResults(**query)`` of the catalog *tool* finds, and the whole text finds some of it.
+    At most five statements, one when all words are known.
+    """
+    text = storable(text)
+    asked = _plain_words(lexicon_of(tool), text)
+    vocabulary = Vocabulary(tool, query or {})
+    known = vocabulary.known(word for _, word in asked)
+    better = _corrections(vocabulary, sorted({word for _, word in asked} - known))
+    corrected = text
+    for token, word in reversed(asked):
+        if word in better:
+            corrected = corrected[: token.start()] + _as_typed(better[word], token[0]) + corrected[token.end() :]
+    if corrected == text:
+        return None
+    return corrected if finds_something(tool, {**(query or {}), INDEX: corrected}) else None
+
+
+def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
+    """Return where in *text* its first words stand that are searched for as they are, and what *lexicon* makes of them."""
+    found = []
+    for token in _TOKEN.finditer(text, 0, MAX_TEXT):
+        if token[0].upper() not in KEYWORDS and _RUN.fullmatch(token[0]):
+            word = _single(lexicon, token[0])
+            if word is not None and allowed_edits(word):
+                found.append((token, word))
+    return found[:MAX_WORDS]
+
+
+def _corrections(vocabulary: Vocabulary, unknown: Sequence[str]) -> dict[str, str]:
+    """Return the best word that is there for each of *unknown* that has one."""
+    if not unknown:
+        return {}
+    nearest: dict[str, list[tuple[int, bool, int, str]]] = {word: [] for word in unknown}
+    for word, other, documents in vocabulary.near(unknown, max(map(allowed_edits, unknown))):
+        edits = distance(word, other, allowed_edits(word))
+        if edits and other.upper() not in KEYWORDS:
+            nearest[word].append((edits, word[0] != other[0], -documents, other))
+    ranked = {word: [entry[-1] for entry in sorted(found)[:NEAREST]] for word, found in nearest.items()}
+    known = vocabulary.known(other for others in ranked.values() for other in others)
+    best = {word: next((other for other in others if other in known), None) for word, others in ranked.items()}
+    return {word: other for word, other in best.items() if other is not None}
+
+
+def _as_typed(word: str, token: str) -> str:
+    """Return *word* with capitals where *token*, in whose place it comes, has them."""
+    if len(token) > 1 and token.isupper():
+        return word.upper()
+    return word.capitalize() if token[0].isupper() else word

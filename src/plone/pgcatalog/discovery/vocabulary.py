@@ -1,0 +1,162 @@
+"""The words of the texts that a user may see.
+
+They are counted without regard to who may see the texts (``search.words``).  So whatever is taken from there is checked
+against the catalog, in the same snapshot and by the same restrictions as a search: a word that stands only in what the
+user may not see is as if it were nowhere.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from plone.pgcatalog.fulltext.edits import beginning
+from plone.pgcatalog.fulltext.edits import near_beginnings
+from plone.pgcatalog.fulltext.edits import SURE
+from plone.pgcatalog.fulltext.trigrams import trigram_schema
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.query.expression import find
+from typing import Any
+
+
+#: The text index whose words they are.
+INDEX = "SearchableText"
+#: Words that are looked at to find as many as are wanted, and rows that each is looked for in: a word that stands in
+#: more rows, the first of which are all hidden, is left out.
+CANDIDATES, ROWS = 50, 1000
+#: Words that are compared with one that is unknown.
+NEIGHBOURS = 200
+
+#: The SQL of a word as tsquery; see ``lexicon.quoted``.
+LEXEME = r"'''' || replace(replace({word}, '\', '\\'), '''', '''''') || ''''"
+#: A word is frequent that stands in more than the FREQUENT-th part of the texts; it is looked for in SAMPLE rows first.
+FREQUENT, SAMPLE = 20, 200
+#: Frequent words stand in some of the first rows that there are: no need for the list of all theirs.
+#: Others are looked up in two steps: what is MATERIALIZED is planned for all its rows, by the GIN index, and then read until
+#: one is visible.
+VISIBLE = """
+WITH candidate AS MATERIALIZED ({candidates})
+SELECT candidate.word, candidate.documents FROM candidate WHERE (
+    candidate.documents > (
+        SELECT documents / {frequent} FROM pgcatalog_texts WHERE catalog = %s AND text_column = %s
+    ) AND EXISTS (
+        SELECT FROM (SELECT * FROM {relation} LIMIT {sample}) AS sample
+        WHERE {where} AND {column} @@ ({lexeme})::tsquery
+    )
+) OR EXISTS (
+    WITH holding AS MATERIALIZED (
+        SELECT * FROM {relation}
+        WHERE {column} @@ ({lexeme})::tsquery
+        LIMIT {rows}
+    )
+    SELECT FROM holding WHERE {where}
+) LIMIT {limit}
+"""
+THESE = """
+SELECT asked.word, coalesce(w.documents, 0) AS documents FROM unnest(%s::text[]) AS asked (word)
+LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = asked.word
+"""
+#: By their first letter there is an index in this order.
+LIKE = """
+SELECT word, documents FROM pgcatalog_words
+WHERE catalog = %s AND text_column = %s AND left(word, 1) = %s AND word LIKE %s {more}
+ORDER BY documents DESC, word LIMIT {candidates}
+"""
+#: ascii(word) > 2: stems are no words.
+NEAR = """
+SELECT asked.word, near.word, near.documents FROM unnest(%s::text[]) AS asked (word) CROSS JOIN LATERAL (
+    SELECT w.word, w.documents FROM pgcatalog_words w
+    WHERE w.catalog = %s AND w.text_column = %s AND ascii(w.word) > 2
+        AND ({close}) AND abs(length(w.word) - length(asked.word)) <= %s
+    ORDER BY w.documents DESC, w.word LIMIT {neighbours}
+) AS near
+"""
+DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(asked.word)"
+
+Rows = list[tuple[Any, ...]]
+#: A word, and the number of texts it stands in, whoever may see them.
+Counted = tuple[str, int]
+
+
+def lexicon_of(tool: Any) -> Any:
+    """Return the lexicon of the text index of the catalog *tool*; raises QueryError when there is no such index."""
+    return find(tool._catalog.translator, INDEX).index.getLexicon()
+
+
+def finds_something(tool: Any, query: Mapping[str, Any]) -> bool:
+    """Return whether ``searchResults(**query)`` of the catalog *tool* finds any row.  One statement, without ranking."""
+    results = tool.searchResults(**query)
+    return bool(results._catalog.search_view().select("1", results._query.where, "LIMIT 1"))
+
+
+def near_words(
+    execute: Callable[..., Rows], catalog: int, column: str, words: Sequence[str], edits: int
+) -> list[tuple[str, str, int]]:
+    """Return (word, another one, its documents) for *words* and those counted in *column* of *catalog* (its zoid).
+
+    All that are one edit away are among them, and many that are two.  *execute* takes SQL and values, and returns rows.
+    """
+    close = DELETIONS
+    if schema := trigram_schema(execute):
+        close += f" OR w.word OPERATOR({schema}.%%) asked.word"
+    return execute(NEAR.format(close=close, neighbours=NEIGHBOURS), (list(words), catalog, column, edits))
+
+
+class Vocabulary:
+    """The words of what ``searchResults(**query)`` of the catalog *tool*, which has the text index, finds."""
+
+    def __init__(self, tool: Any, query: Mapping[str, Any]) -> None:
+        results = tool.searchResults(**query)
+        self._catalog = results._catalog
+        self._where: Condition = results._query.where
+        self._view = self._catalog.search_view()
+        self._column = self._catalog.translator(INDEX).column
+
+    def known(self, words: Iterable[str]) -> set[str]:
+        """Return those of *words* that are there.  One statement."""
+        asked = sorted(set(words))
+        params = (asked, self._catalog.zoid, self._column.name)
+        return {word for word, _ in self._visible(THESE, params, len(asked))} if asked else set()
+
+    def beginning_with(self, text: str, limit: int) -> list[str]:
+        """Return up to *limit* words that begin with *text*, the most frequent first.  One statement."""
+        return self._like(text, "", (), limit)
+
+    def nearly_beginning_with(self, text: str, limit: int) -> list[str]:
+        """Return up to *limit* words that begin with *text* but for one letter, the most frequent first.  One statement."""
+        patterns = near_beginnings(text)
+        return self._like(text[:SURE], "AND word LIKE ANY (%s::text[])", (patterns,), limit) if patterns else []
+
+    def near(self, words: Sequence[str], edits: int) -> list[tuple[str, str, int]]:
+        """Return (word, another one, its documents) for *words* and what may be up to *edits* edits away.
+
+        Some of them are further away, and **not all are visible**: see ``known``.  Two statements.
+        """
+        return near_words(self._view.execute, self._catalog.zoid, self._column.name, words, edits)
+
+    def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> list[str]:
+        candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
+        values = (self._catalog.zoid, self._column.name, text[:1], beginning(text), *params)
+        found = self._visible(candidates, values, limit)
+        return [word for word, _ in sorted(found, key=lambda counted: (-counted[1], counted[0]))]
+
+    def _visible(self, candidates: str, params: tuple[Any, ...], limit: int) -> list[Counted]:
+        """Return up to *limit* of the rows (word, documents) of the query *candidates* whose word is there, in its order."""
+        source = self._view.source()
+        if source is None:
+            return []
+        relation, source_params = source
+        where = self._view.needed(self._where)
+        statement = VISIBLE.format(
+            candidates=candidates,
+            relation=relation,
+            column=self._column.quoted,
+            frequent=FREQUENT,
+            sample=SAMPLE,
+            rows=ROWS,
+            lexeme=LEXEME.format(word="candidate.word"),
+            where=where.sql,
+            limit=limit,
+        )
+        texts = (self._catalog.zoid, self._column.name)
+        restricted = (*source_params, *where.params)
+        return self._view.execute(statement, (*params, *texts, *restricted, *restricted))

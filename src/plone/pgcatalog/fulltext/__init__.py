@@ -1,0 +1,1 @@
+"""Texts: words, stems, queries, ranking, and the index type that stores them."""

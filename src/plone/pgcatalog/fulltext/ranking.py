@@ -1,0 +1,115 @@
+"""What ranking is about: the terms of a query, the weights of a site, and the backends that make a score of them."""
+
+from abc import ABC
+from abc import abstractmethod
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import fields
+from dataclasses import replace
+from plone.pgcatalog.fulltext.lexicon import quoted
+from plone.pgcatalog.indexes.base import Condition
+from typing import Any
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word that a query wants; with ``prefix`` all that begin with it.
+
+    ``related`` are groups of other lexemes that are about as good, such as stems; no position of a text has two lexemes
+    of a group.
+    """
+
+    word: str
+    prefix: bool = False
+    related: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def tsquery(self) -> str:
+        return quoted(self.word) + (":*" if self.prefix else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What an occurrence of a word counts in each part of a page; only their proportions matter."""
+
+    title: float = 3.0
+    description: float = 2.0
+    keywords: float = 1.5
+    body: float = 1.0
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """Return those in the *settings* ``weight_title``, ``weight_description`` …, defaults for what is not there."""
+        found = {field.name: settings.get(f"weight_{field.name}") for field in fields(cls)}
+        return cls(**{name: max(0.0, float(value)) for name, value in found.items() if value is not None})
+
+    @property
+    def least(self) -> float:
+        return min(self._parts)
+
+    @property
+    def more(self) -> float:
+        """How much the heaviest part counts more than the lightest."""
+        return max(self._parts) - min(self._parts)
+
+    @property
+    def labels(self) -> list[float]:
+        """Return how much more than the lightest the labels D, C, B, A of a tsvector count, 1 for the heaviest."""
+        least, more = self.least, self.more or 1.0
+        return [(weight - least) / more for weight in self._parts]
+
+    @property
+    def _parts(self) -> tuple[float, ...]:
+        return self.body, self.keywords, self.description, self.title
+
+
+#: All parts count the same.
+NEUTRAL = Weights(1.0, 1.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Score(Condition):
+    """An SQL number that ranks a row, the higher the better.
+
+    ``preferred`` are conditions of what is ranked however many rows are found: what the best ones probably have.
+    """
+
+    preferred: tuple[Condition, ...] = ()
+
+    @staticmethod
+    def of(score: Condition, preferred: Iterable[Condition]) -> "Score":
+        """Return *score* with *preferred*."""
+        if isinstance(score, Score):
+            return replace(score, preferred=tuple(preferred))
+        return Score(score.sql, score.params, tuple(preferred))
+
+
+@dataclass(frozen=True, slots=True)
+class RankedText:
+    """A text index as SQL: quoted names of its tsvector and of the column with the number of its words.
+
+    ``catalog`` is the zoid of the tool and ``column`` the plain name of the tsvector, by which its words are counted;
+    ``source`` the quoted name of the column with the text itself, None for an index that keeps none; ``asked`` is what
+    somebody has typed.
+    """
+
+    vector: str
+    words: str
+    column: str
+    catalog: int | None = None
+    source: str | None = None
+    asked: str = ""
+
+
+class SearchBackend(ABC):
+    """Ranks what a text search has found; which rows that are is none of its business."""
+
+    @abstractmethod
+    def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Condition | None:
+        """Return an SQL number, the higher the better, for a row of *text* that has *terms*; None for no ranking.
+
+        It is evaluated for every row that is found, committed or not, inside of the search's statement.
+        """

@@ -1,0 +1,119 @@
+"""Counts in how many documents each word stands: what ranking and suggestions go by.
+
+The counts are a little old at most times, and that does no harm.  So they are no part of commits: they are taken on
+a connection of their own, in portions, and written in one short transaction that touches no table a commit writes.
+"""
+
+from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.fulltext.trigrams import create_trigram_index
+from plone.pgcatalog.sql import locks
+from psycopg import sql
+from psycopg.rows import tuple_row
+from typing import Any
+
+
+#: Rows that are counted in one transaction, so that nothing waits long for the relation.
+PORTION = 10_000
+#: The part of the documents that has to change before words are counted again.
+CHANGED_PART = 0.1
+
+READ_STATE = "SELECT relation, generation FROM pgcatalog_state WHERE catalog = %s"
+NEXT_PORTION = "SELECT max(rid) FROM (SELECT rid FROM {} WHERE rid > %s ORDER BY rid LIMIT %s) AS portion"
+COUNT = "INSERT INTO pg_temp.pgcatalog_counted SELECT word, ndoc FROM ts_stat(%s)"
+MEASURE = "SELECT count({column}), coalesce(sum({length}), 0) FROM {relation} WHERE rid > %s AND rid <= %s"
+FORGET = (
+    "DELETE FROM pgcatalog_words WHERE catalog = %s AND text_column <> ALL(%s)",
+    "DELETE FROM pgcatalog_texts WHERE catalog = %s AND text_column <> ALL(%s)",
+)
+
+
+def is_stale(generation: int, counted: int | None, documents: int) -> bool:
+    """Return whether the words should be counted again.
+
+    The catalog is at *generation*; they were counted in *documents* at the generation *counted* (None for never).
+    """
+    return counted is None or generation < counted or generation - counted > documents * CHANGED_PART
+
+
+def last_count(connection: Any, catalog: int) -> tuple[int, int] | None:
+    """Return the generation at which *catalog* was counted, and the most documents of a text index; None for never."""
+    row = _rows(connection, "SELECT min(generation), max(documents) FROM pgcatalog_texts WHERE catalog = %s", [catalog])
+    return row[0] if row[0][0] is not None else None
+
+
+def generation_of(connection: Any, catalog: int) -> int | None:
+    """Return the generation of *catalog*, None when there is no such catalog."""
+    rows = _rows(connection, READ_STATE, [catalog])
+    return rows[0][1] if rows else None
+
+
+def count_words(connection: Any, catalog: int) -> bool:
+    """Count the words of *catalog*, the zoid of its tool, on *connection*, an autocommit one with nothing open.
+
+    False when another process is counting, or there is no such catalog.  Raises psycopg.Error; the old counts stay then.
+    """
+    lock = locks.of_catalog(locks.COUNT_WORDS, catalog)
+    if not _rows(connection, "SELECT pg_try_advisory_lock(%s, %s)", lock)[0][0]:
+        return False
+    try:
+        rows = _rows(connection, READ_STATE, [catalog])
+        if not rows:
+            return False
+        relation, generation = rows[0]
+        columns = _rows(connection, load_sql("words_columns"), [relation])
+        for name, has_length in columns:
+            _count_column(connection, catalog, relation, generation, name, has_length)
+        names = [name for name, _ in columns]
+        for statement in FORGET:
+            connection.execute(statement, [catalog, names])
+        create_trigram_index(connection)
+        return True
+    finally:
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(%s, %s)", lock)
+
+
+def _count_column(connection: Any, catalog: int, relation: str, generation: int, name: str, has_length: bool) -> None:
+    connection.execute("DROP TABLE IF EXISTS pg_temp.pgcatalog_counted")
+    connection.execute('CREATE TEMP TABLE pgcatalog_counted (word text COLLATE "C", documents integer)')
+    documents, words = _count_portions(connection, relation, name, has_length)
+    values = {
+        "catalog": catalog,
+        "column": name,
+        "documents": documents,
+        "average": words / documents if documents else 0.0,
+        "generation": generation,
+    }
+    with connection.transaction():
+        # A commit that drops the catalog waits for this, or it is gone already; no other commit does.
+        if _rows(connection, "SELECT FROM pgcatalog_state WHERE catalog = %s FOR KEY SHARE", [catalog]):
+            connection.execute(load_sql("words_save"), values)
+            connection.execute(load_sql("words_texts"), values)
+    connection.execute("DROP TABLE pg_temp.pgcatalog_counted")
+
+
+def _count_portions(connection: Any, relation: str, name: str, has_length: bool) -> tuple[int, float]:
+    """Count into pgcatalog_counted; return the number of documents, and of words in them."""
+    table, column = sql.Identifier(relation), sql.Identifier(name)
+    length = sql.SQL("length({})").format(column)
+    if has_length:
+        # Rows from before there was such a column: their different words.
+        length = sql.SQL("coalesce({}, {})").format(sql.Identifier(f"{name}_words"), length)
+    measure = sql.SQL(MEASURE).format(column=column, length=length, relation=table)
+    documents, words, last = 0, 0.0, -1
+    while True:
+        [(end,)] = _rows(connection, sql.SQL(NEXT_PORTION).format(table), [last, PORTION])
+        if end is None:
+            return documents, words
+        found = _rows(connection, measure, [last, end])[0]
+        documents, words = documents + found[0], words + float(found[1])
+        # ts_stat takes the text of a query, without parameters.
+        portion = sql.SQL("SELECT {} FROM {} WHERE rid > {} AND rid <= {}").format(column, table, last, end)
+        connection.execute(COUNT, [portion.as_string(connection)])
+        last = end
+
+
+def _rows(connection: Any, query: Any, params: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        rows: list[tuple[Any, ...]] = cursor.execute(query, params).fetchall()
+        return rows

@@ -1,0 +1,229 @@
+"""ZCTextIndex: one tsvector with the words of the index's lexicon.
+
+PostgreSQL's own parsers and dictionaries take no part in it, so words and answers are the same on every server.
+"""
+
+from Acquisition import aq_base
+from Acquisition import aq_parent
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from plone.pgcatalog.discovery.highlight import SOURCE_INDEX
+from plone.pgcatalog.discovery.highlight import source_text
+from plone.pgcatalog.fulltext.lexicon import Stems
+from plone.pgcatalog.fulltext.lexicon import tsvector_literal
+from plone.pgcatalog.fulltext.lexicon import tsvector_words
+from plone.pgcatalog.fulltext.lexicon import words
+from plone.pgcatalog.fulltext.query_expansion import Meaning
+from plone.pgcatalog.fulltext.ranking import NEUTRAL
+from plone.pgcatalog.fulltext.ranking import RankedText
+from plone.pgcatalog.fulltext.ranking import Score
+from plone.pgcatalog.fulltext.stemming import Stemming
+from plone.pgcatalog.fulltext.text_labels import find_parts
+from plone.pgcatalog.fulltext.text_labels import texts_of
+from plone.pgcatalog.fulltext.textsearch import IndexedScore
+from plone.pgcatalog.fulltext.tsquery import Clause
+from plone.pgcatalog.fulltext.tsquery import compile_text
+from plone.pgcatalog.fulltext.tsquery import NO_CLAUSE
+from plone.pgcatalog.indexes.base import any_of
+from plone.pgcatalog.indexes.base import Column
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import Report
+from plone.pgcatalog.indexes.base import SQLIndex
+from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.settings import PLAIN
+from plone.pgcatalog.settings import search_backend
+from plone.pgcatalog.settings import search_weights
+from plone.pgcatalog.settings import site_stemming
+from Products.PluginIndexes.util import safe_callable
+from Products.ZCatalog.query import IndexQuery
+from typing import Any
+from ZODB.utils import u64
+
+
+#: The index of what counts most in a page.
+TITLE_INDEX = "Title"
+
+
+class ZCTextIndexTranslator(IndexTranslator):
+    """``Products.ZCTextIndex``: full text with AND, OR, NOT, phrases and wildcards."""
+
+    meta_type = "ZCTextIndex"
+    in_idx = False
+    #: A text is kept compressed, and most are kept apart from their rows.
+    is_costly = True
+    #: the last text, the languages whose stop words it has, and what it was compiled to
+    _compiled: tuple[tuple[str, list[str]], Clause] | None = None
+    #: True for a search in order of relevance
+    _with_pins = False
+    #: False for what a search excludes
+    _with_stems = True
+
+    def columns(self) -> tuple[Column, ...]:
+        """Return the tsvector, the number of words, and for SearchableText the beginning, to take snippets from.
+
+        varchar and not text, so that it goes out of line: rows stay narrow.
+        """
+        source = (Column(f"{self.base}_source", "varchar"),) if self.id == SOURCE_INDEX else ()
+        return (Column(self.base, "tsvector"), Column(f"{self.base}_words", "integer"), *source)
+
+    def sql_indexes(self) -> tuple[SQLIndex, ...]:
+        """Return the GIN index; ``fastupdate`` collects the many entries of a text for later."""
+        return (SQLIndex(self.base, f"USING gin ({self.column.quoted}) WITH (fastupdate = on)"),)
+
+    def extract(self, obj: Any, report: Report) -> Values | None:
+        """See IndexTranslator; as ``index_object``: all strings of all indexed attributes, together."""
+        texts: list[Any] = []
+        for name in self.index._indexed_attrs:
+            value = getattr(obj, name, None)
+            if value is not None and safe_callable(value):
+                value = value()
+            if isinstance(value, (list, tuple, set)):
+                texts += value
+            else:
+                texts.append(value)
+        texts = [text for text in texts if isinstance(text, str)]
+        if not texts:
+            return None
+        lexicon = self.index.getLexicon()
+        found = words(lexicon, texts)
+        if self.id == SOURCE_INDEX:
+            parts = find_parts(obj, found, lambda texts: words(lexicon, texts))
+            literal, trimmed = tsvector_literal(found, parts, self._stems(obj))
+        else:
+            literal, trimmed = tsvector_literal(found)
+        if trimmed:
+            report(f"index {self.id!r}: {trimmed}")
+        source = (source_text(texts),) if self.id == SOURCE_INDEX else ()
+        return (literal, len(found), *source)
+
+    @property
+    def stemming(self) -> Stemming | None:
+        """The stems that texts of this index have; None for none."""
+        return site_stemming(aq_parent(self.index)) if self.id == SOURCE_INDEX else None
+
+    def _stems(self, obj: Any) -> Stems | None:
+        """Return what gives the stems of words in a text of *obj*: those of its language."""
+        stemming = self.stemming
+        if stemming is None:
+            return None
+        return stemming.lexeme_of(next(iter(texts_of(obj, "Language")), ""))
+
+    def where(self, query: Mapping[str, Any]) -> Condition | None:
+        """See IndexTranslator.
+
+        Raises TypeError for a value that is no string or sequence of strings, and LimitExceeded for too many words.
+        """
+        clause = self._clause(query)
+        return None if clause is None else any_of((clause.condition, *self._pinned(query)))
+
+    def score(self, query: Mapping[str, Any]) -> Condition | None:
+        """Return how often and where the words of *query* stand, the rare ones counting more; longer texts count less."""
+        clause = self._clause(query)
+        if clause is None or not clause.rank:
+            return None
+        catalog = aq_parent(self.index)
+        weights = search_weights(catalog) if self.id == SOURCE_INDEX else NEUTRAL
+        found = search_backend().score(self._ranked_text(catalog, query), clause.rank, weights)
+        if found is None:
+            return None
+        titles = self._in_titles(query, clause)
+        if self.tuning is None:
+            return Score.of(found, titles)
+        pins = self._pinned(query)
+
+        def tuned(score: Condition) -> Condition:
+            changed: Condition = self.tuning.ranked(score, pins, self.other)
+            return changed
+
+        changed = found.changed(tuned) if isinstance(found, IndexedScore) else tuned(found)
+        return Score.of(changed, [*titles, *self.tuning.preferred(pins, self.other)])
+
+    def _in_titles(self, query: Mapping[str, Any], clause: Clause) -> list[Condition]:
+        """Return the condition for pages with a title that *clause*, made of *query*, finds."""
+        if self.id != SOURCE_INDEX:
+            return []
+        try:
+            titles = self.other(TITLE_INDEX)
+        except KeyError:
+            return []
+        if not isinstance(titles, ZCTextIndexTranslator):
+            return []
+        if clause.tsquery is None:
+            return [self._compile(self._text(query) or "", query, titles.column).condition]
+        return [Condition(f"{titles.column.quoted} @@ %s::tsquery", (clause.tsquery,))]
+
+    def _ranked_text(self, catalog: Any, query: Mapping[str, Any]) -> RankedText:
+        columns = self.columns()
+        oid = getattr(aq_base(catalog), "_p_oid", None)
+        return RankedText(
+            vector=columns[0].quoted,
+            words=columns[1].quoted,
+            column=columns[0].name,
+            catalog=None if oid is None else u64(oid),
+            source=columns[2].quoted if len(columns) > 2 else None,
+            asked=self._text(query) or "",
+        )
+
+    def exact(self) -> "ZCTextIndexTranslator":
+        """See IndexTranslator."""
+        return self._changed(tuning=None, _with_stems=False, word_parts=None)
+
+    def with_word_parts(self, parts: Mapping[str, tuple[str, ...]]) -> "ZCTextIndexTranslator":
+        """See IndexTranslator."""
+        return self._changed(word_parts=parts)
+
+    def ranked(self) -> "ZCTextIndexTranslator":
+        """See IndexTranslator."""
+        return self if self.tuning is None else self._changed(_with_pins=True)
+
+    def _changed(self, **attributes: Any) -> "ZCTextIndexTranslator":
+        changed = copy(self)
+        vars(changed).update(attributes, _compiled=None)
+        return changed
+
+    @property
+    def is_stable(self) -> bool:
+        """See IndexTranslator: what else is found depends on the request and the words of the site, ranks on utilities."""
+        return self.tuning is None and self.word_parts is None and search_backend() is PLAIN
+
+    def _text(self, query: Mapping[str, Any]) -> str | None:
+        """Return the search text for this index in *query*, None for none."""
+        index = self.index
+        record = IndexQuery(query, self.id, index.query_options, index.operators, index.useOperator)
+        return None if record.keys is None else " ".join(record.keys)
+
+    def _clause(self, query: Mapping[str, Any]) -> Clause | None:
+        text = self._text(query)
+        if not text:
+            return None if text is None else NO_CLAUSE
+        question = (text, [] if self.tuning is None else self.tuning.stop_languages(query))
+        if self._compiled is None or self._compiled[0] != question:
+            self._compiled = question, self._compile(text, query, self.column)
+        return self._compiled[1]
+
+    def _compile(self, text: str, query: Mapping[str, Any], column: Column) -> Clause:
+        lexicon = self.index.getLexicon()
+        meaning = None if self.tuning is None else self.tuning.meaning(lexicon, query)
+        if self.word_parts:
+            meaning = replace(meaning or Meaning({}, frozenset()), parts=self.word_parts)
+        stemming = self.stemming
+        related = stemming.related if stemming is not None and self._with_stems else None
+        return compile_text(lexicon, text, column.quoted, meaning, related)
+
+    def _pinned(self, query: Mapping[str, Any]) -> list[Condition]:
+        """Return the conditions of the pages that are pinned to *query*, in their order."""
+        text = self._text(query) if self._with_pins else None
+        if self.tuning is None or not text:
+            return []
+        pinned: list[Condition] = self.tuning.pinned(self.index.getLexicon(), text, query, self.other)
+        return pinned
+
+    def entry(self, values: Values) -> list[str]:
+        """Return the words in their order, as ``getEntryForObject``."""
+        return tsvector_words(values[0])
+
+    def key_expression(self) -> None:
+        """The real index's ``uniqueValues`` raises NotImplementedError."""
+        return None

@@ -1,0 +1,171 @@
+"""What a site's editors want of its search: boosts, pinned pages, synonyms and stop words, read from lines of text.
+
+Everything counts when a search is made; nothing has to be reindexed for it.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from plone.pgcatalog.fulltext.lexicon import storable
+from typing import Any
+
+import logging
+import re
+
+
+logger = logging.getLogger(__name__)
+
+#: The settings that are read line by line, and what they are at first.
+DEFAULTS: dict[str, Any] = {"type_boosts": "", "pins": "", "synonyms": "", "stop_words": ""}
+MAX_BOOST = 1000.0
+#: Words of one line of synonyms or stop words.
+MAX_WORDS = 200
+
+_UID = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*")
+
+
+class LineError(ValueError):
+    """A line of a setting cannot be read; the message says why."""
+
+
+@dataclass(frozen=True)
+class Synonyms:
+    """A search for one of *words* finds *alternatives*, too."""
+
+    words: tuple[str, ...]
+    alternatives: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A search for *words*, in any order, has the page *target* on top: a path in the site, or a UID."""
+
+    words: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """All of it; ``types`` are (portal type, factor) pairs, ``stop_words`` (language, words) pairs."""
+
+    types: tuple[tuple[str, float], ...] = ()
+    pins: tuple[Pin, ...] = ()
+    synonyms: tuple[Synonyms, ...] = ()
+    stop_words: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def read_boost(line: str) -> tuple[str, float]:
+    """Return (portal type, factor) of a line such as ``News Item = 2.5``."""
+    name, equals, number = (part.strip() for part in line.rpartition("="))
+    if not (name and equals):
+        raise LineError(f"{line!r} is not of the form: portal type = number")
+    return name, factor(number)
+
+
+def factor(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= MAX_BOOST:
+        raise LineError(f"{text!r} is no number from 0 to {MAX_BOOST:g}")
+    return value
+
+
+def read_pin(line: str) -> Pin:
+    """Return the Pin of a line such as ``opening hours = /contact``."""
+    words, equals, target = (part.strip() for part in line.rpartition("="))
+    if not (words and equals and target):
+        raise LineError(f"{line!r} is not of the form: words = /path/in/site or UID")
+    if _UID.fullmatch(target):
+        return Pin(words, target)
+    if not target.startswith("/") or not target.strip("/"):
+        raise LineError(f"{target!r} is neither a path in the site, which begins with a slash, nor a UID")
+    return Pin(words, "/" + target.strip("/"))
+
+
+def read_synonyms(line: str) -> Synonyms:
+    """Return the Synonyms of ``car, automobile`` (each for the others), or of ``tv => television`` (one way)."""
+    left, arrow, right = line.partition("=>")
+    words = _listed(left)
+    alternatives = _listed(right) if arrow else words
+    if not words or not alternatives or len(set(words + alternatives)) < 2:
+        raise LineError(f"{line!r} is not of the form: word, synonym, … or word => synonym, …")
+    return Synonyms(words, alternatives)
+
+
+def read_stop_words(line: str) -> tuple[str, tuple[str, ...]]:
+    """Return (language, words) of a line such as ``en: the, a, of``."""
+    language, colon, words = line.partition(":")
+    code = language_code(language)
+    if not colon or not _LANGUAGE.fullmatch(code):
+        raise LineError(f"{line!r} is not of the form: language code: word, word, …")
+    found = _listed(words)
+    if not found:
+        raise LineError(f"{line!r} names no word")
+    return code, found
+
+
+def language_code(text: str) -> str:
+    """Return the language code *text* as all are compared: ``pt-br`` for ``pt_BR``."""
+    return text.strip().lower().replace("_", "-")
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    words = tuple(word for part in text.split(",") if (word := part.strip()))
+    if len(words) > MAX_WORDS:
+        raise LineError(f"more than {MAX_WORDS} words in a line")
+    return words
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "type_boosts": read_boost,
+    "pins": read_pin,
+    "synonyms": read_synonyms,
+    "stop_words": read_stop_words,
+}
+
+
+def read_lines(name: str, text: str) -> Iterator[tuple[Any, str | None]]:
+    """Yield (value, None) for each line of *text*, the setting *name*; (None, what is wrong) for one that is.
+
+    Empty lines count, as editors see them, and mean nothing.
+    """
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            if storable(line) != line:
+                raise LineError("it has characters that no text can have")
+            yield READERS[name](line.strip()), None
+        except LineError as error:
+            yield None, f"Line {number}: {error}"
+
+
+def problems(name: str, text: str) -> list[str]:
+    """Return what is wrong with *text* as the setting *name*, a sentence per line."""
+    return [problem for _, problem in read_lines(name, text) if problem is not None]
+
+
+def tuning_in(settings: Mapping[str, Any]) -> Tuning | None:
+    """Return the Tuning in *settings*, those of a site by name; None when there is nothing in them."""
+    texts = tuple(settings.get(name) or "" for name in READERS)
+    return _tuning(*texts) if any(texts) else None
+
+
+@lru_cache(maxsize=64)
+def _tuning(*texts: str) -> Tuning | None:
+    """Return the Tuning of *texts*, in the order of READERS; what cannot be read is left out, with one warning."""
+    values: list[tuple[Any, ...]] = []
+    for name, text in zip(READERS, texts, strict=True):
+        lines = list(read_lines(name, text))
+        for _, problem in lines:
+            if problem is not None:
+                logger.warning("Setting %s: %s; it is left out", name, problem)
+        values.append(tuple(value for value, problem in lines if problem is None))
+    types, pins, synonyms, stop_words = values
+    tuning = Tuning(tuple((t, f) for t, f in types if f != 1.0), pins, synonyms, stop_words)
+    return None if tuning == Tuning() else tuning

@@ -1,0 +1,129 @@
+"""What is recorded of a slow query."""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from plone.pgcatalog.indexing.codec import CodecError
+from plone.pgcatalog.indexing.codec import decode
+from plone.pgcatalog.indexing.codec import encode
+from plone.pgcatalog.observe.expressions import dump_expression
+from plone.pgcatalog.observe.expressions import load_expression
+from plone.pgcatalog.query.expression import Expression
+from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.query.expression import WHERE
+from typing import Any
+
+import orjson
+
+
+#: The value of an index that is longer as JSON is not kept.
+MAX_BYTES = 16_000
+ROLES_INDEX = "allowedRolesAndUsers"
+#: Keys of a query besides the indexes that count.
+WINDOW = ("b_start", "b_size")
+
+
+@dataclass(frozen=True, slots=True)
+class SlowQuery:
+    """A slow query, as it goes into ``pgcatalog_slow_queries``; times in milliseconds."""
+
+    catalog: int
+    path: str
+    operation: str
+    shape: str
+    query: str
+    left_out: list[str]
+    total_ms: float
+    compile_ms: float
+    execute_ms: float
+    decode_ms: float
+    result_rows: int
+    statement: str
+
+
+def keep(
+    query: Mapping[str, Any],
+    options: Mapping[str, Collection[str]],
+    sort: Sequence[tuple[str, bool]],
+    limit: Any,
+    masked: Collection[str] = (),
+) -> tuple[str, list[str]]:
+    """Return the JSON text of a query, and the names of the indexes whose values it does not have.
+
+    The arguments are those of ``shape_of``, and the names of *masked* indexes, "*" for all.  Left out is what is masked, too long, or without a JSON form; and who
+    asked: of ``allowedRolesAndUsers`` the roles are kept, not the names of users and groups.
+    """
+    kept: dict[str, Any] = {}
+    left_out = []
+    for name in sorted(options):
+        parts = {key: query[key] for key in (name, *(f"{name}_{o}" for o in options[name])) if key in query}
+        if name not in parts:
+            continue
+        if name == ROLES_INDEX:
+            parts[name] = without_users(parts[name])
+        encoded = None if is_masked(name, masked) else encoded_parts(parts)
+        if encoded is None:
+            left_out.append(name)
+        else:
+            kept.update(encoded)
+    kept.update({key: int(query[key]) for key in WINDOW if is_number(query.get(key))})
+    expression = expression_in(query)
+    where = None if expression is None else encoded_expression(expression, masked)
+    if expression is not None and where is None:
+        left_out.append(WHERE)
+    size = int(limit) if is_number(limit) else None
+    text = orjson.dumps({"query": kept, "where": where, "sort": list(sort), "limit": size})
+    return text.decode(), left_out
+
+
+def recall(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, bool]], int | None]:
+    """Return query, sort and limit of what ``keep`` made.  Raises CodecError for damaged data."""
+    sort = [(str(name), bool(reverse)) for name, reverse in data["sort"]]
+    query = {key: decode(value) for key, value in data["query"].items()}
+    if data["where"] is not None:
+        query[WHERE] = load_expression(data["where"])
+    return query, sort, data["limit"]
+
+
+def is_masked(name: str, masked: Collection[str]) -> bool:
+    return name in masked or "*" in masked
+
+
+def encoded_parts(parts: dict[str, Any]) -> dict[str, Any] | None:
+    """Return *parts* as JSON data, None when they have no form or are too long."""
+    try:
+        encoded = {key: encode(value) for key, value in parts.items()}
+    except CodecError:
+        return None
+    return short(encoded)
+
+
+def encoded_expression(expression: Expression, masked: Collection[str]) -> dict[str, Any] | None:
+    """Return *expression* as JSON data, None when it must not be kept, has no form or is too long."""
+    if any(name == ROLES_INDEX or is_masked(name, masked) for name in expression.names()):
+        return None
+    try:
+        return short(dump_expression(expression))
+    except CodecError:
+        return None
+
+
+def short(data: dict[str, Any]) -> dict[str, Any] | None:
+    return data if len(orjson.dumps(data)) <= MAX_BYTES else None
+
+
+def without_users(value: Any) -> Any:
+    """Return the roles of a query for ``allowedRolesAndUsers``."""
+    if isinstance(value, Mapping):
+        return {key: without_users(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [role for role in value if not str(role).startswith("user:")]
+    return "" if str(value).startswith("user:") else value
+
+
+def is_number(value: Any) -> bool:
+    try:
+        return abs(int(value)) < 2**53
+    except (TypeError, ValueError, OverflowError):
+        return False

@@ -1,0 +1,1 @@
+"""SQL as values; imports nothing of ours."""
