@@ -174,6 +174,18 @@ def test_removed_and_reindexed_in_part_is_one_row(portal: Any, catalog: Any, loo
         transaction.commit()
 
 
+def test_another_object_under_a_taken_path_has_only_values_of_its_own(portal: Any, catalog: Any) -> None:
+    for name in ("one", "two"):
+        create(portal, "Document", name, title=f"Title {name}", subject=(name,))
+    catalog.catalog_object(portal["one"], "/plone/alias")
+    transaction.commit()
+    catalog.catalog_object(portal["two"], "/plone/alias", idxs=["Title"])
+    for _ in range(2):
+        found = catalog.getIndexDataForRID(catalog.getrid("/plone/alias"))
+        assert (found["Title"], found["Subject"]) == (["title", "two"], "")
+        transaction.commit()
+
+
 def test_security_reindex_touches_only_the_roles(portal: Any, catalog: Any) -> None:
     page = create(portal, "Document", "page", title="Title")
     transaction.commit()
