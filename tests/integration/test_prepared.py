@@ -127,6 +127,17 @@ def test_other_threads_run_while_one_waits(portal: Any) -> None:
     assert after - before > 10
 
 
+def test_another_thread_that_uses_the_connection_waits_for_the_end_of_a_message(connection: Any) -> None:
+    """Plone's portlet of events keeps objects of one thread's connection in memory, and others load them by it."""
+    query = "SELECT %s::int FROM pg_sleep(0.01)"
+    with ThreadPoolExecutor(1) as pool:
+        for number in range(20):
+            asked = pool.submit(run, connection, query, number)
+            loaded = [connection.execute("SELECT %s::text", (n,)).fetchall() for n in range(5)]
+            assert loaded == [[(str(n),)] for n in range(5)]
+            assert asked.result(10) == [(number,)]
+
+
 def test_an_error_keeps_what_was_prepared_with_it(connection: Any) -> None:
     statements = PreparedStatements.of(connection)
     good, bad = "SELECT %s::int * 11", "SELECT 5 / %s::int"

@@ -1,5 +1,6 @@
 """A transaction sees its own catalog changes, others do not, abort and rollback take them back."""
 
+from plone.pgcatalog.database.generations import Generations
 from tests.integration import site as sites
 from tests.integration.content import create
 from typing import Any
@@ -173,6 +174,18 @@ def test_removed_and_reindexed_in_part_is_one_row(portal: Any, catalog: Any, loo
         transaction.commit()
 
 
+def test_another_object_under_a_taken_path_has_only_values_of_its_own(portal: Any, catalog: Any) -> None:
+    for name in ("one", "two"):
+        create(portal, "Document", name, title=f"Title {name}", subject=(name,))
+    catalog.catalog_object(portal["one"], "/plone/alias")
+    transaction.commit()
+    catalog.catalog_object(portal["two"], "/plone/alias", idxs=["Title"])
+    for _ in range(2):
+        found = catalog.getIndexDataForRID(catalog.getrid("/plone/alias"))
+        assert (found["Title"], found["Subject"]) == (["title", "two"], "")
+        transaction.commit()
+
+
 def test_security_reindex_touches_only_the_roles(portal: Any, catalog: Any) -> None:
     page = create(portal, "Document", "page", title="Title")
     transaction.commit()
@@ -310,3 +323,16 @@ def test_two_editors_do_not_conflict(portal: Any, catalog: Any, db: Any) -> None
         transaction.commit()
     found = catalog.unrestrictedSearchResults(portal_type="Document")
     assert sorted(b.Title for b in found) == ["Mine", "Theirs"]
+
+
+def test_somebody_elses_commit_is_no_lost_history(portal: Any, catalog: Any, db: Any) -> None:
+    """Whoever commits with an older snapshot than a commit of the same process is not told to repeat it."""
+    page = create(portal, "Document", "page")
+    transaction.commit()
+    history = Generations.of(db).number
+    page.reindexObject(idxs=["Title"])
+    with sites.application(db, transaction.TransactionManager()) as app:
+        app.plone.description = "changed meanwhile"
+        app._p_jar.transaction_manager.commit()
+    transaction.commit()
+    assert Generations.of(db).number == history

@@ -14,6 +14,7 @@ from tests.property.compare import ask
 from tests.property.compare import both_answers
 from tests.property.compare import compare_case
 from tests.property.compare import Difference
+from tests.property.compare import index_data
 from tests.property.compare import is_window
 from tests.property.compare import plain
 from tests.property.compare import sort_keys
@@ -52,6 +53,8 @@ def explain(pair: Pair, difference: Difference) -> str | None:
         return "uuid-duplicates" if duplicates(pair) else None
     if difference.kind == "unique values" and difference.subject in ("path", "place"):
         return explain_path_keys(difference)
+    if difference.kind == "unique values":
+        return explain_keys(pair, str(difference.subject))
     if difference.kind == "_apply_index" and isinstance(difference.subject, Case):
         return explain_answer(pair, difference.subject)
     return None
@@ -71,6 +74,19 @@ def explain_index_data(pair: Pair, difference: Difference) -> str | None:
         else:
             return None
     return " + ".join(sorted(found))
+
+
+def explain_keys(pair: Pair, name: str) -> str | None:
+    """Explain the keys of the index *name* by those of each row."""
+    found = set()
+    for path in pair.oracle._catalog.uids:
+        ours, theirs = (index_data(catalog, path)[name] for catalog in (pair.ours, pair.oracle))
+        if ours != theirs:
+            reason = explain_index_data(pair, Difference("index data", path, {name: ours}, {name: theirs}))
+            if reason is None:
+                return None
+            found.add(reason)
+    return " + ".join(sorted(found)) or None
 
 
 def is_newer_but_equal(pair: Pair, difference: Difference) -> bool:

@@ -6,6 +6,7 @@ choose among what is there at that moment.
 
 from collections.abc import Callable
 from plone.base.utils import unrestricted_construct_instance
+from plone.uuid.interfaces import IUUID
 from random import Random
 from tests.property import content
 from tests.property.compare import compare_case
@@ -54,6 +55,8 @@ class Run:
         self.id = id
         self.explained = explain
         self.savepoints: list[Any] = []
+        #: path -> UUIDs of the objects that were catalogued under it
+        self.catalogued: dict[str, set[str]] = {}
         self.random = Random(id)
         self.comparisons = 0
 
@@ -143,6 +146,12 @@ class Run:
     def choose(self, number: int, folders: bool = False, below: bool = False) -> Any:
         found = [o for o in self.objects()[int(below) :] if not folders or o.isPrincipiaFolderish]
         return found[number % len(found)] if found else None
+
+    def was_anothers(self, path: str, obj: Any) -> bool:
+        """Note that *path* is catalogued for *obj*; return whether it was for another object before."""
+        uuids = self.catalogued.setdefault(path, set())
+        uuids.add(IUUID(obj))
+        return len(uuids) > 1
 
     def free_id(self, container: Any, number: int) -> str:
         id = content.IDS[number % len(content.IDS)]
@@ -261,6 +270,8 @@ def catalog_object(run: Run, a: int, b: int, c: int) -> None:
     if random.random() < 0.25:
         path = f"/plone/alias-{run.id}-{random.randint(0, 2)}"
     idxs = None if random.random() < 0.4 else PARTIAL[c % len(PARTIAL)]
+    if run.was_anothers(path, obj):
+        idxs = None  # replaced-in-part
     metadata = random.choice((0, 1))
     for catalog in (run.pair.ours, run.pair.oracle):
         catalog.catalog_object(obj, path, idxs=idxs, update_metadata=metadata)

@@ -37,8 +37,10 @@ class SnapshotHistory:
         self._number: int | None = None
         #: the history whose objects the connection has loaded
         self._loaded: int | None = None
-        #: the newest transaction that was known before the snapshot was taken
-        self._known_before = 0
+        #: the newest transaction that was known before the snapshot was taken, and in which history
+        self._known_before = 0, 0
+        #: the same for the next snapshot: the end of a transaction still reads from this one
+        self._known_next = 0, 0
         #: the transaction that the database was asked for, and in which history
         self._expected = 0, 0
 
@@ -62,15 +64,22 @@ class SnapshotHistory:
     def forget_snapshot(self) -> None:
         """Called when the storage takes a new snapshot."""
         self._number = None
+        self._known_before = self._known_next
 
     def end_snapshot(self) -> None:
         """Called before the storage takes a new snapshot, which shows all that is known by now."""
-        self._known_before = newest_known(self.jar.db())
+        history = self.generations.number
+        self._known_next = newest_known(self.jar.db()), history
+
+    def _known(self) -> int:
+        """Return the newest transaction of this history that was known before the snapshot was taken; 0 for none."""
+        tid, history = self._known_before
+        return tid if history == self.generations.number else 0
 
     def expected_tid(self) -> int:
         """Return the newest known transaction that the snapshot must have; 0 if none is known."""
         history, newest = self.generations.number, self.tid or 0
-        expected = self._known_before
+        expected = self._known()
         if expected <= newest:
             newest_known(self.jar.db())
             expected = self.generations.newest_tid(newest)
@@ -88,7 +97,6 @@ class SnapshotHistory:
         expected, history = self._expected
         if expected and not is_there:
             change_history(self.jar.db(), history)
-            self._known_before = 0
             generations.learn(tid)
             self._load_anew()
             raise HistoryChanged
@@ -107,7 +115,7 @@ class SnapshotHistory:
         if tid is not None:
             if not newest_known(self.jar.db()):
                 self.generations.learn(tid)
-            elif tid < self._known_before or not self.generations.has_seen(tid):
+            elif tid < self._known() or not self.generations.has_seen(tid):
                 self._ask(connection)
         self._load_anew()
 

@@ -28,6 +28,9 @@ Rows = list[tuple[Any, ...]]
 #: An SQL text with ``%s`` placeholders and their values.
 Statement = tuple[str, Sequence[Any]]
 
+#: The same with what libpq takes: values, their types and formats.
+Dumped = tuple[str, Sequence[Any], tuple[int, ...], Sequence[Any]]
+
 #: Statements that a connection keeps prepared.
 SIZE = 60
 #: Statements the process remembers to have sent once.
@@ -39,10 +42,15 @@ _connections: "WeakKeyDictionary[Any, PreparedStatements]" = WeakKeyDictionary()
 
 
 class PreparedStatements:
-    """The statements prepared on *connection*, a psycopg connection; for one thread at a time."""
+    """The statements prepared on *connection*, a psycopg connection; for one thread at a time.
+
+    Other threads may use the connection by psycopg's cursors meanwhile: both take turns by its lock.
+    """
 
     def __init__(self, connection: Any) -> None:
         self._pgconn = connection.pgconn
+        #: Plone's portlet of events keeps objects of one thread's ZODB connection in memory; others load their states by it.
+        self._lock = connection.lock
         self._wait = connection.wait
         self._encoding = connection.info.encoding
         self._transformer = Transformer(connection)
@@ -71,25 +79,32 @@ class PreparedStatements:
         Raises psycopg.Error of the first one that fails; those behind it are not run then.  If they are to be
         prepared, one is InvalidSqlStatementName: psycopg removes what is prepared after a rollback; ``forget`` helps.
         """
-        pgconn = self._pgconn
         dumped = [(query, *self._dump(params)) for query, params in statements]
+        with self._lock:
+            results, ends = self._exchange(dumped, before, prepare)
+        received = perf_counter()
+        rows = [self._rows(results[end - 1]) for end in ends]
+        self.decoding = perf_counter() - received
+        return rows
+
+    def _exchange(
+        self, statements: Sequence[Dumped], before: Sequence[str], prepare: bool
+    ) -> tuple[list[Any], list[int]]:
+        """Send *statements* behind the commands *before* them; return all results, and how many there are at each one's end."""
+        pgconn = self._pgconn
         pgconn.enter_pipeline_mode()
         try:
             self._sent.clear()
             for command in before:
                 pgconn.send_query_params(command.encode(), None)
                 self._sent.append(None)
-            ends = [self._send(prepare, *statement) for statement in dumped]
+            ends = [self._send(prepare, *statement) for statement in statements]
             pgconn.pipeline_sync()
             # Waits as psycopg's cursors do: other threads run meanwhile.
-            results = self._wait(self._receive())
+            return self._wait(self._receive()), ends
         finally:
             if pgconn.status == ConnStatus.OK and not pgconn.is_busy():
                 pgconn.exit_pipeline_mode()
-        received = perf_counter()
-        rows = [self._rows(results[end - 1]) for end in ends]
-        self.decoding = perf_counter() - received
-        return rows
 
     def forget(self) -> None:
         """Prepare all statements anew: somebody has removed them from the server's session."""
