@@ -101,7 +101,7 @@ def test_neither_sort_nor_scan(site: Site) -> None:
             browser = Browser(view, folder)
             statement = browser.statement("rid, path", low, browser.high, "ORDER BY path ASC LIMIT 51")
             assert statement is not None
-            plan = "\n".join(line for (line,) in view.session.execute(f"EXPLAIN {statement[0]}", statement[1]))
+            plan = "\n".join(line for (line,) in view.session.execute(f"EXPLAIN {statement.sql}", statement.params))
             assert re.search(r"Scan using \S+_path", plan), plan
             assert not re.search("Seq Scan|Sort", plan), plan
 

@@ -5,6 +5,7 @@ from plone.pgcatalog.fulltext import lexicon
 from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.fulltext.tsquery import plain_words
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.sql.column import Column
 from Products.CMFPlone.UnicodeSplitter import CaseNormalizer as UnicodeCaseNormalizer
 from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter import Splitter as UnicodeSplitter
@@ -15,6 +16,9 @@ from Products.ZCTextIndex.Lexicon import StopWordRemover
 from typing import Any
 
 import pytest
+
+
+T = Column("t", "tsvector")
 
 
 def plone_lexicon() -> Any:
@@ -137,7 +141,7 @@ def test_of_a_very_long_text_the_first_words_are_kept() -> None:
 )
 def test_tsquery(text: str, tsquery: str) -> None:
     own = plone_lexicon()
-    clause = compile_text(own, text, '"t"')
+    clause = compile_text(own, text, T)
     assert clause.tsquery == tsquery
     assert clause.condition.sql == '"t" @@ %s::tsquery'
     assert clause.condition.params == (tsquery,)
@@ -145,7 +149,7 @@ def test_tsquery(text: str, tsquery: str) -> None:
 
 
 def ranked_by(text: str, own: Any = None) -> list[str]:
-    return [term.tsquery for term in compile_text(own or plone_lexicon(), text, "t").rank]
+    return [term.tsquery for term in compile_text(own or plone_lexicon(), text, T).rank]
 
 
 def test_rank_is_without_negation() -> None:
@@ -163,28 +167,29 @@ def test_a_query_of_very_many_words_is_ranked_by_the_first_ones() -> None:
         assert ranked_by(text) == [f"'{word}'" for word in words[:20]]
 
 
-WILD = "EXISTS (SELECT FROM unnest(tsvector_to_array(t)) AS lexeme WHERE lexeme LIKE %s)"
+FOUND = '"t" @@ %s::tsquery'
+WILD = 'EXISTS (SELECT FROM unnest(tsvector_to_array("t")) AS lexeme WHERE lexeme LIKE %s)'
 
 
 @pytest.mark.parametrize(
     ("text", "sql", "params"),
     [
-        ("f?x", f"(t @@ %s::tsquery) AND ({WILD})", ("'f':*", "f_x")),
-        ("f*x_y?", f"(t @@ %s::tsquery) AND ({WILD})", ("'f':*", r"f%x\_y_")),
+        ("f?x", f"({FOUND}) AND ({WILD})", ("'f':*", "f_x")),
+        ("f*x_y?", f"({FOUND}) AND ({WILD})", ("'f':*", r"f%x\_y_")),
         (
             "quick f?x dog -cat",
-            f"(t @@ %s::tsquery) AND ((t @@ %s::tsquery) AND ({WILD}))",
+            f"({FOUND}) AND (({FOUND}) AND ({WILD}))",
             ("('quick' & 'dog' & !'cat')", "'f':*", "f_x"),
         ),
         (
             "quick -f?x",
-            f"(t @@ %s::tsquery) AND (((t @@ %s::tsquery) AND ({WILD})) IS NOT TRUE)",
+            f"({FOUND}) AND ((({FOUND}) AND ({WILD})) IS NOT TRUE)",
             ("'quick'", "'f':*", "f_x"),
         ),
     ],
 )
 def test_wildcards_inside_a_word(text: str, sql: str, params: Sequence[str]) -> None:
-    clause = compile_text(plone_lexicon(), text, "t")
+    clause = compile_text(plone_lexicon(), text, T)
     assert (clause.condition.sql, clause.condition.params) == (sql, params)
 
 
@@ -211,13 +216,13 @@ def test_any_characters(text: str, tsquery: str) -> None:
 
 
 def test_like_pattern_is_escaped() -> None:
-    clause = compile_text(Lexicon(Verbatim()), "a%_\\?b", "t")
+    clause = compile_text(Lexicon(Verbatim()), "a%_\\?b", T)
     assert clause.condition.params == ("'a%_\\\\':*", r"a\%\_\\_b")
 
 
 @pytest.mark.parametrize("text", ["", " ", "-", "***", "?", "()", "((", '""', "the", "the AND a", "NOT the"])
 def test_finds_nothing(text: str) -> None:
-    clause = compile_text(plaintext_lexicon(), text, "t")
+    clause = compile_text(plaintext_lexicon(), text, T)
     assert clause.condition is NOTHING
     assert clause.rank == ()
 

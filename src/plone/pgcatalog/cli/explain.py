@@ -52,7 +52,7 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json
             query = catalog.make_query(query)
             found = statement_of(catalog, compiled(catalog, query, *sort_of(query)), part)
             dsn = dsn_of(catalog)
-        plan = run(dsn, *found)
+        plan = run(dsn, found)
     except SiteError as error:
         raise click.exceptions.UsageError(str(error)) from error
     except ReplayError as error:

@@ -11,7 +11,6 @@ from plone.pgcatalog.compat.mappings import IndexMapping
 from plone.pgcatalog.compat.mappings import Paths
 from plone.pgcatalog.compat.mappings import Uids
 from plone.pgcatalog.compat.records import Records
-from plone.pgcatalog.config import columns_of
 from plone.pgcatalog.database.missing import expects_relation
 from plone.pgcatalog.database.missing import report as report_missing
 from plone.pgcatalog.database.schema import Layout
@@ -51,6 +50,7 @@ from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.settings import parts_of_words
 from plone.pgcatalog.settings import result_cache_mb
 from plone.pgcatalog.settings import site_tuning
+from plone.pgcatalog.sql.names import columns_of
 from Products.CMFCore.interfaces import ISiteRoot
 from Products.PluginIndexes.interfaces import ITransposeQuery
 from Products.ZCatalog.Catalog import CatalogError

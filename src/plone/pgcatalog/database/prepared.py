@@ -9,6 +9,7 @@ from collections.abc import Generator
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
+from plone.pgcatalog.sql.fragment import Statement
 from psycopg.adapt import PyFormat
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
@@ -25,8 +26,6 @@ import re
 
 
 Rows = list[tuple[Any, ...]]
-#: An SQL text with ``%s`` placeholders and their values.
-Statement = tuple[str, Sequence[Any]]
 
 #: Statements that a connection keeps prepared.
 SIZE = 60

@@ -21,13 +21,14 @@ from plone.pgcatalog.database.planning import MANY_ROWS
 from plone.pgcatalog.database.planning import MORE_MEMORY
 from plone.pgcatalog.database.planning import PLAN_CUSTOM
 from plone.pgcatalog.database.planning import PLAN_GENERIC
-from plone.pgcatalog.database.planning import planned
+from plone.pgcatalog.database.planning import with_planner_hints
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.indexing.overlap import seen_rows
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.resolve import resolve
 from plone.pgcatalog.indexing.resolve import unresolved
+from plone.pgcatalog.sql.fragment import Statement
 from plone.pgcatalog.storage import names_states
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
@@ -248,12 +249,21 @@ class Session:
 
         Raises psycopg.Error; the transaction stays usable then, unless it is ServiceUnavailable.
         """
+        if not isinstance(params, Mapping):  # named values are psycopg's to number
+            return self.ask(Statement(query, tuple(params)), with_states)
+        return self._run_unprepared(query, params, with_states)
+
+    def ask(self, statement: Statement, with_states: bool = False) -> Rows:
+        """Run *statement* as ``execute`` does, planned as it needs."""
         prepared = PreparedStatements.of(self.connection)
-        if prepared is not None and not isinstance(params, Mapping):  # named values are psycopg's to number
+        if prepared is not None:
             try:
-                return self._run_prepared(prepared, query, params, with_states)
+                return self._run_prepared(prepared, statement, with_states)
             except psycopg.errors.InvalidSqlStatementName:
                 prepared.forget()
+        return self._run_unprepared(statement.sql, statement.params, with_states)
+
+    def _run_unprepared(self, query: str, params: Sequence[Any] | Mapping[str, Any], with_states: bool) -> Rows:
         if query in _accepted and (with_states or self._wants_savepoint()) and not isinstance(params, Mapping):
             rows: Rows = self._guarded(lambda _: self._execute_first(query, params, with_states), prepared=True)
             return rows
@@ -265,17 +275,16 @@ class Session:
         _accepted.add(query)
         return rows
 
-    def _run_prepared(self, prepared: PreparedStatements, query: str, params: Sequence[Any], with_states: bool) -> Rows:
-        """Run *query* behind what ``_execute_first`` puts before it, as prepared statements.
+    def _run_prepared(self, prepared: PreparedStatements, statement: Statement, with_states: bool) -> Rows:
+        """Run *statement* behind what ``_execute_first`` puts before it, as prepared statements.
 
         What is asked of an overlay is not prepared: a rollback, because of a statement that is prepared no more, would take
         its table along.
         """
         is_first = self._wants_savepoint()
         before = (*self._settings(), SAVEPOINT) if is_first else ()
-        asked: list[tuple[str, Sequence[Any]]]
-        asked, position = ([(query, params)], 0) if self.overlays else planned(query, params)
-        statements = [(READ_STATE, self._state_params()), *asked] if with_states else asked
+        asked, position = ([statement], 0) if self.overlays else with_planner_hints(statement)
+        statements = [Statement(READ_STATE, self._state_params()), *asked] if with_states else asked
 
         def action(_: Any) -> Rows:
             results = prepared.run(statements, before, prepare=not self.overlays)

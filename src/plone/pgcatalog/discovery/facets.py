@@ -32,12 +32,12 @@ def count_facets(catalog: Any, query: FacetQuery, timeout: float | None = None) 
     if source is None or statement.is_empty:
         return statement.facets([])
     statement.where = view.of_all_rows(statement.where)
-    text, params = statement.sql(*source)
-    key = _cache_key(view.stamp(), text, params)
+    asked = statement.statement(*source)
+    key = _cache_key(view.stamp(), *asked)
     row = None if key is None else result_cache().get(key)
     if row is None:
         with time_limit(view.session, timeout):
-            [row] = view.session.execute(text, params)
+            [row] = view.session.ask(asked)
         if key is not None:
             result_cache().put(key, row, _size(row))
     return statement.facets(row)

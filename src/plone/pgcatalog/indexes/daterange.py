@@ -12,6 +12,8 @@ from plone.pgcatalog.indexes.instants import PARSE_ERRORS
 from plone.pgcatalog.indexes.unindex import called
 from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.sql.frozen import frozen
+from plone.pgcatalog.sql.predicate import compared
+from plone.pgcatalog.sql.predicate import has_value
 from Products.PluginIndexes.util import MAX32
 from typing import Any
 
@@ -66,11 +68,11 @@ class DateRangeIndexTranslator(IndexTranslator):
         record = parse(self.index, query)
         if record.keys is None:
             return None
-        since, until = (column.quoted for column in self.columns())
+        since, until = self.columns()
         minutes = self.index._convertDateTime(record.keys[0])
         if minutes is None:
-            return Condition(f"{since} IS NOT NULL")
-        return Condition(f"{since} <= %s AND {until} >= %s", (minutes, minutes))
+            return has_value(since)
+        return compared(since, "<=", minutes) & compared(until, ">=", minutes)
 
     def order_by(self) -> tuple[str, ...]:
         return tuple(column.quoted for column in self.columns())

@@ -17,6 +17,9 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.sql.column import Order
+from plone.pgcatalog.sql.column import RID
+from plone.pgcatalog.sql.fragment import Fragment
 from plone.pgcatalog.sql.frozen import frozen
 from typing import Any
 
@@ -29,14 +32,14 @@ MANY = 2**60
 class CompiledQuery:
     """A query ready to run against a catalog source.
 
-    ``order`` are ORDER BY terms (direction included, always ending with rid); ``score`` an SQL number to rank
+    ``order`` are the terms of ORDER BY, always ending with rid; ``score`` an SQL number to rank
     by, or None; ``python_sort`` the translators' names to sort by in Python instead of SQL; ``sort_count`` how many
     indexes sort; ``is_stable`` False if the same question may be compiled otherwise another time.
     """
 
     where: Condition
-    order: tuple[str, ...]
-    score: Condition | None
+    order: tuple[Order, ...]
+    score: Fragment | None
     window: "Window"
     python_sort: tuple[tuple[str, bool], ...] = ()
     sort_count: int = 0
@@ -50,12 +53,17 @@ class CompiledQuery:
             return (
                 self.where.sql,
                 frozen(self.where.params),
-                self.order,
+                self.order_by,
                 score and (type(score), score.sql, frozen(score.params)),
                 self.window,
             )
         except TypeError:
             return None
+
+    @cached_property
+    def order_by(self) -> str:
+        """The terms of ``order`` as SQL."""
+        return ", ".join([term.sql for term in self.order])
 
     @property
     def is_empty(self) -> bool:
@@ -105,7 +113,7 @@ def compile_query(
     ranked = translator if sort else lambda name: translator(name).ranked()
     named = [ranked(name) for name in names if name in query and not isinstance(query[name], Expression)]
     # PostgreSQL compares a row in this order.
-    conditions = [t.where(query) or NOTHING for t in sorted(named, key=lambda t: t.is_costly)]
+    conditions = sorted((t.where(query) or NOTHING for t in named), key=lambda condition: condition.is_costly)
     expression = expression_in(query)
     if expression is not None:
         conditions.append(expression.condition(ranked))
@@ -117,7 +125,7 @@ def compile_query(
     if score is None and expression is not None and not sorters:
         score = expression.score(ranked)
     if any(t.order_by() == () for t, _ in sorters):
-        return CompiledQuery(where, ("rid",), None, window(query, limit), tuple(sort), len(sorters), is_stable)
+        return CompiledQuery(where, (by_rid(),), None, window(query, limit), tuple(sort), len(sorters), is_stable)
     if not_null:
         where = all_of((where, *not_null))
     return CompiledQuery(where, order, score, window(query, limit), (), len(sorters), is_stable)
@@ -125,20 +133,26 @@ def compile_query(
 
 def order_terms(
     sorters: Sequence[tuple[IndexTranslator, bool]], limited: bool
-) -> tuple[tuple[str, ...], list[Condition]]:
-    """Return ORDER BY terms, and the conditions that drop rows without a value in a sort index.
+) -> tuple[tuple[Order, ...], list[Condition]]:
+    """Return the terms of ORDER BY, and the conditions that drop rows without a value in a sort index.
 
     Ties are broken by rid: descending in a *limited* descending sort by one index, where ZCatalog sorts (key, rid)
     pairs, else ascending, as where it walks the sort index.
     """
-    terms: list[str] = []
+    terms: list[Order] = []
     not_null: list[Condition] = []
     for translator, reverse in sorters:
+        columns = {column.quoted: column for column in translator.columns()}
         expressions = translator.order_by() or ()
-        terms += [f"{e} DESC" if reverse else e for e in expressions]
-        not_null += [Condition(f"{e} IS NOT NULL") for e in expressions[:1]]
-    backwards = limited and len(sorters) == 1 and sorters[0][1]
-    return (*terms, "rid DESC" if backwards else "rid"), not_null
+        terms += [Order(e, reverse, columns.get(e), nulls=i > 0) for i, e in enumerate(expressions)]
+        if expressions:
+            not_null.append(Condition(f"{expressions[0]} IS NOT NULL", (), translator.columns()))
+    return (*terms, by_rid(limited and len(sorters) == 1 and sorters[0][1])), not_null
+
+
+def by_rid(descending: bool = False) -> Order:
+    """Return the term that ends every ORDER BY."""
+    return Order(RID.name, descending, RID, nulls=False)
 
 
 def sort_directions(count: int, order: Any) -> list[bool]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import replace
-from plone.pgcatalog.database.planning import of_all_rows
+from plone.pgcatalog.database.planning import hide_unselective_indexes
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
@@ -26,6 +26,9 @@ from plone.pgcatalog.results.ranked import only
 from plone.pgcatalog.results.ranked import ranked_rids
 from plone.pgcatalog.results.ranked import scored
 from plone.pgcatalog.settings import ranked_rows
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.fragment import Fragment
+from plone.pgcatalog.sql.fragment import Statement
 from time import perf_counter
 from typing import Any
 
@@ -35,8 +38,8 @@ import sys
 
 
 Rows = list[tuple[Any, ...]]
-#: An SQL text and the values of its placeholders; None when there is nothing to ask.
-Statement = tuple[str, tuple[Any, ...]] | None
+#: None when there is nothing to ask.
+Asked = Statement | None
 
 
 class CatalogView:
@@ -133,28 +136,30 @@ class CatalogView:
         tail: str = "",
         params: Sequence[Any] = (),
         state: CatalogState | None = None,
-    ) -> Statement:
-        """Return the statement of ``select``, in *state* if that is not the snapshot's."""
+        window: tuple[int, int | None] | None = None,
+    ) -> Asked:
+        """Return the statement of ``select``, in *state* if that is not the snapshot's; *window* is that of ``Statement``."""
         source = self.source(state)
         if source is None:
             return None
         relation, source_params = source
         condition = "" if where is EVERYTHING else f" WHERE {where.sql}"
-        return f"SELECT {expressions} FROM {relation}{condition} {tail}", (*params, *source_params, *where.params)
+        sql = f"SELECT {expressions} FROM {relation}{condition} {tail}"
+        return Statement(sql, (*params, *source_params, *where.params), where.is_costly, window)
 
     def of_all_rows(self, where: Condition, state: CatalogState | None = None) -> Condition:
-        """Return *where* for a statement that needs all rows that match; see ``planning.of_all_rows``."""
+        """Return *where* for a statement that needs all rows that match; see ``hide_unselective_indexes``."""
 
-        def share(column: str, values: Sequence[str]) -> float | None:
+        def share(column: Column, values: Sequence[Any]) -> float | None:
             asked = state or self.state
             if asked is None or self.session.is_small():
                 return None
             shares = self.session.generations.shares[self.zoid]
-            return shares.share(self.session.execute, asked.relation, column, values)
+            return shares.share(self.session.execute, asked.relation, column, values, self.layout.common_elements)
 
-        return of_all_rows(where, share)
+        return hide_unselective_indexes(where, share)
 
-    def _run(self, operation: str, statement: Callable[[CatalogState | None], Statement]) -> Rows:
+    def _run(self, operation: str, statement: Callable[[CatalogState | None], Asked]) -> Rows:
         """Run what *statement* returns for the snapshot's state.
 
         When nobody has met the snapshot's newest transaction yet, its state is read in the message of a first try with
@@ -169,15 +174,15 @@ class CatalogView:
             sent, rows = None, None
         if rows is None:
             sent = statement(None)
-            rows = [] if sent is None else self.session.execute(*sent)
+            rows = [] if sent is None else self.session.ask(sent)
         if self.trace is not None and sent is not None:
             fetching = self.session.fetching - fetched
-            self.trace.ran(operation, sent[0], perf_counter() - started, fetching, len(rows))
+            self.trace.ran(operation, sent, perf_counter() - started, fetching, len(rows))
         return rows
 
-    def _try(self, statement: tuple[str, tuple[Any, ...]], guess: CatalogState) -> Rows | None:
+    def _try(self, statement: Statement, guess: CatalogState) -> Rows | None:
         try:
-            rows = self.session.execute(*statement, with_states=True)
+            rows = self.session.ask(statement, with_states=True)
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
             return None
         state = self.state
@@ -188,7 +193,7 @@ class CatalogView:
         rows = self._run("count", lambda state: self.count_statement(query, state))
         return rows[0][0] if rows else 0
 
-    def count_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Statement:
+    def count_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Asked:
         return self.statement("count(*)", self.of_all_rows(query.where, state), state=state)
 
     def page(
@@ -221,7 +226,7 @@ class CatalogView:
         # Pending rows are in no index.
         relation = self.state.relation if self.stamp() is not None and self.state is not None else None
         database = self.session.generations.number
-        index = relation and textindex.usable_index(self.session.execute, database, relation, score.column_name)
+        index = relation and textindex.usable_index(self.session.execute, database, relation, score.column.name)
         if not relation or not index:
             return ask(plain)
         try:
@@ -238,22 +243,21 @@ class CatalogView:
         size: int | None,
         more: str = "",
         state: CatalogState | None = None,
-    ) -> Statement:
+    ) -> Asked:
         where, score = query.where, query.score
         if score:
             where, score = self._ranking(where, score, None if size is None else start + size, state)
         expressions = f"rid, path, {score.sql if score else 'NULL'} AS score{more}"
-        order = ("score DESC", "rid DESC") if score else query.order
-        tail = f"ORDER BY {', '.join(order)}"
+        tail = f"ORDER BY {'score DESC, rid DESC' if score else query.order_by}"
         if size is not None:
             tail += f" LIMIT {size:d}"
         if start:
             tail += f" OFFSET {start:d}"
-        return self.statement(expressions, where, tail, score.params if score else (), state)
+        return self.statement(expressions, where, tail, score.params if score else (), state, (start, size))
 
     def _ranking(
-        self, where: Condition, score: Condition, end: int | None, state: CatalogState | None
-    ) -> tuple[Condition, Condition]:
+        self, where: Condition, score: Fragment, end: int | None, state: CatalogState | None
+    ) -> tuple[Condition, Fragment]:
         """Return which rows are read to rank those that match *where* up to the row *end*, and what ranks them."""
         asked, limit = state or self.state, ranked_rows()
         is_large = asked is not None and limit > 0 and asked.rows > LARGE * limit
@@ -262,7 +266,7 @@ class CatalogView:
             return self.of_all_rows(where, state), score
         rids = ranked_rids(source, where, score, limit)
         if end is not None and end <= limit:
-            return only(rids), score
+            return only(rids, where), score
         return self.of_all_rows(where, state), scored(rids, score)
 
     def full_page_statement(
@@ -273,14 +277,17 @@ class CatalogView:
         unread: Sequence[str],
         with_idx: bool = True,
         state: CatalogState | None = None,
-    ) -> Statement:
+    ) -> Asked:
         state = state or self.state
         if state is None or not self._has_columns(state):
             return self.page_statement(query, start, size, state=state)
         # The idx is fetched for the rows of the page only: behind LIMIT.
         page = self.page_statement(query, start, size, ", zoid, idx, xmin", state)
         text, params = idx_text("page", unread, with_idx)
-        return page and (f"SELECT rid, path, score, {text} FROM ({page[0]}) AS page", (*params, *page[1]))
+        if page is None:
+            return None
+        sql = f"SELECT rid, path, score, {text} FROM ({page.sql}) AS page"
+        return Statement(sql, (*params, *page.params), page.is_costly, page.window)
 
     def rids(self, query: CompiledQuery) -> array[int]:
         """Return the rids of the whole sorted result, which is not ranked: one row with one binary value."""
@@ -292,8 +299,8 @@ class CatalogView:
                 rids.byteswap()
         return rids
 
-    def rids_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Statement:
-        expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {', '.join(query.order)})"
+    def rids_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Asked:
+        expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {query.order_by})"
         return self.statement(expression, self.of_all_rows(query.where, state), state=state)
 
     def paths(self, rids: Iterable[int]) -> dict[int, str]:
@@ -318,12 +325,12 @@ class CatalogView:
         JSON without the keys *unread*.
         """
 
-        def statement(state: CatalogState | None) -> Statement:
+        def statement(state: CatalogState | None) -> Asked:
             state = state or self.state
             if state is None:
                 return None
             text, params = idx_text("c", unread)
-            return (
+            return Statement(
                 f"SELECT c.rid, c.path, {text} FROM {quote(state.relation)} c WHERE c.rid = ANY(%s::bigint[])",
                 (*params, list(rids)),
             )
