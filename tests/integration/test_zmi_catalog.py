@@ -110,8 +110,8 @@ def test_a_page_takes_a_few_statements_however_long_it_is(site: Site, monkeypatc
     with site.inside() as portal:
         view = portal.portal_catalog._catalog.view()
         sent: list[str] = []
-        real = view.session.execute
-        monkeypatch.setattr(view.session, "execute", lambda q, *a, **kw: sent.append(q) or real(q, *a, **kw))
+        real = view.session.ask
+        monkeypatch.setattr(view.session, "ask", lambda s, *a, **kw: sent.append(s.sql) or real(s, *a, **kw))
         browser = Browser(view, "/plone")
         browser.page()
         browser.count()
