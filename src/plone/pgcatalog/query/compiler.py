@@ -24,6 +24,9 @@ from plone.pgcatalog.sql.frozen import frozen
 from typing import Any
 
 
+#: The terms that end every ORDER BY.
+OLDEST_FIRST, NEWEST_FIRST = (Order(RID.name, descending, RID, nulls=False) for descending in (False, True))
+
 #: More rows than there can be; PostgreSQL adds LIMIT and OFFSET up in 64 bits.
 MANY = 2**60
 
@@ -152,7 +155,7 @@ def order_terms(
 
 def by_rid(descending: bool = False) -> Order:
     """Return the term that ends every ORDER BY."""
-    return Order(RID.name, descending, RID, nulls=False)
+    return NEWEST_FIRST if descending else OLDEST_FIRST
 
 
 def sort_directions(count: int, order: Any) -> list[bool]:

@@ -56,23 +56,30 @@ class Condition(Fragment):
 class Structure(Condition):
     """A condition that knows its parts; its SQL is made when somebody asks for it first."""
 
+    _rendered: tuple[str, tuple[Any, ...]] | None = None
+
+    # That of a frozen dataclass takes longer than the rest of making one.
+    __setattr__ = object.__setattr__
+
     def __init__(self) -> None:
         """Leave out what a Condition has from its text."""
 
-    def _rendered(self) -> Fragment:
+    def _render(self) -> tuple[str, tuple[Any, ...]]:
         raise NotImplementedError
-
-    @cached_property
-    def _fragment(self) -> Fragment:
-        return self._rendered()
 
     @property
     def sql(self) -> str:
-        return self._fragment.sql
+        rendered = self._rendered
+        if rendered is None:
+            rendered = self._rendered = self._render()
+        return rendered[0]
 
     @property
     def params(self) -> tuple[Any, ...]:
-        return self._fragment.params
+        rendered = self._rendered
+        if rendered is None:
+            rendered = self._rendered = self._render()
+        return rendered[1]
 
 
 class Combination(Structure):
@@ -83,9 +90,9 @@ class Combination(Structure):
     def __init__(self, parts: Iterable[Condition]) -> None:
         self.parts = tuple(parts)
 
-    def _rendered(self) -> Fragment:
+    def _render(self) -> tuple[str, tuple[Any, ...]]:
         sql = self.word.join([f"({part.sql})" for part in self.parts])
-        return Fragment(sql, tuple([value for part in self.parts for value in part.params]))
+        return sql, tuple([value for part in self.parts for value in part.params])
 
     @cached_property
     def columns(self) -> tuple[Column, ...] | None:
@@ -138,8 +145,8 @@ class Not(Structure):
     def __init__(self, part: Condition) -> None:
         self.part = part
 
-    def _rendered(self) -> Fragment:
-        return Fragment(f"({self.part.sql}) IS NOT TRUE", self.part.params)
+    def _render(self) -> tuple[str, tuple[Any, ...]]:
+        return f"({self.part.sql}) IS NOT TRUE", self.part.params
 
     @property
     def columns(self) -> tuple[Column, ...] | None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.condition import Condition
 from plone.pgcatalog.sql.condition import Structure
-from plone.pgcatalog.sql.fragment import Fragment
 from typing import Any
 
 
@@ -47,15 +46,15 @@ class Predicate(Structure):
         self.cast = cast
         self.is_hidden = is_hidden
 
-    def _rendered(self) -> Fragment:
+    def _render(self) -> tuple[str, tuple[Any, ...]]:
         column = self.column.quoted
         if self.is_hidden:
             column = f"({column} || {f'NULL::{self.column.type}' if self.column.is_array else "''"})"
         value = f"%s::{self.cast}" if self.cast else "%s"
         template = TEMPLATES.get(self.operator)
         if template is None:
-            return Fragment(f"{column} {self.operator} {value}", self.values)
-        return Fragment(template.format(column=column, value=value), self.values)
+            return f"{column} {self.operator} {value}", self.values
+        return template.format(column=column, value=value), self.values
 
     @property
     def columns(self) -> tuple[Column, ...]:
