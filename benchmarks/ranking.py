@@ -20,7 +20,7 @@ from plone.pgcatalog.demo.words import topics
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.tsquery import compile_text
-from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.settings import ATTRIBUTE
 from Products.ZCTextIndex.OkapiIndex import OkapiIndex
 from Products.ZCTextIndex.ZCTextIndex import PLexicon
@@ -169,8 +169,8 @@ def ratios(catalog: Any, asked: list[str], settings: Mapping[str, Any], rounds: 
         own = catalog.unrestrictedSearchResults({INDEX: query})._query
         # The tsquery that the rows are found by: other forms of words have to be ranked, too.
         related = translator.stemming.related if translator.stemming else None
-        clause = compile_text(translator.index.getLexicon(), query, translator.column.quoted, related=related)
-        rank = Condition(f"ts_rank_cd({translator.column.quoted}, %s::tsquery, 1)", (clause.tsquery,))
+        clause = compile_text(translator.index.getLexicon(), query, translator.column, related=related)
+        rank = Fragment(f"ts_rank_cd({translator.column.quoted}, %s::tsquery, 1)", (clause.tsquery,))
         ways = [own, replace(own, score=rank)]
         best = [float("inf")] * len(ways)
         for _ in range(rounds):

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from inspect import Parameter
 from inspect import signature
 from plone.pgcatalog.catalog import PlonePGCatalogTool
-from plone.pgcatalog.compat.catalog.catalog import _CatalogCompat
-from plone.pgcatalog.compat.catalog.proxy_types import proxy_class
+from plone.pgcatalog.compat.catalog import _CatalogCompat
+from plone.pgcatalog.compat.proxy_types import proxy_class
 from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.ZCatalog.Catalog import Catalog
 from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain

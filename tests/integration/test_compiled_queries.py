@@ -7,7 +7,7 @@ from tests.integration.content import create
 from typing import Any
 from unittest.mock import patch
 
-import plone.pgcatalog.compat.catalog.catalog as compat
+import plone.pgcatalog.compat.catalog as compat
 import pytest
 import transaction
 

@@ -5,6 +5,7 @@ from plone.pgcatalog.advice.explain import explain_example
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.cli.explain import statement
 from plone.pgcatalog.observe.log import Example
+from plone.pgcatalog.sql.fragment import Statement
 from tests.integration.content import create
 from typing import Any
 
@@ -25,6 +26,7 @@ def filled(portal: Any) -> Any:
 
 def example(query: dict[str, Any], sort: Any = (), limit: Any = None, where: Any = None, **more: Any) -> Example:
     data = {"query": query, "where": where, "sort": list(sort), "limit": limit}
+    data |= {"page": more.pop("page")} if "page" in more else {}
     now = datetime.datetime.now(datetime.UTC)
     values = {"left_out": [], "operation": "page", "statement": ""} | more
     operation, statement = values["operation"], values["statement"]
@@ -48,10 +50,20 @@ def test_a_recorded_query_is_compiled_and_explained(filled: Any) -> None:
 
 def test_a_page_has_its_recorded_place(filled: Any) -> None:
     catalog = filled.portal_catalog._catalog
-    recorded = example({"portal_type": "Document"}, statement="SELECT evil() LIMIT 7 OFFSET 30; DROP TABLE x")
+    evil = "SELECT evil() LIMIT 7 OFFSET 30; DROP TABLE x"
+    recorded = example({"portal_type": "Document"}, statement=evil, page=[30, 7])
     plan = explain_example(catalog, recorded)
     assert plan.statement.endswith("LIMIT 7 OFFSET 30")
     assert "evil" not in plan.statement
+    everything = example({"portal_type": "Document"}, [["modified", True]], 2, page=[0, None])
+    assert explain_example(catalog, everything).statement.endswith("rid DESC")
+
+
+@pytest.mark.parametrize("page", [None, "7", [7], ["30", "7"], [30, 7.5], {"size": 7}])
+def test_a_record_without_a_page_has_that_of_its_query(filled: Any, page: Any) -> None:
+    """Records of older versions have only the text of the statement, which is never read."""
+    recorded = example({"portal_type": "Document"}, limit=5, statement="SELECT 1 LIMIT 7 OFFSET 30", page=page)
+    assert explain_example(filled.portal_catalog._catalog, recorded).statement.endswith("LIMIT 5")
 
 
 @pytest.mark.parametrize(
@@ -76,18 +88,18 @@ def test_explaining_cannot_write(database: str) -> None:
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("CREATE TABLE t AS SELECT 1 AS x")
         with pytest.raises(ReplayError, match="read-only transaction"):
-            explain(database, "DELETE FROM t", ())
+            explain(database, Statement("DELETE FROM t"))
         assert connection.execute("SELECT count(*) FROM t").fetchall() == [(1,)]
 
 
 def test_explaining_does_not_run_for_ever(database: str) -> None:
     with pytest.raises(ReplayError, match=r"stopped after 0\.2 seconds"):
-        explain(database, "SELECT pg_sleep(60)", (), seconds=0.2)
+        explain(database, Statement("SELECT pg_sleep(60)"), seconds=0.2)
 
 
 def test_a_database_that_is_gone_is_named() -> None:
     with pytest.raises(ReplayError, match="PostgreSQL: "):
-        explain("host=/nowhere dbname=none", "SELECT 1", ())
+        explain("host=/nowhere dbname=none", Statement("SELECT 1"))
 
 
 def test_an_example_is_what_it_was(filled: Any) -> None:

@@ -348,7 +348,7 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
     results = catalog.unrestrictedSearchResults(**query)
     asked = FacetQuery(results._criteria, results._sort, names, {}, options.get("exclude_own", False), 100)
     view = catalog._catalog.view()
-    text, params = FacetStatement(catalog._catalog, asked).sql(*view.source())
+    text, params = FacetStatement(catalog._catalog, asked).statement(*view.source())
     rows = view.session.execute(f"EXPLAIN {text}", params)
     return "\n".join(line for (line,) in rows)
 

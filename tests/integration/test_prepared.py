@@ -1,6 +1,7 @@
 """Prepared statements in one message: the same answers as psycopg's cursors, and an error stays local."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import prepared
@@ -222,6 +223,11 @@ def filled(catalog: Any, *statements: str) -> str:
     return relation
 
 
+def plan_of(session: Session, statement: Any) -> str:
+    """Return how *statement* is run, as one text."""
+    return "\n".join(line for (line,) in session.ask(replace(statement, sql=f"EXPLAIN {statement.sql}")))
+
+
 def test_texts_are_compared_by_their_index(portal: Any) -> None:
     """Long texts are dear to compare: the GIN is asked even for a word that is in most of them."""
     catalog = portal.portal_catalog
@@ -231,8 +237,7 @@ def test_texts_are_compared_by_their_index(portal: Any) -> None:
     view = catalog._catalog.view()
     condition = view_condition(catalog, "w1*")
     for expressions in ("count(*)", "rid, path"):
-        query, params = view.statement(expressions, condition)
-        plan = "\n".join(line for (line,) in session.execute(f"EXPLAIN {query}", params))
+        plan = plan_of(session, view.statement(expressions, condition))
         assert "Bitmap Index Scan" in plan
         assert "Seq Scan" not in plan
     assert session.execute("SHOW enable_seqscan") == [("on",)]
@@ -258,8 +263,8 @@ def test_what_is_dear_to_compare_is_not_left_to_the_index_of_the_roles(
     statements = [view.count_statement(query)]
     if query.score is None:  # to rank rows all texts found are read, whichever way
         statements.append(view.rids_statement(query))
-    for statement, params in statements:
-        plan = "\n".join(line for (line,) in view.session.execute(f"EXPLAIN {statement}", params))
+    for statement in statements:
+        plan = plan_of(view.session, statement)
         assert f"Bitmap Index Scan on {relation}_{index}" in plan
         assert "_allowed_roles" not in plan
     assert len(results) == len(list(results)) >= 400
@@ -277,15 +282,17 @@ def test_who_sees_little_is_found_by_his_roles(portal: Any) -> None:
     assert session.states[catalog._catalog.zoid].rows >= FEW_ROWS
     for role, index in (("Anonymous", "allowed_roles"), ("Manager", "searchable_text")):
         query = catalog._catalog.search({"SearchableText": "every", "allowedRolesAndUsers": [role]})._query
-        statement, params = view.count_statement(query)
-        plan = "\n".join(line for (line,) in session.execute(f"EXPLAIN {statement}", params))
+        plan = plan_of(session, view.count_statement(query))
         assert f"Bitmap Index Scan on {relation}_{index}" in plan
     with traced(portal) as traffic:
         view.count_statement(query)
     assert traffic[0].round_trips == 0
     shares = session.generations.shares[view.zoid]
-    assert shares.share(session.execute, relation, "allowed_roles", ["nobody"]) == 0
-    assert Shares().share(session.execute, "pgcatalog_never_analyzed", "allowed_roles", ["Anonymous"]) is None
+    roles = catalog._catalog.translator("allowedRolesAndUsers").column
+    assert view.layout.common_elements == (roles.name,)
+    assert shares.share(session.execute, relation, roles, ["nobody"], [roles.name]) == 0
+    unknown = "pgcatalog_never_analyzed"
+    assert Shares().share(session.execute, unknown, roles, ["Anonymous"], [roles.name]) is None
 
 
 @pytest.mark.parametrize(
@@ -302,7 +309,7 @@ def test_types_that_most_pages_have_are_compared_row_by_row(portal: Any, types: 
     results = catalog.unrestrictedSearchResults(SearchableText="every", portal_type=types)
     view = catalog._catalog.view()
     for statement in (view.count_statement(results._query), view.page_statement(results._query, 0, 10)):
-        plan = "\n".join(line for (line,) in view.session.execute(f"EXPLAIN {statement[0]}", statement[1]))
+        plan = plan_of(view.session, statement)
         assert f"on {relation}_{index} " in plan or f"using {relation}_{index} " in plan, plan
         assert plan.count(f"{relation}_") == plan.count(f"{relation}_{index}")
     assert len(results) == (20 if types == "Event" else 2980)

@@ -120,7 +120,8 @@ def test_the_record_tells_times_query_and_statement(filled: Any, dsn: str) -> No
     [row] = recorded(dsn, "catalog, path, query, left_out, total_ms, compile_ms, execute_ms, decode_ms, statement")
     zoid, path, query, left_out, total, compiled, executed, decoded, statement = row
     assert (zoid, path, left_out) == (filled.portal_catalog._catalog.zoid, "/plone/portal_catalog", [])
-    assert query == {"query": {"portal_type": "Document"}, "where": None, "sort": [["modified", False]], "limit": 5}
+    asked = {"query": {"portal_type": "Document"}, "where": None, "sort": [["modified", False]], "limit": 5}
+    assert query == {**asked, "page": [0, 5]}
     assert min(compiled, executed, decoded) > 0
     assert compiled + executed + decoded == pytest.approx(total)
     assert statement.startswith("SELECT rid, path")

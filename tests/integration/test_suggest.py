@@ -1,6 +1,8 @@
 """Suggestions: the site's words, for whom, with which typos, and what they cost."""
 
 from collections.abc import Iterator
+from plone.pgcatalog.database.planning import NO_SCAN
+from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.discovery import vocabulary
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import suggest
@@ -220,6 +222,25 @@ def test_a_frequent_word_may_be_hidden_in_the_rows_that_are_looked_at_first(site
             with acting_as(portal, user):
                 assert "needle" in catalog.suggest("needle")
                 assert set(catalog.suggest("needf")) == seen
+
+
+def test_a_word_behind_another_one_is_looked_up_like_one_alone(site: Any, monkeypatch: Any) -> None:
+    """A scan stops at the first row that has the word, so it is not forbidden, as it is for a search for texts."""
+    catalog, _, _ = site
+    sent: list[str] = []
+    run = PreparedStatements.run
+
+    def spy(self: Any, statements: Any, *args: Any, **options: Any) -> Any:
+        sent.extend(text for text, _ in statements)
+        return run(self, statements, *args, **options)
+
+    monkeypatch.setattr(PreparedStatements, "run", spy)
+    monkeypatch.setattr(catalog._p_jar._normal_storage.pg_connection, "prepare_threshold", 5)
+    assert "needle" in catalog.suggest("haystack needl")
+    assert [text for text in sent if "MATERIALIZED" in text]
+    assert NO_SCAN not in sent
+    assert len(catalog.searchResults(SearchableText="haystack")) == 1
+    assert NO_SCAN in sent
 
 
 def test_the_most_frequent_words_are_read_in_their_order(site: Any) -> None:

@@ -103,7 +103,7 @@ def test_neither_sort_nor_scan(site: Site) -> None:
             browser = Browser(view, folder)
             statement = browser.statement("rid, path", low, browser.high, "ORDER BY path ASC LIMIT 51")
             assert statement is not None
-            plan = "\n".join(line for (line,) in view.session.execute(f"EXPLAIN {statement[0]}", statement[1]))
+            plan = "\n".join(line for (line,) in view.session.execute(f"EXPLAIN {statement.sql}", statement.params))
             assert re.search(r"Scan using \S+_path", plan), plan
             assert not re.search("Seq Scan|Sort", plan), plan
 
@@ -112,8 +112,8 @@ def test_a_page_takes_a_few_statements_however_long_it_is(site: Site, monkeypatc
     with site.inside() as portal:
         view = portal.portal_catalog._catalog.view()
         sent: list[str] = []
-        real = view.session.execute
-        monkeypatch.setattr(view.session, "execute", lambda q, *a, **kw: sent.append(q) or real(q, *a, **kw))
+        real = view.session.ask
+        monkeypatch.setattr(view.session, "ask", lambda s, *a, **kw: sent.append(s.sql) or real(s, *a, **kw))
         browser = Browser(view, "/plone")
         browser.page()
         browser.count()

@@ -13,6 +13,7 @@ from plone.pgcatalog.fulltext.query_expansion import QueryWords
 from plone.pgcatalog.fulltext.tsquery import Clause
 from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.fulltext.tuning import tuning_in
+from plone.pgcatalog.sql.column import Column
 from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter import Splitter
 from Products.ZCTextIndex.Lexicon import Lexicon
@@ -24,6 +25,7 @@ import pytest
 import random
 
 
+T = Column("words", "tsvector")
 WORDS = ("car", "auto", "motor", "vehicle", "tv", "the", "of", "e-mail", "email", "Über", "数据库", "数据")
 TUNING = {
     "synonyms": "car, auto, motor vehicle\ntv => 数据库\ne-mail, email, Über\nthe => motor",
@@ -88,10 +90,10 @@ def test_nothing_is_lost_and_what_is_excluded_is_so_to_the_letter(
     tuning = tuning_in(TUNING)
     assert tuning is not None
     meaning = QueryWords(tuning, LEXICON).meaning(languages)
-    plain = found(rows, compile_text(LEXICON, query, "words"))
-    tuned = found(rows, compile_text(LEXICON, query, "words", meaning))
+    plain = found(rows, compile_text(LEXICON, query, T))
+    tuned = found(rows, compile_text(LEXICON, query, T, meaning))
     assert tuned >= plain
     if "-" not in query:
         # Else it may be no valid query, and all of it is taken as words.
-        without = found(rows, compile_text(LEXICON, f"({query}) AND NOT car", "words", meaning))
-        assert without == tuned - found(rows, compile_text(LEXICON, "car", "words"))
+        without = found(rows, compile_text(LEXICON, f"({query}) AND NOT car", T, meaning))
+        assert without == tuned - found(rows, compile_text(LEXICON, "car", T))

@@ -1,61 +1,95 @@
-"""Which indexes are tried, read from the SQL of a query; and that none of them could ever stop a save."""
+"""Which indexes are tried for the condition of a query; and that none of them could ever stop a save."""
 
 from plone.pgcatalog.advice.advice import steady
 from plone.pgcatalog.advice.candidates import BTREE_BYTES
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.candidates import Candidates
+from plone.pgcatalog.advice.filters import columns_of
 from plone.pgcatalog.advice.filters import Filter
 from plone.pgcatalog.advice.filters import filters_of
 from plone.pgcatalog.advice.filters import sort_columns
 from plone.pgcatalog.advice.statistics import ColumnStatistics
 from plone.pgcatalog.advice.statistics import duplicates
 from plone.pgcatalog.advice.statistics import IndexStatistics
-from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.fulltext.ranking import Score
+from plone.pgcatalog.query.compiler import by_rid
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.column import Order
+from plone.pgcatalog.sql.condition import Condition
+from plone.pgcatalog.sql.condition import EVERYTHING
+from plone.pgcatalog.sql.fragment import Fragment
+from plone.pgcatalog.sql.predicate import any_value
+from plone.pgcatalog.sql.predicate import below
+from plone.pgcatalog.sql.predicate import between
+from plone.pgcatalog.sql.predicate import compared
+from plone.pgcatalog.sql.predicate import equals
+from plone.pgcatalog.sql.predicate import has_value
+from plone.pgcatalog.sql.predicate import is_flag
+from plone.pgcatalog.sql.predicate import matches
+from plone.pgcatalog.sql.predicate import overlaps
 from typing import Any
 
 import pytest
 
 
-def compiled(sql: str, values: tuple[Any, ...] = (), order: tuple[str, ...] = ("rid",), score: Any = None) -> Any:
-    return CompiledQuery(Condition(sql, values), order, score, Window())
+def column(name: str, type: str = "text") -> Column:
+    return Column(name, type)
+
+
+A, B, C = map(column, "abc")
+BYTES = Column("t", "tsvector", is_long=True)
+
+
+def compiled(where: Condition, order: tuple[Order, ...] = (by_rid(),), score: Any = None) -> CompiledQuery:
+    return CompiledQuery(where, order, score, Window())
+
+
+def day(value: int) -> Condition:
+    return compared(A, ">=", value) & compared(A, "<", value + 1)
 
 
 @pytest.mark.parametrize(
-    ("sql", "values", "expected"),
+    ("where", "expected"),
     [
-        ('"a" = %s', ("x",), [("a", "equal", "x")]),
-        ('("a" = %s) AND ("b" = %s)', ("x", "y"), [("a", "equal", "x"), ("b", "equal", "y")]),
-        ('("a" = ANY(%s::text[])) AND ("b" = %s)', (["x"], "y"), [("a", "any", None), ("b", "equal", "y")]),
-        (
-            '(("a" >= %s) AND ("a" < %s)) AND ("b" && %s::text[])',
-            (1, 2, []),
-            [("a", "range", None), ("b", "array", None)],
-        ),
-        ('"p" = %s OR ("p" >= %s AND "p" < %s)', (1, 2, 3), [("p", "range", None)]),
-        (
-            '("p" = %s OR ("p" >= %s AND "p" < %s)) AND ("a" = %s)',
-            (1, 2, 3, "x"),
-            [("p", "range", None), ("a", "equal", "x")],
-        ),
-        ('("a" = %s) OR ("b" = %s)', ("x", "y"), []),
-        ('(("a" = %s) OR ("b" = %s)) AND ("c" = %s)', ("x", "y", "z"), [("c", "equal", "z")]),
-        ('"a" = %s OR ("b" >= %s AND "b" < %s)', (1, 2, 3), []),
-        ('("flag") AND (NOT "other")', (), [("flag", "flag", None), ("other", "flag", None)]),
-        ('("t" @@ %s::tsquery) AND (("a" = %s) IS NOT TRUE)', ("x", "y"), [("t", "text", None)]),
-        ('"since" <= %s AND "until" >= %s', (1, 1), [("since", "range", None), ("until", "range", None)]),
-        ("TRUE", (), []),
+        (equals(A, "x"), [("a", "equal", "x")]),
+        (equals(A, "x") & equals(B, "y"), [("a", "equal", "x"), ("b", "equal", "y")]),
+        (any_value(A, ["x"]) & equals(B, "y"), [("a", "any", None), ("b", "equal", "y")]),
+        (day(1) & overlaps(column("b", "text[]"), []), [("a", "range", None), ("b", "array", None)]),
+        (day(1) | day(5), [("a", "range", None)]),
+        (between(A, 1, 2), [("a", "range", None)]),
+        (below(A, "/x"), [("a", "range", None)]),
+        (below(A, "/x") & equals(B, "x"), [("a", "range", None), ("b", "equal", "x")]),
+        (equals(A, "x") | equals(B, "y"), []),
+        ((equals(A, "x") | equals(B, "y")) & equals(C, "z"), [("c", "equal", "z")]),
+        (equals(A, "x") | compared(B, ">=", 2), []),
+        (is_flag(A, True) & is_flag(B, False), [("a", "flag", None), ("b", "flag", None)]),
+        (matches(BYTES, "x") & ~equals(A, "y"), [("t", "text", None)]),
+        (compared(A, "<=", 1) & compared(B, ">=", 1), [("a", "range", None), ("b", "range", None)]),
+        (Condition('"a" = %s', ("x",)) & equals(B, "y"), [("b", "equal", "y")]),
+        (has_value(A), []),
+        (EVERYTHING, []),
     ],
 )
-def test_filters_are_read_from_the_sql(sql: str, values: Any, expected: Any) -> None:
-    assert filters_of(compiled(sql, values)) == tuple(Filter(*f) for f in expected)
+def test_filters_are_the_conjuncts_about_one_column_each(where: Condition, expected: Any) -> None:
+    assert filters_of(compiled(where)) == tuple(Filter(*f) for f in expected)
 
 
 def test_sort_columns() -> None:
-    assert sort_columns(compiled("TRUE", (), ('"a" DESC', '"b"', "rid DESC"))) == ("a", "b")
-    assert sort_columns(compiled("TRUE", (), ("lower(x)", "rid"))) == ()
-    assert sort_columns(compiled("TRUE", (), ("rid",))) == ()
+    terms = (Order('"a"', True, A), Order('"b"', column=B), by_rid(True))
+    assert sort_columns(compiled(EVERYTHING, terms)) == ("a", "b")
+    assert sort_columns(compiled(EVERYTHING, (Order("lower(x)"), by_rid()))) == ()
+    assert sort_columns(compiled(EVERYTHING)) == ()
+
+
+def test_columns_are_known_unless_something_opaque_is_asked() -> None:
+    where = matches(BYTES, "x") & ~equals(A, "y")
+    assert columns_of(compiled(where)) == {"t", "a"}
+    assert columns_of(compiled(where, score=Score("1", (), (equals(B, "x"),)))) == {"t", "a", "b"}
+    assert columns_of(compiled(where, score=Fragment("length(body)"))) is None
+    assert columns_of(compiled(where & Condition("lower(c) = 'x'"))) is None
+    assert columns_of(compiled(where & Condition("lower(c) = 'x'", (), (C,)))) == {"t", "a", "c"}
 
 
 COLUMNS = {

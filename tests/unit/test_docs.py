@@ -5,6 +5,7 @@ from pathlib import Path
 from plone.pgcatalog import interfaces
 from plone.pgcatalog.controlpanel.records import PREFIX
 from plone.pgcatalog.controlpanel.records import SCHEMAS
+from plone.pgcatalog.fulltext import text_index  # noqa: F401  adds its index type to BUILT_IN
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.registry import BUILT_IN

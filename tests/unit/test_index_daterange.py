@@ -78,7 +78,7 @@ def test_an_error_of_the_object_propagates() -> None:
 def test_query(query: Any) -> None:
     condition = effective.where({"x": query})
     assert condition is not None
-    assert condition.sql == '"x_since" <= %s AND "x_until" >= %s'
+    assert condition.sql == '("x_since" <= %s) AND ("x_until" >= %s)'
     assert condition.params == (60, 60)
 
 

@@ -7,9 +7,9 @@ from plone.pgcatalog.indexes.base import Column
 
 def test_what_is_asked_most_and_what_is_short_comes_first() -> None:
     columns = [
-        Column("body", "tsvector"),
-        Column("body_words", "integer"),
-        Column("body_source", "text"),
+        Column("body", "tsvector", is_last=True),
+        Column("body_words", "integer", is_last=True),
+        Column("body_source", "text", is_last=True),
         Column("subject", "text[]"),
         Column("creator", "text"),
         Column("modified", "timestamptz"),

@@ -7,11 +7,15 @@ from plone.pgcatalog.fulltext.stemming import STEMMERS
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.text_labels import find_parts
 from plone.pgcatalog.fulltext.tsquery import compile_text
+from plone.pgcatalog.sql.column import Column
 from tests.unit.test_tsquery import plone_lexicon
 from types import SimpleNamespace
 
 import pytest
 import snowballstemmer
+
+
+T = Column("t", "tsvector")
 
 
 def stemming(*languages: str) -> Stemming:
@@ -110,18 +114,18 @@ def test_no_word_of_a_text_can_be_a_stem() -> None:
     ],
 )
 def test_plain_words_of_a_query_find_other_forms(text: str, tsquery: str) -> None:
-    clause = compile_text(plone_lexicon(), text, "t", related=stemming("en", "de").related)
+    clause = compile_text(plone_lexicon(), text, T, related=stemming("en", "de").related)
     assert clause.tsquery == tsquery
 
 
 def test_a_quoted_word_is_ranked_by_itself_alone() -> None:
-    clause = compile_text(plone_lexicon(), '"houses" house', "t", related=stemming("en").related)
+    clause = compile_text(plone_lexicon(), '"houses" house', T, related=stemming("en").related)
     assert [(term.word, bool(term.related)) for term in clause.rank] == [("houses", False), ("house", True)]
 
 
 def test_wildcards_inside_a_word_are_taken_to_the_letter() -> None:
-    clause = compile_text(plone_lexicon(), "h?uses", "t", related=stemming("en").related)
-    assert clause.condition == compile_text(plone_lexicon(), "h?uses", "t").condition
+    clause = compile_text(plone_lexicon(), "h?uses", T, related=stemming("en").related)
+    assert clause.condition == compile_text(plone_lexicon(), "h?uses", T).condition
 
 
 # -- parts of a page

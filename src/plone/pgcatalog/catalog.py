@@ -8,10 +8,10 @@ from AccessControl.SecurityInfo import ClassSecurityInfo
 from AccessControl.SecurityInfo import ModuleSecurityInfo
 from DateTime import DateTime
 from OFS.Folder import Folder
-from plone.pgcatalog.compat.catalog.catalog import _CatalogCompat
-from plone.pgcatalog.compat.catalog.mappings import Indexes
-from plone.pgcatalog.compat.catalog.zcatalog import borrow
-from plone.pgcatalog.compat.catalog.zcatalog import borrow_rest
+from plone.pgcatalog.compat.catalog import _CatalogCompat
+from plone.pgcatalog.compat.mappings import Indexes
+from plone.pgcatalog.compat.zcatalog import borrow
+from plone.pgcatalog.compat.zcatalog import borrow_rest
 from plone.pgcatalog.config import RESTRICTIONS
 from plone.pgcatalog.discovery.similar import more_like_this
 from plone.pgcatalog.discovery.suggest import did_you_mean

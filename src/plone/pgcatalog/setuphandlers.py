@@ -7,12 +7,12 @@ from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.controlpanel.records import copy_settings
 from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.database.session import connection_of
-from plone.pgcatalog.database.session import is_supported
 from plone.pgcatalog.index_names import check_index_name
 from plone.pgcatalog.indexes.registry import is_known
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.walk import content_of
 from plone.pgcatalog.settings import ATTRIBUTE
+from plone.pgcatalog.storage import is_supported
 from Products.CMFCore.indexing import processQueue
 from Products.CMFCore.interfaces import ICatalogTool
 from Products.CMFPlone.CatalogTool import CatalogTool

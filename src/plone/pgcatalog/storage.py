@@ -12,6 +12,11 @@ from ZODB.utils import u64
 SPREAD = 1 << 16
 
 
+def is_supported(jar: Any) -> bool:
+    """True when *jar*, a ZODB connection, reads from zodb-pgjsonb."""
+    return hasattr(getattr(jar, "_normal_storage", None), "pg_connection")
+
+
 def snapshot_tid(storage: Any) -> int | None:
     """Return the id of the newest transaction in the snapshot of *storage*, a connection's; None outside of a snapshot.
 

@@ -2,9 +2,9 @@
 
 from plone.pgcatalog.database import pool
 from plone.pgcatalog.database.session import connection_of
-from plone.pgcatalog.database.session import is_supported
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexing import processor
+from plone.pgcatalog.storage import is_supported
 from typing import Any
 
 

@@ -31,7 +31,7 @@ class Drive:
     def patch(self) -> None:
         """Put our catalog into the place of ZCatalog's for the modules imported from now on."""
         from plone.pgcatalog.catalog import PlonePGCatalogTool
-        from plone.pgcatalog.compat.catalog.catalog import _CatalogCompat
+        from plone.pgcatalog.compat.catalog import _CatalogCompat
         from Products.ZCatalog import Catalog
         from Products.ZCatalog import ZCatalog
 

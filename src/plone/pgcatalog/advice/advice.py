@@ -1,5 +1,6 @@
 """Finds out which SQL indexes would have helped the slow queries that are recorded."""
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from plone.pgcatalog.advice.candidates import Candidates
 from plone.pgcatalog.advice.connection import connect
 from plone.pgcatalog.advice.connection import dsn_of
 from plone.pgcatalog.advice.connection import plain
+from plone.pgcatalog.advice.filters import columns_of
 from plone.pgcatalog.advice.filters import Filter
 from plone.pgcatalog.advice.filters import filters_of
 from plone.pgcatalog.advice.filters import sort_columns
@@ -30,6 +32,7 @@ from plone.pgcatalog.indexes.path_columns import MAX_BYTES as PATH_BYTES
 from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.observe.log import SlowQueryLog
+from plone.pgcatalog.observe.record import page_in
 from psycopg import Connection
 from typing import Any
 
@@ -125,7 +128,8 @@ class Adviser:
         for example in log.examples(group.shape, group.operation, SEEN):
             try:
                 _query, compiled = compile_example(self.catalog, example)
-                found.append((compiled, statement_of(self.catalog, compiled, group.operation, example.statement)))
+                page = page_in(example.query)
+                found.append((compiled, statement_of(self.catalog, compiled, group.operation, page)))
             except ReplayError as error:
                 problem = str(error)
         if not found:
@@ -133,7 +137,8 @@ class Adviser:
         newest = found[0][0]
         sort = sort_columns(newest) if group.operation == "page" else ()
         filters = steady([filters_of(compiled) for compiled, _ in found])
-        return Question(group, tuple(statement for _, statement in found[:EXAMPLES]), filters, sort)
+        statements = tuple(statement for _, statement in found[:EXAMPLES])
+        return Question(group, statements, filters, sort, union(columns_of(compiled) for compiled, _ in found))
 
     def _best(self, trial: Trial, question: Question) -> Suggestion | str:
         """Return the index that helps most, or why there is none."""
@@ -167,12 +172,11 @@ class Adviser:
         if has_hypopg:
             yield HypotheticalTrial(self.connection, self.relation)
             return
-        statements = [statement for question in questions for statement in question.statements]
         with self.connection.transaction(force_rollback=True):
             trial = SampleTrial(self.connection, self.relation)
             try:
                 with self.connection.transaction():
-                    trial.copy(statements, self.rows)
+                    trial.copy(union(question.columns for question in questions), self.rows)
             except (psycopg.errors.InsufficientPrivilege, psycopg.errors.QueryCanceled, psycopg.errors.DiskFull):
                 yield EstimateTrial(self.connection, self.relation, self.columns, self.rows)
             else:
@@ -195,6 +199,16 @@ def find_candidate(catalog: Any, name: str) -> tuple[Candidate, str]:
                 if candidate.name == name:
                     return candidate, f"{group.shape} ({group.operation})"
     raise AdviceError(f"there is no suggestion {name!r:.50} any more; look for indexes again")
+
+
+def union(sets: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
+    """Return all elements of *sets*; None if one is not known."""
+    found: frozenset[str] = frozenset()
+    for each in sets:
+        if each is None:
+            return None
+        found |= each
+    return found
 
 
 def steady(examples: Sequence[tuple[Filter, ...]]) -> tuple[Filter, ...]:

@@ -1,6 +1,5 @@
 """EXPLAIN of a query, with ANALYZE and BUFFERS if it may run: on a connection of its own, read-only, and not for long."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from plone.pgcatalog.advice.connection import connect
 from plone.pgcatalog.advice.connection import dsn_of
@@ -8,9 +7,10 @@ from plone.pgcatalog.advice.connection import plain
 from plone.pgcatalog.advice.replay import compile_example
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.advice.replay import statement_of
-from plone.pgcatalog.database.planning import is_costly
 from plone.pgcatalog.database.planning import NO_SCAN
 from plone.pgcatalog.observe.log import Example
+from plone.pgcatalog.observe.record import page_in
+from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
 
 import psycopg
@@ -35,11 +35,11 @@ def explain_example(catalog: Any, example: Example, run: bool = True) -> Plan:
     Without *run* PostgreSQL only says how it would run the query.
     """
     _query, compiled = compile_example(catalog, example)
-    statement, values = statement_of(catalog, compiled, example.operation, example.statement)
-    return explain(dsn_of(catalog), statement, values, run=run)
+    statement = statement_of(catalog, compiled, example.operation, page_in(example.query))
+    return explain(dsn_of(catalog), statement, run=run)
 
 
-def explain(dsn: str, statement: str, values: Sequence[Any], seconds: float = SECONDS, run: bool = True) -> Plan:
+def explain(dsn: str, statement: Statement, seconds: float = SECONDS, run: bool = True) -> Plan:
     """Run *statement* in a read-only transaction and return its plan; without *run* it is planned only.
 
     Raises ReplayError when it takes longer than *seconds* or PostgreSQL refuses it.
@@ -49,13 +49,13 @@ def explain(dsn: str, statement: str, values: Sequence[Any], seconds: float = SE
             # What searches run with: a plan for the very values.
             connection.execute("SET plan_cache_mode = force_custom_plan")
             connection.execute("BEGIN READ ONLY")
-            if is_costly(statement):
+            if statement.is_costly:
                 connection.execute(NO_SCAN)
             options = "ANALYZE, BUFFERS" if run else "ANALYZE false"
-            lines = connection.execute(f"EXPLAIN ({options}) {statement}", values).fetchall()
+            lines = connection.execute(f"EXPLAIN ({options}) {statement.sql}", statement.params).fetchall()
             connection.execute("ROLLBACK")
     except psycopg.errors.QueryCanceled as error:
         raise ReplayError(f"the query was stopped after {seconds:g} seconds") from error
     except psycopg.Error as error:
         raise ReplayError(f"PostgreSQL: {plain(error)}") from error
-    return Plan(statement, tuple(values), "\n".join(line for (line,) in lines))
+    return Plan(statement.sql, statement.params, "\n".join(line for (line,) in lines))

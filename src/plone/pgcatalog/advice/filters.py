@@ -1,27 +1,28 @@
-"""What a compiled query asks of the typed columns: read from its SQL, which is ours."""
+"""What a compiled query asks of the typed columns."""
 
-from collections.abc import Iterator
-from collections.abc import Sequence
 from dataclasses import dataclass
+from plone.pgcatalog.fulltext.ranking import Score
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.sql import predicate
+from plone.pgcatalog.sql.column import RID
+from plone.pgcatalog.sql.condition import And
+from plone.pgcatalog.sql.condition import Condition
+from plone.pgcatalog.sql.condition import Or
+from plone.pgcatalog.sql.predicate import Predicate
 from typing import Any
 
-import re
 
-
-COLUMN = r'"([a-z0-9_]+)"'
-#: What a condition on one column looks like, and what kind of filter it is; the first that fits counts.
-KINDS = (
-    (re.compile(rf"{COLUMN} = %s"), "equal"),
-    (re.compile(rf"(?:NOT )?{COLUMN}"), "flag"),
-    (re.compile(rf"{COLUMN} = ANY\(.*\)"), "any"),
-    (re.compile(rf"{COLUMN} (?:<|>|<=|>=) %s"), "range"),
-    # A path and what is below it; a date within its resolution.
-    (re.compile(rf"{COLUMN} = %s OR \({COLUMN} >= %s AND {COLUMN} < %s\)"), "range"),
-    (re.compile(rf"{COLUMN} (?:&&|@>) .*"), "array"),
-    (re.compile(rf"{COLUMN} @@ .*"), "text"),
-)
-ORDER = re.compile(rf"{COLUMN}( DESC)?")
+#: What kind of filter a predicate with an operator is; others are none.
+KINDS = {
+    predicate.EQUALS: "equal",
+    predicate.TRUE: "flag",
+    predicate.FALSE: "flag",
+    predicate.ANY: "any",
+    predicate.OVERLAPS: "array",
+    predicate.CONTAINS: "array",
+    predicate.MATCHES: "text",
+    **dict.fromkeys(predicate.RANGES, "range"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,65 +41,43 @@ class Filter:
 def filters_of(query: CompiledQuery) -> tuple[Filter, ...]:
     """Return the conditions that all rows *query* finds fulfil, as far as they are about one column each."""
     found: dict[tuple[str, str], Filter] = {}
-    for sql, values in conjuncts(query.where.sql, query.where.params):
-        for pattern, kind in KINDS:
-            match = pattern.fullmatch(sql)
-            if match and len({name for name in match.groups() if name}) == 1:
-                value = values[0] if kind == "equal" else None
-                found.setdefault((match[1], kind), Filter(match[1], kind, value))
-                break
+    for part in query.where.conjuncts():
+        kind = kind_of(part)
+        if kind and part.columns:
+            name = part.columns[0].name
+            value = part.params[0] if kind == "equal" else None
+            found.setdefault((name, kind), Filter(name, kind, value))
     return tuple(found.values())
+
+
+def kind_of(part: Condition) -> str | None:
+    """Return what kind of filter *part* is, None for one that is no filter of a single column."""
+    if isinstance(part, Predicate):
+        return KINDS.get(part.operator)
+    # Alternatives within one column, such as several dates.
+    if isinstance(part, Or | And) and len(part.columns or ()) == 1:
+        kinds = {kind_of(each) for each in part.parts}
+        return "range" if kinds <= {"equal", "range"} else None
+    return None
 
 
 def sort_columns(query: CompiledQuery) -> tuple[str, ...]:
     """Return the columns *query* is sorted by in SQL, record ids aside; none when it is sorted by anything else."""
-    names = []
-    for term in query.order:
-        if term.removesuffix(" DESC") == "rid":
-            continue
-        match = ORDER.fullmatch(term)
-        if match is None:
-            return ()
-        names.append(match[1])
-    return tuple(names) if query.score is None else ()
+    names = [term.column and term.column.name for term in query.order if term.column is not RID]
+    return tuple(name for name in names if name) if query.score is None and all(names) else ()
 
 
-def conjuncts(sql: str, values: Sequence[Any]) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the conditions that *sql* joins by AND, each with its values."""
-    start = 0
-    parts = split(sql)
-    for part in parts:
-        count = part.count("%s")
-        own = values[start : start + count]
-        start += count
-        inner = without_parentheses(part)
-        if len(parts) == 1 and inner == part:
-            yield part, own
-        else:
-            yield from conjuncts(inner, own)
-
-
-def split(sql: str) -> list[str]:
-    """Return the parts of *sql* between the ANDs outside of parentheses; all of it when there is an OR."""
-    parts, depth, start = [], 0, 0
-    for match in re.finditer(r"[()]| AND | OR ", sql):
-        word = match[0]
-        depth += {"(": 1, ")": -1}.get(word, 0)
-        if depth == 0 and word == " OR ":
-            return [sql]
-        if depth == 0 and word == " AND ":
-            parts.append(sql[start : match.start()])
-            start = match.end()
-    return [*parts, sql[start:]]
-
-
-def without_parentheses(sql: str) -> str:
-    """Return *sql* without the pair of parentheses around all of it, if there is one."""
-    if not sql.startswith("("):
-        return sql
-    depth = 0
-    for place, character in enumerate(sql):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth == 0:
-            return sql[1:-1] if place == len(sql) - 1 else sql
-    return sql
+def columns_of(query: CompiledQuery) -> frozenset[str] | None:
+    """Return the names of the columns that *query* reads to find and to rank rows; None if nobody says which."""
+    conditions = [query.where]
+    if query.score is not None:
+        if not isinstance(query.score, Score):
+            return None
+        # What is ranked by are the columns that it looks for words in.
+        conditions += query.score.preferred
+    found: set[str] = set()
+    for condition in conditions:
+        if condition.columns is None:
+            return None
+        found.update(column.name for column in condition.columns)
+    return frozenset(found)

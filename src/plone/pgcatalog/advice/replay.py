@@ -8,13 +8,12 @@ from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.results.results import WINDOW
+from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
 
-import re
 
-
-#: Where and how much, in a statement of ``CatalogView.page_statement``.
-LIMIT = re.compile(r"\bLIMIT (\d{1,18})(?: OFFSET (\d{1,18}))?")
+#: Start and size of a page; all from start on without a size.
+Page = tuple[int, int | None]
 
 
 class ReplayError(Exception):
@@ -44,22 +43,21 @@ def compiled(catalog: Any, query: Mapping[str, Any], sort: list[tuple[str, bool]
         raise ReplayError(f"the catalog refuses the query: {error}") from error
 
 
-def statement_of(
-    catalog: Any, query: CompiledQuery, operation: str = "page", recorded: str = ""
-) -> tuple[str, tuple[Any, ...]]:
-    """Return SQL and values of what a search for *query* runs; *operation* is "page", "count" or "rids".
+def statement_of(catalog: Any, query: CompiledQuery, operation: str = "page", page: Page | None = None) -> Statement:
+    """Return what a search for *query* runs; *operation* is "page", "count" or "rids".
 
-    A page has the place and the size it has in the *recorded* statement.  Raises ReplayError when nothing is run.
+    Of pages it is the one recorded as *page*, else the one that *query* wants.  Raises ReplayError when nothing is run.
     """
     if query.is_empty:
         raise ReplayError("the query cannot find anything, so PostgreSQL is not asked")
     view = catalog.view()
+    statement: Statement | None
     if operation == "count":
         statement = view.count_statement(query)
     elif operation == "rids":
         statement = view.rids_statement(query)
     elif operation == "page":
-        statement = view.page_statement(query, *page_of(query, recorded))
+        statement = view.page_statement(query, *(page or page_of(query)))
     else:
         raise ReplayError(f"{operation} is read for certain rows, which are not recorded")
     if statement is None:
@@ -67,11 +65,8 @@ def statement_of(
     return statement
 
 
-def page_of(query: CompiledQuery, recorded: str) -> tuple[int, int | None]:
-    """Return start and size of the page that the *recorded* statement reads; without one, that *query* wants."""
-    if recorded:
-        found = LIMIT.search(recorded)
-        return (int(found[2] or 0), int(found[1])) if found else (0, None)
+def page_of(query: CompiledQuery) -> Page:
+    """Return the page that *query* wants."""
     if query.python_sort or not query.window.fits_sql:
         return 0, None
     size = query.window.size

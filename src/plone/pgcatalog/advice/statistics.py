@@ -1,6 +1,7 @@
 """What PostgreSQL knows of a catalog's relation: columns, SQL indexes, size, writes."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from plone.pgcatalog.indexes.base import quote
@@ -29,7 +30,7 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatistics:
-    """An SQL index; *definition* is what comes behind ``ON table``."""
+    """An SQL index; *definition* is what comes behind ``ON table``, *columns* are all that it reads."""
 
     name: str
     definition: str
@@ -42,6 +43,7 @@ class IndexStatistics:
     bytes: int
     scans: int
     comment: str
+    columns: Sequence[str] = ()
 
 
 class Statistics:

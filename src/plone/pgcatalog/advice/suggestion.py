@@ -7,7 +7,7 @@ from plone.pgcatalog.advice.filters import Filter
 from plone.pgcatalog.advice.trial import Measure
 from plone.pgcatalog.advice.trial import Outcome
 from plone.pgcatalog.observe.log import Group
-from typing import Any
+from plone.pgcatalog.sql.fragment import Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +15,11 @@ class Question:
     """The queries of one shape, ready to be run again."""
 
     group: Group
-    statements: tuple[tuple[str, tuple[Any, ...]], ...]
+    statements: tuple[Statement, ...]
     filters: tuple[Filter, ...]
     sort: tuple[str, ...]
+    #: names of the columns that the statements read; None if nobody says which
+    columns: frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from abc import ABC
 from abc import abstractmethod
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from plone.pgcatalog.advice.statistics import ColumnStatistics
 from plone.pgcatalog.advice.statistics import Statistics
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.observe.sql import load_sql
+from plone.pgcatalog.sql.fragment import Statement
 from psycopg import Connection
 from typing import Any
 
@@ -25,7 +27,7 @@ SAMPLE_ROWS = 20_000
 #: A statement is run so often, and its best time counts.
 RUNS = 2
 
-Statements = Sequence[tuple[str, Sequence[Any]]]
+Statements = Sequence[Statement]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +126,11 @@ class SampleTrial(TrialByPlan):
     def method(self) -> str:
         return f"index on a copy of {self.rows:,} rows, by running the queries; the copy was rolled back"
 
-    def copy(self, statements: Statements, total: int) -> None:
-        """Make the copy, for *statements*, of a relation with *total* rows.  Raises psycopg.Error."""
+    def copy(self, asked: Collection[str] | None, total: int) -> None:
+        """Make the copy, for statements that read the columns *asked*, None for any, of a relation with *total* rows.
+
+        Raises psycopg.Error.
+        """
         execute = self.connection.execute
         statistics = Statistics(lambda query, values: execute(query, values).fetchall(), self.relation)
         columns, indexes = statistics.columns(), statistics.indexes()
@@ -133,9 +138,10 @@ class SampleTrial(TrialByPlan):
         copy = f"pg_temp.{quote(self.relation)}"
         execute(f"CREATE TEMP TABLE {quote(self.relation)} (LIKE {original} INCLUDING STORAGE) ON COMMIT DROP")
         execute(f"ALTER TABLE {copy} SET (toast_tuple_target = 256)")
-        asked = " ".join(statement for statement, _ in statements)
         # Texts are large, and not worth copying when no query looks at them.
-        kept = [c.name for c in columns.values() if c.type not in ("tsvector", "jsonb") or quote(c.name) in asked]
+        kept = [
+            c.name for c in columns.values() if c.type not in ("tsvector", "jsonb") or asked is None or c.name in asked
+        ]
         names = ", ".join(map(quote, kept))
         sample = "" if total <= SAMPLE_ROWS else f" TABLESAMPLE BERNOULLI ({100 * SAMPLE_ROWS / total:.6f})"
         self.rows = execute(f"INSERT INTO {copy} ({names}) SELECT {names} FROM {original}{sample}").rowcount

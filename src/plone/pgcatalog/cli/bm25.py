@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
-from plone.pgcatalog.database import schema
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.fulltext.textindex import index_name
-from plone.pgcatalog.fulltext.textindex import NAME
 from plone.pgcatalog.sql import locks
+from plone.pgcatalog.sql.names import RANKING_INDEX
 from psycopg import sql
 from rich.console import Console
 from typing import Any
@@ -54,7 +53,7 @@ def bm25(dsn: str, text_config: str, gone: bool, as_json: bool) -> None:
     with connected(dsn, read_only=False) as connection:
         if not gone:
             text_config = checked(connection, text_config)
-        for catalog in connection.execute(CATALOGS, [COLUMN, NAME]).fetchall():
+        for catalog in connection.execute(CATALOGS, [COLUMN, RANKING_INDEX]).fetchall():
             name = index_name(catalog["relation"])
             with locked(connection, catalog["catalog"]), console.status(name):
                 if gone:
@@ -105,7 +104,7 @@ def locked(connection: Any, catalog: int) -> Iterator[None]:
 def definition_of(text_config: str) -> str:
     """Return what comes behind ``ON table``."""
     config = sql.Literal(text_config).as_string(None)
-    return f'{schema.EXTENSION}("{COLUMN}") WITH (text_config = {config})'
+    return f'USING bm25 ("{COLUMN}") WITH (text_config = {config})'
 
 
 def build(connection: Any, catalog: dict[str, Any], text_config: str) -> None:
@@ -119,7 +118,7 @@ def build(connection: Any, catalog: dict[str, Any], text_config: str) -> None:
         sql.Identifier(name), sql.Identifier(catalog["relation"])
     )
     # First, so that a clear or a rebuild that happens meanwhile makes it, too.
-    connection.execute(REGISTER, [catalog["catalog"], NAME, definition, [COLUMN], REASON])
+    connection.execute(REGISTER, [catalog["catalog"], RANKING_INDEX, definition, [COLUMN], REASON])
     built = False
     try:
         connection.execute(create + sql.SQL(definition))  # type: ignore[arg-type]  ours, with a quoted literal
@@ -131,6 +130,8 @@ def build(connection: Any, catalog: dict[str, Any], text_config: str) -> None:
 
 def drop(connection: Any, catalog: dict[str, Any]) -> None:
     """Forget and drop the index of *catalog*; no harm if there is none."""
-    connection.execute("DELETE FROM pgcatalog_indexes WHERE catalog = %s AND name = %s", [catalog["catalog"], NAME])
+    connection.execute(
+        "DELETE FROM pgcatalog_indexes WHERE catalog = %s AND name = %s", [catalog["catalog"], RANKING_INDEX]
+    )
     name = sql.Identifier(index_name(catalog["relation"]))
     connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(name))

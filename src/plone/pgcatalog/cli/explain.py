@@ -57,7 +57,7 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json
             catalog = portal.portal_catalog._catalog
             found = statement(catalog, query, part)
             dsn = dsn_of(catalog)
-        plan = run(dsn, *found)
+        plan = run(dsn, found)
     except SiteError as error:
         raise click.exceptions.UsageError(str(error)) from error
     except ReplayError as error:

@@ -6,17 +6,15 @@ from Acquisition import aq_parent
 from BTrees.IIBTree import IISet
 from ExtensionClass import Base
 from plone.pgcatalog.advice.connection import dsn_of
-from plone.pgcatalog.compat.catalog.mappings import Data
-from plone.pgcatalog.compat.catalog.mappings import IndexMapping
-from plone.pgcatalog.compat.catalog.mappings import Paths
-from plone.pgcatalog.compat.catalog.mappings import Uids
-from plone.pgcatalog.compat.catalog.records import Records
-from plone.pgcatalog.config import columns_of
+from plone.pgcatalog.compat.mappings import Data
+from plone.pgcatalog.compat.mappings import IndexMapping
+from plone.pgcatalog.compat.mappings import Paths
+from plone.pgcatalog.compat.mappings import Uids
+from plone.pgcatalog.compat.records import Records
 from plone.pgcatalog.database.missing import expects_relation
 from plone.pgcatalog.database.missing import report as report_missing
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import connection_of
-from plone.pgcatalog.database.session import is_supported
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.discovery.highlight import SOURCE_INDEX
 from plone.pgcatalog.fulltext.counting import heed
@@ -52,6 +50,8 @@ from plone.pgcatalog.settings import parts_of_words
 from plone.pgcatalog.settings import result_cache_mb
 from plone.pgcatalog.settings import search_timeout
 from plone.pgcatalog.settings import site_tuning
+from plone.pgcatalog.sql.names import columns_of
+from plone.pgcatalog.storage import is_supported
 from Products.CMFCore.interfaces import ISiteRoot
 from Products.PluginIndexes.interfaces import ITransposeQuery
 from Products.ZCatalog.Catalog import CatalogError
@@ -423,7 +423,7 @@ class _CatalogCompat(Records, Base):
 
     def sort_in_python(self, rows: list[Any], sort: Any) -> list[Any]:
         """Sort (rid, path, score) *rows* by index objects that compute their keys (GopipIndex)."""
-        from plone.pgcatalog.compat.catalog.pysort import sort_rows
+        from plone.pgcatalog.compat.pysort import sort_rows
 
         return sort_rows(self, rows, sort)
 

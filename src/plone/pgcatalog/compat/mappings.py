@@ -7,7 +7,7 @@ from Acquisition import aq_parent
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import MutableMapping
-from plone.pgcatalog.compat.catalog.proxy_types import index_proxy
+from plone.pgcatalog.compat.proxy_types import index_proxy
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexing.objects import clean_path

@@ -8,8 +8,8 @@ from functools import cache
 from functools import wraps
 from inspect import signature
 from plone.folder.nogopip import StubIndex
-from plone.pgcatalog.compat.catalog.proxies import PGIndex
-from plone.pgcatalog.compat.catalog.proxies import ProxyBase
+from plone.pgcatalog.compat.proxies import PGIndex
+from plone.pgcatalog.compat.proxies import ProxyBase
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.daterange import ALWAYS_SINCE
 from plone.pgcatalog.indexes.daterange import ALWAYS_UNTIL

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
-from plone.pgcatalog.database.selectivity import ROLES
-from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.condition import Condition
+from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.predicate import NOT_NULL
+from plone.pgcatalog.sql.predicate import Predicate
 from typing import Any
 
-import re
 
+#: Returns which share of the rows, 0 to 1, has one of some values in a column; None if nobody knows.
+Share = Callable[[Column, Sequence[Any] | None], float | None]
 
 #: Planning takes longer than any plan for a catalog with fewer rows than this.
 FEW_ROWS = 2000
@@ -22,61 +26,46 @@ MORE_MEMORY = "SET LOCAL work_mem = '64MB'"
 HAS_MEMORY = "SELECT pg_size_bytes(current_setting('work_mem')) >= pg_size_bytes('64MB')"
 
 #: What no more than this share of the rows has finds them best by its index.
-LITTLE = 0.1
+SELECTIVE_SHARE = 0.1
 
 NO_SCAN = "SET LOCAL enable_seqscan = off"
 ANY_SCAN = "SET LOCAL enable_seqscan TO DEFAULT"
 
-#: Comparisons with a value of what is long, and kept compressed: texts, and the interfaces of an object.
-_COSTLY = re.compile(' @@ %s|"object_provides" (?:&&|@>) %s')
-#: Conditions that another index answers: of roles, and of a column with few different texts.
-_INDEXED = re.compile(r'"(?P<column>\w+)"(?P<compared> && %s| = %s| = ANY\(%s::text\[\]\))')
-_PLACEHOLDER = re.compile("%[s%]")
 
+def with_planner_hints(statement: Statement) -> tuple[list[Statement], int]:
+    """Return the statements that run *statement* with the right plan, and which one of them it is itself.
 
-def is_costly(query: str) -> bool:
-    """Return whether *query* compares long values (``tsvector @@ %s``), which it should do by an index.
-
-    PostgreSQL thinks that comparing is as cheap as for numbers.  But a long value has to be decompressed, and most texts
-    fetched from where long values are, so a scan of the table takes several times as long as the GIN, which knows the
-    answer without them.
-
-    Words of the vocabulary that are looked up until the first row is found are no values, and better off with a scan: frequent
-    ones meet that row at once.
+    PostgreSQL thinks that comparing long values is as cheap as comparing numbers.  But a long value has to be decompressed,
+    and most texts fetched from where long values are, so a scan of the table takes several times as long as the GIN, which
+    knows the answer without them.
     """
-    return _COSTLY.search(query) is not None
+    if not statement.is_costly:
+        return [statement], 0
+    return [Statement(NO_SCAN), statement, Statement(ANY_SCAN)], 1
 
 
-def planned(query: str, params: Sequence[Any]) -> tuple[list[tuple[str, Sequence[Any]]], int]:
-    """Return the statements that run *query* with the right plan, and which one of them it is itself."""
-    if not is_costly(query):
-        return [(query, params)], 0
-    return [(NO_SCAN, ()), (query, params), (ANY_SCAN, ())], 1
-
-
-def of_all_rows(where: Condition, share: Callable[[str, Sequence[Any] | None], float | None]) -> Condition:
+def hide_unselective_indexes(where: Condition, share: Share) -> Condition:
     """Return *where* for a statement that needs each row that matches, and not the first ones of an order only.
 
     If it compares long values, what most rows have is compared row by row: *share* returns of how many of them, 0 to 1, a
     column has one of some values, or (None) any value, None if nobody knows.  PostgreSQL found the index of such a column as
     good as the GIN of the long values, read the rows by it, and decompressed each.
     """
-    if not is_costly(where.sql):
+    if not where.is_costly:
         return where
 
-    def with_value(condition: Condition) -> Condition:
-        found = share(condition.filled or "", None)
-        return condition if found is not None and found <= LITTLE else condition.hidden()
-
-    where = where.with_filled(with_value)
-
-    def compared(match: re.Match[str]) -> str:
-        column = match["column"]
-        value = where.params[_PLACEHOLDER.findall(where.sql[: match.start()]).count("%s")]
-        found = share(column, value if isinstance(value, list | tuple) else [value])
+    def hidden(part: Condition) -> Condition:
+        if not isinstance(part, Predicate):
+            return part
+        if part.operator == NOT_NULL:
+            found = share(part.column, None)
+            return part if found is not None and found <= SELECTIVE_SHARE else part.hidden()
+        if not part.can_be_hidden:
+            return part
+        [value] = part.values
+        found = share(part.column, value if isinstance(value, list | tuple) else [value])
         if found is None:
-            found = 1.0 if column == ROLES else 0.0
-        nothing = "NULL::text[]" if column == ROLES else "''"
-        return match[0] if found <= LITTLE else f'("{column}" || {nothing}){match["compared"]}'
+            found = 1.0 if part.column.has_common_elements else 0.0
+        return part if found <= SELECTIVE_SHARE else part.hidden()
 
-    return Condition(_INDEXED.sub(compared, where.sql), where.params)
+    return where.changed(hidden)

@@ -7,7 +7,7 @@ SQL and objects agree.  Elsewhere a psycopg_pool connection serves, one per thre
 
 from plone.pgcatalog.database.errors import ServiceUnavailable
 from plone.pgcatalog.database.session import connection_of
-from plone.pgcatalog.database.session import is_supported
+from plone.pgcatalog.storage import is_supported
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 from psycopg_pool import PoolTimeout

@@ -7,8 +7,10 @@ query that is most of its time: on a connection used for this only, libpq's pipe
 from collections import OrderedDict
 from collections.abc import Generator
 from collections.abc import Sequence
+from functools import cache
 from functools import lru_cache
 from itertools import count
+from plone.pgcatalog.sql.fragment import Statement
 from psycopg.adapt import PyFormat
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
@@ -25,8 +27,6 @@ import re
 
 
 Rows = list[tuple[Any, ...]]
-#: An SQL text with ``%s`` placeholders and their values.
-Statement = tuple[str, Sequence[Any]]
 
 #: The same with what libpq takes: values, their types and formats.
 Dumped = tuple[str, Sequence[Any], tuple[int, ...], Sequence[Any]]
@@ -193,3 +193,14 @@ def numbered(query: str) -> bytes:
     """Return *query* with ``$1`` ... for its ``%s``, and ``%`` for ``%%``."""
     numbers = count(1)
     return _PLACEHOLDER.sub(lambda match: "%" if match[0] == "%%" else f"${next(numbers)}", query).encode()
+
+
+@cache
+def client_cursor(factory: type) -> Any:
+    """Return a class of cursors that write values into the statement themselves, and are else what *factory* makes.
+
+    OpenTelemetry's instrumentation replaces the factory of a connection by one whose cursors are traced.
+    """
+    if issubclass(psycopg.ClientCursor, factory):
+        return psycopg.ClientCursor
+    return type("ClientCursor", (factory, psycopg.ClientCursor), {})

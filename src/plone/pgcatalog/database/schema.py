@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cache
 from functools import cached_property
 from importlib.resources import files
-from plone.pgcatalog.indexes.base import Column
-from plone.pgcatalog.indexes.base import SQLIndex
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.column import SQLIndex
+from plone.pgcatalog.sql.names import RANKING_INDEX
 from psycopg import InternalError
 from psycopg import NotSupportedError
 from psycopg import ProgrammingError
@@ -36,8 +37,6 @@ ASKED_MOST = (
     "parent_path",
     "depth",
 )
-#: How the definition of an index begins that only an extension can make.
-EXTENSION = "USING bm25 "
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +57,11 @@ class Layout:
     @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(c.name for c in self.columns)
+
+    @cached_property
+    def common_elements(self) -> tuple[str, ...]:
+        """The names of the arrays whose elements are in many rows."""
+        return tuple(c.name for c in self.columns if c.has_common_elements)
 
     @property
     def signature(self) -> str:
@@ -118,15 +122,13 @@ def in_row_order(columns: Iterable[Column]) -> list[Column]:
 
     PostgreSQL walks over all that is in front of a column to read it.
     """
-    columns = list(columns)
-    texts = tuple(c.name for c in columns if c.type == "tsvector")
 
     def place(column: Column) -> tuple[int, int]:
         if column.name in ASKED_MOST:
             return 0, ASKED_MOST.index(column.name)
-        if column.name.startswith(texts):
+        if column.is_last:
             return 4, 0
-        return 3 if column.type.endswith("[]") else 2 if column.type == "text" else 1, 0
+        return 3 if column.is_array else 2 if column.type == "text" else 1, 0
 
     return sorted(columns, key=place)
 
@@ -179,11 +181,11 @@ def advised_indexes(cursor: Any, zoid: int, columns: Iterable[str]) -> list[SQLI
 def create_advised_indexes(cursor: Any, zoid: int, relation: str, columns: Iterable[str]) -> None:
     """Create the advised indexes of the catalog tool with oid *zoid* on *relation*, which has *columns*.
 
-    One of an extension that the server has no more is left out, with a line in the log: neither a commit nor a rebuild
+    That of an extension, by which texts are ranked, is left out if the server has the extension no more, with a line in the log: neither a commit nor a rebuild
     may fail for it.
     """
     for index in advised_indexes(cursor, zoid, columns):
-        if not index.definition.startswith(EXTENSION):
+        if index.name != RANKING_INDEX:
             create_indexes(cursor, relation, [index])
             continue
         cursor.execute("SAVEPOINT pgcatalog_index")

@@ -2,23 +2,24 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
+from plone.pgcatalog.sql.column import Column
 from time import monotonic
 from typing import Any
 
 import math
 
 
-ROLES = "allowed_roles"
 #: An estimate is read again after so many seconds.
 SECONDS = 600.0
 #: Which share of the rows has a value in each column.  And the values that columns of few different values have, or the
-#: elements of roles, and in which share of the rows each is (and for elements three figures about these).
+#: elements of some arrays, and in which share of the rows each is (and for elements three figures about these).
 FREQUENCIES = """
 SELECT attname::text, 1 - null_frac,
     CASE WHEN is_asked THEN coalesce(most_common_elems, most_common_vals)::text::text[] END,
     CASE WHEN is_asked THEN coalesce(most_common_elem_freqs, most_common_freqs) END
 FROM pg_stats, LATERAL (
-    SELECT attname = 'allowed_roles' OR most_common_elems IS NULL AND n_distinct BETWEEN 1 AND 100
+    SELECT attname = ANY(%s::text[]) OR most_common_elems IS NULL AND n_distinct BETWEEN 1 AND 100
 ) AS x (is_asked)
 WHERE schemaname = current_schema() AND tablename = %s
 """
@@ -34,25 +35,31 @@ class Shares:
         self._shares: tuple[dict[str, float], dict[str, dict[str, float]]] = ({}, {})
 
     def share(
-        self, execute: Callable[..., list[Any]], relation: str, column: str, values: Iterable[Any] | None
+        self,
+        execute: Callable[..., list[Any]],
+        relation: str,
+        column: Column,
+        values: Iterable[Any] | None,
+        common_elements: Sequence[str],
     ) -> float | None:
         """Return which share of the rows of *relation*, 0 to 1, has one of *values* in *column*; None if nothing is known.
 
-        It is what the planner takes for likely: roles are given independently of each other.  None for the *values*
-        stands for any.  Now and then *execute*, which takes SQL and values and returns rows, is asked.
+        It is what the planner takes for likely: elements of an array are given independently of each other.  None for
+        the *values* stands for any.  Now and then *execute*, which takes SQL and values and returns rows, is asked;
+        *common_elements* are the names of all columns that have such.
         """
         if relation != self._relation or monotonic() > self._until:
             filled: dict[str, float] = {}
             shares: dict[str, dict[str, float]] = {}
-            for name, filled[name], known, frequencies in execute(FREQUENCIES, (relation,)):
+            for name, filled[name], known, frequencies in execute(FREQUENCIES, (list(common_elements), relation)):
                 shares[name] = dict(zip(known or (), frequencies or (), strict=False))
             self._shares = filled, shares  # only now: other threads look at it meanwhile
             self._relation, self._until = relation, monotonic() + SECONDS
         filled, shares = self._shares
         if values is None:
-            return filled.get(column)
-        found = shares.get(column)
+            return filled.get(column.name)
+        found = shares.get(column.name)
         if not found:
             return None
         each = [found.get(value, 0.0) for value in values]
-        return 1.0 - math.prod(1.0 - share for share in each) if column == ROLES else sum(each)
+        return 1.0 - math.prod(1.0 - share for share in each) if column.has_common_elements else sum(each)

@@ -9,7 +9,6 @@ from Acquisition import aq_parent
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from functools import cache
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import States
@@ -21,7 +20,8 @@ from plone.pgcatalog.database.planning import MANY_ROWS
 from plone.pgcatalog.database.planning import MORE_MEMORY
 from plone.pgcatalog.database.planning import PLAN_CUSTOM
 from plone.pgcatalog.database.planning import PLAN_GENERIC
-from plone.pgcatalog.database.planning import planned
+from plone.pgcatalog.database.planning import with_planner_hints
+from plone.pgcatalog.database.prepared import client_cursor
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.time_limit import OWN_LIMIT
@@ -31,6 +31,7 @@ from plone.pgcatalog.indexing.overlap import seen_rows
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.resolve import resolve
 from plone.pgcatalog.indexing.resolve import unresolved
+from plone.pgcatalog.sql.fragment import Statement
 from plone.pgcatalog.storage import names_states
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
@@ -77,11 +78,6 @@ class Committing(threading.local):
 committing = Committing()
 
 
-def is_supported(jar: Any) -> bool:
-    """True when *jar*, a ZODB connection, reads from zodb-pgjsonb."""
-    return hasattr(getattr(jar, "_normal_storage", None), "pg_connection")
-
-
 def connection_of(obj: Any) -> Any:
     """Return the ZODB connection of *obj*, or of the nearest container that has one."""
     while obj is not None:
@@ -90,17 +86,6 @@ def connection_of(obj: Any) -> Any:
             return jar
         obj = aq_parent(obj)
     return None
-
-
-@cache
-def client_cursor(factory: type) -> Any:
-    """Return a class of cursors that write values into the statement themselves, and are else what *factory* makes.
-
-    OpenTelemetry's instrumentation replaces the factory of a connection by one whose cursors are traced.
-    """
-    if issubclass(psycopg.ClientCursor, factory):
-        return psycopg.ClientCursor
-    return type("ClientCursor", (factory, psycopg.ClientCursor), {})
 
 
 class Session:
@@ -261,13 +246,28 @@ class Session:
         when the time is over; the transaction stays usable then, unless it is ServiceUnavailable.  Raises ValueError for
         *seconds* that are not more than 0.
         """
-        limit = () if seconds is None else (set_limit(seconds, self._own_limit()),)
+        if not isinstance(params, Mapping):  # named values are psycopg's to number
+            return self.ask(Statement(query, tuple(params)), with_states, seconds)
+        return self._run_unprepared(query, params, with_states, self._limit(seconds))
+
+    def ask(self, statement: Statement, with_states: bool = False, seconds: float | None = None) -> Rows:
+        """Run *statement* as ``execute`` does, planned as it needs."""
+        limit = self._limit(seconds)
         prepared = PreparedStatements.of(self.connection)
-        if prepared is not None and not isinstance(params, Mapping):  # named values are psycopg's to number
+        if prepared is not None:
             try:
-                return self._run_prepared(prepared, query, params, with_states, limit)
+                return self._run_prepared(prepared, statement, with_states, limit)
             except psycopg.errors.InvalidSqlStatementName:
                 prepared.forget()
+        return self._run_unprepared(statement.sql, statement.params, with_states, limit)
+
+    def _limit(self, seconds: float | None) -> tuple[str, ...]:
+        """Return the command that lets what follows it take *seconds*, none for None."""
+        return () if seconds is None else (set_limit(seconds, self._own_limit()),)
+
+    def _run_unprepared(
+        self, query: str, params: Sequence[Any] | Mapping[str, Any], with_states: bool, limit: tuple[str, ...]
+    ) -> Rows:
         if query in _accepted and (with_states or self._wants_savepoint()) and not isinstance(params, Mapping):
             rows: Rows = self._guarded(lambda _: self._execute_first(query, params, with_states, limit), prepared=True)
             return rows
@@ -283,25 +283,19 @@ class Session:
         return rows
 
     def _run_prepared(
-        self,
-        prepared: PreparedStatements,
-        query: str,
-        params: Sequence[Any],
-        with_states: bool,
-        limit: tuple[str, ...] = (),
+        self, prepared: PreparedStatements, statement: Statement, with_states: bool, limit: tuple[str, ...]
     ) -> Rows:
-        """Run *query* behind what ``_execute_first`` puts before it, as prepared statements.
+        """Run *statement* behind what ``_execute_first`` puts before it, as prepared statements.
 
         What is asked of an overlay is not prepared: a rollback, because of a statement that is prepared no more, would take
         its table along.
         """
         is_first = self._wants_savepoint()
         before = (*self._settings(), SAVEPOINT) if is_first else ()
-        asked: list[tuple[str, Sequence[Any]]]
-        asked, position = ([(query, params)], 0) if self.overlays else planned(query, params)
+        asked, position = ([statement], 0) if self.overlays else with_planner_hints(statement)
         if limit:
-            asked, position = [(limit[0], ()), *asked, (TAKE_BACK, ())], position + 1
-        statements = [(READ_STATE, self._state_params()), *asked] if with_states else asked
+            asked, position = [Statement(limit[0]), *asked, Statement(TAKE_BACK)], position + 1
+        statements = [Statement(READ_STATE, self._state_params()), *asked] if with_states else asked
 
         def action(_: Any) -> Rows:
             results = prepared.run(statements, before, prepare=not self.overlays)

@@ -3,10 +3,10 @@
 Reads only; every function takes a psycopg connection whose rows are dicts.
 """
 
-from plone.pgcatalog.database.schema import EXTENSION
 from plone.pgcatalog.database.schema import is_unfilled
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.sql import locks
+from plone.pgcatalog.sql.names import RANKING_INDEX
 from psycopg import sql
 from typing import Any
 
@@ -79,8 +79,8 @@ def is_unsafe(version: str) -> bool:
 
 def has_textsearch(connection: Any, catalog: int) -> bool:
     """Return whether *catalog* is to have an index of pg_textsearch."""
-    query = "SELECT FROM pgcatalog_indexes WHERE catalog = %s AND starts_with(definition, %s)"
-    return connection.execute(query, [catalog, EXTENSION]).fetchone() is not None
+    query = "SELECT FROM pgcatalog_indexes WHERE catalog = %s AND name = %s"
+    return connection.execute(query, [catalog, RANKING_INDEX]).fetchone() is not None
 
 
 def connections(connection: Any) -> dict[str, Any]:

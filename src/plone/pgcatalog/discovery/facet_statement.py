@@ -20,6 +20,7 @@ from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Range
+from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
 
 
@@ -111,7 +112,7 @@ class FacetStatement:
 
     def _bucket(self, name: str, low: Any, high: Any) -> Condition:
         parts: list[Expression] = []
-        if low is not None and high is not None and self._translator(name).column.type.endswith("[]"):
+        if low is not None and high is not None and self._translator(name).column.is_array:
             # One of many values has to be in it, whatever the others are.
             parts.append(Range(name, low, high))
         elif low is not None or high is not None:
@@ -126,8 +127,8 @@ class FacetStatement:
 
     # -- SQL
 
-    def sql(self, relation: str, source_params: tuple[Any, ...]) -> tuple[str, list[Any]]:
-        """Return the statement over *relation*, with *source_params*, and its parameters."""
+    def statement(self, relation: str, source_params: tuple[Any, ...]) -> Statement:
+        """Return the statement over *relation*, with *source_params*."""
         flags = list(self.own.values())
         buckets = [condition for _, _, condition in self.buckets]
         columns = [c.quoted for t in self.facet_translators for c in t.columns()]
@@ -148,7 +149,7 @@ class FacetStatement:
             )
             parts.append(f"(SELECT ARRAY[{', '.join(counts)}] AS counts FROM found) AS buckets")
         text = f"WITH {', '.join(ctes)} SELECT * FROM {' CROSS JOIN '.join(parts)}"
-        return text, [*params, *source_params, *self.where.params]
+        return Statement(text, (*params, *source_params, *self.where.params), self.where.is_costly)
 
     def _others(self, name: str) -> list[str]:
         """Return the flags of the conditions that the facet *name* heeds."""

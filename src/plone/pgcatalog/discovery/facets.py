@@ -32,11 +32,11 @@ def count_facets(catalog: Any, query: FacetQuery, timeout: float | None = None) 
     if source is None or statement.is_empty:
         return statement.facets([])
     statement.where = view.of_all_rows(statement.where)
-    text, params = statement.sql(*source)
-    key = _cache_key(view.stamp(), text, params)
+    asked = statement.statement(*source)
+    key = _cache_key(view.stamp(), *asked)
     row = None if key is None else result_cache().get(key)
     if row is None:
-        [row] = view.execute(text, params, seconds=timeout)
+        [row] = view.ask(asked, seconds=timeout)
         if key is not None:
             result_cache().put(key, row, _size(row))
     return statement.facets(row)

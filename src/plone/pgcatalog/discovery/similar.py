@@ -14,6 +14,12 @@ from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Combinable
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Or
+from plone.pgcatalog.sql.column import PATH
+from plone.pgcatalog.sql.column import RID
+from plone.pgcatalog.sql.fragment import Fragment
+from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.predicate import any_value
+from plone.pgcatalog.sql.predicate import equals
 from typing import Any
 
 
@@ -96,7 +102,7 @@ def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) ->
     )
     counted = (catalog.zoid, column.name)
     values = (*params, *itself.params, *counted, *counted, *params, *where.params, limit)
-    rows: list[tuple[int, float]] = view.execute(statement, values)
+    rows: list[tuple[int, float]] = view.ask(Statement(statement, values, where.is_costly))
     return rows
 
 
@@ -121,7 +127,7 @@ class RowPath(Combinable):
         return frozenset()
 
     def condition(self, lookup: Lookup) -> Condition:
-        return Condition("path = %s", (clean_path(self.path),))
+        return equals(PATH, clean_path(self.path))
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,7 @@ class RankedRows(Combinable):
         return frozenset()
 
     def condition(self, lookup: Lookup) -> Condition:
-        return Condition("rid = ANY(%s::bigint[])", (list(self.rids),))
+        return any_value(RID, self.rids)
 
-    def score(self, lookup: Lookup) -> Condition:
-        return Condition("(%s::float[])[array_position(%s::bigint[], rid)]", (list(self.scores), list(self.rids)))
+    def score(self, lookup: Lookup) -> Fragment:
+        return Fragment("(%s::float[])[array_position(%s::bigint[], rid)]", (list(self.scores), list(self.rids)))

@@ -9,10 +9,11 @@ from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.highlight import LENGTH
 from plone.pgcatalog.discovery.highlight import SOURCE_INDEX
 from plone.pgcatalog.fulltext.query_expansion import Words
-from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.sql.column import RID
+from plone.pgcatalog.sql.predicate import any_value
 from types import MappingProxyType
 from typing import Any
 
@@ -43,7 +44,7 @@ def page_snippets(
     """Return record id -> snippet of those *brains* that *query* finds on *catalog*, a ``_CatalogCompat``."""
     if not brains or query.is_empty:
         return {}
-    found = Condition("rid = ANY(%s::bigint[])", ([brain.getRID() for brain in brains],)) & query.where
+    found = any_value(RID, [brain.getRID() for brain in brains]) & query.where
     texts = dict(catalog.search_view().select(f"rid, {source_column(catalog)}", found))
     return {
         brain.getRID(): highlighter.snippet(_text(brain, texts[brain.getRID()]), length)
@@ -55,9 +56,9 @@ def page_snippets(
 def source_column(catalog: Any) -> str:
     """Return the SQL of the text that snippets are taken from."""
     if SOURCE_INDEX in catalog.indexes:
-        for column in catalog.translator(SOURCE_INDEX).columns():
-            if column.type == "varchar":
-                return str(column.quoted)
+        column = catalog.translator(SOURCE_INDEX).source
+        if column is not None:
+            return str(column.quoted)
     return "NULL::varchar"
 
 

@@ -15,6 +15,7 @@ from plone.pgcatalog.fulltext.edits import SURE
 from plone.pgcatalog.fulltext.trigrams import trigram_schema
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.query.expression import find
+from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
 
 
@@ -159,4 +160,5 @@ class Vocabulary:
         )
         texts = (self._catalog.zoid, self._column.name)
         restricted = (*source_params, *where.params)
-        return self._view.execute(statement, (*params, *texts, *restricted, *restricted))
+        # Not costly, even if the restriction is: a scan stops at the first row that has a word.
+        return self._view.ask(Statement(statement, (*params, *texts, *restricted, *restricted), is_costly=False))

@@ -20,7 +20,7 @@ from plone.pgcatalog.fulltext.ranking import RankedText
 from plone.pgcatalog.fulltext.ranking import SearchBackend
 from plone.pgcatalog.fulltext.ranking import Term
 from plone.pgcatalog.fulltext.ranking import Weights
-from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.sql.fragment import Fragment
 
 
 K1 = 1.2
@@ -41,7 +41,7 @@ UNPACKED = "setweight({}, 'D', ARRAY[]::text[])"
 class PlainBackend(SearchBackend):
     """BM25 from the words table, for any server."""
 
-    def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Condition | None:
+    def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Fragment | None:
         """See SearchBackend."""
         parts = [_Part(text, term, f"t{i}", weights) for i, term in enumerate(terms)]
         average = _average(text)
@@ -55,7 +55,7 @@ class PlainBackend(SearchBackend):
         )
         # In the order of the placeholders.
         values = [*(p.score for p in parts), *columns, average]
-        return Condition(sql, tuple(param for value in values for param in value.params)) if parts else None
+        return Fragment(sql, tuple(param for value in values for param in value.params)) if parts else None
 
 
 class _Part:
@@ -72,49 +72,49 @@ class _Part:
         tf = f"{K1 + 1:g} * (1 - k / ({frequency} + k))"
         rarity = _rarity(text, term)
         if not weights.more:
-            self.score = Condition(f"{rarity.sql} * {tf}", rarity.params)
+            self.score = Fragment(f"{rarity.sql} * {tf}", rarity.params)
             return
         self.columns.append(_place(term, f"{name}_w", weights))
-        self.score = Condition(
+        self.score = Fragment(
             f"{rarity.sql} * (%s::float8 * {tf} + %s::float8 * {name}_w)", (*rarity.params, weights.least, weights.more)
         )
 
 
-def _tail(lexemes: Sequence[str], name: str) -> Condition:
+def _tail(lexemes: Sequence[str], name: str) -> Fragment:
     """Return the column *name*: how much the occurrences of *lexemes* leave open of ALL.
 
     ``ts_rank`` of alternatives is the mean of theirs.
     """
     rank = f"ts_rank({ONES}, v, %s::tsquery)"
-    return Condition(f"greatest({ALL} - {ALL * len(lexemes):.6f} * {rank}, {REST}) AS {name}", (" | ".join(lexemes),))
+    return Fragment(f"greatest({ALL} - {ALL * len(lexemes):.6f} * {rank}, {REST}) AS {name}", (" | ".join(lexemes),))
 
 
-def _place(term: Term, name: str, weights: Weights) -> Condition:
+def _place(term: Term, name: str, weights: Weights) -> Fragment:
     """Return the column *name*: 1 if *term* stands in the heaviest part of the page, less for lighter ones."""
-    ranks = [Condition(f"{ALL} * ts_rank(%s::real[], v, %s::tsquery)", (weights.labels, term.tsquery))]
+    ranks = [Fragment(f"{ALL} * ts_rank(%s::real[], v, %s::tsquery)", (weights.labels, term.tsquery))]
     related = _flat(term.related)
     if related:
         share = ALL * len(related) * RELATED
         tsquery = " | ".join(map(quoted, related))
-        ranks.append(Condition(f"{share:g} * ts_rank(%s::real[], v, %s::tsquery)", (weights.labels, tsquery)))
+        ranks.append(Fragment(f"{share:g} * ts_rank(%s::real[], v, %s::tsquery)", (weights.labels, tsquery)))
     sql = ranks[0].sql if len(ranks) == 1 else f"greatest({', '.join(r.sql for r in ranks)})"
-    return Condition(f"least({sql}, 1) AS {name}", tuple(p for r in ranks for p in r.params))
+    return Fragment(f"least({sql}, 1) AS {name}", tuple(p for r in ranks for p in r.params))
 
 
-def _rarity(text: RankedText, term: Term) -> Condition:
+def _rarity(text: RankedText, term: Term) -> Fragment:
     """Return IDF of *term* as of the last count of words; that of a word in all documents when there was none."""
     if text.catalog is None:
-        return Condition("ln(2.0::float8)")
-    found = [Condition("word = ANY(%s::text[])", ([lexeme(term.word), *_flat(term.related)],))]
+        return Fragment("ln(2.0::float8)")
+    found = [Fragment("word = ANY(%s::text[])", ([lexeme(term.word), *_flat(term.related)],))]
     if term.prefix:
         # All that begin with it: up to the last character that there is.
-        found = [Condition("word >= %s AND word < %s", (lexeme(term.word), lexeme(term.word) + "\U0010ffff"))]
-    counted = Condition(
+        found = [Fragment("word >= %s AND word < %s", (lexeme(term.word), lexeme(term.word) + "\U0010ffff"))]
+    counted = Fragment(
         f"SELECT coalesce(sum(documents), 0) AS n FROM pgcatalog_words WHERE catalog = %s AND text_column = %s"
         f" AND {found[0].sql}",
         (text.catalog, text.column, *found[0].params),
     )
-    return Condition(
+    return Fragment(
         "coalesce((SELECT ln(1 + all_of.documents / greatest(least(all_of.documents, had.n), 1)::float8)"
         f" FROM pgcatalog_texts all_of, ({counted.sql}) AS had"
         " WHERE all_of.catalog = %s AND all_of.text_column = %s), ln(2.0::float8))",
@@ -122,11 +122,11 @@ def _rarity(text: RankedText, term: Term) -> Condition:
     )
 
 
-def _average(text: RankedText) -> Condition:
+def _average(text: RankedText) -> Fragment:
     """Return the number of words of an average document."""
     if text.catalog is None:
-        return Condition(f"{AVERAGE_WORDS}::float8")
-    return Condition(
+        return Fragment(f"{AVERAGE_WORDS}::float8")
+    return Fragment(
         "coalesce((SELECT nullif(average_words, 0) FROM pgcatalog_texts WHERE catalog = %s AND text_column = %s),"
         f" {AVERAGE_WORDS})",
         (text.catalog, text.column),

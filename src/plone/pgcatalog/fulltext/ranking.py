@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from dataclasses import fields
 from dataclasses import replace
 from plone.pgcatalog.fulltext.lexicon import quoted
-from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.condition import Condition
+from plone.pgcatalog.sql.fragment import Fragment
 from typing import Any
 from typing import Self
 
@@ -70,8 +72,8 @@ class Weights:
 NEUTRAL = Weights(1.0, 1.0, 1.0, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Score(Condition):
+@dataclass(frozen=True, eq=False)
+class Score(Fragment):
     """An SQL number that ranks a row, the higher the better.
 
     ``preferred`` are conditions of what is ranked however many rows are found: what the best ones probably have.
@@ -80,7 +82,7 @@ class Score(Condition):
     preferred: tuple[Condition, ...] = ()
 
     @staticmethod
-    def of(score: Condition, preferred: Iterable[Condition]) -> "Score":
+    def of(score: Fragment, preferred: Iterable[Condition]) -> "Score":
         """Return *score* with *preferred*."""
         if isinstance(score, Score):
             return replace(score, preferred=tuple(preferred))
@@ -92,15 +94,14 @@ class RankedText:
     """A text index as SQL: quoted names of its tsvector and of the column with the number of its words.
 
     ``catalog`` is the zoid of the tool and ``column`` the plain name of the tsvector, by which its words are counted;
-    ``source`` the quoted name of the column with the text itself, None for an index that keeps none; ``asked`` is what
-    somebody has typed.
+    ``source`` is the column with the text itself, None for an index that keeps none; ``asked`` is what somebody has typed.
     """
 
     vector: str
     words: str
     column: str
     catalog: int | None = None
-    source: str | None = None
+    source: Column | None = None
     asked: str = ""
 
 
@@ -108,7 +109,7 @@ class SearchBackend(ABC):
     """Ranks what a text search has found; which rows that are is none of its business."""
 
     @abstractmethod
-    def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Condition | None:
+    def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Fragment | None:
         """Return an SQL number, the higher the better, for a row of *text* that has *terms*; None for no ranking.
 
         It is evaluated for every row that is found, committed or not, inside of the search's statement.

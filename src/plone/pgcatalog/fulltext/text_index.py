@@ -28,14 +28,17 @@ from plone.pgcatalog.fulltext.tsquery import NO_CLAUSE
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.settings import PLAIN
 from plone.pgcatalog.settings import search_backend
 from plone.pgcatalog.settings import search_weights
 from plone.pgcatalog.settings import site_stemming
+from plone.pgcatalog.sql.predicate import matches
 from Products.PluginIndexes.util import safe_callable
 from Products.ZCatalog.query import IndexQuery
 from typing import Any
@@ -51,8 +54,6 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     meta_type = "ZCTextIndex"
     in_idx = False
-    #: A text is kept compressed, and most are kept apart from their rows.
-    is_costly = True
     #: the last text, the languages whose stop words it has, and what it was compiled to
     _compiled: tuple[tuple[str, list[str]], Clause] | None = None
     #: True for a search in order of relevance
@@ -65,8 +66,15 @@ class ZCTextIndexTranslator(IndexTranslator):
 
         varchar and not text, so that it goes out of line: rows stay narrow.
         """
-        source = (Column(f"{self.base}_source", "varchar"),) if self.id == SOURCE_INDEX else ()
-        return (Column(self.base, "tsvector"), Column(f"{self.base}_words", "integer"), *source)
+        # A text is kept compressed, and most are kept apart from their rows.
+        vector = Column(self.base, "tsvector", is_long=True, is_last=True)
+        count = Column(f"{self.base}_words", "integer", is_last=True)
+        return (vector, count) if self.source is None else (vector, count, self.source)
+
+    @property
+    def source(self) -> Column | None:
+        """See IndexTranslator."""
+        return Column(f"{self.base}_source", "varchar", is_last=True) if self.id == SOURCE_INDEX else None
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
         """Return the GIN index; ``fastupdate`` collects the many entries of a text for later."""
@@ -118,7 +126,7 @@ class ZCTextIndexTranslator(IndexTranslator):
         clause = self._clause(query)
         return None if clause is None else any_of((clause.condition, *self._pinned(query)))
 
-    def score(self, query: Mapping[str, Any]) -> Condition | None:
+    def score(self, query: Mapping[str, Any]) -> Fragment | None:
         """Return how often and where the words of *query* stand, the rare ones counting more; longer texts count less."""
         clause = self._clause(query)
         if clause is None or not clause.rank:
@@ -133,8 +141,8 @@ class ZCTextIndexTranslator(IndexTranslator):
             return Score.of(found, titles)
         pins = self._pinned(query)
 
-        def tuned(score: Condition) -> Condition:
-            changed: Condition = self.tuning.ranked(score, pins, self.other)
+        def tuned(score: Fragment) -> Fragment:
+            changed: Fragment = self.tuning.ranked(score, pins, self.other)
             return changed
 
         changed = found.changed(tuned) if isinstance(found, IndexedScore) else tuned(found)
@@ -152,7 +160,7 @@ class ZCTextIndexTranslator(IndexTranslator):
             return []
         if clause.tsquery is None:
             return [self._compile(self._text(query) or "", query, titles.column).condition]
-        return [Condition(f"{titles.column.quoted} @@ %s::tsquery", (clause.tsquery,))]
+        return [matches(titles.column, clause.tsquery)]
 
     def _ranked_text(self, catalog: Any, query: Mapping[str, Any]) -> RankedText:
         columns = self.columns()
@@ -162,7 +170,7 @@ class ZCTextIndexTranslator(IndexTranslator):
             words=columns[1].quoted,
             column=columns[0].name,
             catalog=None if oid is None else u64(oid),
-            source=columns[2].quoted if len(columns) > 2 else None,
+            source=self.source,
             asked=self._text(query) or "",
         )
 
@@ -210,7 +218,7 @@ class ZCTextIndexTranslator(IndexTranslator):
             meaning = replace(meaning or Meaning({}, frozenset()), parts=self.word_parts)
         stemming = self.stemming
         related = stemming.related if stemming is not None and self._with_stems else None
-        return compile_text(lexicon, text, column.quoted, meaning, related)
+        return compile_text(lexicon, text, column, meaning, related)
 
     def _pinned(self, query: Mapping[str, Any]) -> list[Condition]:
         """Return the conditions of the pages that are pinned to *query*, in their order."""
@@ -227,3 +235,6 @@ class ZCTextIndexTranslator(IndexTranslator):
     def key_expression(self) -> None:
         """The real index's ``uniqueValues`` raises NotImplementedError."""
         return None
+
+
+BUILT_IN[ZCTextIndexTranslator.meta_type] = ZCTextIndexTranslator

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Sequence
+from plone.pgcatalog.sql.names import RANKING_INDEX
 from time import monotonic
 from typing import Any
 
@@ -12,8 +13,6 @@ import threading
 
 logger = logging.getLogger(__name__)
 
-#: What comes behind the name of a relation in the name of its index, and in ``pgcatalog_indexes``.
-NAME = "bm25"
 #: Seconds until an index is looked for again that was not there, or failed.
 PAUSE = 60.0
 #: What PostgreSQL says when the index or the extension cannot be used; a lost connection or a timeout is none of it.
@@ -39,7 +38,7 @@ Execute = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
 def index_name(relation: str) -> str:
     """Return the name of the index of the extension on *relation*."""
-    return f"{relation}_{NAME}"
+    return f"{relation}_{RANKING_INDEX}"
 
 
 _lock = threading.Lock()

@@ -12,6 +12,7 @@ an index can be missing or broken, and the words of a query may be none of those
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import replace
 from plone.pgcatalog.fulltext.bm25 import PlainBackend
 from plone.pgcatalog.fulltext.ranking import RankedText
@@ -19,25 +20,26 @@ from plone.pgcatalog.fulltext.ranking import Score
 from plone.pgcatalog.fulltext.ranking import SearchBackend
 from plone.pgcatalog.fulltext.ranking import Term
 from plone.pgcatalog.fulltext.ranking import Weights
-from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.fragment import Fragment
 
 import logging
 
 
 logger = logging.getLogger(__name__)
 
-Change = Callable[[Condition], Condition]
+Change = Callable[[Fragment], Fragment]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IndexedScore(Score):
-    """The built-in score; and with an index of the extension, *words* looked for in *column*, a quoted name.
+    """The built-in score; and with an index of the extension, *words* looked for in *column*.
 
     *change* is what the site's tuning makes of either.
     """
 
-    words: str = ""
-    column: str = ""
+    words: str = field(kw_only=True)
+    column: Column = field(kw_only=True)
     change: Change | None = None
 
     @property
@@ -45,14 +47,9 @@ class IndexedScore(Score):
         """The score for any server."""
         return Score(self.sql, self.params, self.preferred)
 
-    @property
-    def column_name(self) -> str:
-        """The plain name of ``column``."""
-        return self.column[1:-1].replace('""', '"')
-
     def by(self, index: str) -> Score:
         """Return the score of the extension, by the *index* of that name; its own are negative, the best the lowest."""
-        score = Condition(f"(-({self.column} <@> to_bm25query(%s::text, %s::text)))", (self.words, index))
+        score = Fragment(f"(-({self.column.quoted} <@> to_bm25query(%s::text, %s::text)))", (self.words, index))
         changed = score if self.change is None else self.change(score)
         return Score(changed.sql, changed.params, self.preferred)
 
@@ -68,7 +65,7 @@ class TextSearchBackend(SearchBackend):
     def __init__(self, otherwise: SearchBackend | None = None) -> None:
         self.otherwise = otherwise or PlainBackend()
 
-    def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Condition | None:
+    def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Fragment | None:
         """See SearchBackend."""
         plain = self.otherwise.score(text, terms, weights)
         if plain is None or text.source is None:

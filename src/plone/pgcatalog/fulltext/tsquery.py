@@ -28,9 +28,11 @@ from plone.pgcatalog.fulltext.query_expansion import Words
 from plone.pgcatalog.fulltext.ranking import Term
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
+from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.expression import LimitExceeded
+from plone.pgcatalog.sql.predicate import matches
 from Products.ZCTextIndex.ParseTree import ParseError
 from Products.ZCTextIndex.QueryParser import QueryParser
 from typing import Any
@@ -78,9 +80,9 @@ NO_CLAUSE = Clause(NOTHING)
 
 
 def compile_text(
-    lexicon: Any, text: str, column: str, meaning: Meaning | None = None, related: Related | None = None
+    lexicon: Any, text: str, column: Column, meaning: Meaning | None = None, related: Related | None = None
 ) -> Clause:
-    """Return what *text* finds in the tsvector *column* (a quoted identifier) with the words of *lexicon*.
+    """Return what *text* finds in the tsvector *column* with the words of *lexicon*.
 
     *meaning* says what else its words find, and *related* which lexemes of other forms of a word do; None for nothing.
     Raises LimitExceeded.
@@ -157,7 +159,7 @@ class _ParserLexicon:
 class _Compiler:
     """Makes clauses of the nodes of a parse tree; None for a node that counts as if it were not there."""
 
-    def __init__(self, lexicon: Any, column: str, related: Related | None = None) -> None:
+    def __init__(self, lexicon: Any, column: Column, related: Related | None = None) -> None:
         self._lexicon = lexicon
         self._column = column
         self._related = related
@@ -180,7 +182,7 @@ class _Compiler:
         return [clause for node in nodes if (clause := self.clause(node)) is not None]
 
     def _simple(self, tsquery: str, size: int, rank: tuple[Term, ...] = ()) -> Clause:
-        return Clause(Condition(f"{self._column} @@ %s::tsquery", (tsquery,)), tsquery, rank, size)
+        return Clause(matches(self._column, tsquery), tsquery, rank, size)
 
     def _joined(self, operator: str, clauses: Iterable[Clause]) -> list[Clause]:
         """Return *clauses*, joined to as few as there may be: those that have one by a common tsquery."""
@@ -250,8 +252,9 @@ class _Compiler:
         term = Term(prefix, prefix=True)
         beginning = self._simple(term.tsquery, 1, (term,))
         matching = Condition(
-            f"EXISTS (SELECT FROM unnest(tsvector_to_array({self._column})) AS lexeme WHERE lexeme LIKE %s)",
+            f"EXISTS (SELECT FROM unnest(tsvector_to_array({self._column.quoted})) AS lexeme WHERE lexeme LIKE %s)",
             (pattern.translate(_LIKE),),
+            (self._column,),
         )
         return Clause(beginning.condition & matching, rank=beginning.rank)
 
@@ -259,7 +262,7 @@ class _Compiler:
 class _TunedCompiler(_Compiler):
     """Heeds synonyms and stop words."""
 
-    def __init__(self, lexicon: Any, column: str, meaning: Meaning, related: Related | None) -> None:
+    def __init__(self, lexicon: Any, column: Column, meaning: Meaning, related: Related | None) -> None:
         super().__init__(lexicon, column, related)
         self._meaning = meaning
 

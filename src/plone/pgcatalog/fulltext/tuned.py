@@ -15,6 +15,9 @@ from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.sql.column import PATH
+from plone.pgcatalog.sql.fragment import Fragment
+from plone.pgcatalog.sql.predicate import equals
 from typing import Any
 
 
@@ -72,14 +75,14 @@ class SiteTuning:
 
     def _page(self, target: str, lookup: Lookup) -> Condition | None:
         if target.startswith("/"):
-            return Condition("path = %s", (self.site + target,))
+            return equals(PATH, self.site + target)
         uid = _translator(lookup, "UID")
         return uid and uid.match_key(target.replace("-", "").lower())
 
-    def ranked(self, score: Condition | None, pins: Sequence[Condition], lookup: Lookup) -> Condition | None:
+    def ranked(self, score: Fragment | None, pins: Sequence[Condition], lookup: Lookup) -> Fragment | None:
         """Return *score*, None for no ranking, with the boosts of portal types, and *pins* above all."""
         if score is None:
-            return pinned_first(Condition("0"), pins) if pins else None
+            return pinned_first(Fragment("0"), pins) if pins else None
         return pinned_first(self._boosted(score, lookup), pins)
 
     def preferred(self, pins: Sequence[Condition], lookup: Lookup) -> list[Condition]:
@@ -89,23 +92,23 @@ class SiteTuning:
         types = [portal_type.match_key(name) for name in boosted] if portal_type is not None else []
         return [any_of(found) for found in (pins, types) if found]
 
-    def _boosted(self, score: Condition, lookup: Lookup) -> Condition:
+    def _boosted(self, score: Fragment, lookup: Lookup) -> Fragment:
         portal_type = _translator(lookup, "portal_type")
         if portal_type is None or not self.tuning.types:
             return score
         cases = [(portal_type.match_key(name), factor) for name, factor in self.tuning.types]
         sql = " ".join(f"WHEN {found.sql} THEN %s::float8" for found, _ in cases)
         params = [param for found, factor in cases for param in (*found.params, factor)]
-        return Condition(f"({score.sql}) * CASE {sql} ELSE 1 END", (*score.params, *params))
+        return Fragment(f"({score.sql}) * CASE {sql} ELSE 1 END", (*score.params, *params))
 
 
-def pinned_first(score: Condition, pins: Sequence[Condition]) -> Condition:
+def pinned_first(score: Fragment, pins: Sequence[Condition]) -> Fragment:
     """Return *score*, an SQL number, with rows of *pins* above all others, in their order."""
     if not pins:
         return score
     cases = " ".join(f"WHEN {pin.sql} THEN {PINNED - number:.0f}::float8" for number, pin in enumerate(pins))
     params = [param for pin in pins for param in pin.params]
-    return Condition(f"CASE {cases} ELSE {score.sql} END", (*params, *score.params))
+    return Fragment(f"CASE {cases} ELSE {score.sql} END", (*params, *score.params))
 
 
 def _translator(lookup: Lookup, name: str) -> IndexTranslator | None:

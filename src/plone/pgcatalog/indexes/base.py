@@ -12,15 +12,38 @@ from abc import ABC
 from abc import abstractmethod
 from collections.abc import Callable
 from collections.abc import Hashable
-from collections.abc import Iterable
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
 from plone.pgcatalog.config import strip_data
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.column import quote
+from plone.pgcatalog.sql.column import SQLIndex
+from plone.pgcatalog.sql.condition import all_of
+from plone.pgcatalog.sql.condition import any_of
+from plone.pgcatalog.sql.condition import Condition
+from plone.pgcatalog.sql.condition import EVERYTHING
+from plone.pgcatalog.sql.condition import NOTHING
+from plone.pgcatalog.sql.fragment import Fragment
 from plone.pgcatalog.sql.frozen import frozen
 from typing import Any
 from typing import ClassVar
 
+
+#: What add-ons import from here; SQL itself is a room of its own.
+__all__ = [
+    "EVERYTHING",
+    "HIGHEST_SCORE",
+    "NOTHING",
+    "Column",
+    "Condition",
+    "Fragment",
+    "IndexTranslator",
+    "Report",
+    "SQLIndex",
+    "Values",
+    "all_of",
+    "any_of",
+    "quote",
+]
 
 #: Column values of one object, in the order of ``IndexTranslator.columns()``; psycopg can adapt each.
 Values = tuple[Any, ...]
@@ -29,138 +52,8 @@ Values = tuple[Any, ...]
 Report = Callable[[str], None]
 
 
-def quote(name: str) -> str:
-    """Return *name* as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A typed column of the catalog table.
-
-    ``name`` is a plain identifier (unquoted); ``type`` an SQL type that is also valid in a cast
-    (``text``, ``text[]``, ``timestamptz``, ``integer[]``, ``tsvector`` ...).  ``text`` and ``text[]``
-    columns are created with COLLATE "C", so that SQL compares as Python does: by code point.
-    """
-
-    name: str
-    type: str
-
-    @property
-    def quoted(self) -> str:
-        return quote(self.name)
-
-    @property
-    def ddl(self) -> str:
-        collation = ' COLLATE "C"' if self.type in ("text", "text[]") else ""
-        return f"{self.quoted} {self.type}{collation}"
-
-    @property
-    def stays_in_row(self) -> bool:
-        """True for values to keep out of TOAST as long as possible; a tsvector goes there gladly."""
-        return self.type == "text" or self.type.endswith("[]")
-
-
-@dataclass(frozen=True, slots=True)
-class SQLIndex:
-    """An SQL index on the catalog table.
-
-    ``name`` is unique within the catalog (it gets the table's name as prefix), ``definition`` what comes
-    behind ``ON table``, e.g. ``USING gin ("subject")`` or ``("modified") WHERE "modified" IS NOT NULL``.
-    ``finds_few`` ones, of conditions that find single rows, also serve what a transaction has pending.
-    """
-
-    name: str
-    definition: str
-    finds_few: bool = False
-
-
 #: No ranking gives a row more; a page that is pinned to the top has more than that.
 HIGHEST_SCORE = 1e12
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """An SQL boolean expression over the catalog's columns, and the values of its ``%s`` placeholders.
-
-    What may be true of every row can be told from the rest: ``filled`` is the column of which the condition says no more
-    than that it has a value, and ``parts`` are the conditions that ``join``, one of the functions below, has joined.
-    ``is_hidden``: no index can answer it.
-    """
-
-    sql: str
-    params: tuple[Any, ...] = ()
-    filled: str | None = field(default=None, kw_only=True, compare=False, repr=False)
-    is_hidden: bool = field(default=False, kw_only=True, compare=False, repr=False)
-    parts: tuple["Condition", ...] = field(default=(), kw_only=True, compare=False, repr=False)
-    join: Callable[[Iterable["Condition"]], "Condition"] | None = field(
-        default=None, kw_only=True, compare=False, repr=False
-    )
-
-    def __and__(self, other: "Condition") -> "Condition":
-        return all_of((self, other))
-
-    def __or__(self, other: "Condition") -> "Condition":
-        return any_of((self, other))
-
-    def __invert__(self) -> "Condition":
-        if self is NOTHING:
-            return EVERYTHING
-        if self is EVERYTHING:
-            return NOTHING
-        return Condition(f"({self.sql}) IS NOT TRUE", self.params)
-
-    def with_filled(self, replace: Callable[["Condition"], "Condition"]) -> "Condition":
-        """Return it with *replace* of each part that says no more than that a column has a value."""
-        if self.filled is not None:
-            return replace(self)
-        if self.join is None:
-            return self
-        parts = tuple(part.with_filled(replace) for part in self.parts)
-        is_same = all(new is old for new, old in zip(parts, self.parts, strict=True))
-        return self if is_same else self.join(parts)
-
-    def hidden(self) -> "Condition":
-        """Return it so that PostgreSQL compares it with each row, and does not look for an index that answers it.
-
-        How many rows it finds is estimated as before.
-        """
-        if self.is_hidden:
-            return self
-        return Condition(f"({self.sql}) IS TRUE", self.params, filled=self.filled, is_hidden=True)
-
-
-#: Matches no row; a query that contains it needs no round trip.
-NOTHING = Condition("FALSE")
-#: Matches every row; left out of the SQL.
-EVERYTHING = Condition("TRUE")
-
-
-def all_of(conditions: Iterable[Condition]) -> Condition:
-    """Conjunction, with NOTHING and EVERYTHING folded away."""
-    parts = [c for c in conditions if c is not EVERYTHING]
-    if any(c is NOTHING for c in parts):
-        return NOTHING
-    if len(parts) < 2:
-        return parts[0] if parts else EVERYTHING
-    sql = " AND ".join(f"({c.sql})" for c in parts)
-    return Condition(sql, tuple(p for c in parts for p in c.params), parts=tuple(parts), join=all_of)
-
-
-def any_of(conditions: Iterable[Condition]) -> Condition:
-    """Disjunction, with NOTHING and EVERYTHING folded away."""
-    parts = [c for c in conditions if c is not NOTHING]
-    if any(c is EVERYTHING for c in parts):
-        return EVERYTHING
-    if len(parts) < 2:
-        return parts[0] if parts else NOTHING
-    sql = " OR ".join(f"({c.sql})" for c in parts)
-    return Condition(sql, tuple(p for c in parts for p in c.params), parts=tuple(parts), join=any_of)
-
-
-def has_value(column: Column) -> Condition:
-    """The row has a value in *column*."""
-    return Condition(f"{column.quoted} IS NOT NULL", filled=column.name)
 
 
 class IndexTranslator(ABC):
@@ -170,8 +63,6 @@ class IndexTranslator(ABC):
     meta_type: ClassVar[str]
     #: False: the value is not repeated in the readable ``idx`` JSON (it has a typed column of its own).
     in_idx: ClassVar[bool] = True
-    #: True: comparing takes long; rows that another condition leaves out had better not be compared.
-    is_costly: ClassVar[bool] = False
     #: True: the order is known to Python only; ``order_by`` returns no expressions.
     sorts_in_python: ClassVar[bool] = False
     #: The keys that the index always has, whether a row has them or not; empty for those of the rows.
@@ -219,6 +110,11 @@ class IndexTranslator(ABC):
         """The main column."""
         return self.columns()[0]
 
+    @property
+    def source(self) -> Column | None:
+        """The column that keeps the text of an object, to take snippets from; None for none."""
+        return None
+
     @abstractmethod
     def columns(self) -> tuple[Column, ...]:
         """Return the typed columns; may be empty for an index that stores nothing (GopipIndex)."""
@@ -261,7 +157,7 @@ class IndexTranslator(ABC):
         """
         return None
 
-    def score(self, query: Mapping[str, Any]) -> Condition | None:
+    def score(self, query: Mapping[str, Any]) -> Fragment | None:
         """Return an SQL number that ranks the rows found by *query*, None for an index without ranking."""
         return None
 

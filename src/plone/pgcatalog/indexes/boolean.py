@@ -9,6 +9,7 @@ from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.unindex import MISSING
 from plone.pgcatalog.indexes.unindex import parse
+from plone.pgcatalog.sql.predicate import is_flag
 from typing import Any
 
 
@@ -34,7 +35,7 @@ class BooleanIndexTranslator(IndexTranslator):
         if record.keys is None:
             return None
         for key in record.keys:
-            return Condition(self.column.quoted if key else f"NOT {self.column.quoted}")
+            return is_flag(self.column, bool(key))
         return NOTHING
 
     def order_by(self) -> tuple[str, ...]:

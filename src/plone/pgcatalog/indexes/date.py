@@ -17,6 +17,7 @@ from plone.pgcatalog.indexes.instants import to_instant
 from plone.pgcatalog.indexes.instants import to_minutes
 from plone.pgcatalog.indexes.unindex import MISSING
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
+from plone.pgcatalog.sql.predicate import compared
 from typing import Any
 
 
@@ -81,13 +82,11 @@ class DateIndexTranslator(UnIndexTranslator):
         return any_of(self.match_range(key, key) for key in dict.fromkeys(keys))
 
     def match_range(self, low: Any, high: Any) -> Condition:
-        column = self.column.quoted
         conditions = []
         if low is not None:
-            conditions.append(Condition(f"{column} >= %s", (from_minutes(low),)))
+            conditions.append(compared(self.column, ">=", from_minutes(low)))
         if high is not None:
-            end = from_minutes(high + self.precision)
-            conditions.append(Condition(f"{column} < %s", (end,)))
+            conditions.append(compared(self.column, "<", from_minutes(high + self.precision)))
         return all_of(conditions)
 
     def order_by(self) -> tuple[str, ...]:

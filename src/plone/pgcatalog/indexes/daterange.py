@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from DateTime import DateTime
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.indexes.base import has_value
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import Values
@@ -13,6 +12,8 @@ from plone.pgcatalog.indexes.instants import PARSE_ERRORS
 from plone.pgcatalog.indexes.unindex import called
 from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.sql.frozen import frozen
+from plone.pgcatalog.sql.predicate import compared
+from plone.pgcatalog.sql.predicate import has_value
 from Products.PluginIndexes.util import MAX32
 from typing import Any
 
@@ -67,11 +68,11 @@ class DateRangeIndexTranslator(IndexTranslator):
         record = parse(self.index, query)
         if record.keys is None:
             return None
-        since, until = (column.quoted for column in self.columns())
+        since, until = self.columns()
         minutes = self.index._convertDateTime(record.keys[0])
         if minutes is None:
-            return has_value(self.column)
-        return Condition(f"{since} <= %s AND {until} >= %s", (minutes, minutes))
+            return has_value(since)
+        return compared(since, "<=", minutes) & compared(until, ">=", minutes)
 
     def order_by(self) -> tuple[str, ...]:
         return tuple(column.quoted for column in self.columns())

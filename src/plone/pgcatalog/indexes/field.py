@@ -13,6 +13,8 @@ from plone.pgcatalog.indexes.unindex import encode_keys
 from plone.pgcatalog.indexes.unindex import MISSING
 from plone.pgcatalog.indexes.unindex import text_range
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
+from plone.pgcatalog.sql.predicate import any_value
+from plone.pgcatalog.sql.predicate import equals
 from typing import Any
 
 
@@ -38,9 +40,7 @@ class FieldIndexTranslator(UnIndexTranslator):
         texts = encode_keys(keys)
         if not texts:
             return NOTHING
-        if len(texts) == 1:
-            return Condition(f"{self.column.quoted} = %s", (texts[0],))
-        return Condition(f"{self.column.quoted} = ANY(%s::text[])", (texts,))
+        return equals(self.column, texts[0]) if len(texts) == 1 else any_value(self.column, texts)
 
     def match_all(self, keys: list[Any]) -> Condition:
         # A key that was never indexed is found nowhere; two different ones are never at one place.
@@ -49,7 +49,7 @@ class FieldIndexTranslator(UnIndexTranslator):
         return self.match_any(keys)
 
     def match_range(self, low: Any, high: Any) -> Condition:
-        return text_range(self.column.quoted, low, high)
+        return text_range(self.column, low, high)
 
     def order_by(self) -> tuple[str, ...]:
         return (self.column.quoted,)

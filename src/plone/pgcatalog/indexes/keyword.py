@@ -1,5 +1,6 @@
 """KeywordIndex: any number of values of any type per object."""
 
+from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import NOTHING
@@ -10,9 +11,17 @@ from plone.pgcatalog.indexes.field import text_key
 from plone.pgcatalog.indexes.keys import decode
 from plone.pgcatalog.indexes.keys import encode
 from plone.pgcatalog.indexes.unindex import encode_keys
-from plone.pgcatalog.indexes.unindex import text_range
+from plone.pgcatalog.indexes.unindex import text_ends
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
+from plone.pgcatalog.sql.predicate import contains
+from plone.pgcatalog.sql.predicate import overlaps
 from typing import Any
+
+
+#: Indexes with long lists of long values: the interfaces of an object.
+LONG_KEYWORDS = ("object_provides",)
+#: Indexes whose values are in many rows, independently of each other: who may see an object.
+COMMON_KEYWORDS = ("allowedRolesAndUsers",)
 
 
 class KeywordIndexTranslator(UnIndexTranslator):
@@ -21,7 +30,8 @@ class KeywordIndexTranslator(UnIndexTranslator):
     meta_type = "KeywordIndex"
 
     def columns(self) -> tuple[Column, ...]:
-        return (Column(self.base, "text[]"),)
+        is_long = self.id in LONG_KEYWORDS
+        return (Column(self.base, "text[]", is_long, has_common_elements=self.id in COMMON_KEYWORDS),)
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
         return (SQLIndex(self.base, f"USING gin ({self.column.quoted})"),)
@@ -38,19 +48,20 @@ class KeywordIndexTranslator(UnIndexTranslator):
     def match_any(self, keys: list[Any]) -> Condition:
         texts = encode_keys(keys)
         # && and not `= ANY(column)`, which no GIN can answer.
-        return Condition(f"{self.column.quoted} && %s::text[]", (texts,)) if texts else NOTHING
+        return overlaps(self.column, texts) if texts else NOTHING
 
     def match_all(self, keys: list[Any]) -> Condition:
         if any(encode(key) is None for key in keys):
             return NOTHING
-        return Condition(f"{self.column.quoted} @> %s::text[]", (encode_keys(keys),))
+        return contains(self.column, encode_keys(keys))
 
     def match_range(self, low: Any, high: Any) -> Condition:
-        inside = text_range('keyword COLLATE "C"', low, high)
-        if inside is NOTHING:
+        ends = text_ends(low, high)
+        if ends is None:
             return NOTHING
+        inside = all_of(Condition(f'keyword COLLATE "C" {operator} %s', (end,)) for operator, end in ends)
         keywords = f"SELECT FROM unnest({self.column.quoted}) AS keyword WHERE {inside.sql}"
-        return Condition(f"EXISTS ({keywords})", inside.params)
+        return Condition(f"EXISTS ({keywords})", inside.params, self.columns())
 
     def order_by(self) -> tuple[str, ...]:
         return (self.column.quoted,)

@@ -11,8 +11,14 @@ from dataclasses import dataclass
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.indexes.base import has_value
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.sql.predicate import any_value
+from plone.pgcatalog.sql.predicate import below
+from plone.pgcatalog.sql.predicate import between
+from plone.pgcatalog.sql.predicate import compared
+from plone.pgcatalog.sql.predicate import equals
+from plone.pgcatalog.sql.predicate import has_value
+from plone.pgcatalog.sql.predicate import Predicate
 
 import re
 
@@ -86,11 +92,11 @@ class PathColumns:
         """Return the condition for what is *found*."""
         subtrees = outermost(found.subtrees)
         if len(subtrees) > MANY_SUBTREES:
-            below = [self._below_any(subtrees)]
+            inside = [self._below_any(subtrees)]
         else:
-            below = [self.below(p) for p in subtrees]
+            inside = [self.below(p) for p in subtrees]
         equal = [equal_to_any(self.path, found.paths), equal_to_any(self.parent, found.parents)]
-        return any_of([*equal, *below, *found.others])
+        return any_of([*equal, *inside, *found.others])
 
     def everything(self) -> Condition:
         """Every object with a path.
@@ -100,10 +106,9 @@ class PathColumns:
         """
         return has_value(self.path).hidden()
 
-    def below(self, path: str) -> Condition:
-        """*path* and everything in it: '0' follows '/' in the "C" collation, so this is one index range."""
-        column = self.path.quoted
-        return Condition(f"{column} = %s OR ({column} >= %s AND {column} < %s)", (path, path + "/", path + "0"))
+    def below(self, path: str) -> Predicate:
+        """*path* and everything in it."""
+        return below(self.path, path)
 
     def _below_any(self, paths: Sequence[str]) -> Condition:
         """The object or one of its containers is one of *paths*."""
@@ -112,6 +117,7 @@ class PathColumns:
             f"EXISTS (SELECT FROM generate_series(%s, {self.depth.quoted}) AS level"
             f" WHERE array_to_string((string_to_array({self.path.quoted}, '/'))[:level + 1], '/') = ANY(%s))",
             (first, list(paths)),
+            (self.path, self.depth),
         )
 
     def at_level(self, comps: Sequence[str], level: int) -> Condition:
@@ -122,11 +128,12 @@ class PathColumns:
         return Condition(
             f"(string_to_array({self.path.quoted}, '/'))[%s:%s] = %s",
             (first, first + len(comps) - 1, [storable(c) for c in comps]),
+            (self.path,),
         )
 
     def contains(self, comps: Sequence[str]) -> Condition:
         """*comps* stand at any level."""
-        return Condition(f"strpos({self.path.quoted} || '/', %s) > 0", (joined(comps) + "/",))
+        return Condition(f"strpos({self.path.quoted} || '/', %s) > 0", (joined(comps) + "/",), (self.path,))
 
     def contains_near_end(self, comps: Sequence[str], depth: int) -> Condition:
         """*comps* stand at any level but 0, and the path ends up to *depth* levels below them."""
@@ -137,20 +144,21 @@ class PathColumns:
             f"EXISTS (SELECT FROM {levels}"
             f" WHERE (string_to_array({self.path.quoted}, '/'))[level + 2:level + %s] = %s)",
             (count + depth, count, count + 1, [storable(c) for c in comps]),
+            (self.path, self.depth),
         )
 
     def ends_with(self, comps: Sequence[str]) -> Condition:
         """*comps* are the last components."""
         path = joined(comps)
-        return Condition(f"right({self.path.quoted}, %s) = %s", (len(path), path))
+        return Condition(f"right({self.path.quoted}, %s) = %s", (len(path), path), (self.path,))
 
     def ends(self, first: int, last: int) -> Condition:
         """The path ends at a level from *first* to *last*."""
-        return Condition(f"{self.depth.quoted} BETWEEN %s AND %s", (first + 1, last + 1))
+        return between(self.depth, first + 1, last + 1)
 
     def deeper(self, depth: int) -> Condition:
         """The path has more than *depth* components."""
-        return Condition(f"{self.depth.quoted} > %s", (depth,))
+        return compared(self.depth, ">", depth)
 
 
 def equal_to_any(column: Column, values: Iterable[str]) -> Condition:
@@ -158,9 +166,7 @@ def equal_to_any(column: Column, values: Iterable[str]) -> Condition:
     unique = list(dict.fromkeys(values))
     if not unique:
         return NOTHING
-    if len(unique) == 1:
-        return Condition(f"{column.quoted} = %s", (unique[0],))
-    return Condition(f"{column.quoted} = ANY(%s)", (unique,))
+    return equals(column, unique[0]) if len(unique) == 1 else any_value(column, unique)
 
 
 def outermost(paths: Iterable[str]) -> list[str]:

@@ -14,6 +14,8 @@ from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.unindex import called
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
+from plone.pgcatalog.sql.predicate import contains
+from plone.pgcatalog.sql.predicate import overlaps
 from typing import Any
 
 import pytz
@@ -79,22 +81,22 @@ class DateRecurringIndexTranslator(UnIndexTranslator):
         return None if minutes is None else int(minutes)
 
     def match_any(self, keys: list[Any]) -> Condition:
-        return Condition(f"{self.column.quoted} && %s::integer[]", (keys,))
+        return overlaps(self.column, keys)
 
     def match_all(self, keys: list[Any]) -> Condition:
-        return Condition(f"{self.column.quoted} @> %s::integer[]", (keys,))
+        return contains(self.column, keys)
 
     def match_range(self, low: Any, high: Any) -> Condition:
         conditions = []
         if low is not None:
-            conditions.append(Condition(f"{self.last} >= %s", (low,)))
+            conditions.append(Condition(f"{self.last} >= %s", (low,), self.columns()))
         if high is not None:
-            conditions.append(Condition(f"{self.first} <= %s", (high,)))
+            conditions.append(Condition(f"{self.first} <= %s", (high,), self.columns()))
         if len(conditions) == 2:
             # Both hold for an event that pauses all through the range.
             occurrences = f"SELECT FROM unnest({self.column.quoted}) AS occurrence"
             inside = "occurrence BETWEEN %s AND %s"
-            conditions.append(Condition(f"EXISTS ({occurrences} WHERE {inside})", (low, high)))
+            conditions.append(Condition(f"EXISTS ({occurrences} WHERE {inside})", (low, high), self.columns()))
         return all_of(conditions)
 
     def order_by(self) -> tuple[str, ...]:

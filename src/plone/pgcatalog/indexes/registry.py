@@ -1,6 +1,5 @@
 """Finds the translator of an index type."""
 
-from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.boolean import BooleanIndexTranslator
 from plone.pgcatalog.indexes.composite import CompositeIndexTranslator
@@ -20,6 +19,8 @@ from typing import Any
 from zope.component import queryUtility
 
 
+#: ``meta_type`` -> translator.  The text index is added by the room that has it, ``fulltext.text_index``, which ``query``
+#: imports: whoever can compile a query knows all of them.
 BUILT_IN: dict[str, type[IndexTranslator]] = {
     cls.meta_type: cls
     for cls in (
@@ -36,7 +37,6 @@ BUILT_IN: dict[str, type[IndexTranslator]] = {
         PathIndexTranslator,
         TopicIndexTranslator,
         UUIDIndexTranslator,
-        ZCTextIndexTranslator,
     )
 }
 

@@ -15,6 +15,8 @@ from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.keys import encode
 from plone.pgcatalog.indexes.once import original
 from plone.pgcatalog.indexes.unindex import parse
+from plone.pgcatalog.sql.predicate import contains
+from plone.pgcatalog.sql.predicate import overlaps
 from RestrictedPython.Eval import RestrictionCapableEval
 from typing import Any
 from ZODB.POSException import ConflictError
@@ -67,8 +69,8 @@ class TopicIndexTranslator(IndexTranslator):
         if record.keys is None:
             return None
         keys = self.set_keys(key for key in record.keys if isinstance(key, str))
-        operator = "@>" if record.operator == "and" else "&&"
-        return Condition(f"{self.column.quoted} {operator} %s::text[]", (keys,)) if keys else NOTHING
+        match = contains if record.operator == "and" else overlaps
+        return match(self.column, keys) if keys else NOTHING
 
     def set_keys(self, ids: Iterable[str]) -> list[str]:
         """Return the keys of those of the sets *ids* that exist."""

@@ -10,13 +10,15 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.indexes.base import all_of
+from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
-from plone.pgcatalog.indexes.base import has_value
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.keys import encode
 from plone.pgcatalog.indexes.keys import type_range
+from plone.pgcatalog.sql.predicate import compared
+from plone.pgcatalog.sql.predicate import has_value
 from Products.PluginIndexes.unindex import _marker
 from Products.PluginIndexes.util import safe_callable
 from Products.ZCatalog.query import IndexQuery
@@ -148,19 +150,25 @@ def encode_keys(keys: Iterable[Any]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if text is not None))
 
 
-def text_range(expression: str, low: Any, high: Any) -> Condition:
-    """Return the condition that the text key *expression* lies from *low* to *high*.
+def text_range(column: Column, low: Any, high: Any) -> Condition:
+    """Return the condition that the text key in *column* lies from *low* to *high*; see ``text_ends``."""
+    ends = text_ends(low, high)
+    return NOTHING if ends is None else all_of(compared(column, operator, end) for operator, end in ends)
+
+
+def text_ends(low: Any, high: Any) -> list[tuple[str, str]] | None:
+    """Return (operator, text key) for both ends of the range from *low* to *high*; None for a range without values.
 
     One of them may be None; the range then ends where values of another type begin.
     """
-    ends = [None if end is None else encode(end) for end in (low, high)]
-    keys = [key for key in ends if key is not None]
-    if len(keys) < (low is not None) + (high is not None):
-        return NOTHING  # an end that cannot be indexed is no place in the order
-    first, last = type_range(keys[0])
-    conditions = [Condition(f"{expression} >= %s", (ends[0] or first,))]
-    if ends[1]:
-        conditions.append(Condition(f"{expression} <= %s", (ends[1],)))
+    keys = [None if end is None else encode(end) for end in (low, high)]
+    known = [key for key in keys if key is not None]
+    if len(known) < (low is not None) + (high is not None):
+        return None  # an end that cannot be indexed is no place in the order
+    first, last = type_range(known[0])
+    ends = [(">=", keys[0] or first)]
+    if keys[1]:
+        ends.append(("<=", keys[1]))
     elif last:
-        conditions.append(Condition(f"{expression} < %s", (last,)))
-    return all_of(conditions)
+        ends.append(("<", last))
+    return ends

@@ -34,7 +34,7 @@ class ScratchTable:
         self.name = f"pg_temp.{quote(name)}"
         self.columns = ", ".join([*FIXED, *(c.quoted for c in layout.columns)])
         table = (
-            f"CREATE TEMP TABLE IF NOT EXISTS {self.name.removeprefix('pg_temp.')}"
+            f"CREATE TEMP TABLE IF NOT EXISTS {quote(name)}"
             ' (rid bigint, path text COLLATE "C", zoid bigint'
             + "".join(f", {c.ddl}" for c in layout.columns)
             + ") ON COMMIT DELETE ROWS"

@@ -187,7 +187,7 @@ def found_at(catalog: Any, path: str) -> list[tuple[str, Any]]:
 
 def rows_of(catalog: Any, cursor: Any, target: Target) -> Rows:
     """Return what writes rows for *catalog*; raises StartOver when *target* has not the columns for them."""
-    from plone.pgcatalog.compat.catalog.catalog import site_path
+    from plone.pgcatalog.compat.catalog import site_path
 
     compat = catalog._catalog
     layout = compat.layout()

@@ -48,11 +48,13 @@ def keep(
     sort: Sequence[tuple[str, bool]],
     limit: Any,
     masked: Collection[str] = (),
+    page: tuple[int, int | None] | None = None,
 ) -> tuple[str, list[str]]:
     """Return the JSON text of a query, and the names of the indexes whose values it does not have.
 
-    The arguments are those of ``shape_of``, and the names of *masked* indexes, "*" for all.  Left out is what is masked, too long, or without a JSON form; and who
-    asked: of ``allowedRolesAndUsers`` the roles are kept, not the names of users and groups.
+    The arguments are those of ``shape_of``, the names of *masked* indexes, "*" for all, and start and size of the *page*
+    that was read, None for no page.  Left out is what is masked, too long, or without a JSON form; and who asked: of
+    ``allowedRolesAndUsers`` the roles are kept, not the names of users and groups.
     """
     kept: dict[str, Any] = {}
     left_out = []
@@ -73,8 +75,10 @@ def keep(
     if expression is not None and where is None:
         left_out.append(WHERE)
     size = int(limit) if is_number(limit) else None
-    text = orjson.dumps({"query": kept, "where": where, "sort": list(sort), "limit": size})
-    return text.decode(), left_out
+    data = {"query": kept, "where": where, "sort": list(sort), "limit": size}
+    if page is not None:
+        data["page"] = page
+    return orjson.dumps(data).decode(), left_out
 
 
 def recall(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, bool]], int | None]:
@@ -84,6 +88,14 @@ def recall(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, boo
     if data["where"] is not None:
         query[WHERE] = load_expression(data["where"])
     return query, sort, data["limit"]
+
+
+def page_in(data: Mapping[str, Any]) -> tuple[int, int | None] | None:
+    """Return start and size of the page that was read, from what ``keep`` made; None if that is not known."""
+    match data.get("page"):
+        case [int(start), int() | None as size]:
+            return start, size
+    return None
 
 
 def is_masked(name: str, masked: Collection[str]) -> bool:

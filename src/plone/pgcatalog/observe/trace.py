@@ -11,6 +11,7 @@ from plone.pgcatalog.observe.shape import shape_of
 from plone.pgcatalog.observe.throttle import Throttle
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
+from plone.pgcatalog.sql.fragment import Statement
 from time import perf_counter
 from typing import Any
 
@@ -44,7 +45,7 @@ class Trace:
         """Note that the statement is made."""
         self._compile = self.seconds = perf_counter() - self._started
 
-    def ran(self, operation: str, statement: str, seconds: float, fetching: float, rows: int) -> None:
+    def ran(self, operation: str, statement: Statement, seconds: float, fetching: float, rows: int) -> None:
         """Note that *statement* took so many *seconds*, *fetching* of them to read its rows."""
         observe(self._query[0], operation, seconds)
         compiling, self._compile = self._compile, 0.0
@@ -53,12 +54,12 @@ class Trace:
             times = (compiling + seconds, compiling, seconds - fetching, fetching)
             self._record(operation, statement, [second * 1000 for second in times], rows)
 
-    def _record(self, operation: str, statement: str, times: list[float], rows: int) -> None:
+    def _record(self, operation: str, statement: Statement, times: list[float], rows: int) -> None:
         catalog = self._catalog
         query, sort, limit = self._query
         indexes = aq_base(catalog.tool)._indexes
         options = {name: getattr(index, "query_options", ()) for name, index in indexes.items()}
-        text, left_out = keep(query, options, sort, limit, slow_query_mask(catalog.tool))
+        text, left_out = keep(query, options, sort, limit, slow_query_mask(catalog.tool), statement.window)
         shape = shape_of(query, options, sort, bool(limit or query.get("b_size")))
         path = "/".join(catalog.tool.getPhysicalPath())
         left_out_lines = throttle.left_out((path, shape))
@@ -72,5 +73,5 @@ class Trace:
                 f", and {left_out_lines} more like it since the last line" if left_out_lines else "",
                 shape,
             )
-        entry = SlowQuery(catalog.zoid, path, operation, shape, text, left_out, *times, rows, statement)
+        entry = SlowQuery(catalog.zoid, path, operation, shape, text, left_out, *times, rows, statement.sql)
         recorder.record(dsn_of(catalog), entry)

@@ -13,14 +13,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.indexes.base import has_value
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.sql.column import Order
+from plone.pgcatalog.sql.column import RID
+from plone.pgcatalog.sql.fragment import Fragment
 from plone.pgcatalog.sql.frozen import frozen
+from plone.pgcatalog.sql.predicate import has_value
 from typing import Any
 
+
+#: The terms that end every ORDER BY.
+OLDEST_FIRST, NEWEST_FIRST = (Order(RID.name, descending, RID, nulls=False) for descending in (False, True))
 
 #: More rows than there can be; PostgreSQL adds LIMIT and OFFSET up in 64 bits.
 MANY = 2**60
@@ -30,14 +36,14 @@ MANY = 2**60
 class CompiledQuery:
     """A query ready to run against a catalog source.
 
-    ``order`` are ORDER BY terms (direction included, always ending with rid); ``score`` an SQL number to rank
+    ``order`` are the terms of ORDER BY, always ending with rid; ``score`` an SQL number to rank
     by, or None; ``python_sort`` the translators' names to sort by in Python instead of SQL; ``sort_count`` how many
     indexes sort; ``is_stable`` False if the same question may be compiled otherwise another time.
     """
 
     where: Condition
-    order: tuple[str, ...]
-    score: Condition | None
+    order: tuple[Order, ...]
+    score: Fragment | None
     window: "Window"
     python_sort: tuple[tuple[str, bool], ...] = ()
     sort_count: int = 0
@@ -51,12 +57,17 @@ class CompiledQuery:
             return (
                 self.where.sql,
                 frozen(self.where.params),
-                self.order,
+                self.order_by,
                 score and (type(score), score.sql, frozen(score.params)),
                 self.window,
             )
         except TypeError:
             return None
+
+    @cached_property
+    def order_by(self) -> str:
+        """The terms of ``order`` as SQL."""
+        return ", ".join([term.sql for term in self.order])
 
     @property
     def is_empty(self) -> bool:
@@ -106,7 +117,7 @@ def compile_query(
     ranked = translator if sort else lambda name: translator(name).ranked()
     named = [ranked(name) for name in names if name in query and not isinstance(query[name], Expression)]
     # PostgreSQL compares a row in this order.
-    conditions = [t.where(query) or NOTHING for t in sorted(named, key=lambda t: t.is_costly)]
+    conditions = sorted((t.where(query) or NOTHING for t in named), key=lambda condition: condition.is_costly)
     expression = expression_in(query)
     if expression is not None:
         conditions.append(expression.condition(ranked))
@@ -118,7 +129,7 @@ def compile_query(
     if score is None and expression is not None and not sorters:
         score = expression.score(ranked)
     if any(t.order_by() == () for t, _ in sorters):
-        return CompiledQuery(where, ("rid",), None, window(query, limit), tuple(sort), len(sorters), is_stable)
+        return CompiledQuery(where, (by_rid(),), None, window(query, limit), tuple(sort), len(sorters), is_stable)
     if not_null:
         where = all_of((where, *not_null))
     return CompiledQuery(where, order, score, window(query, limit), (), len(sorters), is_stable)
@@ -126,21 +137,28 @@ def compile_query(
 
 def order_terms(
     sorters: Sequence[tuple[IndexTranslator, bool]], limited: bool
-) -> tuple[tuple[str, ...], list[Condition]]:
-    """Return ORDER BY terms, and the conditions that drop rows without a value in a sort index.
+) -> tuple[tuple[Order, ...], list[Condition]]:
+    """Return the terms of ORDER BY, and the conditions that drop rows without a value in a sort index.
 
     Ties are broken by rid: descending in a *limited* descending sort by one index, where ZCatalog sorts (key, rid)
     pairs, else ascending, as where it walks the sort index.
     """
-    terms: list[str] = []
+    terms: list[Order] = []
     not_null: list[Condition] = []
     for translator, reverse in sorters:
+        columns = {column.quoted: column for column in translator.columns()}
         expressions = translator.order_by() or ()
-        terms += [f"{e} DESC" if reverse else e for e in expressions]
-        columns = {c.quoted: c for c in translator.columns()}
-        not_null += [has_value(columns[e]) if e in columns else Condition(f"{e} IS NOT NULL") for e in expressions[:1]]
-    backwards = limited and len(sorters) == 1 and sorters[0][1]
-    return (*terms, "rid DESC" if backwards else "rid"), not_null
+        terms += [Order(e, reverse, columns.get(e), nulls=i > 0) for i, e in enumerate(expressions)]
+        for e in expressions[:1]:
+            filled = columns.get(e)
+            opaque = Condition(f"{e} IS NOT NULL", (), translator.columns())
+            not_null.append(opaque if filled is None else has_value(filled))
+    return (*terms, by_rid(limited and len(sorters) == 1 and sorters[0][1])), not_null
+
+
+def by_rid(descending: bool = False) -> Order:
+    """Return the term that ends every ORDER BY."""
+    return NEWEST_FIRST if descending else OLDEST_FIRST
 
 
 def sort_directions(count: int, order: Any) -> list[bool]:

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from collections.abc import Mapping
 from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import IndexTranslator
 from typing import Any
 
@@ -42,7 +43,7 @@ class Expression(ABC):
     def condition(self, lookup: Lookup) -> Condition:
         """Return it as SQL; raises QueryError."""
 
-    def score(self, lookup: Lookup) -> Condition | None:
+    def score(self, lookup: Lookup) -> Fragment | None:
         """Return an SQL number that ranks the rows it finds, by its first text; None without one."""
         return None
 

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from plone.pgcatalog.fulltext import text_index  # noqa: F401  adds itself to the index types that are built in
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.sql.frozen import frozen

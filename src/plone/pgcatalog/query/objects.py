@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.instants import PARSE_ERRORS
@@ -157,7 +158,7 @@ class Text(Leaf):
             raise QueryError(f"index {self.index!r} of type {translator.meta_type} holds no text")
         return super()._ask(translator)
 
-    def score(self, lookup: Lookup) -> Condition | None:
+    def score(self, lookup: Lookup) -> Fragment | None:
         return find(lookup, self.index).score(self.query())
 
     def texts(self) -> list[tuple[str, str]]:
@@ -219,7 +220,7 @@ class Terms(Combinable):
         except VALUE_ERRORS as error:
             raise QueryError(f"{translator.id!r}: {error}") from error
 
-    def score(self, lookup: Lookup) -> Condition | None:
+    def score(self, lookup: Lookup) -> Fragment | None:
         scores = (find(lookup, name).score(self.query) for name in self.query)
         return next((s for s in scores if s is not None), None)
 
@@ -250,7 +251,7 @@ class Joined(Combinable):
     def names(self) -> frozenset[str]:
         return frozenset().union(*(part.names() for part in self.parts))
 
-    def score(self, lookup: Lookup) -> Condition | None:
+    def score(self, lookup: Lookup) -> Fragment | None:
         return next((s for part in self.parts if (s := part.score(lookup)) is not None), None)
 
     def texts(self) -> list[tuple[str, str]]:

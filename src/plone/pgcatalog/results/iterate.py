@@ -13,9 +13,13 @@ from dataclasses import replace
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.results.rows import RowLoader
+from plone.pgcatalog.sql.column import Order
+from plone.pgcatalog.sql.column import RID
+from plone.pgcatalog.sql.predicate import equals
 from typing import Any
 
 
@@ -28,14 +32,13 @@ class Iterated:
 
     _catalog: Any
     _query: CompiledQuery
-    _sort: Sequence[tuple[str, bool]]
 
     def iterate(self, batch: int = BATCH) -> "BrainStream":
         """Return an iterator over the brains of all rows, read *batch* by batch, sorted as the search says, else by rid.
 
         Raises QueryError for a search with a limit, or sorted by an index that SQL cannot sort by.
         """
-        return BrainStream(self._catalog, self._query, self._sort, batch)
+        return BrainStream(self._catalog, self._query, batch)
 
 
 class BrainStream(Iterator[Any]):
@@ -44,7 +47,7 @@ class BrainStream(Iterator[Any]):
     #: Untrusted code, such as a Script (Python), may iterate; it gets no attribute by name.
     __allow_access_to_unprotected_subobjects__: Mapping[str, int] = {}
 
-    def __init__(self, catalog: Any, query: CompiledQuery, sort: Sequence[tuple[str, bool]], batch: int) -> None:
+    def __init__(self, catalog: Any, query: CompiledQuery, batch: int) -> None:
         if batch < 1:
             raise QueryError(f"a batch has at least one row, not {batch!r}")
         if query.python_sort:
@@ -55,7 +58,7 @@ class BrainStream(Iterator[Any]):
         self._view = catalog.view()
         # Rows are not ranked: a score is no key to go on from.
         self._query = replace(query, score=None)
-        self._keyset = Keyset(catalog, query, sort)
+        self._keyset = Keyset(query)
         self._size = batch
         self._brain_of = catalog.brain_maker()
         self._loader = RowLoader(self._view, array("q"), catalog.unread)
@@ -130,39 +133,31 @@ class BrainStream(Iterator[Any]):
 class Keyset:
     """The sort keys of *query*, to say which rows come behind a given one."""
 
-    def __init__(self, catalog: Any, query: CompiledQuery, sort: Sequence[tuple[str, bool]]) -> None:
-        self._terms = [(term.removesuffix(" DESC"), term.endswith(" DESC")) for term in query.order]
-        translators = [catalog.translator(name) for name, _ in sort]
-        # The query leaves out rows without the first of an index's keys.
-        self._never_null = {"rid", *(t.order_by()[0] for t in translators)}
-        self._types = {c.quoted: c.type for t in translators for c in t.columns()}
+    def __init__(self, query: CompiledQuery) -> None:
+        self._terms = query.order
 
     def behind(self, view: Any, rid: int) -> Condition:
         """Return the condition for the rows behind the row *rid*."""
-        expressions = ", ".join(expression for expression, _ in self._terms)
-        [values] = view.select(expressions, Condition("rid = %s", (rid,)))
-        keys = [(*term, value) for term, value in zip(self._terms, values, strict=True)]
+        expressions = ", ".join(term.expression for term in self._terms)
+        [values] = view.select(expressions, equals(RID, rid))
+        keys = list(zip(self._terms, values, strict=True))
         first = self._compared(*keys[0], inclusive=True)
-        ways = (
-            all_of([*(self._equal(e, v) for e, _, v in keys[:i]), self._compared(*keys[i])]) for i in range(len(keys))
-        )
+        ways = (all_of([*(self._equal(*key) for key in keys[:i]), self._compared(*keys[i])]) for i in range(len(keys)))
         # The first key alone bounds the rows, which an index can use.
         return first & any_of(ways)
 
-    def _placeholder(self, expression: str) -> str:
-        return f"%s::{self._types[expression]}" if expression in self._types else "%s"
+    def _condition(self, term: Order, operator: str, value: Any) -> Condition:
+        placeholder = "%s" if term.type is None else f"%s::{term.type}"
+        return Condition(f"{term.expression} {operator} {placeholder}", (value,))
 
-    def _equal(self, expression: str, value: Any) -> Condition:
-        if value is None:
-            return Condition(f"{expression} IS NULL")
-        return Condition(f"{expression} = {self._placeholder(expression)}", (value,))
+    def _equal(self, term: Order, value: Any) -> Condition:
+        return Condition(f"{term.expression} IS NULL") if value is None else self._condition(term, "=", value)
 
-    def _compared(self, expression: str, descending: bool, value: Any, inclusive: bool = False) -> Condition:
+    def _compared(self, term: Order, value: Any, inclusive: bool = False) -> Condition:
         """Return the condition for rows behind *value*: NULL is higher than every other, as in ORDER BY."""
         if value is None:
-            return Condition(f"{expression} IS NOT NULL" if descending else "FALSE")
-        operator = ("<" if descending else ">") + ("=" if inclusive else "")
-        condition = Condition(f"{expression} {operator} {self._placeholder(expression)}", (value,))
-        if descending or expression in self._never_null:
+            return Condition(f"{term.expression} IS NOT NULL") if term.descending else NOTHING
+        condition = self._condition(term, ("<" if term.descending else ">") + ("=" if inclusive else ""), value)
+        if term.descending or not term.nulls:
             return condition
-        return condition | Condition(f"{expression} IS NULL")
+        return condition | Condition(f"{term.expression} IS NULL")

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import replace
-from plone.pgcatalog.database.planning import is_costly
-from plone.pgcatalog.database.planning import of_all_rows
+from plone.pgcatalog.database.planning import hide_unselective_indexes
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
@@ -29,6 +28,11 @@ from plone.pgcatalog.results.ranked import only
 from plone.pgcatalog.results.ranked import ranked_rids
 from plone.pgcatalog.results.ranked import scored
 from plone.pgcatalog.settings import ranked_rows
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.fragment import Fragment
+from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.predicate import NOT_NULL
+from plone.pgcatalog.sql.predicate import Predicate
 from time import perf_counter
 from typing import Any
 
@@ -46,8 +50,8 @@ TOO_LARGE = (
     psycopg.errors.TooManyArguments,
     psycopg.errors.TooManyColumns,
 )
-#: An SQL text and the values of its placeholders; None when there is nothing to ask.
-Statement = tuple[str, tuple[Any, ...]] | None
+#: None when there is nothing to ask.
+Asked = Statement | None
 
 
 class CatalogView:
@@ -133,18 +137,20 @@ class CatalogView:
 
     # -- statements
 
-    def execute(
-        self, query: str, params: Sequence[Any] = (), with_states: bool = False, seconds: float | None = None
-    ) -> Rows:
-        """See ``Session.execute``; without *seconds* the view's own limit counts.
+    def execute(self, query: str, params: Sequence[Any] = ()) -> Rows:
+        """Run *query*, as ``ask`` does."""
+        return self.ask(Statement(query, tuple(params)))
+
+    def ask(self, statement: Statement, with_states: bool = False, seconds: float | None = None) -> Rows:
+        """See ``Session.ask``; without *seconds* the view's own limit counts.
 
         Raises SearchTimeout when it is over, and LimitExceeded when PostgreSQL refuses a statement for its size.
         """
         limit = self.limit if seconds is None else seconds
-        if len(params) > MAX_PARAMS:
+        if len(statement.params) > MAX_PARAMS:
             raise LimitExceeded(f"a search has more than {MAX_PARAMS} values in its conditions")
         try:
-            return self.session.execute(query, params, with_states, limit)
+            return self.session.ask(statement, with_states, limit)
         except TOO_LARGE as error:
             reason = error.diag.message_primary
             raise LimitExceeded(f"a search asks for more than PostgreSQL answers at once: {reason}") from error
@@ -165,15 +171,17 @@ class CatalogView:
         tail: str = "",
         params: Sequence[Any] = (),
         state: CatalogState | None = None,
-    ) -> Statement:
-        """Return the statement of ``select``, in *state* if that is not the snapshot's."""
+        window: tuple[int, int | None] | None = None,
+    ) -> Asked:
+        """Return the statement of ``select``, in *state* if that is not the snapshot's; *window* is that of ``Statement``."""
         source = self.source(state)
         if source is None:
             return None
         relation, source_params = source
         where = self.needed(where, state)
         condition = "" if where is EVERYTHING else f" WHERE {where.sql}"
-        return f"SELECT {expressions} FROM {relation}{condition} {tail}", (*params, *source_params, *where.params)
+        sql = f"SELECT {expressions} FROM {relation}{condition} {tail}"
+        return Statement(sql, (*params, *source_params, *where.params), where.is_costly, window)
 
     def needed(self, where: Condition, state: CatalogState | None = None) -> Condition:
         """Return *where* without what is true of every row in *state*, by default the snapshot's."""
@@ -181,21 +189,26 @@ class CatalogView:
         if state is None or not self.is_committed:
             return where
         complete = state.complete
-        return where.with_filled(lambda part: EVERYTHING if part.filled in complete else part)
+
+        def asked(part: Condition) -> Condition:
+            is_known = isinstance(part, Predicate) and part.operator == NOT_NULL and part.column.name in complete
+            return EVERYTHING if is_known else part
+
+        return where.changed(asked) if complete else where
 
     def of_all_rows(self, where: Condition, state: CatalogState | None = None) -> Condition:
-        """Return *where* for a statement that needs all rows that match; see ``planning.of_all_rows``."""
+        """Return *where* for a statement that needs all rows that match; see ``hide_unselective_indexes``."""
 
-        def share(column: str, values: Sequence[str] | None) -> float | None:
+        def share(column: Column, values: Sequence[Any] | None) -> float | None:
             asked = state or self.state
             if asked is None or self.session.is_small():
                 return None
             shares = self.session.generations.shares[self.zoid]
-            return shares.share(self.session.execute, asked.relation, column, values)
+            return shares.share(self.session.execute, asked.relation, column, values, self.layout.common_elements)
 
-        return of_all_rows(self.needed(where, state), share)
+        return hide_unselective_indexes(self.needed(where, state), share)
 
-    def _run(self, operation: str, statement: Callable[[CatalogState | None], Statement]) -> Rows:
+    def _run(self, operation: str, statement: Callable[[CatalogState | None], Asked]) -> Rows:
         """Run what *statement* returns for the snapshot's state.
 
         When nobody has met the snapshot's newest transaction yet, its state is read in the message of a first try with
@@ -210,15 +223,15 @@ class CatalogView:
             sent, rows = None, None
         if rows is None:
             sent = statement(None)
-            rows = [] if sent is None else self.execute(*sent)
+            rows = [] if sent is None else self.ask(sent)
         if self.trace is not None and sent is not None:
             fetching = self.session.fetching - fetched
-            self.trace.ran(operation, sent[0], perf_counter() - started, fetching, len(rows))
+            self.trace.ran(operation, sent, perf_counter() - started, fetching, len(rows))
         return rows
 
-    def _try(self, statement: tuple[str, tuple[Any, ...]], guess: CatalogState) -> Rows | None:
+    def _try(self, statement: Statement, guess: CatalogState) -> Rows | None:
         try:
-            rows = self.execute(*statement, with_states=True)
+            rows = self.ask(statement, with_states=True)
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
             return None
         state = self.state
@@ -229,7 +242,7 @@ class CatalogView:
         rows = self._run("count", lambda state: self.count_statement(query, state))
         return rows[0][0] if rows else 0
 
-    def count_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Statement:
+    def count_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Asked:
         return self.statement("count(*)", self.of_all_rows(query.where, state), state=state)
 
     def page(
@@ -262,7 +275,7 @@ class CatalogView:
         # Pending rows are in no index.
         relation = self.state.relation if self.stamp() is not None and self.state is not None else None
         database = self.session.generations.number
-        index = relation and textindex.usable_index(self.session.execute, database, relation, score.column_name)
+        index = relation and textindex.usable_index(self.session.execute, database, relation, score.column.name)
         if not relation or not index:
             return ask(plain)
         # Behind a statement_timeout of the transaction, pg_textsearch 0.6 refuses to rank a table that a rebuild has made.
@@ -284,22 +297,21 @@ class CatalogView:
         size: int | None,
         more: str = "",
         state: CatalogState | None = None,
-    ) -> Statement:
+    ) -> Asked:
         where, score = self.needed(query.where, state), query.score
         if score:
             where, score = self._ranking(where, score, None if size is None else start + size, state)
         expressions = f"rid, path, {score.sql if score else 'NULL'} AS score{more}"
-        order = ("score DESC", "rid DESC") if score else query.order
-        tail = f"ORDER BY {', '.join(order)}"
+        tail = f"ORDER BY {'score DESC, rid DESC' if score else query.order_by}"
         if size is not None:
             tail += f" LIMIT {size:d}"
         if start:
             tail += f" OFFSET {start:d}"
-        return self.statement(expressions, where, tail, score.params if score else (), state)
+        return self.statement(expressions, where, tail, score.params if score else (), state, (start, size))
 
     def _ranking(
-        self, where: Condition, score: Condition, end: int | None, state: CatalogState | None
-    ) -> tuple[Condition, Condition]:
+        self, where: Condition, score: Fragment, end: int | None, state: CatalogState | None
+    ) -> tuple[Condition, Fragment]:
         """Return which rows are read to rank those that match *where* up to the row *end*, and what ranks them."""
         asked, limit = state or self.state, ranked_rows()
         is_large = asked is not None and limit > 0 and asked.rows > LARGE * limit
@@ -308,7 +320,7 @@ class CatalogView:
             return self.of_all_rows(where, state), score
         rids = ranked_rids(source, where, score, limit)
         if end is not None and end <= limit:
-            return only(rids), score
+            return only(rids, where), score
         return self.of_all_rows(where, state), scored(rids, score)
 
     def full_page_statement(
@@ -319,14 +331,17 @@ class CatalogView:
         unread: Sequence[str],
         with_idx: bool = True,
         state: CatalogState | None = None,
-    ) -> Statement:
+    ) -> Asked:
         state = state or self.state
         if state is None or not self._has_columns(state):
             return self.page_statement(query, start, size, state=state)
         # The idx is fetched for the rows of the page only: behind LIMIT.
         page = self.page_statement(query, start, size, ", zoid, idx, xmin", state)
         text, params = idx_text("page", unread, with_idx)
-        return page and (f"SELECT rid, path, score, {text} FROM ({page[0]}) AS page", (*params, *page[1]))
+        if page is None:
+            return None
+        sql = f"SELECT rid, path, score, {text} FROM ({page.sql}) AS page"
+        return Statement(sql, (*params, *page.params), page.is_costly, page.window)
 
     def rids(self, query: CompiledQuery) -> array[int]:
         """Return the rids of the whole sorted result, which is not ranked: one row with one binary value."""
@@ -338,14 +353,14 @@ class CatalogView:
                 rids.byteswap()
         return rids
 
-    def rids_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Statement:
-        expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {', '.join(query.order)})"
+    def rids_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Asked:
+        expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {query.order_by})"
         where = self.of_all_rows(query.where, state)
-        if not is_costly(where.sql):
+        if not where.is_costly:
             return self.statement(expression, where, state=state)
         # Behind OFFSET, PostgreSQL sorts what it has found, and does not compare all rows in the order of an index.
         found = self.statement("*", where, "OFFSET 0", state=state)
-        return found and (f"SELECT {expression} FROM ({found[0]}) AS found", found[1])
+        return found and replace(found, sql=f"SELECT {expression} FROM ({found.sql}) AS found")
 
     def paths(self, rids: Iterable[int]) -> dict[int, str]:
         """Return the paths of *rids*, leaving out unknown ones."""
@@ -370,7 +385,7 @@ class CatalogView:
         """
         whole = sorted(set(rids).difference(known)) if known else list(rids)
 
-        def statement(state: CatalogState | None) -> Statement:
+        def statement(state: CatalogState | None) -> Asked:
             state = state or self.state
             if state is None:
                 return None
@@ -381,7 +396,7 @@ class CatalogView:
                     source = f"{quote(state.relation)} c WHERE c.rid = ANY(%s::bigint[])"
                     selects.append(f"SELECT c.rid, c.path, {text} FROM {source}")
                     params += [*values, asked]
-            return (" UNION ALL ".join(selects), tuple(params)) if selects else None
+            return Statement(" UNION ALL ".join(selects), tuple(params)) if selects else None
 
         return self._run("metadata", statement)
 

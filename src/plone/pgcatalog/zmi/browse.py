@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.results.view import Asked
 from plone.pgcatalog.results.view import CatalogView
-from plone.pgcatalog.results.view import Statement
 from typing import Any
 
 
@@ -69,7 +69,7 @@ class Browser:
         statement = self.view.statement("1", where, f"LIMIT {COUNTED + 1:d}")
         if statement is None:
             return 0
-        [(count,)] = self.view.session.execute(f"SELECT count(*) FROM ({statement[0]}) counted", statement[1])
+        [(count,)] = self.view.session.execute(f"SELECT count(*) FROM ({statement.sql}) counted", statement.params)
         return count if count <= COUNTED else None
 
     def total(self) -> str:
@@ -82,10 +82,10 @@ class Browser:
         statement = self.statement("path", self.low, self.high)
         if statement is None:
             return 0
-        [(plan,)] = self.view.session.execute(f"EXPLAIN (FORMAT JSON) {statement[0]}", statement[1])
+        [(plan,)] = self.view.session.execute(f"EXPLAIN (FORMAT JSON) {statement.sql}", statement.params)
         return int(plan[0]["Plan"]["Plan Rows"])
 
-    def statement(self, expressions: str, low: str, high: str | None, tail: str = "") -> Statement:
+    def statement(self, expressions: str, low: str, high: str | None, tail: str = "") -> Asked:
         """Return the statement for the rows with paths between *low* and *high*, both excluded."""
         return self.view.statement(expressions, between(low, high), tail)
 

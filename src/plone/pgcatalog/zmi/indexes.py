@@ -8,8 +8,6 @@ from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 
-import re
-
 
 ROWS = "SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(%s)"
 
@@ -57,19 +55,12 @@ class IndexesPage(ManagePage):
     def _line(self, name: str, rows: int, columns: dict[str, ColumnStatistics], indexes: list[IndexStatistics]) -> Line:
         index = self.catalog.getIndex(name)
         own = [columns[c.name] for c in self.catalog.translator(name).columns() if c.name in columns]
-        using = [i for i in indexes if any(mentions(i, c.name) for c in own)]
+        using = [i for i in indexes if any(c.name in i.columns for c in own)]
         sources = ", ".join(map(str, index.getIndexSourceNames())) if hasattr(index, "getIndexSourceNames") else ""
         return Line(name, index.meta_type, "" if sources == name else sources, own, using, distinct(own, rows))
 
     def metadata(self) -> list[str]:
         return sorted(self.catalog.names, key=str.lower)
-
-
-def mentions(index: IndexStatistics, column: str) -> bool:
-    """True when *index* has *column* as a key, carries it along, or has it in an expression or its predicate."""
-    if column in index.keys or column in index.included:
-        return True
-    return re.search(rf"(?<![\w\"]){re.escape(column)}(?![\w\"])", index.definition.replace('"', "")) is not None
 
 
 def distinct(columns: list[ColumnStatistics], rows: int) -> str:

@@ -11,7 +11,13 @@ SELECT c.relname AS name,
     coalesce(pg_get_expr(i.indpred, i.indrelid), '') AS predicate,
     i.indisunique AS is_unique, i.indisvalid AS is_valid,
     pg_relation_size(i.indexrelid) AS bytes, coalesce(s.idx_scan, 0) AS scans,
-    coalesce(obj_description(i.indexrelid, 'pg_class'), '') AS comment
+    coalesce(obj_description(i.indexrelid, 'pg_class'), '') AS comment,
+    -- Also those in its expressions and its predicate.
+    ARRAY(SELECT a.attname FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum > 0
+          AND (a.attnum = ANY(i.indkey::int2[]) OR EXISTS (
+              SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+              AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = a.attnum))
+          ORDER BY a.attnum)::text[] AS columns
 FROM pg_index i
 JOIN pg_class c ON c.oid = i.indexrelid
 JOIN pg_am am ON am.oid = c.relam

@@ -1,0 +1,91 @@
+"""Columns of the catalog's table, SQL indexes on it, and terms of ORDER BY."""
+
+from dataclasses import dataclass
+
+
+def quote(name: str) -> str:
+    """Return *name* as a quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A typed column of the catalog table.
+
+    ``name`` is a plain identifier (unquoted); ``type`` an SQL type that is also valid in a cast
+    (``text``, ``text[]``, ``timestamptz``, ``integer[]``, ``tsvector`` ...).  ``text`` and ``text[]``
+    columns are created with COLLATE "C", so that SQL compares as Python does: by code point.
+
+    The flags tell how PostgreSQL should use it:
+
+    * ``is_long``: values are long and kept compressed, so that a comparison with each row takes several times as long as
+      an SQL index of the column, which knows the answer without them;
+    * ``has_common_elements``: an array whose elements are in many rows, such as roles.  How many rows have one of some
+      elements is estimated from those; where nothing is known, it is taken for all rows;
+    * ``is_last``: rarely read, so it stands behind all others in a row.
+    """
+
+    name: str
+    type: str
+    is_long: bool = False
+    has_common_elements: bool = False
+    is_last: bool = False
+
+    @property
+    def quoted(self) -> str:
+        return quote(self.name)
+
+    @property
+    def is_array(self) -> bool:
+        return self.type.endswith("[]")
+
+    @property
+    def ddl(self) -> str:
+        collation = ' COLLATE "C"' if self.type in ("text", "text[]") else ""
+        return f"{self.quoted} {self.type}{collation}"
+
+    @property
+    def stays_in_row(self) -> bool:
+        """True for values to keep out of TOAST as long as possible; a tsvector goes there gladly."""
+        return self.type == "text" or self.is_array
+
+
+@dataclass(frozen=True, slots=True)
+class SQLIndex:
+    """An SQL index on the catalog table.
+
+    ``name`` is unique within the catalog (it gets the table's name as prefix), ``definition`` what comes
+    behind ``ON table``, e.g. ``USING gin ("subject")`` or ``("modified") WHERE "modified" IS NOT NULL``.
+    ``finds_few`` ones, of conditions that find single rows, also serve what a transaction has pending.
+    """
+
+    name: str
+    definition: str
+    finds_few: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A term of ORDER BY: *expression*, an SQL expression, which is that of *column* if it is one.
+
+    ``nulls``: it may be NULL in a row that is found.  PostgreSQL takes NULL for higher than every value.
+    """
+
+    expression: str
+    descending: bool = False
+    column: Column | None = None
+    nulls: bool = True
+
+    @property
+    def sql(self) -> str:
+        return f"{self.expression} DESC" if self.descending else self.expression
+
+    @property
+    def type(self) -> str | None:
+        """The SQL type of the values; None if nobody says."""
+        return None if self.column is None else self.column.type
+
+
+#: Columns of every catalog relation.
+RID = Column("rid", "bigint")
+PATH = Column("path", "text")

@@ -1,0 +1,186 @@
+"""The algebra of conditions: AND, OR and NOT as structure, rendered when somebody asks for the SQL.
+
+What a planner hint, an index adviser or a page of a stream has to know of a condition it asks the structure; nobody
+reads SQL.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.fragment import Fragment
+from typing import Any
+from typing import ClassVar
+
+
+#: Returns what stands for a part of a condition: the part itself, or another one that is true for the same rows.
+Change = Callable[["Condition"], "Condition"]
+
+
+@dataclass(frozen=True, eq=False)
+class Condition(Fragment):
+    """An SQL boolean expression over the catalog's columns, and the values of its ``%s`` placeholders.
+
+    Made from a text it is opaque: true or not, for all that is known.  ``predicate`` has the functions that make
+    conditions with structure.
+
+    ``columns`` are those it reads, None if nobody says.  ``is_costly``: it compares long values, which an SQL index does
+    several times as fast as a scan that compares each row (see ``Column.is_long``).
+    """
+
+    columns: tuple[Column, ...] | None = None
+    is_costly: bool = False
+
+    def __and__(self, other: "Condition") -> "Condition":
+        return all_of((self, other))
+
+    def __or__(self, other: "Condition") -> "Condition":
+        return any_of((self, other))
+
+    def __invert__(self) -> "Condition":
+        if self is NOTHING:
+            return EVERYTHING
+        return NOTHING if self is EVERYTHING else Not(self)
+
+    def conjuncts(self) -> Iterator["Condition"]:
+        """Yield the conditions of which each row that is found fulfils all."""
+        yield self
+
+    def changed(self, change: Change) -> "Condition":
+        """Return the same condition with what *change* returns for each of its parts that is no AND, OR or NOT."""
+        return change(self)
+
+
+class Structure(Condition):
+    """A condition that knows its parts; its SQL is made when somebody asks for it first."""
+
+    _rendered: tuple[str, tuple[Any, ...]] | None = None
+
+    # That of a frozen dataclass takes longer than the rest of making one.
+    __setattr__ = object.__setattr__
+
+    def __init__(self) -> None:
+        """Leave out what a Condition has from its text."""
+
+    def _render(self) -> tuple[str, tuple[Any, ...]]:
+        raise NotImplementedError
+
+    @property
+    def sql(self) -> str:
+        rendered = self._rendered
+        if rendered is None:
+            rendered = self._rendered = self._render()
+        return rendered[0]
+
+    @property
+    def params(self) -> tuple[Any, ...]:
+        rendered = self._rendered
+        if rendered is None:
+            rendered = self._rendered = self._render()
+        return rendered[1]
+
+
+class Combination(Structure):
+    """Joins *parts*, two at least, by a word."""
+
+    word: ClassVar[str]
+
+    def __init__(self, parts: Iterable[Condition]) -> None:
+        self.parts = tuple(parts)
+
+    def _render(self) -> tuple[str, tuple[Any, ...]]:
+        sql = self.word.join([f"({part.sql})" for part in self.parts])
+        return sql, tuple([value for part in self.parts for value in part.params])
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...] | None:
+        found: dict[Column, None] = {}
+        for part in self.parts:
+            if part.columns is None:
+                return None
+            found.update(dict.fromkeys(part.columns))
+        return tuple(found)
+
+    @cached_property
+    def is_costly(self) -> bool:
+        return any(part.is_costly for part in self.parts)
+
+    def changed(self, change: Change) -> Condition:
+        parts = [part.changed(change) for part in self.parts]
+        is_same = all(new is old for new, old in zip(parts, self.parts, strict=True))
+        return self if is_same else self.joined(parts)
+
+    def joined(self, parts: Iterable[Condition]) -> Condition:
+        """Return *parts* joined by the same word."""
+        raise NotImplementedError
+
+
+class And(Combination):
+    """True for the rows that fulfil all parts."""
+
+    word = " AND "
+
+    def conjuncts(self) -> Iterator[Condition]:
+        for part in self.parts:
+            yield from part.conjuncts()
+
+    def joined(self, parts: Iterable[Condition]) -> Condition:
+        return all_of(parts)
+
+
+class Or(Combination):
+    """True for the rows that fulfil one of the parts, or several."""
+
+    word = " OR "
+
+    def joined(self, parts: Iterable[Condition]) -> Condition:
+        return any_of(parts)
+
+
+class Not(Structure):
+    """True for the rows that do not fulfil *part*, those included for which it is NULL."""
+
+    def __init__(self, part: Condition) -> None:
+        self.part = part
+
+    def _render(self) -> tuple[str, tuple[Any, ...]]:
+        return f"({self.part.sql}) IS NOT TRUE", self.part.params
+
+    @property
+    def columns(self) -> tuple[Column, ...] | None:
+        return self.part.columns
+
+    @property
+    def is_costly(self) -> bool:
+        return self.part.is_costly
+
+    def changed(self, change: Change) -> Condition:
+        return ~self.part.changed(change)
+
+
+#: Matches no row; a query that contains it needs no round trip.
+NOTHING = Condition("FALSE", columns=())
+#: Matches every row; left out of the SQL.
+EVERYTHING = Condition("TRUE", columns=())
+
+
+def all_of(conditions: Iterable[Condition]) -> Condition:
+    """Conjunction, with NOTHING and EVERYTHING folded away."""
+    parts = [c for c in conditions if c is not EVERYTHING]
+    if any(c is NOTHING for c in parts):
+        return NOTHING
+    if len(parts) < 2:
+        return parts[0] if parts else EVERYTHING
+    return And(parts)
+
+
+def any_of(conditions: Iterable[Condition]) -> Condition:
+    """Disjunction, with NOTHING and EVERYTHING folded away."""
+    parts = [c for c in conditions if c is not NOTHING]
+    if any(c is EVERYTHING for c in parts):
+        return EVERYTHING
+    if len(parts) < 2:
+        return parts[0] if parts else NOTHING
+    return Or(parts)

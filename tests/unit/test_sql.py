@@ -1,0 +1,191 @@
+"""SQL as values: the algebra of conditions, and what the planner's hints make of them."""
+
+from collections.abc import Sequence
+from plone.pgcatalog.database.planning import ANY_SCAN
+from plone.pgcatalog.database.planning import hide_unselective_indexes
+from plone.pgcatalog.database.planning import NO_SCAN
+from plone.pgcatalog.database.planning import SELECTIVE_SHARE
+from plone.pgcatalog.database.planning import with_planner_hints
+from plone.pgcatalog.indexes import base
+from plone.pgcatalog.sql import predicate as p
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.column import Order
+from plone.pgcatalog.sql.condition import all_of
+from plone.pgcatalog.sql.condition import any_of
+from plone.pgcatalog.sql.condition import Condition
+from plone.pgcatalog.sql.condition import EVERYTHING
+from plone.pgcatalog.sql.condition import NOTHING
+from plone.pgcatalog.sql.fragment import Fragment
+from plone.pgcatalog.sql.fragment import Statement
+from typing import Any
+
+import pytest
+import subprocess
+import sys
+
+
+TYPE = Column("type", "text")
+DAY = Column("day", "integer")
+ROLES = Column("roles", "text[]", has_common_elements=True)
+TAGS = Column("tags", "text[]")
+WORDS = Column("words", "tsvector", is_long=True)
+A = p.equals(TYPE, "a")
+TEXT = p.matches(WORDS, "'x'")
+
+
+@pytest.mark.parametrize(
+    ("condition", "sql", "params"),
+    [
+        (A, '"type" = %s', ("a",)),
+        (p.any_value(TYPE, ("a", "b")), '"type" = ANY(%s::text[])', (["a", "b"],)),
+        (p.compared(DAY, "<", 3), '"day" < %s', (3,)),
+        (p.between(DAY, 1, 3), '"day" BETWEEN %s AND %s', (1, 3)),
+        (p.below(TYPE, "/a"), '"type" = %s OR ("type" >= %s AND "type" < %s)', ("/a", "/a/", "/a0")),
+        (p.overlaps(TAGS, ["a"]), '"tags" && %s::text[]', (["a"],)),
+        (p.contains(Column("days", "integer[]"), [1]), '"days" @> %s::integer[]', ([1],)),
+        (TEXT, '"words" @@ %s::tsquery', ("'x'",)),
+        (p.has_value(TYPE), '"type" IS NOT NULL', ()),
+        (p.is_flag(TYPE, True), '"type"', ()),
+        (p.is_flag(TYPE, False), 'NOT "type"', ()),
+        (p.equals(Column('ty"pe', "text"), 1), '"ty""pe" = %s', (1,)),
+    ],
+)
+def test_a_predicate_is_rendered(condition: Condition, sql: str, params: tuple[Any, ...]) -> None:
+    assert (condition.sql, condition.params) == (sql, params)
+    assert condition == Condition(sql, params)
+
+
+def test_and_or_and_not_are_rendered_with_their_values_in_order() -> None:
+    opaque = Condition("lower(x) = %s", ("o",))
+    condition = (A & opaque) | ~(TEXT & p.equals(DAY, 1))
+    assert condition.sql == (
+        '(("type" = %s) AND (lower(x) = %s)) OR ((("words" @@ %s::tsquery) AND ("day" = %s)) IS NOT TRUE)'
+    )
+    assert condition.params == ("a", "o", "'x'", 1)
+
+
+@pytest.mark.parametrize("one", [A, Condition("x"), A & TEXT, NOTHING, EVERYTHING])
+def test_nothing_and_everything_are_folded(one: Condition) -> None:
+    assert all_of([one, EVERYTHING]) is one
+    assert all_of([EVERYTHING, NOTHING, one]) is NOTHING
+    assert any_of([NOTHING, one]) is one
+    assert any_of([one, NOTHING, EVERYTHING]) is EVERYTHING
+    assert all_of([]) is EVERYTHING
+    assert any_of([]) is NOTHING
+    assert ~EVERYTHING is NOTHING
+    assert ~NOTHING is EVERYTHING
+
+
+def test_equal_conditions_have_the_same_sql_and_values() -> None:
+    again = p.equals(TYPE, "a") & TEXT
+    assert again == A & TEXT
+    assert hash(again) == hash(A & TEXT)
+    assert again != A
+    assert p.equals(TYPE, "b") != A
+    assert A != '"type" = %s'
+
+
+def test_conjuncts_are_the_parts_that_all_rows_fulfil() -> None:
+    either, opaque = A | TEXT, Condition("x")
+    assert list(((A & either) & (opaque & ~TEXT)).conjuncts()) == [A, either, opaque, ~TEXT]
+    assert list(either.conjuncts()) == [either]
+
+
+def test_columns_are_unknown_where_something_opaque_does_not_say_them() -> None:
+    assert ((A & TEXT) | ~A).columns == (TYPE, WORDS)
+    assert (A & Condition("x")).columns is None
+    assert (~(A | Condition("x"))).columns is None
+    assert (A & Condition("x", (), (DAY,))).columns == (TYPE, DAY)
+    assert EVERYTHING.columns == NOTHING.columns == ()
+
+
+def test_costly_is_what_compares_long_values() -> None:
+    for condition in (TEXT, A & TEXT, A | TEXT, ~TEXT, A & ~(A | TEXT), Condition("x", is_costly=True)):
+        assert condition.is_costly
+    for condition in (A, p.has_value(WORDS), ~A & Condition("words @@ %s", ("x",)), NOTHING, EVERYTHING):
+        assert not condition.is_costly
+
+
+def test_orders() -> None:
+    assert [Order('"a"').sql, Order('"a"', descending=True).sql] == ['"a"', '"a" DESC']
+    assert (Order('"day"', column=DAY).type, Order("lower(x)").type) == ("integer", None)
+
+
+def test_what_add_ons_import_is_the_same() -> None:
+    for one in (Column, Condition, EVERYTHING, NOTHING, all_of, any_of, Fragment):
+        assert one in [getattr(base, name) for name in base.__all__]
+
+
+# -- planning
+
+
+def test_a_costly_statement_is_not_scanned() -> None:
+    cheap, costly = Statement("SELECT %s", (1,)), Statement("SELECT %s", (1,), is_costly=True)
+    assert with_planner_hints(cheap) == ([cheap], 0)
+    assert with_planner_hints(costly) == ([Statement(NO_SCAN), costly, Statement(ANY_SCAN)], 1)
+
+
+def hidden(condition: Condition, shares: dict[str, float]) -> str:
+    """Return the SQL of *condition* with hints for columns of whose rows *shares* have the values."""
+    asked: list[tuple[str, Sequence[Any]]] = []
+
+    def share(column: Column, values: Sequence[Any]) -> float | None:
+        asked.append((column.name, values))
+        return shares.get(column.name)
+
+    changed = hide_unselective_indexes(condition, share)
+    assert changed.params == condition.params
+    assert changed.columns == condition.columns
+    if not condition.is_costly:
+        assert changed is condition
+        assert asked == []
+    return changed.sql
+
+
+MOST, FEW = 2 * SELECTIVE_SHARE, SELECTIVE_SHARE
+HIDDEN_TYPE = """("type" || '') = %s"""
+HIDDEN_ROLES = '("roles" || NULL::text[]) && %s::text[]'
+
+
+@pytest.mark.parametrize(
+    ("condition", "shares", "sql"),
+    [
+        (A, {"type": MOST}, HIDDEN_TYPE),
+        (A, {"type": FEW}, '"type" = %s'),
+        (A, {}, '"type" = %s'),
+        (p.any_value(TYPE, ["a", "b"]), {"type": MOST}, """("type" || '') = ANY(%s::text[])"""),
+        (p.overlaps(ROLES, ["r"]), {}, HIDDEN_ROLES),
+        (p.overlaps(ROLES, ["r"]), {"roles": FEW}, '"roles" && %s::text[]'),
+        (p.overlaps(TAGS, ["r"]), {}, '"tags" && %s::text[]'),
+        (p.overlaps(TAGS, ["r"]), {"tags": MOST}, '("tags" || NULL::text[]) && %s::text[]'),
+        (p.contains(ROLES, ["r"]), {"roles": MOST}, '"roles" @> %s::text[]'),
+        (p.equals(DAY, 1), {"day": MOST}, '"day" = %s'),
+        (p.below(TYPE, "/a"), {"type": MOST}, p.below(TYPE, "/a").sql),
+        (p.has_value(TYPE), {"type": MOST}, '("type" IS NOT NULL) IS TRUE'),
+        (Condition('"type" = %s', ("a",), (TYPE,)), {"type": MOST}, '"type" = %s'),
+        (A | ~p.overlaps(ROLES, ["r"]), {"type": MOST}, f"({HIDDEN_TYPE}) OR (({HIDDEN_ROLES}) IS NOT TRUE)"),
+    ],
+)
+def test_what_most_rows_have_is_compared_beside_long_values(condition: Any, shares: Any, sql: str) -> None:
+    assert hidden(condition & TEXT, shares) == f'({sql}) AND ("words" @@ %s::tsquery)'
+    assert hidden(condition, shares) == condition.sql
+
+
+def test_the_share_is_asked_of_the_values() -> None:
+    asked = []
+    for one in (A, p.any_value(TYPE, ["a", "b"]), p.overlaps(ROLES, ["r"])):
+        hide_unselective_indexes(one & TEXT, lambda column, values: asked.append((column, values)))
+    assert asked == [(TYPE, ["a"]), (TYPE, ["a", "b"]), (ROLES, ["r"])]
+
+
+# -- rooms
+
+
+def test_whoever_compiles_queries_knows_all_index_types_without_zcml() -> None:
+    script = (
+        "from plone.pgcatalog.query import memory\n"
+        "from plone.pgcatalog.indexes.registry import translator_class\n"
+        "print(translator_class('ZCTextIndex').__name__, translator_class('FieldIndex').__name__)"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert found.split() == ["ZCTextIndexTranslator", "FieldIndexTranslator"]
