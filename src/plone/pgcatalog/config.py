@@ -13,7 +13,9 @@ RESERVED = frozenset(
 )
 #: What restricts a search; a caller's own value, or option of it, is never merged with ours.
 RESTRICTIONS = ("allowedRolesAndUsers", "effectiveRange")
-WELL_KNOWN = {"allowedRolesAndUsers": "allowed_roles", "SearchableText": "searchable_text"}
+#: The text index whose texts are kept, too, to take snippets from; what a site tunes are its searches.
+SOURCE_INDEX = "SearchableText"
+WELL_KNOWN = {"allowedRolesAndUsers": "allowed_roles", SOURCE_INDEX: "searchable_text"}
 
 
 def columns_of(name: str, taken: Iterable[str]) -> str:

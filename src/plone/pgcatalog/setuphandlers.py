@@ -5,6 +5,7 @@ from plone.base.interfaces import INonInstallable
 from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.controlpanel.records import copy_settings
+from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import is_supported
 from plone.pgcatalog.index_names import check_index_name
@@ -155,7 +156,7 @@ def uninstall(setup_tool: Any) -> None:
     take_settings(old, new)
     indexes = {name: settings_of(index) for name, index in aq_base(old)._indexes.items()}
     columns = old._catalog.names
-    old._catalog.drop()
+    cataloguer.drop(old._core)
     new = replace_tool(site, new)
     for name, index in indexes.items():
         new._catalog.addIndex(name, index)

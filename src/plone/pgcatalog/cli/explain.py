@@ -48,7 +48,7 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json
     """
     try:
         with open_site(zope_conf, site) as portal:
-            catalog = portal.portal_catalog._catalog
+            catalog = portal.portal_catalog._core
             query = catalog.make_query(query)
             found = statement_of(catalog, compiled(catalog, query, *sort_of(query)), part)
             dsn = dsn_of(catalog)
