@@ -1,4 +1,4 @@
-"""``portal_catalog._catalog``, for code that reaches inside a ZCatalog: the core catalog with the names of ZCatalog's."""
+"""``portal_catalog._catalog``, for code that reaches inside a ZCatalog: the core catalog under ZCatalog's names."""
 
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
