@@ -166,7 +166,7 @@ def ratios(catalog: Any, asked: list[str], settings: Mapping[str, Any], rounds: 
     view, translator = catalog._catalog.view(), catalog._catalog.translator(INDEX)
     pairs: list[list[float]] = []
     for query in asked:
-        own = catalog.unrestrictedSearchResults({INDEX: query})._query
+        own = catalog.unrestrictedSearchResults({INDEX: query}).query
         # The tsquery that the rows are found by: other forms of words have to be ranked, too.
         related = translator.stemming.related if translator.stemming else None
         clause = compile_text(translator.index.getLexicon(), query, translator.column, related=related)

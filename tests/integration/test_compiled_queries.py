@@ -7,7 +7,7 @@ from tests.integration.content import create
 from typing import Any
 from unittest.mock import patch
 
-import plone.pgcatalog.compat.catalog as compat
+import plone.pgcatalog.core.searcher as searcher
 import pytest
 import transaction
 
@@ -17,7 +17,7 @@ class Compiler:
 
     def __init__(self) -> None:
         self.count = 0
-        self._compile = compat.compile_query
+        self._compile = searcher.compile_query
 
     def __call__(self, *args: Any) -> Any:
         self.count += 1
@@ -32,7 +32,7 @@ def compiled(portal: Any) -> Any:
 
     def count(*queries: dict[str, Any]) -> int:
         compiler = Compiler()
-        with patch.object(compat, "compile_query", compiler):
+        with patch.object(searcher, "compile_query", compiler):
             for query in queries:
                 len(portal.portal_catalog.unrestrictedSearchResults(**query))
         return compiler.count
@@ -110,6 +110,30 @@ def test_changed_settings_are_heeded(portal: Any, compiled: Any) -> None:
     assert compiled(before) == 1
     transaction.commit()
     assert compiled(before, before) == 1
+
+
+def test_settings_that_a_savepoint_has_stored_are_heeded(portal: Any) -> None:
+    """They are not those of the last commit, whose serial the index still has."""
+    create(portal, "Document", "page", title="Page")
+    transaction.commit()
+    catalog = portal.portal_catalog
+    query = {"created": DateTime("2020/01/01 12:34 GMT+3")}
+
+    def asked() -> Any:
+        return catalog.unrestrictedSearchResults(**query).condition
+
+    before = asked()
+    assert asked() == before
+    catalog._indexes["created"].precision = 60
+    savepoint = transaction.savepoint()
+    changed = asked()
+    catalog._indexes["created"].precision = 0
+    transaction.savepoint()
+    assert asked() == before
+    savepoint.rollback()
+    assert asked() == changed
+    transaction.abort()
+    assert asked() == before
 
 
 def test_a_changed_lexicon_is_heeded(portal: Any, compiled: Any) -> None:

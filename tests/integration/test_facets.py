@@ -198,7 +198,7 @@ def test_untrusted_code_reads_them(both: Any) -> None:
         assert run(portal, ours, body) == expected
         body = "return catalog.facets({'path': '/plone'}, ['portal_type'])['portal_type']"
         assert run(portal, ours, body) == expected
-        for name in ("criteria", "_criteria", "query", "_query", "_catalog"):
+        for name in ("criteria", "query", "sort", "condition", "view", "catalog", "_asked", "_query"):
             with pytest.raises((Unauthorized, AttributeError, NotFound, SyntaxError, RuntimeError)):
                 run(portal, ours, f"return catalog(path='/plone').{name}")
 
@@ -346,7 +346,7 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
     from plone.pgcatalog.discovery.facet_statement import FacetStatement
 
     results = catalog.unrestrictedSearchResults(**query)
-    asked = FacetQuery(results._criteria, results._sort, names, {}, options.get("exclude_own", False), 100)
+    asked = FacetQuery(results.criteria, results.sort, names, {}, options.get("exclude_own", False), 100)
     view = catalog._catalog.view()
     text, params = FacetStatement(catalog._catalog, asked).statement(*view.source())
     rows = view.session.execute(f"EXPLAIN {text}", params)

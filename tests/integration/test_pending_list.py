@@ -65,7 +65,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
 def statements(site: Any, query: dict[str, Any]) -> dict[str, Any]:
     """Return what asks for all rows of *query*: their number, and the best or all of them."""
     catalog = site.portal_catalog
-    compiled = catalog.searchResults(**query)._query
+    compiled = catalog.searchResults(**query).query
     view = catalog._catalog.view()
     if compiled.score is None:
         return {"count": view.count_statement(compiled), "rids": view.rids_statement(compiled)}

@@ -259,7 +259,7 @@ def test_what_is_dear_to_compare_is_not_left_to_the_index_of_the_roles(
     relation = filled(catalog, TEXTS, PROVIDED)
     transaction.begin()
     results = catalog.searchResults(**asked)
-    view, query = catalog._catalog.view(), results._query
+    view, query = catalog._catalog.view(), results.query
     statements = [view.count_statement(query)]
     if query.score is None:  # to rank rows all texts found are read, whichever way
         statements.append(view.rids_statement(query))
@@ -281,7 +281,7 @@ def test_who_sees_little_is_found_by_his_roles(portal: Any) -> None:
     session = view.session
     assert session.states[catalog._catalog.zoid].rows >= FEW_ROWS
     for role, index in (("Anonymous", "allowed_roles"), ("Manager", "searchable_text")):
-        query = catalog._catalog.search({"SearchableText": "every", "allowedRolesAndUsers": [role]})._query
+        query = catalog._catalog.search({"SearchableText": "every", "allowedRolesAndUsers": [role]}).query
         plan = plan_of(session, view.count_statement(query))
         assert f"Bitmap Index Scan on {relation}_{index}" in plan
     with traced(portal) as traffic:
@@ -308,7 +308,7 @@ def test_types_that_most_pages_have_are_compared_row_by_row(portal: Any, types: 
     transaction.begin()
     results = catalog.unrestrictedSearchResults(SearchableText="every", portal_type=types)
     view = catalog._catalog.view()
-    for statement in (view.count_statement(results._query), view.page_statement(results._query, 0, 10)):
+    for statement in (view.count_statement(results.query), view.page_statement(results.query, 0, 10)):
         plan = plan_of(view.session, statement)
         assert f"on {relation}_{index} " in plan or f"using {relation}_{index} " in plan, plan
         assert plan.count(f"{relation}_") == plan.count(f"{relation}_{index}")
@@ -362,5 +362,5 @@ def test_a_text_is_compared_last(portal: Any) -> None:
     filled(catalog, HIDDEN)
     query = {"SearchableText": "other", "allowedRolesAndUsers": ["Anonymous"], "portal_type": "Document"}
     results = catalog._catalog.search(query, sort_index=catalog._catalog.getIndex("getId"))
-    where = results._query.where.sql
+    where = results.query.where.sql
     assert where.index('"searchable_text"') > max(where.index('"allowed_roles"'), where.index('"portal_type"'))

@@ -132,7 +132,7 @@ def test_no_more_texts_are_read_than_are_ranked(site: Any, monkeypatch: Any) -> 
     """The newest rows that match come in the order of their ids, and the text of no other row is looked at for a score."""
     catalog = site.portal_catalog
     view = catalog._catalog.view()
-    query = catalog._catalog.search({"SearchableText": WORD})._query
+    query = catalog._catalog.search({"SearchableText": WORD}).query
     statement, params = view.page_statement(query, 0, 3)
     explained = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0]
     top = explained[0]["Plan"]

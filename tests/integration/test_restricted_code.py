@@ -133,7 +133,11 @@ def test_a_stream_in_a_script_has_what_its_user_may_see(site: Any, user: Any, bo
         "return catalog.iterate({})._query",
         "return catalog.iterate({}).complete()",
         "return catalog(path='/plone')._catalog",
-        "return catalog(path='/plone')._criteria",
+        "return catalog(path='/plone')._asked",
+        *(
+            f"return catalog(path='/plone').{name}"
+            for name in ("catalog", "view", "query", "condition", "criteria", "sort")
+        ),
         "return catalog(SearchableText='needle').highlighter()._lexicons",
         "return catalog(path='/plone').facet_counts['facet_fields']._results",
         "from plone.pgcatalog.query.objects import Terms",

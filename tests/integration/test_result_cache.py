@@ -272,7 +272,7 @@ def test_each_caller_has_results_and_brains_of_its_own(filled: Any) -> None:
 def test_values_that_can_change_are_not_shared(filled: Any) -> None:
     catalog = filled.portal_catalog
     catalog.addColumn("notes")
-    catalog._catalog._change().put(Entry("/plone/page00", idx={"notes": encode(["one"])}))
+    catalog._core.change().put(Entry("/plone/page00", idx={"notes": encode(["one"])}))
     transaction.commit()
     for _ in range(2):
         notes = catalog.unrestrictedSearchResults(getId="page00")[0].notes

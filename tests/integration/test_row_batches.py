@@ -68,9 +68,9 @@ def test_who_looks_here_and_there_gets_few_rows(filled: Any, monkeypatch: Any) -
     results = search(filled, sort_on="getId")
     brains = list(results)
     loaded: list[int] = []
-    original = results._loader.view.idx_texts
+    original = results.view.idx_texts
     monkeypatch.setattr(
-        results._loader.view, "idx_texts", lambda rids, unread=(): loaded.append(len(rids)) or original(rids, unread)
+        results.view, "idx_texts", lambda rids, unread=(): loaded.append(len(rids)) or original(rids, unread)
     )
     for number in (30, 10, 36, 20, 4):
         assert brains[number].Title == IN_ORDER[number]

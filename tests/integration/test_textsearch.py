@@ -168,7 +168,7 @@ def test_equals_in_the_order_of_the_built_in_backend(site: Any, oracle: ranking.
     catalog = site.portal_catalog
     for query in ascii_queries(oracle):
         found = catalog.unrestrictedSearchResults(SearchableText=query)
-        keys = [(-score, -rid) for rid, _, score in catalog._catalog.view().page(found._query, 0, None)]
+        keys = [(-score, -rid) for rid, _, score in catalog._catalog.view().page(found.query, 0, None)]
         assert [-rid for _, rid in keys] == [brain.getRID() for brain in found]
         assert keys == sorted(keys)
 

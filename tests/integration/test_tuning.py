@@ -101,7 +101,7 @@ def same_sql(catalog: Any, **query: Any) -> Iterator[None]:
 
 def statement(catalog: Any, **query: Any) -> Any:
     results = catalog.unrestrictedSearchResults(**query)
-    return results._finder.view.page_statement(results._query, 0, 10)
+    return results.view.page_statement(results.query, 0, 10)
 
 
 # -- nothing configured

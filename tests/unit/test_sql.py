@@ -183,7 +183,7 @@ def test_the_share_is_asked_of_the_values() -> None:
 
 def test_whoever_compiles_queries_knows_all_index_types_without_zcml() -> None:
     script = (
-        "from plone.pgcatalog.query import memory\n"
+        "from plone.pgcatalog.core import configuration\n"
         "from plone.pgcatalog.indexes.registry import translator_class\n"
         "print(translator_class('ZCTextIndex').__name__, translator_class('FieldIndex').__name__)"
     )

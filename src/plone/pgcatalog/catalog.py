@@ -13,6 +13,10 @@ from plone.pgcatalog.compat.mappings import Indexes
 from plone.pgcatalog.compat.zcatalog import borrow
 from plone.pgcatalog.compat.zcatalog import borrow_rest
 from plone.pgcatalog.config import RESTRICTIONS
+from plone.pgcatalog.core import cataloguer
+from plone.pgcatalog.core import searcher
+from plone.pgcatalog.core.catalog import Catalog
+from plone.pgcatalog.discovery import features
 from plone.pgcatalog.discovery.similar import more_like_this
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import suggest
@@ -132,7 +136,13 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     del _action, _page
 
     @property
-    def _catalog(self) -> Any:
+    def _core(self) -> Catalog:
+        """The catalog itself, for our own code."""
+        return Catalog(self, features)
+
+    @property
+    def _catalog(self) -> _CatalogCompat:
+        """What answers for ZCatalog's inside, for others' code."""
         return _CatalogCompat(self)
 
     def __init__(self, id: str = "portal_catalog") -> None:
@@ -229,7 +239,7 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     def getCounter(self) -> int:
         """Return a number that changes with every change of the catalog, and never comes again."""
         processQueue()
-        return self._catalog.counter
+        return self._core.counter
 
     def _increment_counter(self) -> None:
         """The catalog's generation advances by itself."""
@@ -238,7 +248,7 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     @zpublish(False)
     def clearIndex(self, name: str) -> None:
         """Empty the index *name*; raises KeyError."""
-        self._catalog.clearIndex(name)
+        cataloguer.clear_index(self._core, name)
 
     @security.protected(ManageZCatalogEntries)
     @zpublish(False)
@@ -268,7 +278,7 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     @zpublish(False)
     def searchAll(self) -> Any:
         """Return the brains of everything catalogued."""
-        return self._catalog.everything()
+        return searcher.everything(self._core)
 
     @security.protected(SearchZCatalog)
     @zpublish(False)

@@ -6,6 +6,8 @@ from typing import Any
 
 #: What restricts a search; a caller's own value, or option of it, is never merged with ours.
 RESTRICTIONS = ("allowedRolesAndUsers", "effectiveRange")
+#: The text index whose texts are kept, too, to take snippets from; what a site tunes are its searches.
+SOURCE_INDEX = "SearchableText"
 
 
 def strip_data(index: Any) -> Any:

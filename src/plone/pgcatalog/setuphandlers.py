@@ -5,6 +5,7 @@ from plone.base.interfaces import INonInstallable
 from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.controlpanel.records import copy_settings
+from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.index_names import check_index_name
@@ -157,8 +158,8 @@ def uninstall(setup_tool: Any) -> None:
     new = CatalogTool()
     take_settings(old, new)
     indexes = {name: settings_of(index) for name, index in aq_base(old)._indexes.items()}
-    columns = catalog.names
-    catalog.drop()
+    columns = old._catalog.names
+    cataloguer.drop(old._core)
     new = replace_tool(site, new)
     for name, index in indexes.items():
         new._catalog.addIndex(name, index)

@@ -1,5 +1,6 @@
 """What the catalog needs of zodb-pgjsonb beyond its public API: the one place for the private names of that package."""
 
+from collections.abc import Container
 from persistent.TimeStamp import TimeStamp
 from random import randrange
 from typing import Any
@@ -26,6 +27,23 @@ def snapshot_tid(storage: Any) -> int | None:
         return None
     tid: int | None = getattr(storage, "_polled_tid", None)
     return tid
+
+
+def unchanged_tid(jar: Any) -> int | None:
+    """Return ``snapshot_tid`` if the ZODB connection *jar* has changed no object since its transaction began, else None."""
+    return snapshot_tid(jar._normal_storage) if jar is not None and jar._needs_to_join else None
+
+
+def unsaved_oids(jar: Any) -> Container[bytes]:
+    """Return the oids of the objects that a savepoint of the ZODB connection *jar*, or its running commit, has stored.
+
+    Such an object does not count as changed any more, and still has the serial of its last commit.
+    """
+    if jar is None or jar._needs_to_join:
+        return ()
+    savepoint = jar._savepoint_storage
+    # The list is that of the last commit until the next one begins.
+    return set(jar._modified) if savepoint is None else savepoint.index
 
 
 def names_states(storage: Any) -> bool:

@@ -1,5 +1,6 @@
 """What happens when a storage opens and when a request ends."""
 
+from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.database import pool
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
@@ -29,4 +30,4 @@ def release_connection(event: Any) -> None:
 
 def drop_catalog(tool: Any, event: Any) -> None:
     """Drop the relation of a catalog tool that is being deleted, alone or with its site."""
-    tool._catalog.drop()
+    cataloguer.drop(tool._core)

@@ -57,7 +57,7 @@ class AdviceError(Exception):
 
 
 def advise(catalog: Any) -> Advice:
-    """Return advice for the *catalog* (``tool._catalog``).
+    """Return advice for the *catalog* (``tool._core``).
 
     It takes seconds; nothing is changed.  Raises AdviceError when there is nothing to advise on or the database fails.
     """

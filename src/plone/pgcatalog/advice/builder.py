@@ -49,7 +49,7 @@ class Target:
 
     @classmethod
     def of(cls, catalog: Any) -> "Target":
-        """Return that of ``tool._catalog``; raises BuildError when it has no relation yet."""
+        """Return that of ``tool._core``; raises BuildError when it has no relation yet."""
         state = catalog.view().state
         if state is None:
             raise BuildError("the catalog has no table yet")

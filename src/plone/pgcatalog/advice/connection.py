@@ -22,7 +22,7 @@ def connect(dsn: str, purpose: str, seconds: float = 30) -> psycopg.Connection[A
 
 
 def dsn_of(catalog: Any) -> str:
-    """Return the connection string of the database that the catalog (``tool._catalog``) is in."""
+    """Return the connection string of the database that the catalog (``tool._core``) is in."""
     # Of the storage that snapshots come from, whatever may be wrapped around it.
     dsn: str = catalog.jar._normal_storage._main._dsn
     return dsn

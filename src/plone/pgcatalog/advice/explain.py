@@ -30,7 +30,7 @@ class Plan:
 
 
 def explain_example(catalog: Any, example: Example, run: bool = True) -> Plan:
-    """Return the plan of a recorded query in the *catalog* (``tool._catalog``).  Raises ReplayError.
+    """Return the plan of a recorded query in the *catalog* (``tool._core``).  Raises ReplayError.
 
     Without *run* PostgreSQL only says how it would run the query.
     """

@@ -21,7 +21,7 @@ class ReplayError(Exception):
 
 
 def compile_example(catalog: Any, example: Example) -> tuple[dict[str, Any], CompiledQuery]:
-    """Return the recorded query, and what the *catalog* (``tool._catalog``) makes of it today.  Raises ReplayError."""
+    """Return the recorded query, and what the *catalog* (``tool._core``) makes of it today.  Raises ReplayError."""
     if example.left_out:
         names = ", ".join(example.left_out)
         raise ReplayError(f"values of {names} were not recorded (masked, too long or of an unknown type)")

@@ -29,7 +29,7 @@ def advise(zope_conf: str, site: str, build: bool, as_json: bool) -> None:
     """
     try:
         with open_site(zope_conf, site) as portal:
-            catalog = portal.portal_catalog._catalog
+            catalog = portal.portal_catalog._core
             advice = find_advice(catalog)
             target = Target.of(catalog)
     except SiteError as error:

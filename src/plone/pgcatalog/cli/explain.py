@@ -54,7 +54,7 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json
     """
     try:
         with open_site(zope_conf, site) as portal:
-            catalog = portal.portal_catalog._catalog
+            catalog = portal.portal_catalog._core
             found = statement(catalog, query, part)
             dsn = dsn_of(catalog)
         plan = run(dsn, found)

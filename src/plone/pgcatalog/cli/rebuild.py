@@ -134,7 +134,7 @@ def wait_for(connection: Any, catalog: Any, seconds: float = 30.0) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with connection.cursor() as cursor:
-            target = read(cursor, catalog._catalog.zoid)
+            target = read(cursor, catalog._core.zoid)
         if target is not None:
             return
         time.sleep(0.1)

@@ -19,6 +19,7 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.hits import ENTRY_BYTES
+from plone.pgcatalog.results.python_sort import entries
 from types import FunctionType
 from typing import Any
 from ZPublisher import zpublish
@@ -66,14 +67,7 @@ class PGIndex(ProxyBase):
         return self._pg_catalog().search_view().select(expressions, where, tail)
 
     def _pg_entries(self, where: Condition = EVERYTHING) -> Iterator[tuple[int, Any]]:
-        """Yield (rid, entry) of the rows that have a value, ascending by rid."""
-        translator = self._pg_translator()
-        columns = [c.quoted for c in translator.columns()]
-        if not columns:
-            return
-        has_value = Condition(f"{columns[0]} IS NOT NULL") & where
-        for rid, *values in self._pg_select(f"rid, {', '.join(columns)}", has_value, "ORDER BY rid"):
-            yield rid, translator.entry(tuple(values))
+        return entries(self._pg_catalog().view(), self._pg_translator(), where)
 
     def _pg_has_value(self) -> Condition:
         columns = self._pg_translator().columns()

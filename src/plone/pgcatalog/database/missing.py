@@ -41,7 +41,7 @@ def expects_relation(tool: Any) -> bool:
 
 
 def is_unfilled(catalog: Any) -> bool:
-    """Return whether *catalog* (``tool._catalog``) has no table, or one with nothing but what was saved since."""
+    """Return whether *catalog* (``tool._core``) has no table, or one with nothing but what was saved since."""
     session = catalog.session
     state = session.states.get(catalog.zoid)
     if state is not None:

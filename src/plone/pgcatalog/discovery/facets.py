@@ -11,8 +11,8 @@ from plone.pgcatalog.discovery.facet_statement import FacetQuery
 from plone.pgcatalog.discovery.facet_statement import FacetStatement
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.sql.frozen import frozen
-from types import MappingProxyType
 from typing import Any
 
 
@@ -21,7 +21,7 @@ LIMIT = 100
 
 
 def count_facets(catalog: Any, query: FacetQuery, timeout: float | None = None) -> dict[str, Facet]:
-    """Return facet name -> Facet for *query* on *catalog*, a ``_CatalogCompat``.
+    """Return facet name -> Facet for *query* on *catalog*, as that of a result.
 
     Raises QueryError for an index that has no facets, LimitExceeded for too many facets, and SearchTimeout after *timeout*
     seconds, None for the site's own limit.
@@ -55,39 +55,30 @@ def _size(row: Sequence[Sequence[Any] | None]) -> int:
     return 2000 + sum(60 + len(str(value)) for values in row for value in values or ())
 
 
-class Faceted:
-    """What results can do with facets."""
+def facets(
+    results: CatalogSearchResults,
+    names: Sequence[str] = (),
+    *,
+    ranges: Mapping[str, Buckets] | None = None,
+    exclude_own: bool = False,
+    limit: int | None = LIMIT,
+    timeout: float | None = None,
+) -> dict[str, Facet]:
+    """Count the values of the indexes *names* in all rows that match the search of *results*, its limits aside.
 
-    #: The whole query, with what restricts it, and the (index name, reverse) pairs that sort it.  Private: who could
-    #: change them would count what he may not see.
-    _criteria: Mapping[str, Any] = MappingProxyType({})
-    _sort: Sequence[tuple[str, bool]] = ()
-    _catalog: Any
+    Returns {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.
+    *ranges* are further facets, index name -> {label: (from, up to but without)}.  With *exclude_own* a facet does
+    not heed the query's own criterion for its index, so that several values can be chosen.  One statement;
+    *timeout* is its limit in seconds, None for the site's own.  Raises QueryError for an index that has no facets,
+    LimitExceeded for too many facets, and SearchTimeout.
+    """
+    query = FacetQuery(results.criteria, results.sort, names, ranges or {}, exclude_own, limit)
+    return count_facets(results.catalog, query, timeout)
 
-    def facets(
-        self,
-        names: Sequence[str] = (),
-        *,
-        ranges: Mapping[str, Buckets] | None = None,
-        exclude_own: bool = False,
-        limit: int | None = LIMIT,
-        timeout: float | None = None,
-    ) -> dict[str, Facet]:
-        """Count the values of the indexes *names* in all rows that match, limits of the search aside.
 
-        Returns {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.
-        *ranges* are further facets, index name -> {label: (from, up to but without)}.  With *exclude_own* a facet does
-        not heed the query's own criterion for its index, so that several values can be chosen.  One statement;
-        *timeout* is its limit in seconds, None for the site's own.  Raises QueryError for an index that has no facets,
-        LimitExceeded for too many facets, and SearchTimeout.
-        """
-        query = FacetQuery(self._criteria, self._sort, names, ranges or {}, exclude_own, limit)
-        return count_facets(self._catalog, query, timeout)
-
-    @property
-    def facet_counts(self) -> dict[str, "FacetFields"]:
-        """``["facet_fields"][index name][value as text]`` is the number of rows, for eea.facetednavigation."""
-        return {"facet_fields": FacetFields(self, facet_names(self._catalog))}
+def facet_counts(results: CatalogSearchResults) -> dict[str, "FacetFields"]:
+    """Return what ``facet_counts`` of *results* is."""
+    return {"facet_fields": FacetFields(results, facet_names(results.catalog))}
 
 
 class FacetFields(Mapping[str, dict[str, int]]):
@@ -116,7 +107,7 @@ class FacetFields(Mapping[str, dict[str, int]]):
 
 
 def facet_names(catalog: Any) -> tuple[str, ...]:
-    """Return the names of the indexes of *catalog*, a ``_CatalogCompat``, that can be facets."""
+    """Return the names of the indexes of *catalog*, as that of a result, that can be facets."""
     return tuple(
         name
         for name in catalog.indexes

@@ -28,8 +28,7 @@ LENGTH = 200
 LEAD = 40
 #: Matches of one text that are looked at to find its best part.
 MAX_MATCHES = 200
-#: The text index whose text is kept to take snippets from, and how many characters of it.
-SOURCE_INDEX = "SearchableText"
+#: How many characters of a text are kept to take snippets from.
 SOURCE_LENGTH = 20_000
 
 MARK, END_MARK, GAP = "<mark>", "</mark>", "…"

@@ -76,12 +76,12 @@ def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -
 def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> list[tuple[int, float]]:
     """Return record ids and scores."""
     # An expired page, too, may be looked at by who may view it.
-    itself = tool.searchResults(where=_itself(what), show_inactive=True)._query.where
+    itself = tool.searchResults(where=_itself(what), show_inactive=True).condition
     given = {WHERE: And()} | dict(query)
     results = tool.searchResults(**given)
-    catalog = results._catalog
+    catalog = results.catalog
     view = catalog.search_view()
-    where = view.needed(results._query.where)
+    where = view.needed(results.condition)
     source = view.source()
     if source is None:
         return []

@@ -4,44 +4,38 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from itertools import chain
+from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.discovery.highlight import body_of
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.highlight import LENGTH
-from plone.pgcatalog.discovery.highlight import SOURCE_INDEX
 from plone.pgcatalog.fulltext.query_expansion import Words
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.predicate import any_value
-from types import MappingProxyType
 from typing import Any
 
 
-class Snippeted:
-    """What results can do with snippets."""
+def highlighter(results: CatalogSearchResults) -> Highlighter:
+    """Return what marks the words of the search of *results* in any text; false when it asks for none."""
+    return highlighter_of(results.catalog, results.criteria)
 
-    _criteria: Mapping[str, Any] = MappingProxyType({})
-    _catalog: Any
-    _query: CompiledQuery
 
-    def highlighter(self) -> Highlighter:
-        """Return what marks the words of this search in any text; false when it asks for none."""
-        return highlighter(self._catalog, self._criteria)
+def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH) -> dict[int, str]:
+    """Return record id -> HTML for *brains* of *results*, a page of it: about *length* characters of each text.
 
-    def snippets(self, brains: Iterable[Any], length: int = LENGTH) -> dict[int, str]:
-        """Return record id -> HTML for *brains* of this result, a page of it: about *length* characters of each text.
-
-        The words that were searched for are in ``<mark>``, and there is no other markup. Without such words it is the
-        beginning of the text. One statement. What this search does not find is left out.
-        """
-        return page_snippets(self._catalog, self._query, self.highlighter(), list(brains), length)
+    The words that were searched for are in ``<mark>``, and there is no other markup. Without such words it is the
+    beginning of the text. One statement. What this search does not find is left out.
+    """
+    return page_snippets(results.catalog, results.query, highlighter(results), list(brains), length)
 
 
 def page_snippets(
     catalog: Any, query: CompiledQuery, highlighter: Highlighter, brains: Sequence[Any], length: int
 ) -> dict[int, str]:
-    """Return record id -> snippet of those *brains* that *query* finds on *catalog*, a ``_CatalogCompat``."""
+    """Return record id -> snippet of those *brains* that *query* finds on *catalog*, as that of a result."""
     if not brains or query.is_empty:
         return {}
     found = any_value(RID, [brain.getRID() for brain in brains]) & query.where
@@ -70,7 +64,7 @@ def _text(brain: Any, source: str | None) -> str:
     return body_of(source, (getattr(brain, "getId", ""), getattr(brain, "Title", "")))
 
 
-def highlighter(catalog: Any, criteria: Mapping[str, Any]) -> Highlighter:
+def highlighter_of(catalog: Any, criteria: Mapping[str, Any]) -> Highlighter:
     """Return the Highlighter for the texts that *criteria*, a whole query dict, searches for."""
     lexicons = {
         name: catalog.translator(name).index.getLexicon() for name in catalog.indexes if _is_text(catalog, name)

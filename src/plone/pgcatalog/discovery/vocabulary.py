@@ -80,13 +80,13 @@ Counted = tuple[str, int]
 
 def lexicon_of(tool: Any) -> Any:
     """Return the lexicon of the text index of the catalog *tool*; raises QueryError when there is no such index."""
-    return find(tool._catalog.translator, INDEX).index.getLexicon()
+    return find(tool._core.translator, INDEX).index.getLexicon()
 
 
 def finds_something(tool: Any, query: Mapping[str, Any]) -> bool:
     """Return whether ``searchResults(**query)`` of the catalog *tool* finds any row.  One statement, without ranking."""
     results = tool.searchResults(**query)
-    return bool(results._catalog.search_view().select("1", results._query.where, "LIMIT 1"))
+    return bool(results.catalog.search_view().select("1", results.condition, "LIMIT 1"))
 
 
 def near_words(
@@ -107,8 +107,8 @@ class Vocabulary:
 
     def __init__(self, tool: Any, query: Mapping[str, Any]) -> None:
         results = tool.searchResults(**query)
-        self._catalog = results._catalog
-        self._where: Condition = results._query.where
+        self._catalog = results.catalog
+        self._where: Condition = results.condition
         self._view = self._catalog.search_view()
         self._column = self._catalog.translator(INDEX).column
 

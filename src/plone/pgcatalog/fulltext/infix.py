@@ -31,7 +31,7 @@ Parts = dict[str, tuple[str, ...]]
 def find_word_parts(catalog: Any, query: Mapping[str, Any]) -> Parts:
     """Return what the words that *query*, a whole query dict, wants are a part of.
 
-    *catalog* is a ``_CatalogCompat`` that has the text index.  Raises psycopg.Error.
+    *catalog* is ``tool._core``, and has the text index.  Raises psycopg.Error.
     """
     translator = catalog.translator(INDEX)
     lexicon = translator.index.getLexicon()

@@ -8,7 +8,7 @@ from Acquisition import aq_parent
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from plone.pgcatalog.discovery.highlight import SOURCE_INDEX
+from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.discovery.highlight import source_text
 from plone.pgcatalog.fulltext.lexicon import Stems
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
@@ -54,8 +54,8 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     meta_type = "ZCTextIndex"
     in_idx = False
-    #: the last text, the languages whose stop words it has, and what it was compiled to
-    _compiled: tuple[tuple[str, list[str]], Clause] | None = None
+    #: the last text, the languages whose stop words it has, the lexicon's way to its words, and what it was compiled to
+    _compiled: tuple[tuple[Any, ...], Clause] | None = None
     #: True for a search in order of relevance
     _with_pins = False
     #: False for what a search excludes
@@ -206,7 +206,8 @@ class ZCTextIndexTranslator(IndexTranslator):
         text = self._text(query)
         if not text:
             return None if text is None else NO_CLAUSE
-        question = (text, [] if self.tuning is None else self.tuning.stop_languages(query))
+        languages = [] if self.tuning is None else self.tuning.stop_languages(query)
+        question = (text, languages, getattr(self.index.getLexicon(), "_pipeline", None))
         if self._compiled is None or self._compiled[0] != question:
             self._compiled = question, self._compile(text, query, self.column)
         return self._compiled[1]

@@ -1,9 +1,11 @@
 """Which object, and which path, the catalog is told to index."""
 
 from Acquisition import aq_base
+from Acquisition import aq_inner
 from Acquisition import aq_parent
 from plone.pgcatalog.indexes.path_columns import storable
 from plone.pgcatalog.indexes.path_columns import UNSTORABLE
+from Products.CMFCore.interfaces import ISiteRoot
 from typing import Any
 from ZODB.utils import u64
 
@@ -44,3 +46,11 @@ def is_rid(value: Any) -> bool:
 def clean_path(uid: str) -> str:
     """Return *uid* as PostgreSQL can hold it: NUL and lone surrogates become U+FFFD, as in path indexes."""
     return storable(uid)
+
+
+def site_path(tool: Any) -> str | None:
+    """Return the path of the site whose portal_catalog *tool* is, None if it is another catalog."""
+    parent = aq_parent(aq_inner(tool))
+    if tool.getId() != "portal_catalog" or not ISiteRoot.providedBy(parent):
+        return None
+    return "/".join(parent.getPhysicalPath())

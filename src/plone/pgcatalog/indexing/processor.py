@@ -69,7 +69,7 @@ class PGCatalogStateProcessor:
             check_order(self._database(), cursor)
             for session in self._sessions():
                 for pending in session.pending.values():
-                    layout = pending.tool._catalog.layout()
+                    layout = pending.tool._core.layout()
                     Writer(cursor, session, pending, layout, session.idx_written).write()
                     self._clean_up(session, pending)
 

@@ -81,9 +81,9 @@ class Rebuild:
 
     def __init__(self, catalog: Any, skip_broken: bool = False) -> None:
         self.catalog = catalog
-        self.compat = catalog._catalog
-        self.zoid = self.compat.zoid
-        self.manager = self.compat.jar.transaction_manager
+        self.core = catalog._core
+        self.zoid = self.core.zoid
+        self.manager = self.core.jar.transaction_manager
         self.skip_broken = skip_broken
         self.connection = connect(catalog)
         self.worker = Worker(catalog, self.connection, skip_broken)
@@ -176,7 +176,7 @@ class Rebuild:
         container = "/".join(site.getPhysicalPath()[:-1])
         self.manager.begin()
         with self.connection.transaction(), self.connection.cursor() as cursor:
-            return relation.begin(cursor, self.zoid, self.catalog._catalog.layout(), (container, site.getId()))
+            return relation.begin(cursor, self.zoid, self.catalog._core.layout(), (container, site.getId()))
 
     def _read(self) -> Target:
         with self.connection.cursor() as cursor:
@@ -199,7 +199,7 @@ class Rebuild:
     def _make_indexes(self, target: Target) -> Target:
         self.manager.begin()
         with self.connection.transaction(), self.connection.cursor() as cursor:
-            layout = self.catalog._catalog.layout()
+            layout = self.catalog._core.layout()
             schema.create_indexes(cursor, target.relation, layout.indexes)
             schema.create_advised_indexes(cursor, self.zoid, target.relation, layout.names)
             relation.set_phase(cursor, target, "replay")
@@ -217,7 +217,7 @@ class Rebuild:
                 return follow()
         finally:
             self.manager.abort()
-            self.compat.jar.cacheGC()
+            self.core.jar.cacheGC()
 
     # -- swap
 
@@ -227,7 +227,7 @@ class Rebuild:
         for attempt in self.manager.attempts(SWAPS):
             with attempt as txn:
                 txn.note("catalog rebuilt")
-                self.catalog._catalog._change().replacement = swap
+                self.core.change().replacement = swap
 
 
 class Swap:
@@ -264,7 +264,7 @@ class Swap:
             return
         manager = transaction.TransactionManager()
         site = getSite()
-        connection = self.catalog._catalog.jar.db().open(manager)
+        connection = self.catalog._core.jar.db().open(manager)
         try:
             app = with_request(connection.root()["Application"])
             catalog = app.unrestrictedTraverse("/".join(self.catalog.getPhysicalPath()))

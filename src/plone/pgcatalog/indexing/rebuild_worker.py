@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from plone.pgcatalog.indexing import rebuild_relation as relation
 from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.rebuild_relation import Target
@@ -55,7 +56,7 @@ class RebuildGone(RuntimeError):
 
 def connect(catalog: Any) -> psycopg.Connection[Any]:
     """Return a new connection to the database of *catalog*, for the rebuild's own writing; rows are tuples."""
-    storage = catalog._catalog.jar.db().storage
+    storage = catalog._core.jar.db().storage
     connection = psycopg.connect(storage._dsn, autocommit=True, row_factory=tuple_row)
     # What a crash of the server loses is a batch with its task: it is done again.
     connection.execute("SET synchronous_commit = off")
@@ -89,9 +90,9 @@ class Worker:
 
     def __init__(self, catalog: Any, connection: Any, skip_broken: bool = False) -> None:
         self.catalog = catalog
-        self.compat = catalog._catalog
-        self.zoid = self.compat.zoid
-        self.manager = self.compat.jar.transaction_manager
+        self.core = catalog._core
+        self.zoid = self.core.zoid
+        self.manager = self.core.jar.transaction_manager
         self.connection = connection
         self.extractor = Extractor(skip_broken)
 
@@ -120,7 +121,7 @@ class Worker:
                 logger.info("a batch of the rebuild is tried again: %s", error)
             finally:
                 self.manager.abort()
-                self.compat.jar.cacheGC()
+                self.core.jar.cacheGC()
         raise AssertionError("unreachable")
 
     def _step(self, cursor: Any) -> int | None:
@@ -187,15 +188,13 @@ def found_at(catalog: Any, path: str) -> list[tuple[str, Any]]:
 
 def rows_of(catalog: Any, cursor: Any, target: Target) -> Rows:
     """Return what writes rows for *catalog*; raises StartOver when *target* has not the columns for them."""
-    from plone.pgcatalog.compat.catalog import site_path
-
-    compat = catalog._catalog
-    layout = compat.layout()
+    core = catalog._core
+    layout = core.layout()
     if layout.signature != target.signature:
         raise StartOver(StartOver.__doc__)
-    pending = CatalogPending(catalog, compat.zoid)
+    pending = CatalogPending(catalog, core.zoid)
     pending.site_path = site_path(catalog)
-    return Rows(cursor, target, layout, pending, compat.session.new_rid)
+    return Rows(cursor, target, layout, pending, core.session.new_rid)
 
 
 def follow_log(catalog: Any, cursor: Any, target: Target, extractor: Extractor, limit: int) -> Callable[[], int]:

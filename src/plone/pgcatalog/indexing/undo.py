@@ -6,6 +6,8 @@ catalogues those paths anew, or forgets them.
 """
 
 from Acquisition import aq_base
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.request import with_request
 from typing import Any
@@ -65,7 +67,7 @@ def _catalogue(app: Any, zoid: int, paths: list[str]) -> None:
         return
     setSite(catalog.aq_parent)
     if ALL in paths:
-        catalog._catalog._change().is_whole = True
+        catalog._core.change().is_whole = True
         verifier = Verifier(catalog)
         for difference in list(verifier.differences()):
             verifier.repair(difference)
@@ -74,7 +76,7 @@ def _catalogue(app: Any, zoid: int, paths: list[str]) -> None:
         obj = app.unrestrictedTraverse(path, None)
         if obj is not None and "/".join(obj.getPhysicalPath()) == path:
             catalog.catalog_object(obj, path)
-        elif catalog._catalog.hasuid(path) is not None:
+        elif catalog._core.view().select("1", Condition("path = %s", (clean_path(path),))):
             catalog.uncatalog_object(path)
 
 

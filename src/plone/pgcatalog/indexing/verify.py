@@ -52,20 +52,20 @@ class Verifier:
 
     def __init__(self, catalog: Any, progress: Callable[[int], None] = lambda checked: None) -> None:
         self.catalog = catalog
-        self.compat = catalog._catalog
+        self.core = catalog._core
         self.progress = progress
         self.checked = 0
 
     def differences(self) -> Iterator[Difference]:
         """Yield every difference between rows and content; objects are forgotten batch by batch."""
         processQueue()
-        unmet = set(self.compat.uids)
+        unmet = {path for (path,) in self.core.view().select("path")}
         dangling: list[str] = []
         for batch in batched(content_of(self.catalog, dangling.append), BATCH):
             unmet.difference_update(clean_path(path) for path, _ in batch)
             yield from self._compare(batch)
             self.progress(self.checked)
-            self.compat.jar.cacheGC()
+            self.core.jar.cacheGC()
         yield from (Difference(path, "dangling") for path in dangling)
         for path in sorted(unmet):
             yield from self._judge(path)
@@ -102,7 +102,7 @@ class Verifier:
         entries = [fresh_entry(self.catalog, path, obj) for path, obj in batch]
         self.checked += len(entries)
         different = self._different_columns(entries)
-        idx = self.compat.view().idx([rid for rid, _ in different.values()])
+        idx = self.core.view().idx([rid for rid, _ in different.values()])
         keys = self._idx_keys()
         for entry in entries:
             if entry.path not in different:
@@ -116,12 +116,12 @@ class Verifier:
 
     def _idx_keys(self) -> set[str]:
         """Return the keys of idx that the configured indexes and columns have; removed ones leave theirs behind."""
-        translators = map(self.compat.translator, self.compat.indexes)
-        return {*self.compat.names, *(t.id for t in translators if t.in_idx and t.columns())}
+        translators = self.core.indexes.values()
+        return {*self.core.names, *(t.id for t in translators if t.in_idx and t.columns())}
 
     def _different_columns(self, entries: list[Entry]) -> dict[str, tuple[int, tuple[str, ...]]]:
         """Return path -> (rid, columns whose stored value is not the fresh one) of the rows that exist."""
-        view = self.compat.view()
+        view = self.core.view()
         names = view.layout.names
         source = view.source()
         if source is None:

@@ -76,5 +76,5 @@ def object_at(catalog: Any, path: str) -> Any:
 def fresh_entry(catalog: Any, path: str, obj: Any) -> Entry:
     """Return what cataloguing *obj* under *path* would put into *catalog*; raises what indexers raise."""
     indexable = queryMultiAdapter((obj, catalog), IIndexableObject, default=obj)
-    entry: Entry = catalog._catalog.entry(indexable, path)
+    entry: Entry = catalog._core.entry(indexable, path)
     return entry

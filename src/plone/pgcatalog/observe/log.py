@@ -76,7 +76,7 @@ class SlowQueryLog:
 
 
 def log_of(catalog: Any) -> SlowQueryLog:
-    """Return the log of the catalog (``tool._catalog``), as its snapshot sees it."""
+    """Return the log of the catalog (``tool._core``), as its snapshot sees it."""
     return SlowQueryLog(catalog.session.execute, catalog.zoid)
 
 

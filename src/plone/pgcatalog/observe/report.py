@@ -9,16 +9,20 @@ from typing import Any
 class SlowQuery(CatalogPlan):  # type: ignore[misc]
     """One entry of the report; grouped by the names in the query, not by their values."""
 
+    def __init__(self, tool: Any, query: Mapping[str, Any], threshold: float, seconds: float) -> None:
+        self.cid = tuple(tool.getPhysicalPath())
+        self.key = self.make_key(query)
+        self.threshold = threshold
+        self.init_timer()
+        self.duration = seconds
+
     def valueindexes(self) -> frozenset[str]:
         """Return nothing: counting the values of every index would make a slow query slower."""
         return frozenset()
 
 
-def report_slow(catalog: Any, query: Mapping[str, Any], seconds: float) -> None:
-    """Put *query*, answered by *catalog* in so many *seconds*, into the report if it was slow."""
-    threshold = getattr(aq_base(catalog.tool), "long_query_time", None)
-    if threshold is None or seconds < threshold:
-        return
-    entry = SlowQuery(catalog, query, threshold)
-    entry.duration = seconds
-    entry.log()
+def report_slow(tool: Any, query: Mapping[str, Any], seconds: float) -> None:
+    """Put *query*, answered by the catalog *tool* in so many *seconds*, into the report if it was slow."""
+    threshold = getattr(aq_base(tool), "long_query_time", None)
+    if threshold is not None and seconds >= threshold:
+        SlowQuery(tool, query, threshold, seconds).log()

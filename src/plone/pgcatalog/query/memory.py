@@ -4,8 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from plone.pgcatalog.fulltext import text_index  # noqa: F401  adds itself to the index types that are built in
-from plone.pgcatalog.indexes.registry import translator_class
+from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.sql.frozen import frozen
 from typing import Any
@@ -16,7 +15,7 @@ SIZE = 300
 
 
 class CompiledQueries:
-    """The queries to a catalog that were compiled last."""
+    """The queries that were compiled last for a catalog with the same settings."""
 
     def __init__(self) -> None:
         self._queries: OrderedDict[Hashable, CompiledQuery] = OrderedDict()
@@ -36,37 +35,37 @@ class CompiledQueries:
                 self._queries.popitem(last=False)
 
 
-def question(query: Mapping[str, Any], tool: Any, sort: Sequence[tuple[str, bool]], limit: Any) -> Hashable:
-    """Return what a query asks of *tool*, an unwrapped catalog tool; None if its values say too little, or the settings
-    it depends on are not saved yet.
+def query_key(
+    query: Mapping[str, Any],
+    translators: Mapping[str, IndexTranslator],
+    lexicons: Mapping[str, Any],
+    sort: Sequence[tuple[str, bool]],
+    limit: Any,
+) -> Hashable:
+    """Return the key of a query to a catalog with these *translators* and *lexicons*; None if its values have none.
 
-    What an index takes for the same is the same.
+    Values that an index takes for the same have the same key.
     """
     try:
-        return (
-            _state(tool),
-            tuple([_asked(name, value, tool) for name, value in query.items()]),
-            tuple([(name, reverse, _state(tool._indexes[name])) for name, reverse in sort]),
-            frozen(limit),
-        )
+        asked = tuple([_asked(name, value, translators) for name, value in query.items()])
+        words = tuple([pipeline(lexicon) for name, lexicon in lexicons.items() if name in query])
+        hash(words)
+        return asked, words, tuple(sort), frozen(limit)
     except TypeError:
         return None
 
 
-def _asked(name: str, value: Any, tool: Any) -> Hashable:
-    index = tool._indexes.get(name)
-    if index is None:
-        return name, frozen(value)
-    lexicon = getattr(tool, getattr(index, "lexicon_id", ""), None)
-    cls = None if type(value) is str else translator_class(index.meta_type)
-    meaning = frozen(value) if cls is None else cls.meaning(index, value)
-    return name, _state(index), None if lexicon is None else _state(lexicon), meaning
+def pipeline(lexicon: Any) -> tuple[Any, ...]:
+    """Return what *lexicon* makes words of a text with, the same objects as long as it has not changed.
+
+    Raises TypeError for one of another kind.
+    """
+    found = getattr(lexicon, "_pipeline", None)
+    if not isinstance(found, tuple):
+        raise TypeError("nobody knows what the words of this lexicon depend on")
+    return found
 
 
-def _state(persistent: Any) -> Hashable:
-    """Return what names the state of a *persistent* object; raises TypeError when it is not saved."""
-    persistent._p_activate()
-    if persistent._p_changed or persistent._p_jar is None:
-        raise TypeError("the settings are not saved yet")
-    serial: Hashable = persistent._p_serial
-    return serial
+def _asked(name: str, value: Any, translators: Mapping[str, IndexTranslator]) -> Hashable:
+    translator = None if type(value) is str else translators.get(name)
+    return name, frozen(value) if translator is None else translator.meaning(translator.index, value)

@@ -38,9 +38,7 @@ class SuggestGet(Service):  # type: ignore[misc]
 
 def beginning(catalog: Any, text: str) -> str:
     """Return a search for titles with all words of *text*, the last of which may be its beginning only."""
-    words = query_words(
-        catalog._catalog.translator("Title").index.getLexicon(), text.replace("*", " ").replace("?", " ")
-    )
+    words = query_words(catalog._core.translator("Title").index.getLexicon(), text.replace("*", " ").replace("?", " "))
     if not words:
         return ""
     return " AND ".join([*(f'"{word}"' for word in words[:-1]), f"{words[-1]}*"])

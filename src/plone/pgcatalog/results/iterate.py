@@ -27,22 +27,8 @@ from typing import Any
 BATCH = 1000
 
 
-class Iterated:
-    """What results can do with streams."""
-
-    _catalog: Any
-    _query: CompiledQuery
-
-    def iterate(self, batch: int = BATCH) -> "BrainStream":
-        """Return an iterator over the brains of all rows, read *batch* by batch, sorted as the search says, else by rid.
-
-        Raises QueryError for a search with a limit, or sorted by an index that SQL cannot sort by.
-        """
-        return BrainStream(self._catalog, self._query, batch)
-
-
 class BrainStream(Iterator[Any]):
-    """Iterates over the brains of what *query* finds on *catalog*, a ``_CatalogCompat``."""
+    """Iterates over the brains of what *query* finds in *catalog*, as that of a result."""
 
     #: Untrusted code, such as a Script (Python), may iterate; it gets no attribute by name.
     __allow_access_to_unprotected_subobjects__: Mapping[str, int] = {}

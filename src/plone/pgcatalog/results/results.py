@@ -2,19 +2,23 @@
 
 from array import array
 from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
-from plone.pgcatalog.discovery.facets import Faceted
-from plone.pgcatalog.discovery.snippets import Snippeted
+from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.hits import Finder
 from plone.pgcatalog.results.hits import Hits
 from plone.pgcatalog.results.hits import unsorted
-from plone.pgcatalog.results.iterate import Iterated
+from plone.pgcatalog.results.iterate import BATCH
+from plone.pgcatalog.results.iterate import BrainStream
+from plone.pgcatalog.results.python_sort import sort_rows
 from plone.pgcatalog.results.rows import IDX_BATCH
 from plone.pgcatalog.results.rows import Row
 from plone.pgcatalog.results.rows import RowLoader
 from plone.pgcatalog.results.view import CatalogView
+from types import MappingProxyType
 from typing import Any
 from ZTUtils.Lazy import LazyMap
 
@@ -23,20 +27,30 @@ from ZTUtils.Lazy import LazyMap
 WINDOW = 100
 
 
-class CatalogSearchResults(Faceted, Iterated, Snippeted, LazyMap):
-    """Brains of the rows that *query* finds, in order.
+class CatalogSearchResults(LazyMap):
+    """Brains of the rows that *query* finds in *catalog*, in order.
 
     ``len()`` of an unlimited result counts; its first rows, and a limited result, come with their metadata in one
     statement; everything beyond is read as one array of record ids.  ``complete()`` reads all that is still open.
-    *on_start* is called when the first part of the answer is there.
+    *criteria* and *sort* are what *query* was compiled from: the whole query dict, with what restricts it, and (index
+    name, reverse) pairs.  *on_start* is called when the first part of the answer is there.
     """
 
+    # What trusted code may ask; others could change it, and then count what they may not see.
+    catalog__roles__ = view__roles__ = query__roles__ = condition__roles__ = criteria__roles__ = sort__roles__ = ()
+
     def __init__(
-        self, catalog: Any, view: CatalogView, query: CompiledQuery, on_start: Callable[[], Any] | None = None
+        self,
+        catalog: Any,
+        view: CatalogView,
+        query: CompiledQuery,
+        criteria: Mapping[str, Any] = MappingProxyType({}),
+        sort: Sequence[tuple[str, bool]] = (),
+        on_start: Callable[[], Any] | None = None,
     ) -> None:
-        self._catalog = catalog
-        self._query = query
+        self._asked = (catalog, view, query, criteria, tuple(sort))
         self._loader = RowLoader(view, array("q"), catalog.unread)
+        self._query = query
         self._needs_python = bool(query.python_sort) or not query.window.fits_sql
         self._finder = Finder(view, unsorted(query) if self._needs_python else query, self._loader)
         self._sorted: Sequence[int] | None = None
@@ -46,6 +60,68 @@ class CatalogSearchResults(Faceted, Iterated, Snippeted, LazyMap):
         self._brain_of = catalog.brain_maker()
         if not query.is_empty:
             view.session.open_results.add(self)
+
+    # -- what was asked
+
+    @property
+    def catalog(self) -> Any:
+        """The catalog as this search saw it: its indexes, and the translators of this search."""
+        return self._asked[0]
+
+    @property
+    def view(self) -> CatalogView:
+        """What the rows are read from."""
+        return self._asked[1]
+
+    @property
+    def query(self) -> CompiledQuery:
+        """The compiled query."""
+        return self._asked[2]
+
+    @property
+    def condition(self) -> Condition:
+        """The condition of the rows that match, limits aside."""
+        return self._query.where
+
+    @property
+    def criteria(self) -> Mapping[str, Any]:
+        """The whole query dict, with what restricts the search."""
+        return self._asked[3]
+
+    @property
+    def sort(self) -> tuple[tuple[str, bool], ...]:
+        """(index name, reverse) pairs."""
+        return self._asked[4]
+
+    # -- what rooms above do with it
+
+    def iterate(self, batch: int = BATCH) -> BrainStream:
+        """Return an iterator over the brains of all rows, read *batch* by batch, sorted as the search says, else by rid.
+
+        Raises QueryError for a search with a limit, or sorted by an index that SQL cannot sort by.
+        """
+        return BrainStream(self.catalog, self.query, batch)
+
+    def facets(self, names: Sequence[str] = (), **options: Any) -> Any:
+        """Count the values of the indexes *names* in all rows that match, limits of the search aside.
+
+        Returns {name: Facet}; for *options* and errors see ``discovery.facets.facets``.
+        """
+        return self.catalog.features.facets(self, names, **options)
+
+    @property
+    def facet_counts(self) -> Any:
+        """``["facet_fields"][index name][value as text]`` is the number of rows, for eea.facetednavigation."""
+        return self.catalog.features.facet_counts(self)
+
+    def highlighter(self) -> Any:
+        """Return what marks the words of this search in any text (a ``Highlighter``); false when it asks for none."""
+        return self.catalog.features.highlighter(self)
+
+    def snippets(self, brains: Iterable[Any], *args: Any, **options: Any) -> dict[int, str]:
+        """Return record id -> HTML for *brains* of this result, a page of it; see ``discovery.snippets.snippets``."""
+        found: dict[int, str] = self.catalog.features.snippets(self, brains, *args, **options)
+        return found
 
     # -- reading
 
@@ -79,7 +155,8 @@ class CatalogSearchResults(Faceted, Iterated, Snippeted, LazyMap):
             rids: Sequence[int] = self._hits.rids
             if self._query.python_sort:
                 rows = [(rid, path, None) for rid, path in zip(rids, self._loader.paths(rids), strict=True)]
-                rids = array("q", [row[0] for row in self._catalog.sort_in_python(rows, self._query.python_sort)])
+                sorted_rows = sort_rows(self.view, self.catalog.translator, rows, self._query.python_sort)
+                rids = array("q", [row[0] for row in sorted_rows])
                 self._assigned = len(rids)
             self._sorted = self._query.window.cut(rids, self._query.sort_count)
 

@@ -53,8 +53,9 @@ class IndexesPage(ManagePage):
         return [self._line(name, max(rows, 0), columns, indexes) for name in names]
 
     def _line(self, name: str, rows: int, columns: dict[str, ColumnStatistics], indexes: list[IndexStatistics]) -> Line:
-        index = self.catalog.getIndex(name)
-        own = [columns[c.name] for c in self.catalog.translator(name).columns() if c.name in columns]
+        translator = self.catalog.translator(name)
+        index = translator.index
+        own = [columns[c.name] for c in translator.columns() if c.name in columns]
         using = [i for i in indexes if any(c.name in i.columns for c in own)]
         sources = ", ".join(map(str, index.getIndexSourceNames())) if hasattr(index, "getIndexSourceNames") else ""
         return Line(name, index.meta_type, "" if sources == name else sources, own, using, distinct(own, rows))

@@ -28,20 +28,25 @@ class InformationPage(ManagePage):
     #: index name -> what it holds for the row
     values: dict[str, Any] = {}
 
+    @property
+    def inside(self) -> Any:
+        """What answers as ZCatalog's own page is answered."""
+        return self.context._catalog
+
     def __call__(self) -> Any:
         text = self.field("rid")
         rid = int(text) if text.isascii() and text.removeprefix("-").isdecimal() else None
-        path = self.catalog.paths.get(rid) if is_rid(rid) else None
+        path = self.inside.paths.get(rid) if is_rid(rid) else None
         if rid is None or path is None:
             raise NotFound(f"no row {text!r:.50} in this catalog")
         self.rid, self.path = rid, path
-        found = self.catalog.getIndexDataForRID(rid)
+        found = self.inside.getIndexDataForRID(rid)
         self.values = {name: found[name] for name in sorted(found, key=str.lower)}
         self.request.set("management_view", "Catalog")  # the tab that is marked
         return super().__call__()
 
     def index(self, name: str) -> Any:
-        return self.catalog.indexes[name]
+        return self.inside.indexes[name]
 
     def is_text(self, name: str) -> bool:
         return isinstance(self.index(name), ZCTextIndex)
@@ -54,7 +59,7 @@ class InformationPage(ManagePage):
         return "" if obj is None else f"{obj.absolute_url()}/manage_workspace"
 
     def metadata(self) -> list[tuple[str, str]]:
-        found = self.catalog.getMetadataForRID(self.rid)
+        found = self.inside.getMetadataForRID(self.rid)
         return [(name, shown(found[name])) for name in sorted(found, key=str.lower)]
 
     def indexes(self) -> list[tuple[str, str, str]]:

@@ -97,14 +97,14 @@ def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], 
 
 
 def stop(catalog: Any, name: str) -> None:
-    """Have the job *name* of *catalog* (``tool._catalog``) end soon.  Raises JobError."""
+    """Have the job *name* of *catalog* (``tool._core``) end soon.  Raises JobError."""
     with errors_told(), connect(dsn_of(catalog), f"stop {name}") as connection:
         connection.execute(STOP, {"catalog": catalog.zoid, "name": name})
 
 
 def start(tool: Any, name: str, work: Work) -> None:
     """Have a thread do *work* with the catalog *tool*.  Raises JobError, also when such a job is running already."""
-    catalog = tool._catalog
+    catalog = tool._core
     values = {"catalog": catalog.zoid, "name": name, "lock": locks.JOB}
     with errors_told():
         connection = connect(dsn_of(catalog), name)

@@ -24,7 +24,7 @@ class ManagePage(BrowserView):
 
     @property
     def catalog(self) -> Any:
-        return self.context._catalog
+        return self.context._core
 
     def __call__(self) -> Any:
         if self.request.get("REQUEST_METHOD") == "GET":

@@ -21,7 +21,7 @@ class UnfilledNotice(BrowserView):
         self.action = action
 
     def __call__(self) -> str:
-        html: str = self.template() if is_unfilled(self.context._catalog) else ""
+        html: str = self.template() if is_unfilled(self.context._core) else ""
         return html
 
     # -- for the template
@@ -33,5 +33,5 @@ class UnfilledNotice(BrowserView):
 
     def job(self) -> Job | None:
         """Return the last rebuild that somebody has begun in the browser."""
-        catalog = self.context._catalog
+        catalog = self.context._core
         return jobs_of(catalog.session.execute, catalog.zoid).get("rebuild")

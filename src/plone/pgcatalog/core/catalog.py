@@ -1,0 +1,185 @@
+"""The catalog of one tool in one ZODB connection: what searching and cataloguing work on."""
+
+from Acquisition import aq_base
+from collections.abc import Callable
+from collections.abc import Mapping
+from ExtensionClass import Base
+from plone.pgcatalog.core import cataloguer
+from plone.pgcatalog.core import searcher
+from plone.pgcatalog.core.configuration import Configuration
+from plone.pgcatalog.core.normalise import canonical
+from plone.pgcatalog.core.normalise import merged
+from plone.pgcatalog.core.normalise import rewritten
+from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.session import connection_of
+from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexing.objects import site_path
+from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.results.brain import brain_class
+from plone.pgcatalog.results.brain import record_schema
+from plone.pgcatalog.results.features import Features
+from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.settings import search_timeout
+from plone.pgcatalog.storage import is_supported
+from Products.ZCatalog.Catalog import CatalogError
+from Products.ZCatalog.CatalogBrains import NoBrainer
+from typing import Any
+from ZODB.utils import u64
+
+
+#: Bits of the catalog's counter for the changes that a transaction has pending.
+PENDING_BITS = 32
+
+
+class Catalog(Base):  # type: ignore[misc]
+    """The catalog of *tool*, which may be acquisition-wrapped; *features* is what its results can do besides.
+
+    ``tool._core`` is the one of a tool.
+    """
+
+    def __init__(
+        self,
+        tool: Any,
+        features: Features,
+        configuration: Configuration | None = None,
+        translators: Mapping[str, IndexTranslator] | None = None,
+    ) -> None:
+        # In a tuple: an attribute of its own would be wrapped in this object's acquisition context.
+        self._bound = (tool,)
+        self.features = features
+        self._configuration = configuration
+        self._translators = translators
+        self._jar: Any = None
+        self._zoid: int | None = None
+
+    def __of__(self, tool: Any) -> "Catalog":
+        """Return the one bound to the wrapped *tool*: what ``tool._core`` gives."""
+        return Catalog(tool, self.features, self._configuration, self._translators)
+
+    def pinned(self, configuration: Configuration, translators: Mapping[str, IndexTranslator]) -> "Catalog":
+        """Return the catalog with this *configuration*, whatever becomes of the tool, and these *translators*."""
+        pinned = Catalog(self.tool, self.features, configuration, translators)
+        pinned._jar, pinned._zoid = self._jar, self._zoid
+        return pinned
+
+    @property
+    def tool(self) -> Any:
+        """The catalog tool."""
+        return self._bound[0]
+
+    # -- configuration
+
+    @property
+    def configuration(self) -> Configuration:
+        """What the tool is set to now.  Raises CatalogError for an index type that nobody can translate."""
+        return self._configuration or Configuration.of(self.tool)
+
+    @property
+    def indexes(self) -> Mapping[str, IndexTranslator]:
+        """The indexes: name -> translator."""
+        return self._translators or self.configuration.translators
+
+    def translator(self, name: str) -> IndexTranslator:
+        """Return the translator of the index *name*; raises KeyError."""
+        return self.indexes[name]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The metadata columns."""
+        return self.configuration.columns
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The keys of idx that no brain asks for."""
+        return self.configuration.excluded_keys
+
+    def layout(self) -> Layout:
+        """Return the typed columns and SQL indexes that the configured indexes need."""
+        return self.configuration.layout
+
+    # -- connection
+
+    @property
+    def jar(self) -> Any:
+        """The ZODB connection; raises CatalogError when it does not read from zodb-pgjsonb."""
+        if self._jar is None:
+            jar = connection_of(self.tool)
+            if not is_supported(jar):
+                raise CatalogError("this catalog needs a site whose storage is zodb-pgjsonb")
+            self._jar = jar
+        return self._jar
+
+    @property
+    def session(self) -> Session:
+        """The catalog's place in the ZODB connection.  Raises HistoryChanged."""
+        return Session.of(self.jar)
+
+    @property
+    def zoid(self) -> int:
+        """The oid of the tool, which gets one if it is new."""
+        if self._zoid is None:
+            tool = aq_base(self.tool)
+            if tool._p_oid is None:
+                self.jar.add(tool)
+            self._zoid = u64(tool._p_oid)
+        return self._zoid
+
+    def view(self) -> CatalogView:
+        """Return what reads the rows that the transaction sees."""
+        return CatalogView(self.session, self.zoid, self.layout())
+
+    def search_view(self) -> CatalogView:
+        """Return a view each of whose statements may take as long as the site gives a search."""
+        view = self.view()
+        view.limit = search_timeout(self.tool)
+        return view
+
+    def change(self) -> CatalogPending:
+        """Return what the transaction has pending, to add to it."""
+        return self.session.change(self.tool, self.zoid, site_path(self.tool))
+
+    @property
+    def counter(self) -> int:
+        """A number for what this transaction sees of the catalog: another one after each change.
+
+        It never comes again, also when the database has lost transactions: the id of the transaction that has changed the
+        catalog last, a time, and the number of changes that are pending.
+        """
+        session = self.session
+        state = session.states.get(self.zoid)
+        pending = session.pending.get(self.zoid)
+        return ((state.tid if state else 0) << PENDING_BITS) + (pending.changes if pending else 0)
+
+    # -- searching
+
+    def search(self, query: Any = None, **keywords: Any) -> CatalogSearchResults:
+        """Return what a query dict or query object, together with *keywords*, finds; see ``searcher.search``."""
+        return searcher.search(self, merged(query, keywords))
+
+    def make_query(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        """Return *query* as the indexes that rewrite queries want it, its plain lists sorted."""
+        return canonical(rewritten(query, self.configuration, self.tool))
+
+    @property
+    def brains(self) -> type:
+        """The class that brains inherit from besides their own; volatile, as in ZCatalog."""
+        brains: type = getattr(aq_base(self.tool), "_v_brains", NoBrainer)
+        return brains
+
+    def brain_maker(self) -> Callable[..., Any]:
+        """Return the function that makes brains, wrapped in the tool, of a RowLoader, a rid, two scores and the Row, if known."""
+        cls, schema, tool = brain_class(self.brains), record_schema(self.names), self.tool
+
+        def brain(loader: Any, rid: int, score: Any = 1, normalized: Any = 1, row: Any = None) -> Any:
+            return cls(loader, schema, rid, score, normalized, row).__of__(tool)
+
+        return brain
+
+    # -- cataloguing
+
+    def entry(self, obj: Any, uid: str) -> Entry:
+        """Return what cataloguing *obj* under *uid* would put into the catalog; raises what indexers raise."""
+        return cataloguer.entry(self, obj, uid)

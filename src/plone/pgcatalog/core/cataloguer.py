@@ -1,0 +1,96 @@
+"""Cataloguing: what is taken of objects becomes pending, and with the commit part of the catalog."""
+
+from collections.abc import Iterable
+from plone.pgcatalog.core.configuration import Configuration
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.once import OnceOnly
+from plone.pgcatalog.indexing.extract import Extraction
+from plone.pgcatalog.indexing.extract import metadata_of
+from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.indexing.objects import oid_of
+from plone.pgcatalog.indexing.pending import Entry
+from typing import Any
+
+
+def catalog_object(catalog: Any, obj: Any, uid: str, idxs: Any = None, update_metadata: bool = True) -> int:
+    """Put *obj* (an indexable wrapper) into *catalog*, a core ``Catalog``, under *uid*; return how many columns it has.
+
+    The other arguments and the errors are those of ``entry``.
+    """
+    found = entry(catalog, obj, uid, idxs, update_metadata)
+    catalog.change().put(found)
+    return len(found.columns)
+
+
+def entry(catalog: Any, obj: Any, uid: str, idxs: Any = None, update_metadata: bool = True) -> Entry:
+    """Return what *catalog* keeps of *obj* under *uid*, its path.
+
+    *idxs* limits the indexes (all for None or empty); metadata is taken unless *update_metadata* is false, and always for
+    a path that is new.  Raises what indexers raise, AttributeError excepted, and KeyError for an unknown index.
+    """
+    configuration: Configuration = catalog.configuration
+    names = with_rewriters(configuration, idxs) if idxs else configuration.translators
+    source = OnceOnly(obj)
+    extraction = Extraction(uid, source)
+    extraction.add_indexes([configuration.translators[name] for name in names], configuration.columns)
+    if update_metadata:
+        extraction.add_metadata(configuration.columns)
+    return Entry(
+        clean_path(uid),
+        zoid=oid_of(obj, catalog.jar),
+        full=not idxs and update_metadata,
+        columns=extraction.columns,
+        idx=extraction.idx,
+        vanished=frozenset(extraction.vanished),
+        late=None if update_metadata else lambda: metadata_of(uid, source, configuration.columns),
+    )
+
+
+def with_rewriters(configuration: Configuration, idxs: Iterable[str]) -> list[str]:
+    """Return the names *idxs*, and those of the indexes that answer queries in their place."""
+    names = dict.fromkeys(idxs)
+    for name, index in configuration.rewriters.items():
+        if not names.keys().isdisjoint(index.getIndexNames()):
+            names[name] = None
+    return list(names)
+
+
+def update_metadata(catalog: Any, obj: Any, uid: str) -> None:
+    """Take the metadata of *obj*, catalogued under *uid*, anew."""
+    extraction = Extraction(uid, OnceOnly(obj))
+    extraction.add_metadata(catalog.names)
+    vanished = frozenset(extraction.vanished)
+    catalog.change().put(Entry(clean_path(uid), oid_of(obj, catalog.jar), idx=extraction.idx, vanished=vanished))
+
+
+def uncatalog_object(catalog: Any, uid: Any) -> None:
+    """Remove *uid*; an unknown one is no error."""
+    if isinstance(uid, str):
+        catalog.change().delete(clean_path(uid))
+
+
+def clear(catalog: Any) -> None:
+    """Forget everything that is catalogued."""
+    catalog.change().clear()
+
+
+def drop(catalog: Any) -> None:
+    """Forget everything, and drop the relation with the commit."""
+    clear(catalog)
+    catalog.change().dropped = True
+
+
+def clear_index(catalog: Any, name: str) -> None:
+    """Empty the index *name* for all rows; raises KeyError."""
+    columns = frozenset(c.name for c in catalog.translator(name).columns())
+    if columns:
+        catalog.change().clear_columns(columns)
+
+
+def unindex(catalog: Any, name: str, rid: int) -> None:
+    """Empty the index *name* for the row *rid*; an unknown row is no error."""
+    translator = catalog.translator(name)
+    columns = {c.name: None for c in translator.columns()}
+    vanished = frozenset({name} - set(catalog.names) if translator.in_idx else ())
+    for path, zoid in catalog.view().select("path, zoid", Condition("rid = %s", (rid,))):
+        catalog.change().put(Entry(path, zoid=zoid, columns=columns, vanished=vanished))

@@ -1,0 +1,165 @@
+"""What a catalog tool is set to: worked out once for each state of its settings, and not changed afterwards.
+
+A configuration belongs to the tool of one ZODB connection, where it hangs as a volatile attribute: it holds no object of
+another connection, and goes when the tool's state does.
+"""
+
+from Acquisition import aq_base
+from collections.abc import Container
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from plone.pgcatalog.config import SOURCE_INDEX
+from plone.pgcatalog.config import strip_data
+from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.fulltext import text_index  # noqa: F401  adds itself to the index types that are built in
+from plone.pgcatalog.fulltext.tuned import SiteTuning
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.registry import translator_class
+from plone.pgcatalog.indexing.objects import site_path
+from plone.pgcatalog.query.memory import CompiledQueries
+from plone.pgcatalog.results.prefetch import prefetch
+from plone.pgcatalog.settings import site_tuning
+from plone.pgcatalog.storage import unchanged_tid
+from plone.pgcatalog.storage import unsaved_oids
+from Products.PluginIndexes.interfaces import ITransposeQuery
+from Products.ZCatalog.Catalog import CatalogError
+from typing import Any
+from ZODB.utils import u64
+from ZODB.utils import z64
+
+
+#: The tool's volatile attribute that holds its configuration, and the snapshot in which it was found to be right.
+ATTRIBUTE = "_v_configuration"
+
+
+@dataclass(frozen=True, eq=False)
+class Configuration:
+    """The indexes, columns and settings that a catalog has in one state of its tool.
+
+    ``state`` is that state; two configurations of one tool are the same if it is.  ``is_saved`` is False while the
+    transaction has changed it.
+    """
+
+    state: tuple[Any, ...]
+    is_saved: bool
+    #: name -> translator; its ``index`` is a copy of the index object, bound to the unwrapped tool
+    translators: Mapping[str, IndexTranslator]
+    #: names of the metadata columns
+    columns: tuple[str, ...]
+    #: the typed columns and SQL indexes of the relation
+    layout: Layout
+    #: name -> index that rewrites queries (ITransposeQuery): an empty one with its settings, bound to nothing
+    rewriters: Mapping[str, Any]
+    #: name -> lexicon of a text index: an object of its own, whose state is not part of this one
+    lexicons: Mapping[str, Any]
+    #: keys of idx that no brain asks for: indexes that are no metadata columns
+    excluded_keys: tuple[str, ...]
+    #: the queries that were compiled last
+    compiled: CompiledQueries = field(default_factory=CompiledQueries)
+
+    @classmethod
+    def of(cls, tool: Any) -> "Configuration":
+        """Return the configuration of the catalog *tool* in the state it has now.
+
+        Raises CatalogError for an index type that nobody can translate.
+        """
+        base = aq_base(tool)
+        base._p_activate()
+        known, tid = vars(base).get(ATTRIBUTE, (None, None))
+        now = unchanged_tid(base._p_jar)
+        if known is not None and now is not None and now == tid:
+            # The snapshot in which it was right, and nothing has been changed since.
+            return known  # type: ignore[no-any-return]
+        tuning = site_tuning(tool, lambda: site_path(tool))
+        unsaved = unsaved_oids(base._p_jar)
+        states = [state_of(part, unsaved) for part in parts_of(base)]
+        is_saved = not any(isinstance(state, dict) for state in states)
+        state = (tuning, *states)
+        if known is None or known.state != state:
+            known = configured(cls, base, tuning, state, is_saved)
+        setattr(base, ATTRIBUTE, (known, now if is_saved else None))
+        return known  # type: ignore[no-any-return]
+
+
+def configured(
+    cls: type[Configuration], base: Any, tuning: SiteTuning | None, state: tuple[Any, ...], is_saved: bool
+) -> Configuration:
+    """Return the configuration of *base*, an unwrapped tool."""
+    translators: dict[str, IndexTranslator] = {}
+    for name, index in base._indexes.items():
+        known = translator_class(index.meta_type)
+        if known is None:
+            raise CatalogError(f"no translator for indexes of type {index.meta_type!r} ({name})")
+        translator = translators[name] = known(settings_copy(base, index), base._index_columns[name])
+        translator.relate(translators.__getitem__)
+        if name == SOURCE_INDEX:
+            translator.tuning = tuning
+    columns = tuple(column for t in translators.values() for column in t.columns())
+    indexes = tuple(index for t in translators.values() for index in t.sql_indexes())
+    return cls(
+        state,
+        is_saved,
+        translators,
+        base._columns,
+        Layout(columns, indexes),
+        {name: emptied(t.index) for name, t in translators.items() if ITransposeQuery.providedBy(t.index)},
+        {name: lexicon for name, i in base._indexes.items() if (lexicon := lexicon_of(base, i)) is not None},
+        tuple(name for name in translators if name not in base._columns),
+    )
+
+
+def settings_copy(base: Any, index: Any) -> Any:
+    """Return a copy of *index*, which the unwrapped tool *base* keeps, in that tool."""
+    copy = type(index).__new__(type(index))
+    vars(copy).update({name: value for name, value in vars(index).items() if not name.startswith("_v_")})
+    lexicon = lexicon_of(base, index)
+    if lexicon is not None:
+        # Else the copy would look it up and keep it wrapped.
+        vars(copy)["_v_lexicon"] = lexicon
+    return copy.__of__(base)
+
+
+def lexicon_of(base: Any, index: Any) -> Any:
+    """Return the lexicon of *index* if the unwrapped tool *base* has it, else None."""
+    return vars(base).get(vars(index).get("lexicon_id", ""))
+
+
+def emptied(index: Any) -> Any:
+    """Return a working, empty copy of *index*, which has settings only."""
+    copy = strip_data(aq_base(index))
+    copy.clear()
+    return copy
+
+
+def parts_of(base: Any) -> Sequence[Any]:
+    """Return the persistent objects that a configuration is made of, loaded: the tool *base* and its indexes."""
+    indexes = list(base._indexes.values())
+    load(indexes)
+    for index in indexes:
+        # Read as any attribute, so that the connection's cache keeps it.
+        index.id  # noqa: B018
+    return [base, *indexes]
+
+
+def load(indexes: Sequence[Any]) -> None:
+    """Have the index objects loaded together: one by one each costs a new connection a round trip."""
+    ghosts = [index for index in indexes if index._p_changed is None]
+    if ghosts:
+        prefetch(ghosts[0]._p_jar, [u64(index._p_oid) for index in ghosts])
+
+
+def state_of(part: Any, unsaved: Container[bytes]) -> Any:
+    """Return what tells the state of *part* from its others: its serial, or the settings it has if that is not saved.
+
+    *unsaved* are the oids of what a savepoint, or the running commit, has stored.
+    """
+    if not part._p_changed and part._p_serial != z64 and part._p_oid not in unsaved:
+        serial: bytes = part._p_serial
+        return serial
+    return {
+        name: dict(value) if type(value) is dict else value
+        for name, value in vars(part).items()
+        if not name.startswith("_v_")
+    }

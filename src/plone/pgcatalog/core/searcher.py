@@ -1,0 +1,99 @@
+"""A search: normalise, compile, and hand over to a result.  Each step is taken once, and none asks the one before."""
+
+from collections.abc import Mapping
+from functools import partial
+from plone.pgcatalog.advice.connection import dsn_of
+from plone.pgcatalog.config import SOURCE_INDEX
+from plone.pgcatalog.core.configuration import Configuration
+from plone.pgcatalog.core.normalise import canonical
+from plone.pgcatalog.core.normalise import option
+from plone.pgcatalog.core.normalise import rewritten
+from plone.pgcatalog.core.normalise import Sort
+from plone.pgcatalog.core.normalise import sort_of
+from plone.pgcatalog.database.missing import expects_relation
+from plone.pgcatalog.database.missing import report as report_missing
+from plone.pgcatalog.fulltext.counting import heed
+from plone.pgcatalog.fulltext.infix import find_word_parts
+from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.observe.report import report_slow
+from plone.pgcatalog.observe.trace import Trace
+from plone.pgcatalog.query.compiler import compile_query
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import Window
+from plone.pgcatalog.query.memory import query_key
+from plone.pgcatalog.results.cache import set_limits
+from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.settings import parts_of_words
+from plone.pgcatalog.settings import result_cache_mb
+from typing import Any
+
+
+def search(catalog: Any, query: Mapping[str, Any]) -> CatalogSearchResults:
+    """Return what the query dict *query* finds in *catalog*, a core ``Catalog``, sorted and limited as it says.
+
+    Raises CatalogError for a bad ``sort_on``, and what indexes raise for wrong values.
+    """
+    configuration = catalog.configuration
+    return find(catalog, configuration, query, sort_of(query, configuration), option(query, "limit"))
+
+
+def find(
+    catalog: Any, configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
+) -> CatalogSearchResults:
+    """Return what *query* finds, sorted by *sort* whatever it says itself; *limit* is the ``sort_limit``."""
+    criteria = canonical(rewritten(query, configuration, catalog.tool))
+    set_limits((id(catalog.jar.db()), catalog.zoid), result_cache_mb(catalog.tool))
+    trace = Trace(catalog, criteria, sort, limit)
+    seen = as_searched(catalog, configuration, criteria)
+    compiled = compiled_query(seen, configuration, criteria, sort, limit)
+    trace.compiled()
+    view = seen.search_view()
+    view.trace = trace
+    log_missing(catalog.tool, view)
+    started = partial(report, catalog, view, compiled, criteria, trace)
+    return CatalogSearchResults(seen, view, compiled, criteria, sort, started)
+
+
+def everything(catalog: Any) -> CatalogSearchResults:
+    """Return all rows of *catalog*, ordered by rid."""
+    return CatalogSearchResults(catalog, catalog.view(), CompiledQuery(EVERYTHING, ("rid",), None, Window()))
+
+
+def as_searched(catalog: Any, configuration: Configuration, query: Mapping[str, Any]) -> Any:
+    """Return *catalog* as this search sees it, now and later: with its translators."""
+    translators = configuration.translators
+    if parts_of_words(catalog.tool) and SOURCE_INDEX in translators:
+        # Another translator for each search: what contains its words changes with the texts.
+        found = translators[SOURCE_INDEX].with_word_parts(find_word_parts(catalog, query))
+        translators = {**translators, SOURCE_INDEX: found}
+    return catalog.pinned(configuration, translators)
+
+
+def compiled_query(
+    catalog: Any, configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
+) -> CompiledQuery:
+    """Return *query* compiled, from memory if the same has been asked in the saved state of these settings."""
+    key = None
+    if configuration.is_saved:
+        key = query_key(query, configuration.translators, configuration.lexicons, sort, limit)
+    compiled = configuration.compiled.get(key)
+    if compiled is None:
+        compiled = compile_query(query, catalog.indexes, catalog.translator, sort, limit)
+        configuration.compiled.put(key, compiled)
+    return compiled
+
+
+def log_missing(tool: Any, view: Any) -> None:
+    """Log it when the catalog *tool* should have a table and has none."""
+    session = view.session
+    known = view.zoid in session.pending or not session.knows_states or view.zoid in session.states
+    if not known and expects_relation(tool):
+        report_missing(tool)
+
+
+def report(catalog: Any, view: Any, compiled: CompiledQuery, query: Mapping[str, Any], trace: Trace) -> None:
+    """Take note that a search has begun to answer."""
+    report_slow(catalog.tool, query, trace.seconds)
+    session = view.session
+    if compiled.score is not None and session.knows_states and view.zoid in session.states:
+        heed(dsn_of(catalog), view.zoid, session.states[view.zoid].generation)
