@@ -42,6 +42,8 @@ class Configuration:
     transaction has changed it.
     """
 
+    #: where the tool is
+    path: tuple[str, ...]
     state: tuple[Any, ...]
     is_saved: bool
     #: name -> translator; its ``index`` is a copy of the index object, bound to the unwrapped tool
@@ -69,36 +71,44 @@ class Configuration:
         base._p_activate()
         known, tid = vars(base).get(ATTRIBUTE, (None, None))
         now = unchanged_tid(base._p_jar)
-        if known is not None and now is not None and now == tid:
+        path = tool.getPhysicalPath()
+        if known is not None and now is not None and now == tid and path == known.path:
             # The snapshot in which it was right, and nothing has been changed since.
             return known  # type: ignore[no-any-return]
         tuning = site_tuning(tool, lambda: site_path(tool))
         unsaved = unsaved_oids(base._p_jar)
         states = [state_of(part, unsaved) for part in parts_of(base)]
         is_saved = not any(isinstance(state, dict) for state in states)
-        state = (tuning, *states)
+        state = (path, tuning, *states)
         if known is None or known.state != state:
-            known = configured(cls, base, tuning, state, is_saved)
+            known = configured(cls, base, path, tuning, state, is_saved)
         setattr(base, ATTRIBUTE, (known, now if is_saved else None))
         return known  # type: ignore[no-any-return]
 
 
 def configured(
-    cls: type[Configuration], base: Any, tuning: SiteTuning | None, state: tuple[Any, ...], is_saved: bool
+    cls: type[Configuration],
+    base: Any,
+    path: tuple[str, ...],
+    tuning: SiteTuning | None,
+    state: tuple[Any, ...],
+    is_saved: bool,
 ) -> Configuration:
-    """Return the configuration of *base*, an unwrapped tool."""
+    """Return the configuration of *base*, an unwrapped tool that is at *path*."""
     translators: dict[str, IndexTranslator] = {}
     for name, index in base._indexes.items():
         known = translator_class(index.meta_type)
         if known is None:
             raise CatalogError(f"no translator for indexes of type {index.meta_type!r} ({name})")
         translator = translators[name] = known(settings_copy(base, index), base._index_columns[name])
+        translator.physical_path = (*path, name)
         translator.relate(translators.__getitem__)
         if name == SOURCE_INDEX:
             translator.tuning = tuning
     columns = tuple(column for t in translators.values() for column in t.columns())
     indexes = tuple(index for t in translators.values() for index in t.sql_indexes())
     return cls(
+        path,
         state,
         is_saved,
         translators,

@@ -17,6 +17,7 @@ from plone.pgcatalog.fulltext.infix import find_word_parts
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.observe.report import report_slow
 from plone.pgcatalog.observe.trace import Trace
+from plone.pgcatalog.query.compiler import by_rid
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
@@ -56,7 +57,7 @@ def find(
 
 def everything(catalog: Any) -> CatalogSearchResults:
     """Return all rows of *catalog*, ordered by rid."""
-    return CatalogSearchResults(catalog, catalog.view(), CompiledQuery(EVERYTHING, ("rid",), None, Window()))
+    return CatalogSearchResults(catalog, catalog.view(), CompiledQuery(EVERYTHING, (by_rid(),), None, Window()))
 
 
 def as_searched(catalog: Any, configuration: Configuration, query: Mapping[str, Any]) -> Any:

@@ -69,6 +69,8 @@ class IndexTranslator(ABC):
     constant_keys: ClassVar[tuple[Any, ...]] = ()
     #: What the site's editors want of searches (a ``SiteTuning``), None for nothing; only text indexes heed it.
     tuning: Any = None
+    #: Where the index is; None if its object knows that by acquisition.
+    physical_path: tuple[str, ...] | None = None
     #: Word of the running search -> words that contain it and are to be found, too; None where no site wants that.
     word_parts: Mapping[str, tuple[str, ...]] | None = None
 

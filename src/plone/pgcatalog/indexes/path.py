@@ -119,6 +119,8 @@ class PathIndexTranslator(IndexTranslator):
 
     def _own_path(self) -> list[str]:
         """The index's own path."""
+        if self.physical_path is not None:
+            return [c for c in self.physical_path if c]
         try:
             return [c for c in self.index.getPhysicalPath() if c]
         except AttributeError:
