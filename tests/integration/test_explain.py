@@ -126,7 +126,7 @@ def test_an_example_is_what_it_was(filled: Any) -> None:
 @pytest.mark.parametrize("part", ["page", "count", "rids"])
 def test_the_command_explains_what_a_search_takes(catalog: Any, query: dict[str, Any], part: str) -> None:
     catalog.unrestrictedSearchResults(query)
-    assert statement(catalog._catalog, query, part)[0].startswith("SELECT ")
+    assert statement(catalog._core, query, part).sql.startswith("SELECT ")
 
 
 @pytest.mark.parametrize(
@@ -146,4 +146,4 @@ def test_the_command_explains_what_a_search_takes(catalog: Any, query: dict[str,
 )
 def test_the_command_names_what_is_wrong(catalog: Any, query: dict[str, Any], message: str) -> None:
     with pytest.raises(ReplayError, match=message):
-        statement(catalog._catalog, query, "page")
+        statement(catalog._core, query, "page")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from plone.pgcatalog.database import schema
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.plans import plan_of
 from tests.integration.test_prepared import filled
 from typing import Any
 from zope.component.hooks import setSite
@@ -75,10 +76,7 @@ def statements(site: Any, query: dict[str, Any]) -> dict[str, Any]:
 def plans(site: Any, query: dict[str, Any]) -> dict[str, str]:
     """Return how PostgreSQL answers each of them."""
     session = site.portal_catalog._catalog.session
-    return {
-        operation: "\n".join(line for (line,) in session.execute(f"EXPLAIN {text}", params))
-        for operation, (text, params) in statements(site, query).items()
-    }
+    return {operation: plan_of(session, statement) for operation, statement in statements(site, query).items()}
 
 
 ALL_ROWS = [

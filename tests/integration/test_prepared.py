@@ -1,7 +1,6 @@
 """Prepared statements in one message: the same answers as psycopg's cursors, and an error stays local."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import prepared
@@ -10,6 +9,7 @@ from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.selectivity import Shares
 from plone.pgcatalog.database.session import Session
 from tests.integration.content import create
+from tests.integration.plans import plan_of
 from tests.integration.test_costs import traced
 from tests.integration.test_costs import Traffic
 from threading import Event
@@ -221,11 +221,6 @@ def filled(catalog: Any, *statements: str) -> str:
         other.execute(f'VACUUM ANALYZE "{relation}"')
         other.execute("UPDATE pgcatalog_state SET generation = generation + 1")
     return relation
-
-
-def plan_of(session: Session, statement: Any) -> str:
-    """Return how *statement* is run, as one text."""
-    return "\n".join(line for (line,) in session.ask(replace(statement, sql=f"EXPLAIN {statement.sql}")))
 
 
 def test_texts_are_compared_by_their_index(portal: Any) -> None:

@@ -78,8 +78,8 @@ def test_the_same_is_found_however_few_lexemes_a_tsquery_may_have(
     meaning = QueryWords(tuning_in(TUNING), LEXICON).meaning(("en",))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tsquery, "MAX_LEXEMES", most)
-        several = compile_text(LEXICON, query, "words", meaning)
-    assert found(rows, several) == found(rows, compile_text(LEXICON, query, "words", meaning))
+        several = compile_text(LEXICON, query, T, meaning)
+    assert found(rows, several) == found(rows, compile_text(LEXICON, query, T, meaning))
 
 
 @given(query=queries, languages=st.sampled_from([(), ("en",), ("en", "de")]))

@@ -8,8 +8,10 @@ from plone.pgcatalog.advice.replay import statement_of
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.target import needs_site
+from plone.pgcatalog.core import normalise
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.objects import VALUE_ERRORS
+from plone.pgcatalog.sql.fragment import Statement
 from Products.ZCatalog.Catalog import CatalogError
 from typing import Any
 
@@ -69,15 +71,15 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json
         click.echo(f"{plan.statement}\n{values}\n\n{plan.text}")
 
 
-def statement(catalog: Any, query: dict[str, Any], part: str) -> tuple[str, tuple[Any, ...]]:
-    """Return SQL and values of the *part* of a search for *query*; raises ReplayError for a query that is refused.
+def statement(catalog: Any, query: dict[str, Any], part: str) -> Statement:
+    """Return the statement of the *part* of a search for *query*; raises ReplayError for a query that is refused.
 
     A search takes no notice of names that are no index's; who explains one has mistyped it.
     """
     check_names(catalog, query)
     try:
         query = catalog.make_query(query)
-        catalog._getSortIndex(query)
+        normalise.sort_of(query, catalog.configuration)
     except (CatalogError, *VALUE_ERRORS) as error:
         raise ReplayError(f"the catalog refuses the query: {error}") from error
     return statement_of(catalog, compiled(catalog, query, *sort_of(query)), part)
@@ -86,8 +88,8 @@ def statement(catalog: Any, query: dict[str, Any], part: str) -> tuple[str, tupl
 def check_names(catalog: Any, query: dict[str, Any]) -> None:
     """Raise ReplayError for names in *query* that are neither of an index nor of an option."""
     known = {*OPTIONS, *catalog.indexes}
-    for name, index in catalog.indexes.items():
-        known.update(f"{name}_{option}" for option in ("usage", *getattr(index, "query_options", ())))
+    for name, translator in catalog.indexes.items():
+        known.update(f"{name}_{option}" for option in ("usage", *getattr(translator.index, "query_options", ())))
     if unknown := sorted(query.keys() - known):
         raise ReplayError(f"there is no index {', '.join(map(repr, unknown))}")
 
