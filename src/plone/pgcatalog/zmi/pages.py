@@ -26,8 +26,8 @@ class PostForms(DTMLFile):
 def page_of(view: str) -> Callable[[Any, Any], Any]:
     """Return a method of the tool, to be published, that shows the page registered under the name *view*."""
 
-    def show(self, REQUEST):  # type: ignore[no-untyped-def]
+    def show(self, REQUEST=None):  # type: ignore[no-untyped-def]
         """Show a management page"""
-        return getMultiAdapter((self, REQUEST), name=view)()
+        return getMultiAdapter((self, REQUEST or self.REQUEST), name=view)()
 
     return show
