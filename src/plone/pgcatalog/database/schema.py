@@ -181,8 +181,8 @@ def advised_indexes(cursor: Any, zoid: int, columns: Iterable[str]) -> list[SQLI
 def create_advised_indexes(cursor: Any, zoid: int, relation: str, columns: Iterable[str]) -> None:
     """Create the advised indexes of the catalog tool with oid *zoid* on *relation*, which has *columns*.
 
-    That of an extension, by which texts are ranked, is left out if the server has the extension no more, with a line in the log: neither a commit nor a rebuild
-    may fail for it.
+    That of an extension, by which texts are ranked, is left out if the server has the extension no more, with a line in the
+    log: neither a commit nor a rebuild may fail for it.
     """
     for index in advised_indexes(cursor, zoid, columns):
         if index.name != RANKING_INDEX:

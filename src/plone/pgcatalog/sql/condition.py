@@ -65,6 +65,7 @@ class Structure(Condition):
         """Leave out what a Condition has from its text."""
 
     def _render(self) -> tuple[str, tuple[Any, ...]]:
+        """Return the SQL and its values; each subclass says how."""
         raise NotImplementedError
 
     @property
@@ -113,7 +114,7 @@ class Combination(Structure):
         return self if is_same else self.joined(parts)
 
     def joined(self, parts: Iterable[Condition]) -> Condition:
-        """Return *parts* joined by the same word."""
+        """Return *parts* joined by the same word; each subclass says how."""
         raise NotImplementedError
 
 
@@ -168,19 +169,21 @@ EVERYTHING = Condition("TRUE", columns=())
 
 def all_of(conditions: Iterable[Condition]) -> Condition:
     """Conjunction, with NOTHING and EVERYTHING folded away."""
-    parts = [c for c in conditions if c is not EVERYTHING]
-    if any(c is NOTHING for c in parts):
-        return NOTHING
-    if len(parts) < 2:
-        return parts[0] if parts else EVERYTHING
-    return And(parts)
+    return _folded(conditions, EVERYTHING, NOTHING, And)
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
     """Disjunction, with NOTHING and EVERYTHING folded away."""
-    parts = [c for c in conditions if c is not NOTHING]
-    if any(c is EVERYTHING for c in parts):
-        return EVERYTHING
+    return _folded(conditions, NOTHING, EVERYTHING, Or)
+
+
+def _folded(
+    conditions: Iterable[Condition], neutral: Condition, absorbing: Condition, join: type[Combination]
+) -> Condition:
+    """Return *conditions* joined: those that are *neutral* are left out, an *absorbing* one is all that counts."""
+    parts = [c for c in conditions if c is not neutral]
+    if any(c is absorbing for c in parts):
+        return absorbing
     if len(parts) < 2:
-        return parts[0] if parts else NOTHING
-    return Or(parts)
+        return parts[0] if parts else neutral
+    return join(parts)
