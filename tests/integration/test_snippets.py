@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from plone.app.textfield import RichTextValue
 from plone.pgcatalog.discovery.highlight import Highlighter
-from plone.pgcatalog.discovery.highlight import SOURCE_LENGTH
-from plone.pgcatalog.discovery.highlight import source_text
+from plone.pgcatalog.fulltext.text_index import SOURCE_LENGTH
+from plone.pgcatalog.fulltext.text_index import source_text
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Or

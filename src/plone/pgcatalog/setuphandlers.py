@@ -6,9 +6,9 @@ from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.controlpanel.records import copy_settings
 from plone.pgcatalog.core import cataloguer
+from plone.pgcatalog.core.index_names import check_index_name
 from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.database.session import connection_of
-from plone.pgcatalog.index_names import check_index_name
 from plone.pgcatalog.indexes.registry import is_known
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.walk import content_of

@@ -7,9 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.candidates import Candidates
-from plone.pgcatalog.advice.connection import connect
-from plone.pgcatalog.advice.connection import dsn_of
-from plone.pgcatalog.advice.connection import plain
 from plone.pgcatalog.advice.filters import columns_of
 from plone.pgcatalog.advice.filters import Filter
 from plone.pgcatalog.advice.filters import filters_of
@@ -25,6 +22,9 @@ from plone.pgcatalog.advice.trial import EstimateTrial
 from plone.pgcatalog.advice.trial import HypotheticalTrial
 from plone.pgcatalog.advice.trial import SampleTrial
 from plone.pgcatalog.advice.trial import Trial
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import dsn_of
+from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexes.field import FieldIndexTranslator
 from plone.pgcatalog.indexes.keys import MAX_BYTES as KEY_BYTES

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from plone.pgcatalog.advice import registry
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.candidates import PREFIX
-from plone.pgcatalog.advice.connection import connect
-from plone.pgcatalog.advice.connection import dsn_of
-from plone.pgcatalog.advice.connection import plain
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import dsn_of
+from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.observe.log import Execute
 from plone.pgcatalog.sql import locks
 from psycopg import Connection

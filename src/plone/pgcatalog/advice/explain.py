@@ -1,12 +1,12 @@
 """EXPLAIN of a query, with ANALYZE and BUFFERS if it may run: on a connection of its own, read-only, and not for long."""
 
 from dataclasses import dataclass
-from plone.pgcatalog.advice.connection import connect
-from plone.pgcatalog.advice.connection import dsn_of
-from plone.pgcatalog.advice.connection import plain
 from plone.pgcatalog.advice.replay import compile_example
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.advice.replay import statement_of
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import dsn_of
+from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.database.planning import NO_SCAN
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.record import page_in

@@ -1,6 +1,5 @@
 """``pgcatalog explain``: how PostgreSQL runs a query."""
 
-from plone.pgcatalog.advice.connection import dsn_of
 from plone.pgcatalog.advice.explain import explain as run
 from plone.pgcatalog.advice.replay import compiled
 from plone.pgcatalog.advice.replay import ReplayError
@@ -9,6 +8,7 @@ from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.core import normalise
+from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.sql.fragment import Statement

@@ -1,7 +1,7 @@
 """Indexes and metadata columns: added to a catalog, and removed."""
 
 from Acquisition import aq_base
-from plone.pgcatalog.index_names import check_index_name
+from plone.pgcatalog.core.index_names import check_index_name
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexes.registry import translator_class

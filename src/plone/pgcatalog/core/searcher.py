@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from plone.pgcatalog.advice.connection import dsn_of
 from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.core.configuration import Configuration
 from plone.pgcatalog.core.normalise import canonical
@@ -10,6 +9,7 @@ from plone.pgcatalog.core.normalise import option
 from plone.pgcatalog.core.normalise import rewritten
 from plone.pgcatalog.core.normalise import Sort
 from plone.pgcatalog.core.normalise import sort_of
+from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.database.missing import expects_relation
 from plone.pgcatalog.database.missing import report as report_missing
 from plone.pgcatalog.fulltext.counting import heed

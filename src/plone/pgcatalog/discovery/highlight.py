@@ -28,8 +28,6 @@ LENGTH = 200
 LEAD = 40
 #: Matches of one text that are looked at to find its best part.
 MAX_MATCHES = 200
-#: How many characters of a text are kept to take snippets from.
-SOURCE_LENGTH = 20_000
 
 MARK, END_MARK, GAP = "<mark>", "</mark>", "…"
 
@@ -45,12 +43,6 @@ _PLAIN_ELEMENTS = {
 
 #: A marked part of a text: where it starts and ends, and the word it stands for.
 Span = tuple[int, int, str]
-
-
-def source_text(texts: Iterable[str]) -> str:
-    """Return what is kept of the searchable *texts* to take snippets from: one line, of limited length."""
-    joined = " ".join(texts)[: 2 * SOURCE_LENGTH]
-    return " ".join(re.sub("[\0\ud800-\udfff]", " ", joined).split())[:SOURCE_LENGTH]
 
 
 class Highlighter:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from plone.pgcatalog.discovery.vocabulary import INDEX
+from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.discovery.vocabulary import LEXEME
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
@@ -86,7 +86,7 @@ def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) ->
     if source is None:
         return []
     relation, params = source
-    column, length, *_ = find(catalog.translator, INDEX).columns()
+    column, length, *_ = find(catalog.translator, SOURCE_INDEX).columns()
     statement = SIMILAR.format(
         column=column.quoted,
         relation=relation,

@@ -9,9 +9,9 @@ from plone.pgcatalog.discovery.highlight import body_of
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.highlight import LENGTH
 from plone.pgcatalog.fulltext.query_expansion import Words
+from plone.pgcatalog.fulltext.text_queries import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.query.compiler import CompiledQuery
-from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.predicate import any_value
@@ -85,18 +85,3 @@ def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[
 def _is_text(catalog: Any, name: str) -> bool:
     translator = catalog.translator(name)
     return type(translator).score is not IndexTranslator.score and hasattr(translator.index, "getLexicon")
-
-
-def text_queries(criteria: Mapping[str, Any], texts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return (index name, search text) of the text indexes *texts* that the query dict *criteria* names."""
-    found = []
-    for name in texts:
-        value = criteria.get(name)
-        if not isinstance(value, str | list | tuple):
-            value = value.get("query") if hasattr(value, "get") else None
-        parts = [value] if isinstance(value, str) else value or ()
-        found += [(name, " ".join(part for part in parts if isinstance(part, str)))]
-    expression = expression_in(criteria)
-    if expression is not None:
-        found += [(name, text) for name, text in expression.texts() if name in texts]
-    return [(name, text) for name, text in found if text.strip()]

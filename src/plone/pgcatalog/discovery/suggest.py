@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.discovery.vocabulary import finds_something
-from plone.pgcatalog.discovery.vocabulary import INDEX
 from plone.pgcatalog.discovery.vocabulary import lexicon_of
 from plone.pgcatalog.discovery.vocabulary import Vocabulary
 from plone.pgcatalog.fulltext.edits import allowed_edits
@@ -43,7 +43,7 @@ def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] |
     if prefix is None or limit < 1:
         return []
     others = [as_word(run) for run in runs[:-1][-MAX_WORDS:] if words(lexicon, [run])]
-    vocabulary = Vocabulary(tool, {**(query or {}), **({INDEX: " ".join(others)} if others else {})})
+    vocabulary = Vocabulary(tool, {**(query or {}), **({SOURCE_INDEX: " ".join(others)} if others else {})})
     found = vocabulary.beginning_with(prefix, limit)
     if len(found) < min(FEW, limit) and len(prefix) > SURE + 1:
         near = vocabulary.nearly_beginning_with(prefix, limit)
@@ -74,7 +74,7 @@ def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -
             corrected = corrected[: token.start()] + _as_typed(better[word], token[0]) + corrected[token.end() :]
     if corrected == text:
         return None
-    return corrected if finds_something(tool, {**(query or {}), INDEX: corrected}) else None
+    return corrected if finds_something(tool, {**(query or {}), SOURCE_INDEX: corrected}) else None
 
 
 def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:

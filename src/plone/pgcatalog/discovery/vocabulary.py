@@ -1,6 +1,6 @@
 """The words of the texts that a user may see.
 
-They are counted without regard to who may see the texts (``search.words``).  So whatever is taken from there is checked
+They are counted without regard to who may see the texts (``fulltext.term_statistics``).  So whatever is taken from there is checked
 against the catalog, in the same snapshot and by the same restrictions as a search: a word that stands only in what the
 user may not see is as if it were nowhere.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.fulltext.edits import beginning
 from plone.pgcatalog.fulltext.edits import near_beginnings
 from plone.pgcatalog.fulltext.edits import SURE
@@ -19,8 +20,6 @@ from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
 
 
-#: The text index whose words they are.
-INDEX = "SearchableText"
 #: Words that are looked at to find as many as are wanted, and rows that each is looked for in: a word that stands in
 #: more rows, the first of which are all hidden, is left out.
 CANDIDATES, ROWS = 50, 1000
@@ -80,7 +79,7 @@ Counted = tuple[str, int]
 
 def lexicon_of(tool: Any) -> Any:
     """Return the lexicon of the text index of the catalog *tool*; raises QueryError when there is no such index."""
-    return find(tool._core.translator, INDEX).index.getLexicon()
+    return find(tool._core.translator, SOURCE_INDEX).index.getLexicon()
 
 
 def finds_something(tool: Any, query: Mapping[str, Any]) -> bool:
@@ -110,7 +109,7 @@ class Vocabulary:
         self._catalog = results.catalog
         self._where: Condition = results.condition
         self._view = self._catalog.search_view()
-        self._column = self._catalog.translator(INDEX).column
+        self._column = self._catalog.translator(SOURCE_INDEX).column
 
     def known(self, words: Iterable[str]) -> set[str]:
         """Return those of *words* that are there.  One statement."""

@@ -6,9 +6,9 @@ counted, and the search is for those that contain it as well: before it is compi
 
 from collections.abc import Mapping
 from itertools import chain
-from plone.pgcatalog.discovery.snippets import text_queries
-from plone.pgcatalog.discovery.vocabulary import INDEX
+from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.fulltext.edits import containing
+from plone.pgcatalog.fulltext.text_queries import text_queries
 from plone.pgcatalog.fulltext.tsquery import parse
 from plone.pgcatalog.fulltext.tsquery import plain_terms
 from typing import Any
@@ -33,9 +33,9 @@ def find_word_parts(catalog: Any, query: Mapping[str, Any]) -> Parts:
 
     *catalog* is ``tool._core``, and has the text index.  Raises psycopg.Error.
     """
-    translator = catalog.translator(INDEX)
+    translator = catalog.translator(SOURCE_INDEX)
     lexicon = translator.index.getLexicon()
-    texts = [text for _, text in text_queries(query, {INDEX: lexicon})]
+    texts = [text for _, text in text_queries(query, {SOURCE_INDEX: lexicon})]
     asked = list(dict.fromkeys(chain.from_iterable(_wanted(lexicon, text) for text in texts)))[:MAX_WORDS]
     if not asked:
         return {}

@@ -5,11 +5,11 @@ PostgreSQL's own parsers and dictionaries take no part in it, so words and answe
 
 from Acquisition import aq_base
 from Acquisition import aq_parent
+from collections.abc import Iterable
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from plone.pgcatalog.config import SOURCE_INDEX
-from plone.pgcatalog.discovery.highlight import source_text
 from plone.pgcatalog.fulltext.lexicon import Stems
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
 from plone.pgcatalog.fulltext.lexicon import tsvector_words
@@ -44,9 +44,13 @@ from Products.ZCatalog.query import IndexQuery
 from typing import Any
 from ZODB.utils import u64
 
+import re
+
 
 #: The index of what counts most in a page.
 TITLE_INDEX = "Title"
+#: How many characters of a text are kept to take snippets from.
+SOURCE_LENGTH = 20_000
 
 
 class ZCTextIndexTranslator(IndexTranslator):
@@ -239,3 +243,9 @@ class ZCTextIndexTranslator(IndexTranslator):
 
 
 BUILT_IN[ZCTextIndexTranslator.meta_type] = ZCTextIndexTranslator
+
+
+def source_text(texts: Iterable[str]) -> str:
+    """Return what is kept of the searchable *texts* to take snippets from: one line, of limited length."""
+    joined = " ".join(texts)[: 2 * SOURCE_LENGTH]
+    return " ".join(re.sub("[\0\ud800-\udfff]", " ", joined).split())[:SOURCE_LENGTH]

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from plone.pgcatalog.indexing import processor
 from plone.pgcatalog.migration.source import CompleteSource
-from plone.pgcatalog.subscribers import register_processors
 from typing import Any
 from ZODB.DB import DB
 from zodb_pgjsonb.storage import PGJsonbStorage
-from zope.processlifetime import DatabaseOpenedWithRoot
 from Zope2.App.ClassFactory import ClassFactory
 
 import psycopg
@@ -49,7 +48,7 @@ def opened(dsn: str) -> Iterator[Any]:
     """Yield the database *dsn* as a ZODB.DB with the catalog's hooks."""
     database = DB(PGJsonbStorage(dsn=dsn, cache_warm_pct=0))
     database.classFactory = ClassFactory
-    register_processors(DatabaseOpenedWithRoot(database))
+    processor.register(database)
     try:
         yield database
     finally:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from plone.pgcatalog.advice.connection import connect
+from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe.sql import load_sql
 from typing import Any

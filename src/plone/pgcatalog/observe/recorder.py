@@ -5,7 +5,7 @@ write, so a restarted server is no event.
 """
 
 from dataclasses import astuple
-from plone.pgcatalog.advice.connection import connect
+from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.observe.record import SlowQuery
 from plone.pgcatalog.observe.settings import kept_days
 from plone.pgcatalog.observe.settings import kept_rows

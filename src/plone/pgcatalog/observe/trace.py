@@ -2,7 +2,7 @@
 
 from Acquisition import aq_base
 from collections.abc import Sequence
-from plone.pgcatalog.advice.connection import dsn_of
+from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe.counters import observe
 from plone.pgcatalog.observe.record import keep

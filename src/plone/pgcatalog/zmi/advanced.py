@@ -1,9 +1,9 @@
 """The tab *Advanced*: what the catalog is like, and the work that is seldom needed."""
 
 from functools import partial
-from plone.pgcatalog.advice.connection import connect
-from plone.pgcatalog.advice.connection import dsn_of
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
 from plone.pgcatalog.results.cache import result_cache

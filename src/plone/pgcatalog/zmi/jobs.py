@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
-from plone.pgcatalog.advice.connection import connect
-from plone.pgcatalog.advice.connection import dsn_of
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.request import opened_at
 from plone.pgcatalog.sql import locks

@@ -1,9 +1,9 @@
 """The tab *Slow Queries*: what took long, by shape; examples, and how PostgreSQL runs them."""
 
-from plone.pgcatalog.advice.connection import dsn_of
 from plone.pgcatalog.advice.explain import explain_example
 from plone.pgcatalog.advice.explain import Plan
 from plone.pgcatalog.advice.replay import ReplayError
+from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.indexing.codec import CodecError
 from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe.log import Example
