@@ -6,7 +6,7 @@ from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from playwright.sync_api import sync_playwright
-from plone.pgcatalog.advice import builder
+from plone.pgcatalog.database import background
 from plone.pgcatalog.observe import recorder
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -72,7 +72,7 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
         finally:
             server.close()
             thread.join(30)
-            assert builder.wait(30)
+            assert background.wait(30)
             assert recorder.flush(10)
 
 
@@ -127,7 +127,7 @@ def test_from_a_slow_query_to_an_index_and_back(
     page.screenshot(path=tmp_path / "applied.png", full_page=True)
 
     made.get_by_role("button", name="Drop").click()
-    assert builder.wait(30)
+    assert background.wait(30)
     page.goto(f"{address}/portal_catalog/manage_index_advice")
     expect(made).to_have_count(0)
     page.screenshot(path=tmp_path / "dropped.png", full_page=True)

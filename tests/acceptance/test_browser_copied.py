@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from playwright.sync_api import expect
 from playwright.sync_api import Page
-from plone.pgcatalog.zmi import jobs
+from plone.pgcatalog.database import background
 from tests.acceptance.test_browser import browser  # noqa: F401
 from tests.acceptance.test_browser import CHROMIUM
 from tests.acceptance.test_browser import page  # noqa: F401
@@ -44,7 +44,7 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
         finally:
             server.close()
             thread.join(30)
-            assert jobs.wait(60)
+            assert background.wait(60)
 
 
 def test_a_manager_fills_the_catalog_of_a_copied_site(page: Page, address: str, tmp_path: Path) -> None:  # noqa: F811
@@ -60,7 +60,7 @@ def test_a_manager_fills_the_catalog_of_a_copied_site(page: Page, address: str, 
     expect(page.locator(".portalMessage, .alert-info").first).to_contain_text("The catalog is being filled.")
     page.screenshot(path=tmp_path / "filling.png", full_page=True)
 
-    assert jobs.wait(60)
+    assert background.wait(60)
     page.reload()
     expect(page.locator("#unfilled")).to_have_count(0)
     page.goto(f"{address}/portal_catalog/manage_catalogView")

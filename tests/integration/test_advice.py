@@ -12,6 +12,7 @@ from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.registry import Registered
 from plone.pgcatalog.advice.registry import registered
 from plone.pgcatalog.advice.statistics import Statistics
+from plone.pgcatalog.database import background
 from plone.pgcatalog.observe import recorder
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -62,7 +63,7 @@ def db(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield database
         monkeypatch.undo()
         assert recorder.flush(10)
-        assert builder.wait(30)
+        assert background.wait(30)
 
 
 @contextmanager
@@ -233,7 +234,7 @@ def test_an_index_is_built_used_and_dropped(db: Any, dsn: str, target: Target) -
         [suggestion] = advise(portal.portal_catalog._catalog).suggestions
     before = indexes(dsn, target.relation)
     builder.apply(target, suggestion.candidate, "for a test")
-    assert builder.wait(30)
+    assert background.wait(30)
     name = target.index(suggestion.candidate.name)
     assert indexes(dsn, target.relation) == before | {name: True}
     [entry] = entries(dsn, target)
@@ -241,7 +242,7 @@ def test_an_index_is_built_used_and_dropped(db: Any, dsn: str, target: Target) -
     with inside(db) as portal:
         assert [s.candidate for s in advise(portal.portal_catalog._catalog).suggestions] == []
     builder.remove(target, suggestion.candidate.name)
-    assert builder.wait(30)
+    assert background.wait(30)
     assert indexes(dsn, target.relation) == before
     assert entries(dsn, target) == []
 
@@ -256,7 +257,7 @@ def test_building_waits_for_older_snapshots_and_not_the_other_way_round(db: Any,
         with inside(db) as portal:
             create(portal, "Document", "saved-meanwhile", title="Saved")
             transaction.commit()
-    assert builder.wait(30)
+    assert background.wait(30)
     assert [e.state for e in entries(dsn, target)] == ["ready"]
 
 
@@ -285,14 +286,14 @@ def test_a_cancelled_build_leaves_no_index(db: Any, dsn: str, target: Target) ->
         assert not indexes(dsn, target.relation)[target.index(CANDIDATE.name)]
         builder.cancel(target, CANDIDATE.name)
         wait_for(lambda: [e for e in entries(dsn, target) if e.message])
-    assert builder.wait(30)
+    assert background.wait(30)
     assert indexes(dsn, target.relation) == before
     [entry] = entries(dsn, target)
     assert (entry.state, entry.message) == ("failed", "PostgreSQL: canceling statement due to user request")
     with pytest.raises(BuildError, match="is not being built"):
         builder.cancel(target, CANDIDATE.name)
     builder.rebuild(target, CANDIDATE.name)
-    assert builder.wait(30)
+    assert background.wait(30)
     assert [(e.state, e.message) for e in entries(dsn, target)] == [("ready", "")]
 
 
@@ -300,7 +301,7 @@ def test_a_lost_connection_is_seen_and_repaired(db: Any, dsn: str, target: Targe
     with stuck_build(dsn, target) as entry, psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute("SELECT pg_terminate_backend(%s)", (entry.pid,))
         wait_for(lambda: [e for e in entries(dsn, target) if e.message])
-    assert builder.wait(30)
+    assert background.wait(30)
     [entry] = entries(dsn, target)
     assert entry.state == "failed"
     assert entry.message.startswith("PostgreSQL: terminating connection")
@@ -311,14 +312,14 @@ def test_a_lost_connection_is_seen_and_repaired(db: Any, dsn: str, target: Targe
 def test_an_invalid_leftover_is_repaired(db: Any, dsn: str, target: Target) -> None:
     """A server that was killed leaves an invalid index, and nobody to tidy up."""
     builder.apply(target, CANDIDATE, "")
-    assert builder.wait(30)
+    assert background.wait(30)
     with psycopg.connect(dsn) as connection:
         connection.execute(
             "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", (target.index(CANDIDATE.name),)
         )
     assert [e.state for e in entries(dsn, target)] == ["interrupted"]
     builder.rebuild(target, CANDIDATE.name)
-    assert builder.wait(30)
+    assert background.wait(30)
     assert [e.state for e in entries(dsn, target)] == ["ready"]
 
 
@@ -329,7 +330,7 @@ def test_only_one_builds_at_a_time(db: Any, dsn: str, target: Target) -> None:
         with pytest.raises(BuildError, match="being built or dropped already"):
             builder.drop(target, CANDIDATE.name)
         assert [e.message for e in entries(dsn, target)] == [""]
-    assert builder.wait(30)
+    assert background.wait(30)
     assert [e.state for e in entries(dsn, target)] == ["ready"]
 
 
@@ -341,7 +342,7 @@ def test_without_the_right_to_build_nothing_is_left(db: Any, dsn: str, target: T
     before = indexes(dsn, target.relation)
     limited = dataclasses.replace(target, dsn=target.dsn.replace("user=postgres", "user=writer"))
     builder.apply(limited, CANDIDATE, "")
-    assert builder.wait(30)
+    assert background.wait(30)
     assert indexes(dsn, target.relation) == before
     [entry] = entries(dsn, target)
     assert (entry.state, entry.message) == ("failed", f"PostgreSQL: must be owner of table {target.relation}")
@@ -365,7 +366,7 @@ def test_only_what_we_made_is_dropped(db: Any, dsn: str, target: Target) -> None
 
 def test_a_new_table_has_the_advised_indexes(db: Any, dsn: str, target: Target) -> None:
     builder.apply(target, CANDIDATE, "")
-    assert builder.wait(30)
+    assert background.wait(30)
     with inside(db) as portal:
         portal.portal_catalog.manage_catalogClear()
         create(portal, "Document", "page", title="Page")

@@ -7,6 +7,7 @@ from lxml import html
 from OFS import ObjectManager
 from pathlib import Path
 from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.database import background
 from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.sql import locks
@@ -148,7 +149,7 @@ def cloned(postgres: Any, template: str) -> Iterator[Site]:
     dsn = sites.clone(postgres, template)
     with sites.opened(dsn) as db:
         yield Site(db, dsn, "/archive/plone")
-        assert jobs.wait(60)
+        assert background.wait(60)
 
 
 @pytest.fixture
@@ -192,7 +193,7 @@ def test_it_is_said_wherever_a_person_looks(either: Site) -> None:
 def test_the_button_fills_it(either: Site, page: str, expected: list[str]) -> None:
     answer = either.press(page)
     assert answer.status == 302
-    assert jobs.wait(120)
+    assert background.wait(120)
     assert either.found(path="/archive/plone") == expected
     assert (either.has_notice(), either.status()) == (set(), (0, []))
     with either.opened() as portal:
@@ -213,7 +214,7 @@ def test_it_is_still_said_after_a_save(either: Site, expected: list[str]) -> Non
         " it"
     ]
     either.press(PANEL)
-    assert jobs.wait(120)
+    assert background.wait(120)
     assert either.found(path="/archive/plone") == sorted([*expected, "/new"])
     assert (either.has_notice(), either.status()) == (set(), (0, []))
 
@@ -321,7 +322,7 @@ def test_only_a_post_with_token_of_a_manager_fills_it(site: Site, page: str) -> 
         answer = site.web.post(path, login, rebuild="1", _authenticator=right)
         assert answer.status in (302, 401, 403)
         assert site.get(page, login).status in (302, 401, 403)
-    assert jobs.wait(60)
+    assert background.wait(60)
     assert site.found(path="/archive/plone") == []
     assert site.has_notice() == EVERYWHERE
 
@@ -336,7 +337,7 @@ def test_a_rebuild_that_runs_or_failed_is_told(site: Site) -> None:
             "SELECT pg_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, portal.portal_catalog._catalog.zoid)
         )
         site.press(PANEL)
-        assert jobs.wait(60)
+        assert background.wait(60)
         runner.close()
     notice = text(site.notice(PANEL))
     assert "did not come to its end: Work in the background says why. Fill the catalog" in notice

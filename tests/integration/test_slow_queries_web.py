@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from lxml import html
-from plone.pgcatalog.advice import builder
 from plone.pgcatalog.advice.builder import Target
+from plone.pgcatalog.database import background
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.zmi.page import readable
 from tests.integration import site as sites
@@ -46,7 +46,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Site]:
         patch.undo()
         yield site
         assert recorder.flush(10)
-        assert builder.wait(30)
+        assert background.wait(30)
 
 
 def page(site: Site, url: str, **query: str) -> Any:
@@ -179,12 +179,12 @@ def test_apply_and_drop(site: Site) -> None:
     assert re.fullmatch(r"advice_[0-9a-f]{12}", name)
     answer = post(site, ADVICE, apply=name)
     assert location(answer).split("?")[0].endswith(ADVICE)
-    assert builder.wait(30)
+    assert background.wait(30)
     [row] = page(site, ADVICE).xpath("//section[@id='made']//tbody/tr")
     assert row.get("data-state") == "ready"
     assert row.xpath(".//button/@name") == ["drop"]
     assert post(site, ADVICE, drop=name).status == 302
-    assert builder.wait(30)
+    assert background.wait(30)
     assert not page(site, ADVICE).xpath("//section[@id='made']")
 
 

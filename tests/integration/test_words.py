@@ -2,6 +2,7 @@
 
 from collections import Counter
 from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.database.background import PerDatabase
 from plone.pgcatalog.fulltext import counting
 from plone.pgcatalog.fulltext.counting import Counting
 from plone.pgcatalog.fulltext.term_statistics import count_words
@@ -155,7 +156,7 @@ def test_a_ranked_search_has_words_counted(
     fill(portal)
     monkeypatch.setenv("PGCATALOG_COUNT_WORDS_SECONDS", "1000")
     own = Counting(dsn)
-    monkeypatch.setitem(counting._countings, catalog._catalog.jar._normal_storage._main._dsn, own)
+    monkeypatch.setattr(counting, "countings", PerDatabase(lambda _: own))
     assert len(catalog.unrestrictedSearchResults(portal_type="Document", sort_on="created")[:3]) == 3
     assert own.flush(10)
     assert not words_of(dsn, catalog)
@@ -172,6 +173,6 @@ def test_a_ranked_search_has_words_counted(
 
 def test_a_server_that_is_gone_only_leaves_a_warning(tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
     own = Counting(f"host={tmp_path} dbname=nothing")
-    own.heed(1, 1, 60)
+    own.request_count(1, 1, 60)
     assert own.flush(10)
     assert "the words of a catalog could not be counted" in caplog.text

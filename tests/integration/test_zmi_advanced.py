@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from lxml import html
+from plone.pgcatalog.database import background
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.results.cache import result_cache
@@ -40,7 +41,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Site]:
         with psycopg.connect(db.storage._dsn, autocommit=True) as connection:
             connection.execute("VACUUM ANALYZE")
         yield site
-        assert jobs.wait(60)
+        assert background.wait(60)
 
 
 def page(site: Site, url: str) -> Any:
@@ -62,7 +63,7 @@ def text(element: Any) -> str:
 
 def job(site: Site, name: str) -> Any:
     """Return the line of the job *name*, which has ended."""
-    assert jobs.wait(120)
+    assert background.wait(120)
     [line] = page(site, ADVANCED).xpath(f"//section[@id='jobs']//tr[@data-name='{name}']")
     return line
 
@@ -224,7 +225,7 @@ def test_an_interrupted_rebuild_is_gone_on_with_or_abandoned(site: Site) -> None
 
 
 def test_a_database_that_is_gone_is_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plone.pgcatalog.zmi.jobs.dsn_of", lambda catalog: "host=127.0.0.1 port=1 dbname=x")
+    monkeypatch.setattr("plone.pgcatalog.zmi.jobs.dsn_of", lambda jar: "host=127.0.0.1 port=1 dbname=x")
     assert "Not+done%3A+PostgreSQL" in post(site, verify="1")
 
 
@@ -259,7 +260,7 @@ def test_actions_need_post_and_token(site: Site, action: str) -> None:
     assert site.web.post(ADVANCED, MANAGER, **{action: "1"}).status == 403
     assert site.web.post(ADVANCED, MANAGER, _authenticator="0" * 40, **{action: "1"}).status == 403
     assert site.web.get(ADVANCED, MANAGER, _authenticator=site.token(), **{action: "1"}).status == 200
-    assert jobs.wait(1)
+    assert background.wait(1)
     assert relation(site) == before
 
 

@@ -89,3 +89,25 @@ def forget_objects(jar: Any) -> None:
     storage._load_cache.clear()
     storage._serial_cache.clear()
     jar.cacheMinimize()
+
+
+def connection(jar: Any) -> Any:
+    """Return the psycopg connection that *jar*, a ZODB connection, reads its snapshot from."""
+    return jar._normal_storage.pg_connection
+
+
+def dsn_of(jar: Any) -> str:
+    """Return the connection string of the database that *jar*, a ZODB connection, reads from."""
+    # Of the storage that snapshots come from, whatever may be wrapped around it.
+    dsn: str = jar._normal_storage._main._dsn
+    return dsn
+
+
+def database_dsn(database: Any) -> str | None:
+    """Return the connection string of *database*, a ZODB.DB; None if its storage is another one."""
+    return getattr(database.storage, "_dsn", None)
+
+
+def processors(database: Any) -> Any:
+    """Return the processors that see what is stored in *database*, a ZODB.DB; None if its storage is another one."""
+    return getattr(database.storage, "_state_processors", None)

@@ -23,7 +23,6 @@ from plone.pgcatalog.advice.trial import HypotheticalTrial
 from plone.pgcatalog.advice.trial import SampleTrial
 from plone.pgcatalog.advice.trial import Trial
 from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexes.field import FieldIndexTranslator
@@ -33,6 +32,7 @@ from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.observe.log import SlowQueryLog
 from plone.pgcatalog.observe.record import page_in
+from plone.pgcatalog.storage import dsn_of
 from psycopg import Connection
 from typing import Any
 
@@ -76,7 +76,7 @@ def adviser_of(catalog: Any) -> Iterator["Adviser"]:
     if state is None:
         raise AdviceError("the catalog has no table yet")
     try:
-        with connect(dsn_of(catalog), "advice", SECONDS) as connection:
+        with connect(dsn_of(catalog.jar), "advice", SECONDS) as connection:
             connection.execute("SET plan_cache_mode = force_custom_plan")
             yield Adviser(catalog, connection, state.relation)
     except psycopg.Error as error:

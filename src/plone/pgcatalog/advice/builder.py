@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from plone.pgcatalog.advice import registry
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.candidates import PREFIX
+from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.observe.log import Execute
 from plone.pgcatalog.sql import locks
+from plone.pgcatalog.storage import dsn_of
 from psycopg import Connection
 from psycopg import sql
 from typing import Any
@@ -53,7 +54,7 @@ class Target:
         state = catalog.view().state
         if state is None:
             raise BuildError("the catalog has no table yet")
-        return cls(dsn_of(catalog), catalog.zoid, state.relation)
+        return cls(dsn_of(catalog.jar), catalog.zoid, state.relation)
 
     def index(self, name: str) -> str:
         """Return the full name of the index *name*."""
@@ -67,9 +68,6 @@ class Target:
                 yield connection, lambda query, values: connection.execute(query, values).fetchall()
         except psycopg.Error as error:
             raise BuildError(f"PostgreSQL: {plain(error)}") from error
-
-
-_threads: set[threading.Thread] = set()
 
 
 def apply(target: Target, candidate: Candidate, reason: str) -> None:
@@ -196,16 +194,6 @@ def in_background(action: Callable[[Target, str, Callable[[], None]], None], tar
             logger.warning("%s: %s", target.index(name), error)
         finally:
             started.set()
-            _threads.discard(threading.current_thread())
 
-    thread = threading.Thread(target=run, name="pgcatalog-index", daemon=True)
-    _threads.add(thread)
-    thread.start()
+    background.start("index", run)
     started.wait(START_SECONDS)
-
-
-def wait(timeout: float) -> bool:
-    """Wait until nothing is built or dropped by this process, so many seconds at most; return whether that is so."""
-    for thread in list(_threads):
-        thread.join(timeout)
-    return not _threads

@@ -5,12 +5,12 @@ from plone.pgcatalog.advice.replay import compile_example
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.advice.replay import statement_of
 from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.database.planning import NO_SCAN
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.record import page_in
 from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.storage import dsn_of
 from typing import Any
 
 import psycopg
@@ -36,7 +36,7 @@ def explain_example(catalog: Any, example: Example, run: bool = True) -> Plan:
     """
     _query, compiled = compile_example(catalog, example)
     statement = statement_of(catalog, compiled, example.operation, page_in(example.query))
-    return explain(dsn_of(catalog), statement, run=run)
+    return explain(dsn_of(catalog.jar), statement, run=run)
 
 
 def explain(dsn: str, statement: Statement, seconds: float = SECONDS, run: bool = True) -> Plan:

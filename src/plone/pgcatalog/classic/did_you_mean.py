@@ -5,9 +5,9 @@ script replaces the results only (``#search-results``), and what viewlets say ar
 So it is put into the results of the finished page, whatever template and class have made it: nothing is overridden.
 """
 
+from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.vocabulary import finds_something
-from plone.pgcatalog.discovery.vocabulary import INDEX
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.transformchain.interfaces import ITransform
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 NOTHING_FOUND = re.compile(r'<[^<>]*\bid="search-results-number"[^<>]*>\s*0\s*<')
 RESULTS = re.compile(r'<[^<>]*\bid="search-results"[^<>]*>')
 #: Parameters of the page that do not belong to another search.
-DROPPED = (INDEX, "b_start", "ajax_load")
+DROPPED = (SOURCE_INDEX, "b_start", "ajax_load")
 
 
 @implementer(ITransform)
@@ -87,16 +87,16 @@ class DidYouMean(BrowserView):
         """Return the text that the user may have meant, and that the page finds something by; None for none."""
         page = self.context
         catalog = getToolByName(page.context, "portal_catalog")
-        text = self.request.form.get(INDEX)
+        text = self.request.form.get(SOURCE_INDEX)
         if not isinstance(text, str) or not IPGCatalogTool.providedBy(catalog):
             return None
-        place = {name: value for name, value in page.filter_query({}).items() if name != INDEX}
+        place = {name: value for name, value in page.filter_query({}).items() if name != SOURCE_INDEX}
         better = did_you_mean(catalog, text, place)
         # To the page operators are words, and all words are beginnings.
-        return better if better and finds_something(catalog, page.filter_query({INDEX: better})) else None
+        return better if better and finds_something(catalog, page.filter_query({SOURCE_INDEX: better})) else None
 
     def url(self) -> str:
         """Return the address of the page with the better text: all else that was asked for stays."""
         asked = parse_qsl(self.request.get("QUERY_STRING", ""), keep_blank_values=True)
         kept = [(name, value) for name, value in asked if name.partition(":")[0] not in DROPPED]
-        return f"{self.request.URL}?{urlencode([*kept, (INDEX, self.text)])}"
+        return f"{self.request.URL}?{urlencode([*kept, (SOURCE_INDEX, self.text)])}"

@@ -8,10 +8,10 @@ from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.core import normalise
-from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.storage import dsn_of
 from Products.ZCatalog.Catalog import CatalogError
 from typing import Any
 
@@ -58,7 +58,7 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json
         with open_site(zope_conf, site) as portal:
             catalog = portal.portal_catalog._core
             found = statement(catalog, query, part)
-            dsn = dsn_of(catalog)
+            dsn = dsn_of(catalog.jar)
         plan = run(dsn, found)
     except SiteError as error:
         raise click.exceptions.UsageError(str(error)) from error

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
+from plone.pgcatalog.database.connections import connect
 from psycopg.rows import dict_row
 from typing import Any
 from ZConfig import ConfigurationError
@@ -66,9 +67,7 @@ def _dsn_of(storage: Any) -> str | None:
 def connected(dsn: str, read_only: bool = True) -> Iterator[psycopg.Connection[dict[str, Any]]]:
     """Yield an autocommit connection to *dsn*, rows as dicts; an error of the database becomes click's."""
     try:
-        with psycopg.connect(dsn, autocommit=True, row_factory=dict_row, application_name="pgcatalog") as connection:
-            if read_only:
-                connection.execute("SET default_transaction_read_only = on")
+        with connect(dsn, "command", 0, read_only=read_only, row_factory=dict_row) as connection:
             yield connection
     except psycopg.errors.UndefinedTable as error:
         raise click.UsageError("there is no catalog of plone.pgcatalog in this database") from error

@@ -9,10 +9,9 @@ from plone.pgcatalog.core.normalise import option
 from plone.pgcatalog.core.normalise import rewritten
 from plone.pgcatalog.core.normalise import Sort
 from plone.pgcatalog.core.normalise import sort_of
-from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.database.missing import expects_relation
 from plone.pgcatalog.database.missing import report as report_missing
-from plone.pgcatalog.fulltext.counting import heed
+from plone.pgcatalog.fulltext.counting import request_count
 from plone.pgcatalog.fulltext.infix import find_word_parts
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.observe.report import report_slow
@@ -26,6 +25,7 @@ from plone.pgcatalog.results.cache import set_limits
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import parts_of_words
 from plone.pgcatalog.settings import result_cache_mb
+from plone.pgcatalog.storage import dsn_of
 from typing import Any
 
 
@@ -97,4 +97,4 @@ def report(catalog: Any, view: Any, compiled: CompiledQuery, query: Mapping[str,
     report_slow(catalog.tool, query, trace.seconds)
     session = view.session
     if compiled.score is not None and session.knows_states and view.zoid in session.states:
-        heed(dsn_of(catalog), view.zoid, session.states[view.zoid].generation)
+        request_count(dsn_of(catalog.jar), view.zoid, session.states[view.zoid].generation)

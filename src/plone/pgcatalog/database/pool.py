@@ -5,9 +5,9 @@ SQL and objects agree.  Elsewhere a psycopg_pool connection serves, one per thre
 ``release_request_connection`` (at IPubEnd) gives it back.
 """
 
+from plone.pgcatalog import storage
 from plone.pgcatalog.database.errors import ServiceUnavailable
 from plone.pgcatalog.database.session import connection_of
-from plone.pgcatalog.storage import is_supported
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 from psycopg_pool import PoolTimeout
@@ -39,8 +39,8 @@ def get_request_connection(jar: Any = None, dsn: str | None = None) -> Any:
     """
     if jar is None and dsn is None:
         jar = connection_of(getSite())
-    if is_supported(jar):
-        return jar._normal_storage.pg_connection
+    if storage.is_supported(jar):
+        return storage.connection(jar)
     dsn = dsn or os.environ.get("PGCATALOG_DSN")
     if not dsn:
         raise LookupError("no zodb-pgjsonb connection, no dsn and no PGCATALOG_DSN")

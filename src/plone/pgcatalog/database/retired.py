@@ -1,7 +1,9 @@
 """Drops the relations that commits have retired, when they are committed and nobody can read them any more."""
 
+from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.schema import drop_retired
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.storage import dsn_of
 from typing import Any
 
 import logging
@@ -21,7 +23,7 @@ def _committed(success: bool, session: Session) -> None:
         return
     try:
         _let_go(session)
-        with psycopg.connect(session.jar.db().storage._dsn, autocommit=True) as connection:
+        with connect(dsn_of(session.jar), "retired relations") as connection:
             drop_retired(connection.cursor())
     except psycopg.Error as error:
         # The commit is done; the relations are in nobody's way.

@@ -11,6 +11,7 @@ from copy import copy
 from dataclasses import replace
 from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.fulltext.lexicon import Stems
+from plone.pgcatalog.fulltext.lexicon import storable
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
 from plone.pgcatalog.fulltext.lexicon import tsvector_words
 from plone.pgcatalog.fulltext.lexicon import words
@@ -43,8 +44,6 @@ from Products.PluginIndexes.util import safe_callable
 from Products.ZCatalog.query import IndexQuery
 from typing import Any
 from ZODB.utils import u64
-
-import re
 
 
 #: The index of what counts most in a page.
@@ -248,4 +247,4 @@ BUILT_IN[ZCTextIndexTranslator.meta_type] = ZCTextIndexTranslator
 def source_text(texts: Iterable[str]) -> str:
     """Return what is kept of the searchable *texts* to take snippets from: one line, of limited length."""
     joined = " ".join(texts)[: 2 * SOURCE_LENGTH]
-    return " ".join(re.sub("[\0\ud800-\udfff]", " ", joined).split())[:SOURCE_LENGTH]
+    return " ".join(storable(joined).split())[:SOURCE_LENGTH]

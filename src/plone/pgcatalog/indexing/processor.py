@@ -17,6 +17,7 @@ from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.undo import follow_undo
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.indexing.writer import Writer
+from plone.pgcatalog.storage import processors
 from typing import Any
 from weakref import ref
 from zodb_pgjsonb import ExtraColumn
@@ -109,9 +110,9 @@ def primary_entry(pending: CatalogPending, zoid: int) -> Any:
 
 def register(database: Any) -> bool:
     """Register the processor with the storage of *database* unless it has one; False when it is not zodb-pgjsonb."""
-    storage = database.storage
-    if not hasattr(storage, "register_state_processor"):
+    registered = processors(database)
+    if registered is None:
         return False
-    if not any(isinstance(p, PGCatalogStateProcessor) for p in storage._state_processors):
-        storage.register_state_processor(PGCatalogStateProcessor(database))
+    if not any(isinstance(p, PGCatalogStateProcessor) for p in registered):
+        database.storage.register_state_processor(PGCatalogStateProcessor(database))
     return True

@@ -4,6 +4,7 @@ from Acquisition import aq_base
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from plone.pgcatalog.database import connections
 from plone.pgcatalog.indexing import rebuild_relation as relation
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import site_path
@@ -16,7 +17,7 @@ from plone.pgcatalog.indexing.walk import child_ids
 from plone.pgcatalog.indexing.walk import fresh_entry
 from plone.pgcatalog.indexing.walk import indexable
 from plone.pgcatalog.indexing.walk import object_at
-from psycopg.rows import tuple_row
+from plone.pgcatalog.storage import dsn_of
 from typing import Any
 from ZODB.POSException import ConflictError
 
@@ -56,11 +57,8 @@ class RebuildGone(RuntimeError):
 
 def connect(catalog: Any) -> psycopg.Connection[Any]:
     """Return a new connection to the database of *catalog*, for the rebuild's own writing; rows are tuples."""
-    storage = catalog._core.jar.db().storage
-    connection = psycopg.connect(storage._dsn, autocommit=True, row_factory=tuple_row)
     # What a crash of the server loses is a batch with its task: it is done again.
-    connection.execute("SET synchronous_commit = off")
-    return connection
+    return connections.connect(dsn_of(catalog._core.jar), "rebuild", 0, durable=False, prepare_threshold=5)
 
 
 class Extractor:

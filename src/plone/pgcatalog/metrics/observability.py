@@ -8,6 +8,7 @@ from plone.pgcatalog.database.pool import pool_for
 from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.metric import Metric
 from plone.pgcatalog.metrics.process import process_metrics
+from plone.pgcatalog.storage import database_dsn
 from typing import Any
 from zope.component import adapter
 from zope.interface import implementer
@@ -52,7 +53,7 @@ class DatabaseMetrics:
 
     def collect(self) -> Iterator[ObservabilityMetric]:
         """Yield the figures, read on a connection of their own."""
-        dsn = getattr(self.context._p_jar.db().storage, "_dsn", None)
+        dsn = database_dsn(self.context._p_jar.db())
         if dsn is not None:
             with pool_for(dsn).connection(TIMEOUT) as connection:
                 for metric in list(database_metrics(connection)):
@@ -91,4 +92,4 @@ readiness = CatalogReadiness()
 @adapter(IDatabaseOpenedWithRoot)
 def remember_database(event: Any) -> None:
     """Have the readiness check ask the database that was opened."""
-    readiness.dsn = getattr(event.database.storage, "_dsn", None)
+    readiness.dsn = database_dsn(event.database)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.database import gauge
 from plone.pgcatalog.metrics.metric import Metric
@@ -32,8 +33,7 @@ class DatabaseCollector:
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the figures; only ``pgcatalog_up``, 0, while the database does not answer."""
         try:
-            with psycopg.connect(self.dsn, autocommit=True, row_factory=dict_row, connect_timeout=5) as connection:
-                connection.execute("SET default_transaction_read_only = on")
+            with connect(self.dsn, "metrics", 0, read_only=True, row_factory=dict_row) as connection:
                 found = list(database_metrics(connection, self.check))
         except psycopg.Error as error:
             logger.warning("no figures: %s", error)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.indexing import processor
 from plone.pgcatalog.migration.source import CompleteSource
 from typing import Any
@@ -20,7 +21,7 @@ def check_empty(dsn: str) -> None:
     """Raise ScratchError unless the database *dsn* can be reached and holds no tables."""
     tables = "SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = current_schema()::regnamespace)"
     try:
-        with psycopg.connect(dsn, autocommit=True, connect_timeout=10) as connection:
+        with connect(dsn, "scratch database") as connection:
             if connection.execute(tables).fetchone() != (False,):
                 raise ScratchError("the scratch database is not empty; a copy needs one of its own")
     except psycopg.Error as error:
@@ -39,7 +40,7 @@ def copy(storage: Any, dsn: str) -> None:
 
 def analyze(dsn: str) -> None:
     """Have PostgreSQL take its statistics of the database *dsn*, as autovacuum does in time."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with connect(dsn, "analyze", 0) as connection:
         connection.execute("ANALYZE")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe.sql import load_sql
@@ -82,6 +83,6 @@ def log_of(catalog: Any) -> SlowQueryLog:
 
 def clear(dsn: str, zoid: int) -> int:
     """Delete the log of the catalog with tool oid *zoid*; return how many queries it had."""
-    recorder.recorder_for(dsn).flush(recorder.EXIT_SECONDS)
+    recorder.recorders[dsn].flush(EXIT_SECONDS)
     with connect(dsn, "clear slow queries") as connection:
         return connection.execute("DELETE FROM pgcatalog_slow_queries WHERE catalog = %s", (zoid,)).rowcount

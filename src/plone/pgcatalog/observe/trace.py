@@ -2,7 +2,6 @@
 
 from Acquisition import aq_base
 from collections.abc import Sequence
-from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe.counters import observe
 from plone.pgcatalog.observe.record import keep
@@ -12,6 +11,7 @@ from plone.pgcatalog.observe.throttle import Throttle
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.storage import dsn_of
 from time import perf_counter
 from typing import Any
 
@@ -74,4 +74,4 @@ class Trace:
                 shape,
             )
         entry = SlowQuery(catalog.zoid, path, operation, shape, text, left_out, *times, rows, statement.sql)
-        recorder.record(dsn_of(catalog), entry)
+        recorder.record(dsn_of(catalog.jar), entry)

@@ -3,11 +3,11 @@
 from functools import partial
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import row_cache
+from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.browse import Browser
 from plone.pgcatalog.zmi.jobs import Job
@@ -82,7 +82,7 @@ class AdvancedPage(ManagePage):
 
     def figures(self) -> dict[str, Any]:
         """Return what ``pgcatalog status`` says of this catalog; empty while nothing has ever been committed."""
-        with connect(dsn_of(self.catalog), "figures") as connection:
+        with connect(dsn_of(self.catalog.jar), "figures") as connection:
             connection.row_factory = dict_row
             found = [c for c in statistics.sizes(connection) if c["catalog"] == self.catalog.zoid]
             if not found:

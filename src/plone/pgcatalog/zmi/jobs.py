@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.request import opened_at
 from plone.pgcatalog.sql import locks
+from plone.pgcatalog.storage import dsn_of
 from time import monotonic
 from typing import Any
 
 import logging
 import psycopg
-import threading
 
 
 logger = logging.getLogger(__name__)
@@ -87,9 +87,6 @@ class Job:
         return min(1.0, self.done / self.total) if self.total > 0 else 0.0
 
 
-_threads: set[threading.Thread] = set()
-
-
 def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], zoid: int) -> dict[str, Job]:
     """Return the jobs of the catalog with tool oid *zoid* by name, read with *execute*."""
     found = [Job(*row) for row in execute(load_sql("jobs"), {"catalog": zoid, "lock": locks.JOB})]
@@ -98,7 +95,7 @@ def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], 
 
 def stop(catalog: Any, name: str) -> None:
     """Have the job *name* of *catalog* (``tool._core``) end soon.  Raises JobError."""
-    with errors_told(), connect(dsn_of(catalog), f"stop {name}") as connection:
+    with errors_told(), connect(dsn_of(catalog.jar), f"stop {name}") as connection:
         connection.execute(STOP, {"catalog": catalog.zoid, "name": name})
 
 
@@ -107,7 +104,7 @@ def start(tool: Any, name: str, work: Work) -> None:
     catalog = tool._core
     values = {"catalog": catalog.zoid, "name": name, "lock": locks.JOB}
     with errors_told():
-        connection = connect(dsn_of(catalog), name)
+        connection = connect(dsn_of(catalog.jar), name)
         with ExitStack() as unless_begun:
             unless_begun.callback(connection.close)
             [(free,)] = connection.execute(TRY_LOCK, values).fetchall()
@@ -116,16 +113,7 @@ def start(tool: Any, name: str, work: Work) -> None:
             connection.execute(BEGIN, values)
             unless_begun.pop_all()
     runner = Runner(catalog.jar.db(), "/".join(tool.getPhysicalPath()), connection, values, work)
-    thread = threading.Thread(target=runner.run, name=f"pgcatalog-{name}", daemon=True)
-    _threads.add(thread)
-    thread.start()
-
-
-def wait(timeout: float) -> bool:
-    """Wait until no job of this process runs, so many seconds at most; return whether that is so."""
-    for thread in list(_threads):
-        thread.join(timeout)
-    return not _threads
+    background.start(name, runner.run)
 
 
 @contextmanager
@@ -165,7 +153,6 @@ class Runner:
             logger.error("%s of %s has ended, which could not be noted: %s", name, self.path, error)
         finally:
             self.connection.close()
-            _threads.discard(threading.current_thread())
 
     def report(self, done: int, total: int, message: str) -> None:
         """Note how far the job is, now and then, and what it does at once; raises Stopped when it is to end."""

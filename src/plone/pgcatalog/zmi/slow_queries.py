@@ -3,7 +3,6 @@
 from plone.pgcatalog.advice.explain import explain_example
 from plone.pgcatalog.advice.explain import Plan
 from plone.pgcatalog.advice.replay import ReplayError
-from plone.pgcatalog.database.connections import dsn_of
 from plone.pgcatalog.indexing.codec import CodecError
 from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe.log import Example
@@ -11,6 +10,7 @@ from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.record import recall
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
+from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any
@@ -31,7 +31,7 @@ class SlowQueriesPage(ManagePage):
     def post(self) -> Any:
         form = self.request.form
         if "clear" in form:
-            count = log.clear(dsn_of(self.catalog), self.catalog.zoid)
+            count = log.clear(dsn_of(self.catalog.jar), self.catalog.zoid)
             return self.redirect(f"{count} slow queries deleted.")
         if "explain" in form:
             self.example = self.find(form["explain"])
