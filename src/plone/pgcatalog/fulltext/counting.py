@@ -1,7 +1,7 @@
 """Has words counted when a search has used counts that are too old: by a thread and a connection of its own.
 
 A ranked search says which generation of its catalog it has seen, which costs a look into a dictionary.  How old the
-counts are is asked, and they are taken, off the requests' time; never more often than ``PGCATALOG_COUNT_WORDS_SECONDS``.
+counts are is asked, and they are taken, off the requests' time; never more often than every ``PAUSE`` seconds.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,6 @@ from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.term_statistics import generation_of
 from plone.pgcatalog.fulltext.term_statistics import is_stale
 from plone.pgcatalog.fulltext.term_statistics import last_count
-from plone.pgcatalog.settings import number
 from time import monotonic
 from typing import Any
 
@@ -23,13 +22,8 @@ import threading
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two counts of a catalog by one process.
+#: Least number of seconds between two counts of a catalog by one process; 0: searches cause none.
 PAUSE = 60.0
-
-
-def pause() -> float:
-    """Return the least number of seconds between two counts of a catalog; 0 when searches cause none."""
-    return number("PGCATALOG_COUNT_WORDS_SECONDS", os.environ.get("PGCATALOG_COUNT_WORDS_SECONDS"), PAUSE)
 
 
 class Counting:
@@ -120,9 +114,8 @@ _lock = threading.Lock()
 
 def heed(dsn: str, catalog: int, generation: int) -> None:
     """Have the words of *catalog* in the database *dsn* counted soon, if what a search has seen, *generation*, asks it."""
-    seconds = pause()
-    if seconds:
-        counting_of(dsn).heed(catalog, generation, seconds)
+    if PAUSE:
+        counting_of(dsn).heed(catalog, generation, PAUSE)
 
 
 def counting_of(dsn: str) -> Counting:

@@ -7,8 +7,6 @@ write, so a restarted server is no event.
 from dataclasses import astuple
 from plone.pgcatalog.advice.connection import connect
 from plone.pgcatalog.observe.record import SlowQuery
-from plone.pgcatalog.observe.settings import kept_days
-from plone.pgcatalog.observe.settings import kept_rows
 from plone.pgcatalog.observe.sql import load_sql
 
 import atexit
@@ -21,6 +19,9 @@ import threading
 logger = logging.getLogger(__name__)
 
 QUEUE_SIZE = 1000
+#: How many slow queries a database keeps, and for how many days.
+KEPT_ROWS = 5000
+KEPT_DAYS = 30.0
 #: Seconds to wait for more before a connection is opened.
 LINGER = 0.3
 #: Longest time a process that ends waits for its last entries.
@@ -75,7 +76,7 @@ class Recorder:
             with connect(self.dsn, "slow queries", seconds=5) as connection:
                 with connection.cursor() as cursor:
                     cursor.executemany(load_sql("record"), [astuple(entry) for entry in entries])
-                connection.execute(load_sql("prune"), {"rows": kept_rows(), "days": kept_days()})
+                connection.execute(load_sql("prune"), {"rows": KEPT_ROWS, "days": KEPT_DAYS})
         except psycopg.Error as error:
             self.failed += len(entries)
             logger.warning("%d slow queries could not be recorded: %s", len(entries), error)
