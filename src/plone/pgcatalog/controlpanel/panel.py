@@ -58,7 +58,8 @@ class SettingsForm(PanelForm):
     id = "PGCatalogSettings"
     label = _("PostgreSQL Catalog")
     description = _(
-        "The environment variables PGCATALOG_SLOW_QUERY_MS and PGCATALOG_RESULT_CACHE_MB override these settings."
+        "Environment variables override two of these settings: PGCATALOG_SLOW_QUERY_MS the slow query threshold,"
+        " PGCATALOG_RESULT_CACHE_MB the result cache."
     )
     schema = IPGCatalogSettings
 
