@@ -75,7 +75,7 @@ bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ou
 	$(BIN)/python -m benchmarks.ranking --output benchmarks/results/ranking.json --page docs/explanation/ranking.md
 
 soak: $(VENV)/.installed-bench  ## ten minutes of load on a site whose PostgreSQL is killed meanwhile (SOAK_ARGS=...)
-	$(BIN)/python benchmarks/soak.py $(SOAK_ARGS)
+	$(BIN)/python -m tests.soak $(SOAK_ARGS)
 
 lint: $(VENV)/.installed-lint  ## style, types, imports between the rooms
 	$(BIN)/ruff check

@@ -1,24 +1,16 @@
 """Worker of ``rebuild``: ``pgcatalog rebuild`` beside the live catalog of a site that is searched meanwhile."""
 
-from benchmarks.backends import BACKENDS
 from benchmarks.backends import vacuum
-from benchmarks.content import fill
-from benchmarks.content import make_folders
-from benchmarks.documents import documents
-from benchmarks.documents import folders
+from benchmarks.content import filled_site
 from benchmarks.scenarios import by_date
-from benchmarks.scenarios import Place
 from benchmarks.scenarios import touch_page
 from benchmarks.timing import summary
 from benchmarks.timing import timed
 from benchmarks.timing import value
 from benchmarks.worker import Progress
-from benchmarks.zope_site import make_application
-from benchmarks.zope_site import make_site
 from benchmarks.zope_site import PloneSite
 from benchmarks.zope_site import SITE
 from pathlib import Path
-from tests.integration.site import load_zope
 from typing import Any
 
 import json
@@ -35,18 +27,9 @@ BEFORE = 40
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Return the measures of a rebuild for each number of processes in ``workers``."""
-    folder = Path(options["folder"])
-    progress("starting Zope")
-    load_zope(folder)
-    place = PloneSite(BACKENDS[options["backend"]], options["dsn"], folder, options["cache_size"])
-    make_application(place.db)
-    make_site(place)
-    count = options["docs"]
-    make_folders(place, folders(count))
-    fill(place, documents(count), count, progress)
+    place = filled_site(options, progress, PloneSite)
     vacuum(options["dsn"])
-    place.place = Place(f"/{SITE}", folders(count), ())
-    conf = zope_conf(folder / "instance", options["dsn"])
+    conf = zope_conf(place.folder / "instance", options["dsn"])
     measures = {"a page, nothing else going on": summary([search(place, n) for n in range(BEFORE)])}
     for workers in options["workers"]:
         progress(f"rebuilding, {workers} at work")

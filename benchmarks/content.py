@@ -1,11 +1,17 @@
 """Documents in a Plone site: made one by one as an editor does, or filled in."""
 
 from benchmarks.documents import Document
+from benchmarks.documents import documents
+from benchmarks.documents import folders
 from benchmarks.documents import TAGS
+from benchmarks.scenarios import Place
 from benchmarks.timing import summary
 from benchmarks.timing import value
 from benchmarks.worker import Progress
+from benchmarks.zope_site import make_site
+from benchmarks.zope_site import opened
 from benchmarks.zope_site import PloneSite
+from benchmarks.zope_site import SITE
 from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +29,16 @@ TRANSITIONS = {"published": "publish", "pending": "submit"}
 WORKFLOW = "simple_publication_workflow"
 #: While a site is filled its cache is large, or ZCatalog would load its trees again for each batch.
 FILL_CACHE = 30_000
+
+
+def filled_site[Site: PloneSite](options: dict[str, Any], progress: Progress, kind: type[Site]) -> Site:
+    """Return a new site with all of its documents filled in, as the *options* of a worker say."""
+    place, count = opened(options, progress, kind), options["docs"]
+    make_site(place)
+    make_folders(place, folders(count))
+    fill(place, documents(count), count, progress)
+    place.place = Place(f"/{SITE}", folders(count), ())
+    return place
 
 
 def make_folders(place: PloneSite, count: int) -> None:

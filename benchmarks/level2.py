@@ -1,7 +1,6 @@
 """Worker of ``level2`` and ``plone``: a real Plone site with the catalog of one backend."""
 
 from benchmarks import queries
-from benchmarks.backends import BACKENDS
 from benchmarks.backends import database_mb
 from benchmarks.backends import vacuum
 from benchmarks.content import Author
@@ -19,14 +18,12 @@ from benchmarks.timing import summary
 from benchmarks.timing import timed
 from benchmarks.timing import value
 from benchmarks.worker import Progress
-from benchmarks.zope_site import make_application
 from benchmarks.zope_site import make_site
+from benchmarks.zope_site import opened
 from benchmarks.zope_site import PloneSite
 from benchmarks.zope_site import SITE
 from itertools import batched
 from itertools import islice
-from pathlib import Path
-from tests.integration.site import load_zope
 from typing import Any
 
 import transaction
@@ -45,13 +42,7 @@ UIDS = 200
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Return the measures, and the records of the queries, of one backend."""
-    folder = Path(options["folder"])
-    progress("starting Zope")
-    load_zope(folder)
-    backend = BACKENDS[options["backend"]]
-    place = PloneSite(backend, options["dsn"], folder, options["cache_size"])
-    make_application(place.db)
-    progress("creating the site")
+    place = opened(options, progress, PloneSite)
     measures = {"site creation": value(timed(make_site, place), "s")}
     measures |= content(place, options["docs"], progress)
     result: dict[str, Any] = {"measures": measures}

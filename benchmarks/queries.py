@@ -1,6 +1,6 @@
 """Measures the scenarios: which values, how touched, in which state of the caches."""
 
-from benchmarks.scenarios import Place
+from benchmarks.connections import Requests
 from benchmarks.scenarios import Scenario
 from benchmarks.scenarios import TOUCHES
 from benchmarks.timing import summary
@@ -10,7 +10,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from time import perf_counter
 from typing import Any
-from typing import Protocol
 
 import cProfile
 import pstats
@@ -26,27 +25,6 @@ SHARE = {"after write": 0.4, "cold": 0.2}
 PATIENCE = 30.0
 LEAST = 3
 FUNCTIONS = 12
-
-
-class Requests(Protocol):
-    """Where the searches run: each method returns a catalog, ready to be searched."""
-
-    place: Place
-
-    def same(self, anonymous: bool) -> Any:
-        """The catalog of the running request, as that user."""
-
-    def request(self, anonymous: bool) -> Any:
-        """The catalog in a new request."""
-
-    def after_write(self, anonymous: bool) -> Any:
-        """The catalog in a new request, after a write by somebody else."""
-
-    def cold(self, anonymous: bool) -> Any:
-        """The catalog in a database that was just opened."""
-
-    def forget_results(self) -> None:
-        """Empty a result cache, if there is one."""
 
 
 def measure(

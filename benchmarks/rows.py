@@ -1,14 +1,12 @@
 """A catalog without Plone: the tool alone in an application, filled with objects that only carry values."""
 
 from benchmarks.backends import Backend
-from benchmarks.backends import close_db
-from benchmarks.backends import open_db
+from benchmarks.connections import Requests
 from benchmarks.documents import Document
 from benchmarks.documents import folders
 from benchmarks.scenarios import Place
 from benchmarks.worker import Progress
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from DateTime import DateTime
 from functools import partial
 from itertools import batched
@@ -93,21 +91,14 @@ def add_indexes(tool: Any) -> None:
         tool._catalog.addColumn(name)
 
 
-class Rows:
-    """Requests to that catalog in the database of *backend*."""
+class Rows(Requests):
+    """Requests to that catalog, which gets *count* rows."""
 
     def __init__(self, backend: Backend, dsn: str, folder: Path, cache_size: int, count: int) -> None:
-        self.backend = backend
-        self.dsn = dsn
-        self.folder = folder
-        self.cache_size = cache_size
+        super().__init__(backend, dsn, folder, cache_size)
         self.place = Place(ROOT, folders(count), [])
         #: the documents that somebody else changes
         self.changed: list[Document] = []
-        self._writes = 0
-        self._writer = ThreadPoolExecutor(1)
-        self.app: Any = None
-        self.db = open_db(backend, dsn, folder, cache_size)
 
     def make(self) -> None:
         """Make the application and the catalog; commits."""
@@ -141,7 +132,7 @@ class Rows:
 
     # -- requests
 
-    def enter(self) -> Any:
+    def enter(self, anonymous: bool = False) -> Any:
         transaction.begin()
         self.app = with_request(self.db.open().root()["Application"])
         return self.app
@@ -153,35 +144,12 @@ class Rows:
             self.app._p_jar.close()
             self.app = None
 
-    def close(self) -> None:
-        self.leave()
-        close_db(self.db)
-
     def same(self, anonymous: bool) -> Any:
         """Return what searches as Plone does for that user."""
         roles = {"allowedRolesAndUsers": EVERYBODY if anonymous else MANAGER}
         if anonymous:
             roles["effectiveRange"] = DateTime()
         return partial(self.app.portal_catalog.unrestrictedSearchResults, **roles)
-
-    def request(self, anonymous: bool) -> Any:
-        self.leave()
-        self.enter()
-        return self.same(anonymous)
-
-    def after_write(self, anonymous: bool) -> Any:
-        self.leave()
-        self._writes += 1
-        self._writer.submit(self._write).result()
-        return self.request(anonymous)
-
-    def cold(self, anonymous: bool) -> Any:
-        self.close()
-        self.db = open_db(self.backend, self.dsn, self.folder, self.cache_size)
-        return self.request(anonymous)
-
-    def forget_results(self) -> None:
-        self.backend.forget_results()
 
     def _write(self) -> None:
         transaction.begin()

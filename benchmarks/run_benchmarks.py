@@ -26,6 +26,7 @@ from benchmarks.tables import PAIRS
 from benchmarks.tables import tables
 from benchmarks.worker import WorkerFailed
 from collections.abc import Callable
+from collections.abc import Sequence
 from rich.console import Console
 from typing import Any
 
@@ -38,13 +39,35 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-def shared(iterations: int, warmup: int) -> Callable[[Any], Any]:
-    """Return a decorator with the options of all commands."""
+KEPT = click.option("--output", type=FILE, help="Keep the results in this file; an interrupted run is resumed.")
+AGAIN = click.option("--again", is_flag=True, help="Measure again what the file already has.")
+DOCS = click.option("--docs", default=500, show_default=True, help="Documents in the site.")
+CACHE = click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
+PROFILE = click.option("--profile", is_flag=True, help="Profile the scenarios, too.")
+ONLY = click.option(
+    "--scenario",
+    "scenarios",
+    multiple=True,
+    type=click.Choice([scenario.name for scenario in SCENARIOS]),
+    help="Only this one (may be repeated).",
+)
+
+
+def compared(*default: str, others: Sequence[str] = ()) -> Callable[[Any], Any]:
+    """Return the option that names what is compared, by *default* these: backends, and *others*."""
+    choice = click.Choice([*others, *BACKENDS])
+    return click.option(
+        "--backend", "chosen", multiple=True, default=default, show_default=True, type=choice, help="What to compare."
+    )
+
+
+def repeated(iterations: int, warmup: int) -> Callable[[Any], Any]:
+    """Return a decorator with the options of commands that repeat what they measure."""
 
     def decorate(command: Any) -> Any:
         for option in (
-            click.option("--again", is_flag=True, help="Measure anew what the file has already."),
-            click.option("--output", type=FILE, help="Keep the results in this file; an interrupted run goes on."),
+            AGAIN,
+            KEPT,
             click.option("--warmup", default=warmup, show_default=True, help="Repetitions that do not count."),
             click.option("--iterations", default=iterations, show_default=True, help="Counted repetitions."),
         ):
@@ -77,25 +100,11 @@ def main() -> None:
 
 @main.command()
 @click.option("--rows", default=20_000, show_default=True, help="Rows in the catalog.")
-@click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
-@click.option("--profile", is_flag=True, help="Profile the scenarios, too.")
-@click.option(
-    "--backend",
-    "chosen",
-    multiple=True,
-    default=("bare-sql", "relstorage-zcatalog", "pgcatalog"),
-    show_default=True,
-    type=click.Choice(["bare-sql", *BACKENDS]),
-    help="What to compare.",
-)
-@click.option(
-    "--scenario",
-    "scenarios",
-    multiple=True,
-    type=click.Choice([scenario.name for scenario in SCENARIOS]),
-    help="Only this one (may be repeated).",
-)
-@shared(50, 5)
+@CACHE
+@PROFILE
+@compared("bare-sql", "relstorage-zcatalog", "pgcatalog", others=["bare-sql"])
+@ONLY
+@repeated(50, 5)
 def level1(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
     """The query layer without Plone: catalog rows only, next to SQL written by hand."""
     modules = {"bare-sql": "benchmarks.bare_sql"}
@@ -104,46 +113,31 @@ def level1(chosen: tuple[str, ...], output: Path | None, again: bool, **options:
 
 
 @main.command()
-@click.option("--docs", default=500, show_default=True, help="Documents in the site.")
+@DOCS
 @click.option("--rebuild", default=1, show_default=True, help="How often to rebuild the whole catalog.")
-@click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
-@click.option("--profile", is_flag=True, help="Profile the scenarios, too.")
-@click.option(
-    "--backend", "chosen", multiple=True, default=tuple(BACKENDS), show_default=True, type=click.Choice(list(BACKENDS))
-)
-@click.option(
-    "--scenario",
-    "scenarios",
-    multiple=True,
-    type=click.Choice([scenario.name for scenario in SCENARIOS]),
-    help="Only this one (may be repeated).",
-)
-@shared(50, 5)
+@CACHE
+@PROFILE
+@compared(*BACKENDS)
+@ONLY
+@repeated(50, 5)
 def level2(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
     """A real Plone site: creation, modification, rebuild, searches, sizes."""
     run("level2", options, [Job("benchmarks.level2", name, options) for name in chosen], output, again)
 
 
 @main.command()
-@click.option("--docs", default=500, show_default=True, help="Documents in the site.")
-@click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
-@click.option(
-    "--backend",
-    "chosen",
-    multiple=True,
-    default=("relstorage-zcatalog", "pgcatalog"),
-    show_default=True,
-    type=click.Choice(list(BACKENDS)),
-)
-@shared(30, 3)
+@DOCS
+@CACHE
+@compared("relstorage-zcatalog", "pgcatalog")
+@repeated(30, 3)
 def search(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
     """Searches for words by a member with local roles; facets, snippets and suggestions."""
     run("search", options, [Job("benchmarks.text_search", name, options) for name in chosen], output, again)
 
 
 @main.command()
-@click.option("--docs", default=500, show_default=True, help="Documents in the site.")
-@click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
+@DOCS
+@CACHE
 @click.option(
     "--worker",
     "workers",
@@ -153,8 +147,8 @@ def search(chosen: tuple[str, ...], output: Path | None, again: bool, **options:
     type=click.IntRange(min=1),
     help="With so many processes (may be repeated).",
 )
-@click.option("--output", type=FILE, help="Keep the results in this file; an interrupted run goes on.")
-@click.option("--again", is_flag=True, help="Measure anew what the file has already.")
+@KEPT
+@AGAIN
 def rebuild(output: Path | None, again: bool, **options: Any) -> None:
     """The catalog made anew beside the live one, which is searched meanwhile."""
     run("rebuild", options, [Job("benchmarks.beside", OURS, options)], output, again)
@@ -162,17 +156,9 @@ def rebuild(output: Path | None, again: bool, **options: Any) -> None:
 
 @main.command()
 @click.option("--docs", default=50, show_default=True, help="Documents to create.")
-@click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
-@click.option(
-    "--backend",
-    "chosen",
-    multiple=True,
-    default=("relstorage-zcatalog", "pgjsonb-zcatalog"),
-    show_default=True,
-    type=click.Choice(list(BACKENDS)),
-    help="What to compare.",
-)
-@shared(100, 10)
+@CACHE
+@compared("relstorage-zcatalog", "pgjsonb-zcatalog")
+@repeated(100, 10)
 def plone(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
     """The storages below a Plone site with ZCatalog."""
     settings = {**options, "queries": False}
@@ -182,7 +168,7 @@ def plone(chosen: tuple[str, ...], output: Path | None, again: bool, **options: 
 @main.command()
 @click.option("--filestorage", type=FILE, help="Go through this Data.fs, too.")
 @click.option("--with-site", is_flag=True, help="Make a Plone site in a Data.fs, and go through that.")
-@shared(200, 20)
+@repeated(200, 20)
 def codec(filestorage: Path | None, with_site: bool, output: Path | None, again: bool, **options: Any) -> None:
     """Pickle against zodb-json-codec: ten shapes of records, and a FileStorage."""
     # The name only: a result file has no paths of a machine.
@@ -192,14 +178,14 @@ def codec(filestorage: Path | None, with_site: bool, output: Path | None, again:
 
 
 @main.command()
-@shared(100, 10)
+@repeated(100, 10)
 def storage(output: Path | None, again: bool, **options: Any) -> None:
     """PGJsonbStorage against RelStorage: store and load."""
     storages("storage", options, output, again)
 
 
 @main.command()
-@shared(100, 10)
+@repeated(100, 10)
 def zodb(output: Path | None, again: bool, **options: Any) -> None:
     """PGJsonbStorage against RelStorage through ZODB.DB."""
     storages("zodb", options, output, again)
@@ -212,8 +198,8 @@ def storages(table: str, options: dict[str, Any], output: Path | None, again: bo
 
 @main.command()
 @click.option("--sizes", default="100,1000,10000", show_default=True, help="Numbers of objects.")
-@click.option("--output", type=FILE, help="Keep the results in this file; an interrupted run goes on.")
-@click.option("--again", is_flag=True, help="Measure anew what the file has already.")
+@KEPT
+@AGAIN
 def pack(sizes: str, output: Path | None, again: bool) -> None:
     """PGJsonbStorage against RelStorage: packing, half of the objects being garbage."""
     jobs = [
@@ -228,8 +214,8 @@ def pack(sizes: str, output: Path | None, again: bool) -> None:
 @click.option("--count", default=100_000, show_default=True, help="Objects to insert.")
 @click.option("--batch", default=100, show_default=True, help="Objects in a transaction.")
 @click.option("--cache-size", default=20_000, show_default=True, help="Objects in the ZODB cache.")
-@click.option("--output", type=FILE, help="Keep the results in this file; an interrupted run goes on.")
-@click.option("--again", is_flag=True, help="Measure anew what the file has already.")
+@KEPT
+@AGAIN
 def zodbbench(output: Path | None, again: bool, **options: Any) -> None:
     """Objects of a kilobyte in a growing OOBTree: insertions and lookups, next to plain PostgreSQL."""
     jobs = [

@@ -2,13 +2,9 @@
 
 from AccessControl.SecurityManagement import newSecurityManager
 from benchmarks import queries
-from benchmarks.backends import BACKENDS
 from benchmarks.backends import OURS
 from benchmarks.backends import vacuum
-from benchmarks.content import fill
-from benchmarks.content import make_folders
-from benchmarks.documents import documents
-from benchmarks.documents import folders
+from benchmarks.content import filled_site
 from benchmarks.scenarios import PAGE
 from benchmarks.scenarios import Place
 from benchmarks.scenarios import Scenario
@@ -18,14 +14,10 @@ from benchmarks.timing import summary
 from benchmarks.timing import timed
 from benchmarks.timing import value
 from benchmarks.worker import Progress
-from benchmarks.zope_site import make_application
-from benchmarks.zope_site import make_site
 from benchmarks.zope_site import PloneSite
 from benchmarks.zope_site import SITE
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
-from tests.integration.site import load_zope
 from typing import Any
 
 import psycopg
@@ -77,27 +69,17 @@ class ReaderSite(PloneSite):
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Return the records of the searches of one backend; of ours what goes with them, too."""
-    folder = Path(options["folder"])
-    progress("starting Zope")
-    load_zope(folder)
-    backend = BACKENDS[options["backend"]]
-    place = ReaderSite(backend, options["dsn"], folder, options["cache_size"])
-    make_application(place.db)
-    progress("creating the site")
-    make_site(place)
-    count = options["docs"]
-    make_folders(place, folders(count))
-    fill(place, documents(count), count, progress)
+    place = filled_site(options, progress, ReaderSite)
+    is_ours = options["backend"] == OURS
     share(place)
     vacuum(options["dsn"])
-    place.place = Place(f"/{SITE}", folders(count), ())
     result: dict[str, Any] = {"measures": {}, "queries": []}
-    if backend.name == OURS:
+    if is_ours:
         count_the_words(place)
     for scenario in SCENARIOS:
         progress(scenario.name)
         result["queries"] += list(records(place, scenario, options["iterations"], options["warmup"]))
-    if backend.name == OURS:
+    if is_ours:
         progress("facets, snippets, suggestions")
         result["measures"] = extras(place, options["iterations"])
     place.close()

@@ -2,14 +2,13 @@
 
 from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SecurityManagement import noSecurityManager
-from benchmarks.backends import Backend
-from benchmarks.backends import close_db
-from benchmarks.backends import open_db
-from benchmarks.scenarios import Place
+from benchmarks.backends import BACKENDS
+from benchmarks.connections import Requests
+from benchmarks.worker import Progress
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from plone.pgcatalog.request import with_request
+from tests.integration.site import load_zope
 from typing import Any
 from zope.component.hooks import setSite
 from zope.globalrequest import clearRequest
@@ -22,34 +21,17 @@ SITE = "Plone"
 ADMIN = "admin"
 
 
-class PloneSite:
-    """Requests to the site in the database of *backend*: one connection at a time in each thread."""
+class PloneSite(Requests):
+    """Requests to the site."""
 
-    place: Place
-
-    def __init__(self, backend: Backend, dsn: str, folder: Path, cache_size: int) -> None:
-        self.backend = backend
-        self.dsn = dsn
-        self.folder = folder
-        self.cache_size = cache_size
-        self.app: Any = None
-        #: Changes a document and commits; a thread of its own stands for somebody else.
-        self.write: Callable[[Any, int], None] = lambda site, n: None
-        self._writes = 0
-        self._writer = ThreadPoolExecutor(1)
-        self.open()
+    #: changes a document and commits
+    write: Callable[[Any, int], None] = staticmethod(lambda site, n: None)
 
     def open(self) -> None:
-        """Open the database: nothing of it is in memory then."""
         from Zope2.App.ClassFactory import ClassFactory
 
-        self.db = open_db(self.backend, self.dsn, self.folder, self.cache_size)
+        super().open()
         self.db.classFactory = ClassFactory
-
-    def close(self) -> None:
-        """End the request and close the database."""
-        self.leave()
-        close_db(self.db)
 
     # -- requests
 
@@ -61,31 +43,12 @@ class PloneSite:
         return context
 
     def leave(self) -> None:
-        """End the running request, if there is one."""
         if self.app is not None:
             app, self.app = self.app, None
             end(app)
 
-    def request(self, anonymous: bool = False) -> Any:
-        self.leave()
-        return self.enter(anonymous).portal_catalog
-
     def same(self, anonymous: bool) -> Any:
         return self.app[SITE].portal_catalog
-
-    def after_write(self, anonymous: bool) -> Any:
-        self.leave()
-        self._writes += 1
-        self._writer.submit(self._write).result()
-        return self.request(anonymous)
-
-    def cold(self, anonymous: bool) -> Any:
-        self.close()
-        self.open()
-        return self.request(anonymous)
-
-    def forget_results(self) -> None:
-        self.backend.forget_results()
 
     def _write(self) -> None:
         app, site = begin(self.db)
@@ -95,6 +58,17 @@ class PloneSite:
             transaction.commit()
         finally:
             end(app)
+
+
+def opened[Site: PloneSite](options: dict[str, Any], progress: Progress, kind: type[Site]) -> Site:
+    """Start Zope, and return what makes requests to a new database without a site, as the *options* of a worker say."""
+    folder = Path(options["folder"])
+    progress("starting Zope")
+    load_zope(folder)
+    place = kind(BACKENDS[options["backend"]], options["dsn"], folder, options["cache_size"])
+    make_application(place.db)
+    progress("creating the site")
+    return place
 
 
 def begin(db: Any) -> tuple[Any, Any]:

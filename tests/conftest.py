@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.fulltext import counting
 from tests.integration.fixtures import app  # noqa: F401
 from tests.integration.fixtures import catalog  # noqa: F401
 from tests.integration.fixtures import db  # noqa: F401
@@ -29,9 +30,9 @@ NEEDED_BYTES = 1 << 30
 
 _numbers = itertools.count(1)
 
-# The recorder of slow queries connects when it likes, but a database is copied while nobody is connected.
+# The recorder of slow queries and the count of words connect when they like, but a database is copied while nobody is connected.
 os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")
-os.environ.setdefault("PGCATALOG_COUNT_WORDS_SECONDS", "0")
+counting.PAUSE = 0.0
 
 
 @pytest.hookimpl(wrapper=True)

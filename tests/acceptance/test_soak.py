@@ -1,19 +1,19 @@
 """The soak, small: a killed server costs what was on its way, and nothing that was acknowledged."""
 
-from benchmarks.soak_clients import Client
-from benchmarks.soak_clients import Gate
-from benchmarks.soak_failover import Failover
-from benchmarks.soak_failover import settle
-from benchmarks.soak_ledger import ABSENT
-from benchmarks.soak_ledger import compare
-from benchmarks.soak_ledger import Page
-from benchmarks.soak_ledger import Version
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from plone.uuid.interfaces import IUUID
 from tests.integration.content import create
+from tests.soak.clients import Client
+from tests.soak.clients import Gate
+from tests.soak.failover import Failover
+from tests.soak.failover import settle
+from tests.soak.ledger import ABSENT
+from tests.soak.ledger import compare
+from tests.soak.ledger import Page
+from tests.soak.ledger import Version
 from typing import Any
 
 import json
@@ -32,11 +32,11 @@ def soak(folder: Path, options: dict[str, int], mark: str) -> tuple[dict[str, An
     output = folder / "soak.json"
     page = folder / "soak.md"
     page.write_text(f"before\n<!-- {mark} -->\nthe former table\n<!-- end of {mark} -->\nafter\n")
-    command = [sys.executable, "-W", "ignore", str(ROOT / "benchmarks" / "soak.py")]
+    command = [sys.executable, "-W", "ignore", "-m", "tests.soak"]
     for name, value in options.items():
         command += [f"--{name}", str(value)]
     command += ["--output", str(output), "--page", str(page)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     report: dict[str, Any] = json.loads(output.read_text())
     return report, page.read_text()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from contextlib import contextmanager
 from functools import cache
+from plone.pgcatalog import settings
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from typing import Any
 
@@ -39,6 +40,14 @@ SITE_ZCML = """\
   <five:loadProductsOverrides />
 </configure>
 """
+
+
+def override_settings(monkeypatch: Any, **values: Any) -> None:
+    """Let all sites of this process have these settings, until *monkeypatch* is undone."""
+    read = settings.site_setting
+    monkeypatch.setattr(
+        settings, "site_setting", lambda tool, name: values[name] if name in values else read(tool, name)
+    )
 
 
 @cache

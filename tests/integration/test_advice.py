@@ -153,7 +153,7 @@ def test_what_is_fast_already_gets_no_index(site: Any) -> None:
 
 
 def test_shapes_that_cannot_be_run_again_are_named(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PGCATALOG_SLOW_QUERY_MASK", "Creator")
+    sites.override_settings(monkeypatch, slow_query_mask=("Creator",))
     slow_listing(site)
     advice = advise(site.portal_catalog._catalog)
     assert advice.suggestions == []

@@ -136,7 +136,7 @@ def locked(db: Any, table: str | None = None) -> Iterator[None]:
 
 @pytest.fixture
 def limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PGCATALOG_SEARCH_TIMEOUT", "0.2")
+    sites.override_settings(monkeypatch, search_timeout=0.2)
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -205,7 +205,7 @@ def test_a_limit_costs_no_message_and_ends_with_its_statement(catalog: Any, port
 
 
 def test_without_a_limit_none_is_set(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PGCATALOG_SEARCH_TIMEOUT", "0")
+    sites.override_settings(monkeypatch, search_timeout=0.0)
     assert catalog._catalog.search_view().execute("SELECT current_setting('statement_timeout')") == [("0",)]
     assert catalog._catalog.search_view().execute("SELECT 1") == [(1,)]
 

@@ -1,6 +1,7 @@
 """Words that very many texts have: what is ranked then comes first, everything else is found as ever, and nothing twice."""
 
 from collections.abc import Iterator
+from plone.pgcatalog import settings
 from plone.pgcatalog.database.planning import MANY_ROWS
 from plone.pgcatalog.results.cache import result_cache
 from tests.integration import site as sites
@@ -45,7 +46,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: Any) -> None:
-    monkeypatch.setenv("PGCATALOG_RANKED_ROWS", str(LIMIT))
+    monkeypatch.setattr(settings, "RANKED_ROWS", LIMIT)
 
 
 def found(site: Any, text: str = WORD, **options: Any) -> list[str]:
@@ -60,7 +61,7 @@ def newest(count: int) -> list[str]:
 
 def by_score(monkeypatch: Any, site: Any, **options: Any) -> list[str]:
     with monkeypatch.context() as patched:
-        patched.setenv("PGCATALOG_RANKED_ROWS", "0")
+        patched.setattr(settings, "RANKED_ROWS", 0)
         return found(site, **options)
 
 
@@ -105,7 +106,7 @@ def test_what_finds_less_is_ranked_as_ever(site: Any, monkeypatch: Any) -> None:
 
 def test_a_small_catalog_is_ranked_as_ever(site: Any, monkeypatch: Any) -> None:
     exact = by_score(monkeypatch, site)
-    monkeypatch.setenv("PGCATALOG_RANKED_ROWS", "20")
+    monkeypatch.setattr(settings, "RANKED_ROWS", 20)
     assert found(site) == exact
 
 

@@ -81,9 +81,9 @@ def test_the_form_shows_and_stores_what_searches_heed(portal: Any, db: Any) -> N
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("type_boosts", "Document = 2\nEvent = many", "Line 2: 'many' is no number from 0 to 1000"),
-        ("type_boosts", "Document = nan", "Line 1: 'nan' is no number from 0 to 1000"),
-        ("type_boosts", "Document = -1", "Line 1: '-1' is no number from 0 to 1000"),
+        ("type_boosts", "Document = 2\nEvent = many", "Line 2: 'many' is not a number from 0 to 1000"),
+        ("type_boosts", "Document = nan", "Line 1: 'nan' is not a number from 0 to 1000"),
+        ("type_boosts", "Document = -1", "Line 1: '-1' is not a number from 0 to 1000"),
         ("type_boosts", "Document", "Line 1: 'Document' is not of the form: portal type = number"),
         ("pins", "\n\nopening hours", "Line 3: 'opening hours' is not of the form: words = /path/in/site or UID"),
         ("pins", "hours = contact", "'contact' is neither a path in the site, which begins with a slash, nor a UID"),

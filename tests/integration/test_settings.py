@@ -118,18 +118,19 @@ def test_a_site_without_changed_settings_stores_nothing_for_them(catalog: Any) -
         ("slow_query_ms", "nan", 250.0),
         ("result_cache_mb", "0", 0.0),
         ("result_cache_mb", "128", 128.0),
-        ("search_timeout", "0", None),
-        ("search_timeout", "0.5", 0.5),
-        ("search_timeout", "soon", 9.0),
-        ("slow_query_mask", "Title, Subject", frozenset({"Title", "Subject"})),
-        ("slow_query_mask", "*", frozenset({"*"})),
-        ("slow_query_mask", " ", frozenset({"SearchableText", "Creator"})),
     ],
 )
 def test_the_environment_comes_first(catalog: Any, monkeypatch: Any, name: str, text: str, expected: Any) -> None:
     store(OTHER)
     monkeypatch.setenv(f"PGCATALOG_{name.upper()}", text)
     assert READERS[name](catalog) == expected
+
+
+def test_former_variables_do_not_count(catalog: Any, monkeypatch: Any) -> None:
+    store(OTHER)
+    for variable in settings.FORMER_VARIABLES:
+        monkeypatch.setenv(variable, "1")
+    assert seen(catalog) == as_read(OTHER)
 
 
 def test_reading_a_setting_sends_nothing_to_the_database(catalog: Any) -> None:

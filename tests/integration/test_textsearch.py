@@ -7,10 +7,10 @@ from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.fulltext import textindex
+from plone.pgcatalog.fulltext.site import named_backend
+from plone.pgcatalog.fulltext.site import PLAIN
 from plone.pgcatalog.fulltext.textsearch import TextSearchBackend
 from plone.pgcatalog.indexing.rebuild import Rebuild
-from plone.pgcatalog.settings import named_backend
-from plone.pgcatalog.settings import PLAIN
 from random import Random
 from statistics import fmean
 from tests.conftest import memory_folder

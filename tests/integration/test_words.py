@@ -154,7 +154,7 @@ def test_a_ranked_search_has_words_counted(
     portal: Any, catalog: Any, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(portal)
-    monkeypatch.setenv("PGCATALOG_COUNT_WORDS_SECONDS", "1000")
+    monkeypatch.setattr(counting, "PAUSE", 1000)
     own = Counting(dsn)
     monkeypatch.setattr(counting, "countings", PerDatabase(lambda _: own))
     assert len(catalog.unrestrictedSearchResults(portal_type="Document", sort_on="created")[:3]) == 3

@@ -12,7 +12,6 @@ from plone.pgcatalog.compat.catalog import _CatalogCompat
 from plone.pgcatalog.compat.mappings import Indexes
 from plone.pgcatalog.compat.zcatalog import borrow
 from plone.pgcatalog.compat.zcatalog import borrow_rest
-from plone.pgcatalog.config import RESTRICTIONS
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
@@ -25,6 +24,7 @@ from plone.pgcatalog.query.expression import as_dict
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.results.iterate import BATCH
+from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.zmi.pages import page_of
 from plone.pgcatalog.zmi.pages import PostForms
 from plone.pgcatalog.zmi.protect import post_only

@@ -1,4 +1,4 @@
-"""A request, and all that comes with one, for code that runs outside one; and the language of the current one."""
+"""A request, and all that comes with one, for code that runs outside one."""
 
 from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SecurityManagement import noSecurityManager
@@ -13,7 +13,6 @@ from typing import Any
 from zope.component.hooks import setSite
 from zope.component.interfaces import ISite
 from zope.globalrequest import clearRequest
-from zope.globalrequest import getRequest
 from zope.globalrequest import setRequest
 from zope.publisher.browser import setDefaultSkin
 from ZPublisher.BaseRequest import RequestContainer
@@ -36,13 +35,6 @@ def with_request(root: Any) -> Any:
     # Views are looked up by the layer of the request.
     setDefaultSkin(request)
     return app
-
-
-def request_language() -> str | None:
-    """Return the code of the language in which the current request is answered, None without request or language."""
-    request = getRequest()
-    language = None if request is None else request.get("LANGUAGE")
-    return language if isinstance(language, str) and language else None
 
 
 @contextmanager

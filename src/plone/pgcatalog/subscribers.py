@@ -5,12 +5,14 @@ from plone.pgcatalog.database import pool
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexing import processor
+from plone.pgcatalog.settings import warn_of_former_variables
 from plone.pgcatalog.storage import is_supported
 from typing import Any
 
 
 def register_processors(event: Any) -> None:
     """Register the catalog's hooks with every zodb-pgjsonb storage of the opened database; idempotent."""
+    warn_of_former_variables()
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
         processor.register(database)

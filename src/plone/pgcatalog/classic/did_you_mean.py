@@ -5,11 +5,11 @@ script replaces the results only (``#search-results``), and what viewlets say ar
 So it is put into the results of the finished page, whatever template and class have made it: nothing is overridden.
 """
 
-from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.vocabulary import finds_something
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.transformchain.interfaces import ITransform
 from Products.CMFCore.utils import getToolByName
 from Products.CMFPlone.browser.search import Search

@@ -20,10 +20,10 @@ import json
 
 @click.command()
 @needs_site
-@click.option("--apply", "build", is_flag=True, help="Build what is suggested, one by one, and wait for it.")
+@click.option("--apply", "build", is_flag=True, help="Build the suggested indexes, one by one, and wait.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def advise(zope_conf: str, site: str, build: bool, as_json: bool) -> None:
-    """Suggest SQL indexes for the slow queries that are recorded; each is tried before.
+    """Suggest SQL indexes for the recorded slow queries; each suggestion has been tested.
 
     Exit code 0: there is nothing left to suggest; 1: there is, or no advice is possible; 2: the site cannot be opened.
     """
@@ -91,7 +91,7 @@ def as_data(advice: Advice, built: dict[str, str]) -> dict[str, Any]:
 def show(advice: Advice, built: dict[str, str]) -> None:
     """Print *advice* for people."""
     console = Console(soft_wrap=True)
-    console.print(f"Found out by: {advice.method}; the table has {advice.rows:,} rows.")
+    console.print(f"Method: {advice.method}; the table has {advice.rows:,} rows.")
     for s in advice.suggestions:
         console.print(f"\n[bold]{escape(s.ddl)}[/]")
         console.print(f"  for   {escape(s.group.shape)} ({s.group.operation})")

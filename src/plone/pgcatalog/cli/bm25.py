@@ -43,7 +43,7 @@ IS_VALID = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(quote
 @click.option("--drop", "gone", is_flag=True, help="Drop the index; the built-in ranking takes over.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def bm25(dsn: str, text_config: str, gone: bool, as_json: bool) -> None:
-    """Build the bm25 index of each catalog for ranking by pg_textsearch; searches and saves go on meanwhile.
+    """Build the bm25 index of each catalog for ranking by pg_textsearch; searches and saves continue meanwhile.
 
     One that is there and valid, with the same configuration, stays.  Exit code 0: done; 1: PostgreSQL refuses it, or
     somebody else is at it; 2: there is no catalog.

@@ -25,9 +25,13 @@ NAMED = 5
 
 @click.command()
 @needs_site
-@click.option("--scratch", metavar="DSN", help="An empty database for the copy; else an embedded server's, which goes.")
 @click.option(
-    "--limit", default=200, show_default=True, type=click.IntRange(min=1), help="So many queries of each kind."
+    "--scratch",
+    metavar="DSN",
+    help="An empty database for the copy; by default one of an embedded server, deleted at the end.",
+)
+@click.option(
+    "--limit", default=200, show_default=True, type=click.IntRange(min=1), help="Number of queries of each kind."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def compare(zope_conf: str, site: str, scratch: str | None, limit: int, as_json: bool) -> None:

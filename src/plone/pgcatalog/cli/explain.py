@@ -37,7 +37,7 @@ class QueryType(click.ParamType):
                 continue
             if isinstance(query, dict) and all(isinstance(name, str) for name in query):
                 return query
-        self.fail(f'{value!r:.80} is no query, such as {{"portal_type": "Document"}}', param, ctx)
+        self.fail(f'{value!r:.80} is not a query, such as {{"portal_type": "Document"}}', param, ctx)
 
 
 @click.command()

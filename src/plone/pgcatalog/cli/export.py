@@ -32,11 +32,13 @@ METADATA = "metadata"
 @needs_database
 @click.option("--site", help="First path of the catalog, such as /Plone; needed when there are several.")
 @click.option(
-    "--format", "kind", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True, help="Of the lines."
+    "--format", "kind", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True, help="Output format."
 )
-@click.option("--columns", help="Columns, parted by commas; by default all but those of type tsvector, and metadata.")
 @click.option(
-    "--output", type=click.Path(dir_okay=False, writable=True), help="A file, instead of the standard output."
+    "--columns", help="Columns, separated by commas; by default all except those of type tsvector, and metadata."
+)
+@click.option(
+    "--output", type=click.Path(dir_okay=False, writable=True), help="Write to this file instead of standard output."
 )
 def export(dsn: str, site: str | None, kind: str, columns: str | None, output: str | None) -> None:
     """Write all rows of a catalog as JSON lines or CSV, read on one snapshot, in constant memory.

@@ -15,7 +15,7 @@ import click
     help="Serve them over HTTP on this port, until the process is ended.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to serve on.")
-@click.option("--check", is_flag=True, help="Also count what no sound database has (reads everything).")
+@click.option("--check", is_flag=True, help="Also count damaged rows (reads all rows).")
 def metrics(dsn: str, port: int | None, host: str, check: bool) -> None:
     """Print, or serve, the figures of the database in Prometheus' text format.
 

@@ -42,7 +42,7 @@ STOPPED = (SiteError, BrokenObject, RebuildGone, RebuildRunning, RebuildBusy)
     "--workers", default=1, show_default=True, type=click.IntRange(min=1), help="Processes that visit objects."
 )
 @click.option("--skip-broken", is_flag=True, help="Leave out objects that cannot be catalogued, and name them.")
-@click.option("--abandon", is_flag=True, help="Drop what an interrupted rebuild has made, and do no more.")
+@click.option("--abandon", is_flag=True, help="Drop the table of an interrupted rebuild, and stop.")
 @click.option("--worker", is_flag=True, hidden=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def rebuild(
@@ -50,7 +50,7 @@ def rebuild(
 ) -> None:
     """Rebuild the catalog beside the live one, and let it take its place in one commit.
 
-    Searches and changes go on meanwhile.  An interrupted rebuild goes on where it was.  Exit code 0: done; 2: it
+    Searches and changes continue meanwhile.  An interrupted rebuild is resumed.  Exit code 0: done; 2: it
     cannot be done now, the live catalog is as it was.
     """
     try:

@@ -21,7 +21,11 @@ CATALOGS = "SELECT catalog, max(path) FROM pgcatalog_slow_queries GROUP BY catal
 @click.command()
 @needs_database
 @click.option(
-    "--limit", default=20, show_default=True, type=click.IntRange(min=1), help="So many shapes of each catalog."
+    "--limit",
+    default=20,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Number of shapes shown for each catalog.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def slow(dsn: str, limit: int, as_json: bool) -> None:

@@ -18,12 +18,12 @@ import json
 @click.command()
 @needs_database
 @click.option("--indexes", is_flag=True, help="List the SQL indexes, the largest first.")
-@click.option("--check", is_flag=True, help="Also count what no sound database has (reads everything).")
+@click.option("--check", is_flag=True, help="Also count damaged rows (reads all rows).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def status(dsn: str, indexes: bool, check: bool, as_json: bool) -> None:
     """Sizes, generation, indexes, connections and rebuilds of the catalogs of a database.
 
-    Exit code 0: all is well; 1: something wants attention, and is named; 2: there is no catalog.
+    Exit code 0: all is well; 1: something needs attention, and is named; 2: there is no catalog.
     """
     with connected(dsn) as connection:
         found = collect(connection, check)
@@ -71,7 +71,7 @@ def attention(found: dict[str, Any]) -> list[str]:
                 " pgcatalog rebuild fills it"
             )
         if rebuild is not None and not rebuild["running"]:
-            sentences.append(f"{name}: a rebuild was interrupted; pgcatalog rebuild goes on with it")
+            sentences.append(f"{name}: a rebuild was interrupted; pgcatalog rebuild resumes it")
         invalid = [index["name"] for index in catalog["indexes"] if not index["valid"]]
         sentences += [f"{name}: the index {index} was not built to its end" for index in invalid]
         if catalog["ranked_by_textsearch"]:

@@ -10,19 +10,21 @@ _ = MessageFactory("plone.pgcatalog")
 
 
 class IPGCatalogSettings(Interface):
-    """Settings of a site's catalog; environment variables override them."""
+    """Settings of a site's catalog; environment variables override two of them."""
 
     slow_query_ms = schema.Float(
-        title=_("Slow queries from (milliseconds)"),
-        description=_("Searches that take longer are recorded and shown in the tab Slow Queries. 0 records none."),
+        title=_("Slow query threshold (ms)"),
+        description=_(
+            "Searches that take this long or longer are recorded, and listed in the Slow Queries tab of portal_catalog. 0 turns recording off."
+        ),
         min=0.0,
         default=DEFAULTS["slow_query_ms"],
     )
     slow_query_mask = schema.Tuple(
         title=_("Indexes with personal search terms"),
         description=_(
-            "What was searched for in these indexes is not recorded with slow queries. One name per line; * stands for"
-            " all."
+            "Search terms for these indexes are left out of recorded slow queries. One index name per line; * means all"
+            " indexes."
         ),
         value_type=schema.TextLine(),
         required=False,
@@ -30,22 +32,22 @@ class IPGCatalogSettings(Interface):
         missing_value=(),
     )
     result_cache_mb = schema.Float(
-        title=_("Cache of answers (megabytes)"),
-        description=_("How much memory each process may use to keep answers. 0 keeps none."),
+        title=_("Result cache (MB)"),
+        description=_("Memory that each process may use to cache search results. 0 turns the cache off."),
         min=0.0,
         default=DEFAULTS["result_cache_mb"],
     )
     search_timeout = schema.Float(
-        title=_("Time limit of searches (seconds)"),
-        description=_("A search that takes longer is stopped and answered with an error. 0 is no limit."),
+        title=_("Search time limit (seconds)"),
+        description=_("A search that takes longer is stopped with an error. 0 means no limit."),
         min=0.0,
         default=DEFAULTS["search_timeout"],
     )
     stemming = schema.Bool(
         title=_("Find other forms of words"),
         description=_(
-            "A search for houses also finds house, in those languages of the site that have a stemmer. When this, or a"
-            " language, is switched on, what is catalogued already has to be reindexed."
+            "A search for houses also finds house, in the site's languages that have a stemmer. After switching this or a"
+            " language on, rebuild the catalog to include existing content."
         ),
         required=False,
         default=DEFAULTS["stemming"],
@@ -53,8 +55,8 @@ class IPGCatalogSettings(Interface):
     parts_of_words = schema.Bool(
         title=_("Find parts of words"),
         description=_(
-            "A search for a word finds the words that contain it, too: haus finds Baumhaus. Words in quotes are found as"
-            " they are."
+            "A search for a word also finds words that contain it: haus finds Baumhaus. Quoted words are matched"
+            " exactly."
         ),
         required=False,
         default=DEFAULTS["parts_of_words"],

@@ -57,7 +57,10 @@ class SettingsForm(PanelForm):
 
     id = "PGCatalogSettings"
     label = _("PostgreSQL Catalog")
-    description = _("Where an environment variable of the process says otherwise, that one counts.")
+    description = _(
+        "Environment variables override two of these settings: PGCATALOG_SLOW_QUERY_MS the slow query threshold,"
+        " PGCATALOG_RESULT_CACHE_MB the result cache."
+    )
     schema = IPGCatalogSettings
 
 
@@ -109,7 +112,7 @@ class SearchForm(PanelForm):
 
     id = "PGCatalogSearchSettings"
     label = _("Search Tuning")
-    description = _("What a search finds first, and what else it finds. Changes count at once.")
+    description = _("What searches find first, and what else they find. Changes take effect immediately.")
     schema = IPGCatalogSearchSettings
 
 

@@ -37,7 +37,7 @@ class IPGCatalogSearchSettings(Interface):
     weight_title = _weight(
         "title",
         _("Words in titles"),
-        _("What a word in a title counts for the relevance, next to the three numbers below; only proportions matter."),
+        _("Weight of words in titles, relative to the three weights below."),
     )
     weight_description = _weight("description", _("Words in descriptions"))
     weight_keywords = _weight("keywords", _("Words in keywords"))
@@ -45,8 +45,8 @@ class IPGCatalogSearchSettings(Interface):
     type_boosts = schema.Text(
         title=_("Content types"),
         description=_(
-            "What the relevance of a content type is multiplied by, one type per line: News Item = 2. Types that are"
-            " not here have 1."
+            "Factors for the relevance of content types, one type per line: News Item = 2. Other types have a factor of"
+            " 1."
         ),
         required=False,
         default=DEFAULTS["type_boosts"],
@@ -56,9 +56,9 @@ class IPGCatalogSearchSettings(Interface):
     pins = schema.Text(
         title=_("Pinned pages"),
         description=_(
-            "Pages that come first when somebody searches for certain words, one per line: opening hours = /contact."
-            " Behind the equals sign is a path in the site, or a UID, which stays when the page is moved. Who may not"
-            " see the page does not find it."
+            "Pages that come first in searches for certain words, one per line: opening hours = /contact. After the"
+            " equals sign, give a path in the site, or a UID, which stays valid when the page is moved. Users who may"
+            " not view the page do not find it."
         ),
         required=False,
         default=DEFAULTS["pins"],
@@ -68,7 +68,7 @@ class IPGCatalogSearchSettings(Interface):
     synonyms = schema.Text(
         title=_("Synonyms"),
         description=_(
-            "Words that find each other, one group per line: car, automobile, motor vehicle. Or in one direction only:"
+            "Words that find each other, one group per line: car, automobile, motor vehicle. For one direction only:"
             " tv => television."
         ),
         required=False,
@@ -79,8 +79,7 @@ class IPGCatalogSearchSettings(Interface):
     stop_words = schema.Text(
         title=_("Stop words"),
         description=_(
-            "Words that a page need not have when it has the other words of a search, one language per line:"
-            " en: the, a, of."
+            "Words that a page may lack if it has the other words of a search, one language per line: en: the, a, of."
         ),
         required=False,
         default=DEFAULTS["stop_words"],

@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
-from plone.pgcatalog.config import SOURCE_INDEX
-from plone.pgcatalog.config import strip_data
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.fulltext import text_index  # noqa: F401  adds itself to the index types that are built in
+from plone.pgcatalog.fulltext.site import site_tuning
 from plone.pgcatalog.fulltext.tuned import SiteTuning
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.registry import translator_class
+from plone.pgcatalog.indexes.stripped import strip_data
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.query.memory import CompiledQueries
 from plone.pgcatalog.results.prefetch import prefetch
-from plone.pgcatalog.settings import site_tuning
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.storage import unchanged_tid
 from plone.pgcatalog.storage import unsaved_oids
 from Products.PluginIndexes.interfaces import ITransposeQuery

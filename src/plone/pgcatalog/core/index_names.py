@@ -1,9 +1,9 @@
 """Which names an index may have."""
 
 from collections.abc import Container
-from plone.pgcatalog.config import RESTRICTIONS
 from plone.pgcatalog.indexing.objects import is_storable
 from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.settings import RESTRICTIONS
 from Products.ZCatalog.Catalog import CatalogError
 
 

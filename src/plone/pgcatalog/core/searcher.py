@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.core.configuration import Configuration
 from plone.pgcatalog.core.normalise import canonical
 from plone.pgcatalog.core.normalise import option
@@ -25,6 +24,7 @@ from plone.pgcatalog.results.cache import set_limits
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import parts_of_words
 from plone.pgcatalog.settings import result_cache_mb
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.storage import dsn_of
 from typing import Any
 

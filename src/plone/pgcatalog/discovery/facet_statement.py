@@ -7,7 +7,6 @@ indexes.  So an array of keywords is taken apart once per distinct array, not on
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
-from plone.pgcatalog.config import RESTRICTIONS
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
@@ -20,6 +19,7 @@ from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Range
+from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
 

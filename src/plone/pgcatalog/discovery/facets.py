@@ -4,7 +4,6 @@ from collections.abc import Hashable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from plone.pgcatalog.config import RESTRICTIONS
 from plone.pgcatalog.discovery.facet_statement import Buckets
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.facet_statement import FacetQuery
@@ -12,6 +11,7 @@ from plone.pgcatalog.discovery.facet_statement import FacetStatement
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.frozen import frozen
 from typing import Any
 

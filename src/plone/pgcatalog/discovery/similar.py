@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.discovery.vocabulary import LEXEME
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
@@ -14,6 +13,7 @@ from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Combinable
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Or
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import PATH
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.fragment import Fragment

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from itertools import chain
-from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.discovery.highlight import body_of
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.highlight import LENGTH
@@ -13,6 +12,7 @@ from plone.pgcatalog.fulltext.text_queries import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.predicate import any_value
 from typing import Any

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from collections.abc import Sequence
-from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.discovery.vocabulary import finds_something
 from plone.pgcatalog.discovery.vocabulary import lexicon_of
 from plone.pgcatalog.discovery.vocabulary import Vocabulary
@@ -13,6 +12,7 @@ from plone.pgcatalog.fulltext.lexicon import storable
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.tsquery import as_word
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
+from plone.pgcatalog.settings import SOURCE_INDEX
 from typing import Any
 
 import re

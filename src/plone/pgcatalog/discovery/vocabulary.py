@@ -9,13 +9,13 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.fulltext.edits import beginning
 from plone.pgcatalog.fulltext.edits import near_beginnings
 from plone.pgcatalog.fulltext.edits import SURE
 from plone.pgcatalog.fulltext.trigrams import trigram_schema
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.query.expression import find
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
 

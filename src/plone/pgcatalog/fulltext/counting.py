@@ -1,7 +1,7 @@
 """Refreshes word statistics in the background once they are stale.
 
 A ranked search reports which generation of its catalog it has seen, which costs a look into a dictionary.  The
-background thread then asks how old the counts are, and counts; never more often than ``PGCATALOG_COUNT_WORDS_SECONDS``.
+background thread then asks how old the counts are, and counts; never more often than every ``PAUSE`` seconds.
 """
 
 from plone.pgcatalog.database.background import BatchWorker
@@ -12,26 +12,19 @@ from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.term_statistics import generation_of
 from plone.pgcatalog.fulltext.term_statistics import is_stale
 from plone.pgcatalog.fulltext.term_statistics import last_count
-from plone.pgcatalog.settings import number
 from time import monotonic
 from typing import Any
 
 import atexit
 import logging
-import os
 import psycopg
 import threading
 
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two counts of a catalog by one process.
+#: Least number of seconds between two counts of a catalog by one process; 0: searches cause none.
 PAUSE = 60.0
-
-
-def pause() -> float:
-    """Return the least number of seconds between two counts of a catalog; 0 when searches cause none."""
-    return number("PGCATALOG_COUNT_WORDS_SECONDS", os.environ.get("PGCATALOG_COUNT_WORDS_SECONDS"), PAUSE)
 
 
 class Counting:
@@ -99,9 +92,8 @@ countings = PerDatabase(Counting)
 
 def request_count(dsn: str, catalog: int, generation: int) -> None:
     """Have the words of *catalog* in the database *dsn* counted soon if a search that has seen *generation* finds them stale."""
-    seconds = pause()
-    if seconds:
-        countings[dsn].request_count(catalog, generation, seconds)
+    if PAUSE:
+        countings[dsn].request_count(catalog, generation, PAUSE)
 
 
 def _end() -> None:

@@ -6,11 +6,11 @@ counted, and the search is for those that contain it as well: before it is compi
 
 from collections.abc import Mapping
 from itertools import chain
-from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.fulltext.edits import containing
 from plone.pgcatalog.fulltext.text_queries import text_queries
 from plone.pgcatalog.fulltext.tsquery import parse
 from plone.pgcatalog.fulltext.tsquery import plain_terms
+from plone.pgcatalog.settings import SOURCE_INDEX
 from typing import Any
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from plone.pgcatalog.config import SOURCE_INDEX
 from plone.pgcatalog.fulltext.lexicon import Stems
 from plone.pgcatalog.fulltext.lexicon import storable
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
@@ -19,6 +18,10 @@ from plone.pgcatalog.fulltext.query_expansion import Meaning
 from plone.pgcatalog.fulltext.ranking import NEUTRAL
 from plone.pgcatalog.fulltext.ranking import RankedText
 from plone.pgcatalog.fulltext.ranking import Score
+from plone.pgcatalog.fulltext.site import PLAIN
+from plone.pgcatalog.fulltext.site import search_backend
+from plone.pgcatalog.fulltext.site import search_weights
+from plone.pgcatalog.fulltext.site import site_stemming
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.text_labels import find_parts
 from plone.pgcatalog.fulltext.text_labels import texts_of
@@ -35,10 +38,7 @@ from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.registry import BUILT_IN
-from plone.pgcatalog.settings import PLAIN
-from plone.pgcatalog.settings import search_backend
-from plone.pgcatalog.settings import search_weights
-from plone.pgcatalog.settings import site_stemming
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.predicate import matches
 from Products.PluginIndexes.util import safe_callable
 from Products.ZCatalog.query import IndexQuery

@@ -71,7 +71,7 @@ def factor(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= MAX_BOOST:
-        raise LineError(f"{text!r} is no number from 0 to {MAX_BOOST:g}")
+        raise LineError(f"{text!r} is not a number from 0 to {MAX_BOOST:g}")
     return value
 
 

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Mapping
-from plone.pgcatalog.config import strip_data
+from plone.pgcatalog.indexes.stripped import strip_data
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.column import SQLIndex

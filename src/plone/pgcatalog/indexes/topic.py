@@ -4,7 +4,6 @@ from BTrees.OOBTree import OOBTree
 from collections.abc import Iterable
 from collections.abc import Mapping
 from hashlib import sha256
-from plone.pgcatalog.config import strip_data
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -14,6 +13,7 @@ from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.keys import encode
 from plone.pgcatalog.indexes.once import original
+from plone.pgcatalog.indexes.stripped import strip_data
 from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.sql.predicate import contains
 from plone.pgcatalog.sql.predicate import overlaps

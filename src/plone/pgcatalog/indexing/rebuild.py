@@ -74,7 +74,7 @@ class RebuildRunning(RuntimeError):
 
 
 class Rebuild:
-    """The rebuild of *catalog*, a wrapped tool: begins one, or goes on with one that was interrupted.
+    """The rebuild of *catalog*, a wrapped tool: begins one, or resumes one that was interrupted.
 
     *skip_broken* leaves objects out that cannot be catalogued, with an ERROR in the log each; else they stop it.
     """
@@ -89,14 +89,14 @@ class Rebuild:
         self.worker = Worker(catalog, self.connection, skip_broken)
 
     def close(self) -> None:
-        """Close the connection; the rebuild, unless it is finished, can be gone on with."""
+        """Close the connection. An unfinished rebuild can be resumed."""
         self.connection.close()
 
     def steps(self) -> Iterator[Target]:
         """Do the rebuild piece by piece; yields how far it is after each, at last with the phase ``done``.
 
         Raises BrokenObject, RebuildRunning, RebuildGone, RebuildBusy, psycopg.Error.  The live catalog stays as it is
-        then, and the rebuild can be gone on with.
+        then, and the rebuild can be resumed.
         """
         [(free,)] = self.connection.execute(
             "SELECT pg_try_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, self.zoid)

@@ -10,8 +10,6 @@ from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.background import PerDatabase
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.observe.record import SlowQuery
-from plone.pgcatalog.observe.settings import kept_days
-from plone.pgcatalog.observe.settings import kept_rows
 from plone.pgcatalog.observe.sql import load_sql
 
 import atexit
@@ -22,6 +20,9 @@ import psycopg
 logger = logging.getLogger(__name__)
 
 QUEUE_SIZE = 1000
+#: How many slow queries a database keeps, and for how many days.
+KEPT_ROWS = 5000
+KEPT_DAYS = 30.0
 #: Seconds to wait for more before a connection is opened.
 LINGER = 0.3
 
@@ -49,7 +50,7 @@ class Recorder:
             with connect(self.dsn, "slow queries", seconds=5) as connection:
                 with connection.cursor() as cursor:
                     cursor.executemany(load_sql("record"), [astuple(entry) for entry in entries])
-                connection.execute(load_sql("prune"), {"rows": kept_rows(), "days": kept_days()})
+                connection.execute(load_sql("prune"), {"rows": KEPT_ROWS, "days": KEPT_DAYS})
         except psycopg.Error as error:
             self.failed += len(entries)
             logger.warning("%d slow queries could not be recorded: %s", len(entries), error)

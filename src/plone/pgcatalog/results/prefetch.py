@@ -1,20 +1,21 @@
 """The objects behind a result's rows, loaded together by the storage before one of them is touched."""
 
 from collections.abc import Iterable
-from plone.pgcatalog.settings import whole_number
+from plone.pgcatalog.settings import number
 from typing import Any
 from ZODB.utils import p64
 
 import os
 
 
-#: Objects loaded together, unless the environment's PGCATALOG_PREFETCH_BATCH says otherwise; 0 switches it off.
+#: Objects loaded together, unless the environment's PGCATALOG_PREFETCH_BATCH says otherwise; 0 loads each by itself.
 DEFAULT_BATCH = 100
 
 
 def batch_size() -> int:
     """Return how many objects are loaded together."""
-    return whole_number("PGCATALOG_PREFETCH_BATCH", os.environ.get("PGCATALOG_PREFETCH_BATCH"), DEFAULT_BATCH)
+    found = number("PGCATALOG_PREFETCH_BATCH", os.environ.get("PGCATALOG_PREFETCH_BATCH"), True)
+    return DEFAULT_BATCH if found is None else int(found)
 
 
 def prefetch(jar: Any, zoids: Iterable[int]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import replace
+from plone.pgcatalog import settings
 from plone.pgcatalog.database.planning import hide_unselective_indexes
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
@@ -27,7 +28,6 @@ from plone.pgcatalog.results.ranked import LARGE
 from plone.pgcatalog.results.ranked import only
 from plone.pgcatalog.results.ranked import ranked_rids
 from plone.pgcatalog.results.ranked import scored
-from plone.pgcatalog.settings import ranked_rows
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.fragment import Fragment
 from plone.pgcatalog.sql.fragment import Statement
@@ -313,7 +313,7 @@ class CatalogView:
         self, where: Condition, score: Fragment, end: int | None, state: CatalogState | None
     ) -> tuple[Condition, Fragment]:
         """Return which rows are read to rank those that match *where* up to the row *end*, and what ranks them."""
-        asked, limit = state or self.state, ranked_rows()
+        asked, limit = state or self.state, settings.RANKED_ROWS
         is_large = asked is not None and limit > 0 and asked.rows > LARGE * limit
         source = self.source(state) if is_large and self.is_committed else None
         if source is None or not isinstance(score, Score):

@@ -12,7 +12,7 @@ NAMED = 20
 
 
 def rebuild(tool: Any, report: Report, skip_broken: bool = False) -> str:
-    """Rebuild the catalog *tool* beside the live one, or go on with an interrupted rebuild."""
+    """Rebuild the catalog *tool* beside the live one, or resume an interrupted rebuild."""
     runner = Rebuild(tool, skip_broken)
     steps = runner.steps()
     try:

@@ -8,35 +8,27 @@ With ``--failovers`` the server has an asynchronous standby, which takes over wi
 lost, and counted, but no Zope may answer from them.
 """
 
-from pathlib import Path
-
-import sys
-
-
-# As a script: imports come from the checkout's folder; this one would hide modules with the same names.
-if sys.path[0] == str(Path(__file__).resolve().parent):
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-
-from benchmarks import soak_ledger
-from benchmarks import soak_report
 from benchmarks.marks import put_between
-from benchmarks.soak_clients import Client
-from benchmarks.soak_clients import Gate
-from benchmarks.soak_failover import compare
-from benchmarks.soak_failover import fail_over
-from benchmarks.soak_failover import Failover
-from benchmarks.soak_failover import Pair
-from benchmarks.soak_failover import read_rows
-from benchmarks.soak_monitor import Monitor
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from plone.pgcatalog.database.embedded import DEMO_SETTINGS
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from random import Random
 from rich.console import Console
+from tests.soak import report
+from tests.soak.clients import Client
+from tests.soak.clients import Gate
+from tests.soak.failover import compare
+from tests.soak.failover import fail_over
+from tests.soak.failover import Failover
+from tests.soak.failover import Pair
+from tests.soak.failover import read_rows
+from tests.soak.ledger import save
+from tests.soak.monitor import Monitor
 from typing import Any
 
 import click
@@ -45,6 +37,7 @@ import os
 import platform
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -53,6 +46,7 @@ import time
 #: A kill -9 must not lose what was acknowledged: commits wait for their WAL. (fsync stays on, too.)
 SETTINGS = {**DEMO_SETTINGS, "synchronous_commit": "on", "fsync": "on", "full_page_writes": "on"}
 DATABASE = "soak"
+ROOT = Path(__file__).parents[2]
 #: Seconds after PostgreSQL is up again in which errors are forgiven: pools reconnect with a growing delay.
 GRACE = 8.0
 #: Seconds in which caches fill and templates are compiled: memory counts from then on.
@@ -85,13 +79,13 @@ def main(logs: Path | None, output: Path | None, page: Path | None, **options: A
     with ExitStack() as stack:
         folder = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-soak-")))
         result = run(folder.resolve(), options)
-    report = soak_report.summary(result)
+    summary = report.summary(result)
     if output:
-        output.write_text(json.dumps(report, indent=1) + "\n")
+        output.write_text(json.dumps(summary, indent=1) + "\n")
     if page:
-        put_between(page, "failovers" if options["failovers"] else "soak", soak_report.text(report))
-    click.echo(soak_report.text(report))
-    sys.exit(1 if report["broken"] else 0)
+        put_between(page, "failovers" if options["failovers"] else "soak", report.text(summary))
+    click.echo(report.text(summary))
+    sys.exit(1 if summary["broken"] else 0)
 
 
 def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +126,7 @@ def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         for process in processes:
             end(process)
         ledger = folder / "ledger.json"
-        soak_ledger.save(ledger, (page for client in clients for page in client.pages))
+        save(ledger, (page for client in clients for page in client.pages))
         console.print("Comparing")
         checked = answer(worker(folder, "check", dsn, ledger=str(ledger)))
         versions = {"python": platform.python_version(), "postgresql": server.version, "machine": platform.platform()}
@@ -233,11 +227,10 @@ def fail_over_at_random(
 
 
 def worker(folder: Path, task: str, dsn: str, **arguments: Any) -> subprocess.Popen[str]:
-    """Start ``soak_server.py`` with a task."""
-    script = Path(__file__).with_name("soak_server.py")
+    """Start ``server.py`` with a task."""
     data = json.dumps({"task": task, "folder": str(folder), "dsn": dsn, **arguments})
-    command = [sys.executable, "-W", "ignore", str(script), data]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-W", "ignore", "-m", "tests.soak.server", data]
+    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def answer_of(process: subprocess.Popen[str]) -> Any:
@@ -267,4 +260,4 @@ def failed(processes: list[subprocess.Popen[str]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="python -m tests.soak")

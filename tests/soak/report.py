@@ -1,12 +1,12 @@
 """What the soak has seen as figures, the promises that were broken, and both as text."""
 
-from benchmarks import soak_monitor
-from benchmarks.soak_clients import Answer
-from benchmarks.soak_clients import WRITES
-from benchmarks.soak_server import bound
 from collections import Counter
 from statistics import fmean
 from statistics import quantiles
+from tests.soak import monitor
+from tests.soak.clients import Answer
+from tests.soak.clients import WRITES
+from tests.soak.server import bound
 from typing import Any
 
 
@@ -54,7 +54,7 @@ def in_outage(answer: Answer, shadows: list[tuple[float, float]]) -> bool:
 def command(options: dict[str, Any]) -> str:
     """Return the command line that gives this run."""
     words = [f"--{name.replace('_', '-')} {value}" for name, value in options.items() if not isinstance(value, bool)]
-    return " ".join(["python benchmarks/soak.py", *words])
+    return " ".join(["python -m tests.soak", *words])
 
 
 def kinds(answers: list[Answer]) -> dict[str, dict[str, float]]:
@@ -82,7 +82,7 @@ def errors(answers: list[Answer], shadows: list[tuple[float, float]]) -> dict[st
 
 def memory(samples: dict[str, list[tuple[float, int]]], started: float, seconds: float) -> dict[str, dict[str, int]]:
     """Return name -> MiB when warm, in the middle and at the end, each the mean of a twentieth of the run."""
-    width = max(seconds / 20, 3 * soak_monitor.INTERVAL)
+    width = max(seconds / 20, 3 * monitor.INTERVAL)
     times = {"start": min(30.0, seconds / 4), "middle": seconds / 2, "end": seconds - width}
     return {
         name: {when: _mean(values, started + at, width) for when, at in times.items()}

@@ -1,12 +1,5 @@
 """The soak's failovers: acknowledged commits are lost, which is allowed, and no Zope may answer from them afterwards."""
 
-from benchmarks.soak_clients import Client
-from benchmarks.soak_clients import TIMEOUT
-from benchmarks.soak_ledger import ABSENT
-from benchmarks.soak_ledger import Page
-from benchmarks.soak_ledger import Version
-from benchmarks.soak_ledger import word
-from benchmarks.soak_server import AREA
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -20,6 +13,13 @@ from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import with_standby
 from psycopg import sql
 from random import Random
+from tests.soak.clients import Client
+from tests.soak.clients import TIMEOUT
+from tests.soak.ledger import ABSENT
+from tests.soak.ledger import Page
+from tests.soak.ledger import Version
+from tests.soak.ledger import word
+from tests.soak.server import AREA
 from typing import Any
 from typing import Self
 

@@ -1,19 +1,11 @@
 """The Zope side of the soak, each part in a process of its own: make the site, serve it, check it at the end.
 
-Called by ``soak.py`` with one argument, a JSON object; the last line printed is the answer, as JSON.
+Started by the soak as ``python -m tests.soak.server`` with one argument, a JSON object; the last line printed is the answer, as JSON.
 """
-
-from pathlib import Path
-
-import sys
-
-
-# As a script: imports come from the checkout's folder; this one would hide modules with the same names.
-if sys.path[0] == str(Path(__file__).resolve().parent):
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from pathlib import Path
 from plone.pgcatalog.demo.server import log_to
 from plone.pgcatalog.demo.server import PACKAGE_ZCML
 from plone.pgcatalog.demo.server import SITE_ZCML
@@ -24,6 +16,7 @@ import json
 import logging
 import os
 import signal
+import sys
 import threading
 import traceback
 import tracemalloc
@@ -207,9 +200,9 @@ def trace_memory(path: Path) -> None:
 def check(folder: Path, dsn: str, ledger: str) -> dict[str, Any]:
     """Compare the catalog with the content, and both with the *ledger*, the file of acknowledged writes."""
     root = start(folder, dsn, "check")
-    from benchmarks import soak_ledger
     from plone.pgcatalog.demo import site as sites
     from plone.pgcatalog.indexing.verify import Verifier
+    from tests.soak import ledger as acknowledged
 
     app = sites.published(root)
     try:
@@ -217,8 +210,8 @@ def check(folder: Path, dsn: str, ledger: str) -> dict[str, Any]:
         sites.become(app, "admin")
         verifier = Verifier(site.portal_catalog)
         differences = [str(difference) for difference in verifier.differences()]
-        pages = soak_ledger.load(Path(ledger))
-        found = soak_ledger.compare(site, AREA, pages)
+        pages = acknowledged.load(Path(ledger))
+        found = acknowledged.compare(site, AREA, pages)
         return {"verified": verifier.checked, "differences": differences, **found}
     finally:
         sites.leave(app)

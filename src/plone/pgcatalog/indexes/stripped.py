@@ -1,13 +1,7 @@
-"""The catalog's settings as the tool keeps them: index objects without data."""
+"""Index objects without data: the settings of an index, as the tool keeps them."""
 
 from BTrees.Length import Length
 from typing import Any
-
-
-#: What restricts a search; a caller's own value, or option of it, is never merged with ours.
-RESTRICTIONS = ("allowedRolesAndUsers", "effectiveRange")
-#: The text index whose texts are kept, too, to take snippets from; what a site tunes are its searches.
-SOURCE_INDEX = "SearchableText"
 
 
 def strip_data(index: Any) -> Any:
@@ -16,7 +10,8 @@ def strip_data(index: Any) -> Any:
     ``index.clear()`` makes it a working index again.
     """
     index._p_activate()
-    copy = type(index).__new__(type(index))
+    kind: Any = type(index)
+    copy = kind.__new__(kind)
     for name, value in index.__dict__.items():
         if not name.startswith("_v_") and not is_data(value):
             copy.__dict__[name] = value

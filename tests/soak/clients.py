@@ -1,11 +1,5 @@
 """The soak's clients: each writes, searches and looks around over HTTP, and writes down what was acknowledged."""
 
-from benchmarks.soak_ledger import ABSENT
-from benchmarks.soak_ledger import Page
-from benchmarks.soak_ledger import Version
-from benchmarks.soak_server import AREA
-from benchmarks.soak_server import FOLDERS
-from benchmarks.soak_server import origin
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -16,6 +10,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
+from tests.soak.ledger import ABSENT
+from tests.soak.ledger import Page
+from tests.soak.ledger import Version
+from tests.soak.server import AREA
+from tests.soak.server import FOLDERS
+from tests.soak.server import origin
 from typing import Any
 
 import re

@@ -1,0 +1,77 @@
+"""Connections to the database of a backend, as requests have them."""
+
+from benchmarks.backends import Backend
+from benchmarks.backends import close_db
+from benchmarks.backends import open_db
+from benchmarks.scenarios import Place
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+
+class Requests:
+    """Requests to a catalog in the database of *backend*: one connection at a time in each thread.
+
+    Subclasses say how a request begins and ends, and how somebody else writes.
+    """
+
+    place: Place
+
+    def __init__(self, backend: Backend, dsn: str, folder: Path, cache_size: int) -> None:
+        self.backend = backend
+        self.dsn = dsn
+        self.folder = folder
+        self.cache_size = cache_size
+        self.app: Any = None
+        self._writes = 0
+        #: a thread of its own stands for somebody else
+        self._writer = ThreadPoolExecutor(1)
+        self.open()
+
+    def open(self) -> None:
+        """Open the database: nothing of it is in memory then."""
+        self.db = open_db(self.backend, self.dsn, self.folder, self.cache_size)
+
+    def close(self) -> None:
+        """End the request and close the database."""
+        self.leave()
+        close_db(self.db)
+
+    def enter(self, anonymous: bool = False) -> Any:
+        """Begin a request by that user; its application is ``app``."""
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        """End the running request, if there is one."""
+        raise NotImplementedError
+
+    def same(self, anonymous: bool) -> Any:
+        """Return the catalog of the running request, ready to be searched by that user."""
+        raise NotImplementedError
+
+    def _write(self) -> None:
+        """Change a document in a connection of its own, and commit."""
+        raise NotImplementedError
+
+    def request(self, anonymous: bool = False) -> Any:
+        """Return the catalog in a new request."""
+        self.leave()
+        self.enter(anonymous)
+        return self.same(anonymous)
+
+    def after_write(self, anonymous: bool) -> Any:
+        """Return the catalog in a new request, after a write by somebody else."""
+        self.leave()
+        self._writes += 1
+        self._writer.submit(self._write).result()
+        return self.request(anonymous)
+
+    def cold(self, anonymous: bool) -> Any:
+        """Return the catalog in a database that was just opened."""
+        self.close()
+        self.open()
+        return self.request(anonymous)
+
+    def forget_results(self) -> None:
+        """Empty a result cache, if there is one."""
+        self.backend.forget_results()

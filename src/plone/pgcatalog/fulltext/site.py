@@ -1,0 +1,70 @@
+"""What a site's settings make of its full-text search: what ranks, what words count, their stems, and its tuning."""
+
+from collections.abc import Callable
+from functools import cache
+from plone.pgcatalog.fulltext.bm25 import PlainBackend
+from plone.pgcatalog.fulltext.ranking import SearchBackend
+from plone.pgcatalog.fulltext.ranking import Weights
+from plone.pgcatalog.fulltext.stemming import Stemming
+from plone.pgcatalog.fulltext.textsearch import TextSearchBackend
+from plone.pgcatalog.fulltext.tuned import SiteTuning
+from plone.pgcatalog.fulltext.tuning import tuning_in
+from plone.pgcatalog.interfaces import IPGSearchBackend
+from plone.pgcatalog.settings import LANGUAGES
+from plone.pgcatalog.settings import site_settings
+from plone.pgcatalog.settings import stemming
+from typing import Any
+from zope.component import queryUtility
+from zope.globalrequest import getRequest
+
+import logging
+import os
+
+
+PLAIN = PlainBackend()
+#: What ranks, by the name that PGCATALOG_RANKING gives it; only a utility counts more.
+BACKENDS: dict[str, SearchBackend] = {"plain": PLAIN, "pg_textsearch": TextSearchBackend(PLAIN)}
+
+logger = logging.getLogger(__name__)
+
+
+def site_tuning(tool: Any, find_site: Callable[[], str | None]) -> SiteTuning | None:
+    """Return how the site of the catalog *tool* tunes its search; None for not at all.
+
+    *find_site* returns the path of the site, None for a catalog that is no site's; it may have to load objects.
+    """
+    tuning = tuning_in(site_settings(tool))
+    site = None if tuning is None else find_site()
+    return None if tuning is None or site is None else SiteTuning(tuning, site, request_language)
+
+
+def request_language() -> str | None:
+    """Return the code of the language in which the current request is answered, None without request or language."""
+    request = getRequest()
+    language = None if request is None else request.get("LANGUAGE")
+    return language if isinstance(language, str) and language else None
+
+
+def search_weights(tool: Any) -> Weights:
+    """Return what words count in titles, descriptions, keywords and bodies in the site of the catalog *tool*."""
+    return Weights.of(site_settings(tool))
+
+
+def site_stemming(tool: Any) -> Stemming | None:
+    """Return the stemming of the site of the catalog *tool*; None when it is off, or there are no stemmers."""
+    return Stemming.of(site_settings(tool).get(LANGUAGES, ())) if stemming(tool) else None
+
+
+def search_backend() -> SearchBackend:
+    """Return what ranks results in the current site."""
+    utility: SearchBackend | None = queryUtility(IPGSearchBackend)
+    return utility or named_backend(os.environ.get("PGCATALOG_RANKING"))
+
+
+@cache
+def named_backend(name: str | None) -> SearchBackend:
+    """Return the backend called *name*; the built-in one, with one warning, if there is none."""
+    wanted = (name or "plain").strip() or "plain"
+    if wanted not in BACKENDS:
+        logger.warning("PGCATALOG_RANKING=%r is not one of %s: plain is used", name, ", ".join(BACKENDS))
+    return BACKENDS.get(wanted, PLAIN)
