@@ -16,7 +16,8 @@ def strip_data(index: Any) -> Any:
     ``index.clear()`` makes it a working index again.
     """
     index._p_activate()
-    copy = type(index).__new__(type(index))
+    cls: Any = type(index)
+    copy = cls.__new__(cls)
     for name, value in index.__dict__.items():
         if not name.startswith("_v_") and not is_data(value):
             copy.__dict__[name] = value
