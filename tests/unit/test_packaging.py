@@ -79,6 +79,14 @@ def test_plone_is_a_namespace_without_init():
     assert (PACKAGE / "__init__.py").exists()
 
 
+def test_types_are_shipped():
+    """Type checkers read our annotations only with py.typed; it is in the package, since ``plone`` is a namespace."""
+    assert PACKAGE / "py.typed" in project_files()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/plone"]}
+    assert "Typing :: Typed" in project["project"]["classifiers"]
+
+
 def test_no_lock_file_and_no_pinned_interpreter():
     names = {path.relative_to(ROOT).as_posix() for path in project_files()}
     assert not names & {"uv.lock", ".python-version"}

@@ -1,7 +1,9 @@
 """plone.pgcatalog: Plone's portal_catalog, answered by PostgreSQL."""
 
+from typing import Any
 
-def initialize(context):
+
+def initialize(context: Any) -> None:
     """Make the tool known to the ZMI's add list (GenericSetup creates tools by class name)."""
     from plone.pgcatalog.catalog import PlonePGCatalogTool
     from Products.CMFCore.utils import ToolInit

@@ -3,6 +3,7 @@
 from plone.base.interfaces import IPloneCatalogTool
 from Products.CMFCore.interfaces import ICatalogTool
 from Products.ZCatalog.interfaces import IZCatalog
+from typing import Any
 from zope.interface import Interface
 from zope.publisher.interfaces.browser import IDefaultBrowserLayer
 
@@ -21,7 +22,7 @@ class IPGIndexTranslator(Interface):
     The utility is the class itself, a subclass of ``plone.pgcatalog.indexes.base.IndexTranslator``.
     """
 
-    def __call__(index, base):
+    def __call__(index: Any, base: str) -> Any:
         """Return a translator bound to the settings of *index*; *base* names its columns."""
 
 
@@ -31,5 +32,5 @@ class IPGSearchBackend(Interface):
     A site's own utility counts for that site.  It is a ``plone.pgcatalog.fulltext.ranking.SearchBackend``.
     """
 
-    def score(text, terms, weights):
+    def score(text: Any, terms: Any, weights: Any) -> Any:
         """Return an SQL number for a row of *text*, the higher the better; None for no ranking."""

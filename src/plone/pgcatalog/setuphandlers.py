@@ -281,6 +281,6 @@ class WithoutCatalog:
             return data
         document = minidom.parseString(data)
         for node in document.getElementsByTagName("required"):
-            if node.getAttribute("tool_id") == ID:
+            if node.getAttribute("tool_id") == ID and node.parentNode is not None:
                 node.parentNode.removeChild(node)
         return document.toxml(encoding="utf-8")

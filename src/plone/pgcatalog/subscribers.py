@@ -5,6 +5,7 @@ from plone.pgcatalog.database import pool
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexing import processor
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.settings import warn_of_former_variables
 from plone.pgcatalog.storage import is_supported
 from typing import Any
@@ -30,6 +31,6 @@ def release_connection(event: Any) -> None:
     pool.release_request_connection()
 
 
-def drop_catalog(tool: Any, event: Any) -> None:
+def drop_catalog(tool: CatalogTool, event: Any) -> None:
     """Drop the relation of a catalog tool that is being deleted, alone or with its site."""
     cataloguer.drop(tool._core)

@@ -32,6 +32,7 @@ from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.observe.log import SlowQueryLog
 from plone.pgcatalog.observe.record import page_in
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.storage import dsn_of
 from psycopg import Connection
 from typing import Any
@@ -56,8 +57,8 @@ class AdviceError(Exception):
     """There can be no advice; the message says why."""
 
 
-def advise(catalog: Any) -> Advice:
-    """Return advice for the *catalog* (``tool._core``).
+def advise(catalog: Catalog) -> Advice:
+    """Return advice for the *catalog*.
 
     It takes seconds; nothing is changed.  Raises AdviceError when there is nothing to advise on or the database fails.
     """
@@ -70,7 +71,7 @@ def advise(catalog: Any) -> Advice:
 
 
 @contextmanager
-def adviser_of(catalog: Any) -> Iterator["Adviser"]:
+def adviser_of(catalog: Catalog) -> Iterator["Adviser"]:
     """Yield an adviser with a connection of its own.  Raises AdviceError for what PostgreSQL refuses."""
     state = catalog.view().state
     if state is None:
@@ -86,7 +87,7 @@ def adviser_of(catalog: Any) -> Iterator["Adviser"]:
 class Adviser:
     """Looks for indexes of *relation* that help the *catalog*'s slow queries."""
 
-    def __init__(self, catalog: Any, connection: Connection[Any], relation: str) -> None:
+    def __init__(self, catalog: Catalog, connection: Connection[Any], relation: str) -> None:
         self.catalog = catalog
         self.connection = connection
         self.relation = relation
@@ -183,7 +184,7 @@ class Adviser:
                 yield trial
 
 
-def find_candidate(catalog: Any, name: str) -> tuple[Candidate, str]:
+def find_candidate(catalog: Catalog, name: str) -> tuple[Candidate, str]:
     """Return the candidate *name*, made of the log anew, and the shape it is for.
 
     Raises AdviceError when the log does not lead to it any more.
@@ -217,7 +218,7 @@ def steady(examples: Sequence[tuple[Filter, ...]]) -> tuple[Filter, ...]:
     return tuple(replace(f, steady=f in same) for f in examples[0])
 
 
-def text_bytes(catalog: Any) -> dict[str, int]:
+def text_bytes(catalog: Catalog) -> dict[str, int]:
     """Return how long the values of the *catalog*'s text columns can be, for those where that is known."""
     found = {"path": PATH_BYTES}
     for name in catalog.indexes:

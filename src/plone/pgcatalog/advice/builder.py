@@ -15,6 +15,7 @@ from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.observe.log import Execute
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.storage import dsn_of
 from psycopg import Connection
@@ -49,8 +50,8 @@ class Target:
     relation: str
 
     @classmethod
-    def of(cls, catalog: Any) -> "Target":
-        """Return that of ``tool._core``; raises BuildError when it has no relation yet."""
+    def of(cls, catalog: Catalog) -> "Target":
+        """Return that of *catalog*; raises BuildError when it has no relation yet."""
         state = catalog.view().state
         if state is None:
             raise BuildError("the catalog has no table yet")
@@ -110,7 +111,7 @@ def build(target: Target, name: str, started: Callable[[], None] = nothing) -> N
         if entry.is_there and not entry.is_valid:
             drop_index(connection, entry.index)
         if not entry.is_valid:
-            connection.execute(create + sql.SQL(entry.definition))  # type: ignore[arg-type]  ours, from the registry
+            connection.execute(create + sql.SQL(entry.definition))
             comment = sql.Literal(f"advised by plone.pgcatalog: {entry.reason}")
             connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(index, comment))
 

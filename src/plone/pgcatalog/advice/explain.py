@@ -9,6 +9,7 @@ from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.database.planning import NO_SCAN
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.record import page_in
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.sql.fragment import Statement
 from plone.pgcatalog.storage import dsn_of
 from typing import Any
@@ -29,8 +30,8 @@ class Plan:
     text: str
 
 
-def explain_example(catalog: Any, example: Example, run: bool = True) -> Plan:
-    """Return the plan of a recorded query in the *catalog* (``tool._core``).  Raises ReplayError.
+def explain_example(catalog: Catalog, example: Example, run: bool = True) -> Plan:
+    """Return the plan of a recorded query in the *catalog*.  Raises ReplayError.
 
     Without *run* PostgreSQL only says how it would run the query.
     """

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from plone.pgcatalog.indexing.codec import CodecError
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.record import recall
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.objects import VALUE_ERRORS
@@ -20,8 +21,8 @@ class ReplayError(Exception):
     """A recorded query cannot be run again; the message says why."""
 
 
-def compile_example(catalog: Any, example: Example) -> tuple[dict[str, Any], CompiledQuery]:
-    """Return the recorded query, and what the *catalog* (``tool._core``) makes of it today.  Raises ReplayError."""
+def compile_example(catalog: Catalog, example: Example) -> tuple[dict[str, Any], CompiledQuery]:
+    """Return the recorded query, and what the *catalog* makes of it today.  Raises ReplayError."""
     if example.left_out:
         names = ", ".join(example.left_out)
         raise ReplayError(f"values of {names} were not recorded (masked, too long or of an unknown type)")
@@ -32,7 +33,7 @@ def compile_example(catalog: Any, example: Example) -> tuple[dict[str, Any], Com
     return query, compiled(catalog, query, sort, limit)
 
 
-def compiled(catalog: Any, query: Mapping[str, Any], sort: list[tuple[str, bool]], limit: Any) -> CompiledQuery:
+def compiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str, bool]], limit: Any) -> CompiledQuery:
     """Return *query* compiled; raises ReplayError for one that the indexes of the *catalog* refuse."""
     missing = [name for name, _ in sort if name not in catalog.indexes]
     if missing:
@@ -43,7 +44,9 @@ def compiled(catalog: Any, query: Mapping[str, Any], sort: list[tuple[str, bool]
         raise ReplayError(f"the catalog refuses the query: {error}") from error
 
 
-def statement_of(catalog: Any, query: CompiledQuery, operation: str = "page", page: Page | None = None) -> Statement:
+def statement_of(
+    catalog: Catalog, query: CompiledQuery, operation: str = "page", page: Page | None = None
+) -> Statement:
     """Return what a search for *query* runs; *operation* is "page", "count" or "rids".
 
     Of pages it is the one recorded as *page*, else the one that *query* wants.  Raises ReplayError when nothing is run.

@@ -6,6 +6,7 @@ from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.fulltext.textindex import index_name
+from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.names import RANKING_INDEX
 from psycopg import sql
@@ -73,7 +74,7 @@ def bm25(dsn: str, text_config: str, gone: bool, as_json: bool) -> None:
             click.echo(f"pg_textsearch {version} {statistics.UNSAFE}", err=True)
 
 
-def checked(connection: Any, text_config: str) -> str:
+def checked(connection: Connection, text_config: str) -> str:
     """Return *text_config* as the extension finds it: with its schema, if that is not PostgreSQL's own.
 
     Raises click's errors when the server has no such extension or text search configuration.
@@ -88,7 +89,7 @@ def checked(connection: Any, text_config: str) -> str:
 
 
 @contextmanager
-def locked(connection: Any, catalog: int) -> Iterator[None]:
+def locked(connection: Connection, catalog: int) -> Iterator[None]:
     """Hold the lock of the index of *catalog*; raises ClickException when somebody else has it."""
     keys = locks.of_catalog(locks.RANKING_INDEX, catalog)
     [row] = connection.execute("SELECT pg_try_advisory_lock(%s, %s) AS free", keys).fetchall()
@@ -107,7 +108,7 @@ def definition_of(text_config: str) -> str:
     return f'USING bm25 ("{COLUMN}") WITH (text_config = {config})'
 
 
-def build(connection: Any, catalog: dict[str, Any], text_config: str) -> None:
+def build(connection: Connection, catalog: dict[str, Any], text_config: str) -> None:
     """Build and register the index of *catalog*, unless it is there; a failed build leaves nothing."""
     definition, name = definition_of(text_config), index_name(catalog["relation"])
     found = connection.execute(IS_VALID, [name]).fetchone()
@@ -121,14 +122,14 @@ def build(connection: Any, catalog: dict[str, Any], text_config: str) -> None:
     connection.execute(REGISTER, [catalog["catalog"], RANKING_INDEX, definition, [COLUMN], REASON])
     built = False
     try:
-        connection.execute(create + sql.SQL(definition))  # type: ignore[arg-type]  ours, with a quoted literal
+        connection.execute(create + sql.SQL(definition))
         built = True
     finally:
         if not built and not connection.closed:
             drop(connection, catalog)
 
 
-def drop(connection: Any, catalog: dict[str, Any]) -> None:
+def drop(connection: Connection, catalog: dict[str, Any]) -> None:
     """Forget and drop the index of *catalog*; no harm if there is none."""
     connection.execute(
         "DELETE FROM pgcatalog_indexes WHERE catalog = %s AND name = %s", [catalog["catalog"], RANKING_INDEX]

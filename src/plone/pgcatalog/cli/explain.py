@@ -8,6 +8,7 @@ from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.core import normalise
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.sql.fragment import Statement
@@ -24,7 +25,7 @@ import json
 OPTIONS = ("sort_on", "sort_order", "sort_limit", "b_start", "b_size", "show_inactive")
 
 
-class QueryType(click.ParamType):
+class QueryType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
     """A query dict, as JSON or as a Python literal."""
 
     name = "query"
@@ -71,7 +72,7 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json
         click.echo(f"{plan.statement}\n{values}\n\n{plan.text}")
 
 
-def statement(catalog: Any, query: dict[str, Any], part: str) -> Statement:
+def statement(catalog: Catalog, query: dict[str, Any], part: str) -> Statement:
     """Return the statement of the *part* of a search for *query*; raises ReplayError for a query that is refused.
 
     A search takes no notice of names that are no index's; who explains one has mistyped it.
@@ -85,7 +86,7 @@ def statement(catalog: Any, query: dict[str, Any], part: str) -> Statement:
     return statement_of(catalog, compiled(catalog, query, *sort_of(query)), part)
 
 
-def check_names(catalog: Any, query: dict[str, Any]) -> None:
+def check_names(catalog: Catalog, query: dict[str, Any]) -> None:
     """Raise ReplayError for names in *query* that are neither of an index nor of an option."""
     known = {*OPTIONS, *catalog.indexes}
     for name, translator in catalog.indexes.items():

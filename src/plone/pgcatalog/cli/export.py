@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import statistics
+from psycopg import Connection
 from psycopg import sql
 from rich.console import Console
 from rich.progress import BarColumn
@@ -68,7 +69,7 @@ def choose(catalogs: list[dict[str, Any]], site: str | None) -> dict[str, Any]:
     raise click.UsageError(f"which catalog? --site is one of: {known}")
 
 
-def choose_columns(connection: Any, relation: str, wanted: str | None) -> list[str]:
+def choose_columns(connection: Connection[Any], relation: str, wanted: str | None) -> list[str]:
     """Return the names of the columns to write; raises click.UsageError for one that is not there."""
     found = connection.execute(
         "SELECT attname, format_type(atttypid, NULL) AS type FROM pg_attribute"
@@ -86,7 +87,7 @@ def choose_columns(connection: Any, relation: str, wanted: str | None) -> list[s
     return names
 
 
-def rows(connection: Any, relation: str, names: Sequence[str]) -> Generator[dict[str, Any]]:
+def rows(connection: Connection[Any], relation: str, names: Sequence[str]) -> Generator[dict[str, Any]]:
     """Yield the rows of *relation* by path, each a dict of JSON values, fetched batch by batch."""
     fields = [
         sql.SQL("'metadata', coalesce(c.idx, o.idx)")

@@ -16,6 +16,8 @@ from plone.pgcatalog.indexing.rebuild_relation import Target
 from plone.pgcatalog.indexing.rebuild_worker import connect
 from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import Worker
+from plone.pgcatalog.protocols import CatalogTool
+from plone.pgcatalog.protocols import Connection
 from rich.console import Console
 from rich.progress import BarColumn
 from rich.progress import MofNCompleteColumn
@@ -23,7 +25,6 @@ from rich.progress import Progress
 from rich.progress import TextColumn
 from rich.progress import TimeElapsedColumn
 from rich.progress import TimeRemainingColumn
-from typing import Any
 
 import click
 import json
@@ -117,7 +118,7 @@ def helpers(count: int, zope_conf: str, site: str, skip_broken: bool) -> Iterato
             process.wait()
 
 
-def help_out(catalog: Any, skip_broken: bool) -> None:
+def help_out(catalog: CatalogTool, skip_broken: bool) -> None:
     """Visit objects for a rebuild that another process has begun, or is about to."""
     connection = connect(catalog)
     try:
@@ -129,7 +130,7 @@ def help_out(catalog: Any, skip_broken: bool) -> None:
         connection.close()
 
 
-def wait_for(connection: Any, catalog: Any, seconds: float = 30.0) -> None:
+def wait_for(connection: Connection, catalog: CatalogTool, seconds: float = 30.0) -> None:
     """Return when there is a rebuild of *catalog* with objects to visit; raises RebuildGone after so many *seconds*."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -6,6 +6,7 @@ from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.missing import sites_without_table
 from plone.pgcatalog.fulltext.textindex import index_name
+from plone.pgcatalog.protocols import Connection
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
@@ -34,13 +35,13 @@ def status(dsn: str, indexes: bool, check: bool, as_json: bool) -> None:
     raise SystemExit(1 if found["attention"] else 0)
 
 
-def collect(connection: Any, check: bool = False) -> dict[str, Any]:
+def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
     """Return everything ``status`` shows, as JSON data."""
     catalogs = statistics.catalogs(connection)
     for catalog in catalogs:
         catalog["indexes"] = statistics.indexes(connection, catalog["relation"])
         catalog["ranked_by_textsearch"] = statistics.has_textsearch(connection, catalog["catalog"])
-    found = {
+    found: dict[str, Any] = {
         "pg_textsearch": statistics.textsearch_version(connection),
         "catalogs": catalogs,
         "without_table": [{"catalog": zoid, "site": site} for zoid, site in sites_without_table(connection).items()],

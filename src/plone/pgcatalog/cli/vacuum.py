@@ -5,10 +5,10 @@ from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.fulltext.term_statistics import count_words
+from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.sql import locks
 from psycopg import sql
 from rich.console import Console
-from typing import Any
 
 import click
 import json
@@ -55,7 +55,7 @@ def vacuum(dsn: str, as_json: bool) -> None:
         click.echo(f"words counted: {len(counted)} catalogs")
 
 
-def drop_retired(connection: Any) -> list[str]:
+def drop_retired(connection: Connection) -> list[str]:
     """Drop the relations that no snapshot can need; return the names of those that are gone."""
     with connection.transaction(), connection.cursor() as cursor:
         names = schema.drop_retired(cursor)
@@ -63,7 +63,7 @@ def drop_retired(connection: Any) -> list[str]:
     return [name for name in names if name not in still]
 
 
-def clear_stale(connection: Any) -> int:
+def clear_stale(connection: Connection) -> int:
     """Clear the idx of objects without a row, batch by batch; return how many there were."""
     cleared, last = 0, -1
     while True:

@@ -7,7 +7,7 @@ from plone.pgcatalog.compat.mappings import Data
 from plone.pgcatalog.compat.mappings import IndexMapping
 from plone.pgcatalog.compat.mappings import Paths
 from plone.pgcatalog.compat.mappings import Uids
-from plone.pgcatalog.compat.records import Records
+from plone.pgcatalog.compat.zcatalog import borrow_rest
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core import management
 from plone.pgcatalog.core import searcher
@@ -15,24 +15,29 @@ from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexing.objects import is_rid
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.compiler import sort_directions
+from plone.pgcatalog.results.brain import brain_class
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.rows import RowLoader
 from plone.pgcatalog.results.view import CatalogView
+from Products.ZCatalog.Catalog import Catalog as ZCatalogCatalog
 from typing import Any
 
 
-class _CatalogCompat(Records, Base):
+class _CatalogCompat(Base):
     """Answers for ``Products.ZCatalog.Catalog.Catalog``; bound to the *tool*, which may be acquisition-wrapped.
 
     Not persistent: the tool keeps the index settings and column names, PostgreSQL the rest.
     """
 
-    def __init__(self, tool: Any) -> None:
+    def __init__(self, tool: CatalogTool) -> None:
         # In tuples: attributes of their own would be wrapped in this object's acquisition context.
         self._bound = (tool,)
         self._core: tuple[Catalog, ...] = ()
 
-    def __of__(self, tool: Any) -> "_CatalogCompat":
+    def __of__(self, tool: CatalogTool) -> "_CatalogCompat":
         """Return the one bound to the wrapped *tool*: what ``tool._catalog`` gives."""
         return _CatalogCompat(tool)
 
@@ -190,6 +195,38 @@ class _CatalogCompat(Records, Base):
 
     # -- single rows
 
+    @property
+    def _v_brains(self) -> type:
+        """The class that brains inherit from besides their own; volatile, as in ZCatalog."""
+        brains: type = self.core.brains
+        return brains
+
+    @property
+    def _v_result_class(self) -> type:
+        return brain_class(self._v_brains)
+
+    def useBrains(self, brains: type) -> None:
+        """Mix the class *brains* into all brains of this tool."""
+        aq_base(self.tool)._v_brains = brains
+
+    def __getitem__(self, index: Any) -> Any:
+        normalized, score, rid = index if isinstance(index, tuple) else (1, 1, index)
+        view = self.view()
+        path = view.paths([rid]).get(rid) if is_rid(rid) else None
+        if path is None:
+            raise KeyError(rid)
+        loader = RowLoader(view, [rid], self.core.unread)
+        loader.store.path(rid, path)
+        return self.core.brain_maker()(loader, rid, score, normalized)
+
+    def instantiate(self, record: Any, score_data: Any = None) -> Any:
+        """Return a brain of *record*, (rid, metadata values in the order of ``names``)."""
+        rid, values = record
+        score, normalized = score_data or (1, 1)
+        brain = self[normalized, score, rid]
+        aq_base(brain).__dict__.update(zip(self.names, values, strict=True))
+        return brain
+
     def __len__(self) -> int:
         return len(self.paths)
 
@@ -224,3 +261,6 @@ class _CatalogCompat(Records, Base):
 
     def uniqueValuesFor(self, name: str) -> tuple[Any, ...]:
         return tuple(self.getIndex(name).uniqueValues())
+
+    # What needs nothing of ours.
+    borrow_rest(locals(), ZCatalogCatalog, *ZCatalogCatalog.__bases__)

@@ -15,12 +15,17 @@ from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.results.rows import RowLoader
 from Products.ZCatalog.ZCatalogIndexes import ZCatalogIndexes
 from typing import Any
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from plone.pgcatalog.compat.catalog import _CatalogCompat
 
 
 class IndexMapping(MutableMapping[str, Any]):
     """``_catalog.indexes``: index name to index object; setting adds, or replaces, an index."""
 
-    def __init__(self, catalog: Any) -> None:
+    def __init__(self, catalog: "_CatalogCompat") -> None:
         self._catalog = catalog
 
     def __getitem__(self, name: str) -> Any:
@@ -49,7 +54,7 @@ class IndexMapping(MutableMapping[str, Any]):
         return len(aq_base(self._catalog.tool)._indexes)
 
 
-class Indexes(ZCatalogIndexes):  # type: ignore[misc]
+class Indexes(ZCatalogIndexes):
     """``portal_catalog.Indexes``: the indexes as a folder."""
 
     def _setOb(self, id: str, object: Any) -> None:
@@ -68,7 +73,7 @@ class RowMapping(Mapping[Any, Any]):
     key = "rid"
     value = "path"
 
-    def __init__(self, catalog: Any) -> None:
+    def __init__(self, catalog: "_CatalogCompat") -> None:
         self._view = catalog.view()
 
     def _found(self, key: Any, value: Any) -> Any:
@@ -140,7 +145,7 @@ class Data(RowMapping):
 
     value = "rid"
 
-    def __init__(self, catalog: Any) -> None:
+    def __init__(self, catalog: "_CatalogCompat") -> None:
         super().__init__(catalog)
         self._names = catalog.names
         self._loader = RowLoader(self._view, (), catalog.core.unread)

@@ -15,16 +15,23 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.hits import ENTRY_BYTES
 from plone.pgcatalog.results.python_sort import entries
+from plone.pgcatalog.results.view import CatalogView
 from types import FunctionType
 from typing import Any
+from typing import TYPE_CHECKING
 from ZPublisher import zpublish
 
 import psycopg
+
+
+if TYPE_CHECKING:
+    from plone.pgcatalog.compat.catalog import _CatalogCompat
 
 
 _marker = object()
@@ -35,12 +42,14 @@ KEY_BYTES = 250
 class ProxyBase:
     """What every index proxy is: the real index's settings, bound to a catalog."""
 
+    _pg_bound: "tuple[_CatalogCompat]"
+
     # Not by ClassSecurityInfo: Zope would log at each start that this class itself has no such methods.
     clear__roles__ = index_object__roles__ = unindex_object__roles__ = PermissionRole(ManageZCatalogIndexes)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Settings belong to the persistent index that the tool keeps."""
-        super().__setattr__(name, value)  # type: ignore[misc]
+        super().__setattr__(name, value)
         real = self.__dict__.get("_pg_real")
         if real is not None and not name.startswith(("_v_", "_p_", "_pg_")):
             setattr(real, name, value)
@@ -48,19 +57,23 @@ class ProxyBase:
     def __reduce__(self) -> Any:
         raise TypeError("an index proxy is not stored; the catalog tool keeps the index's settings")
 
-    def _pg_catalog(self) -> Any:
+    def _pg_catalog(self) -> "_CatalogCompat":
         # Kept in a tuple: as an attribute it would be bound to this index instead of the tool.
-        return self._pg_bound[0]  # type: ignore[attr-defined]
+        return self._pg_bound[0]
 
 
 class PGIndex(ProxyBase):
     """What an index proxy does differently from the real index class it is mixed into."""
 
+    # The real class has them.
+    id: str
+    meta_type: str
+
     security = ClassSecurityInfo()
 
     # -- asking the catalog
 
-    def _pg_translator(self) -> Any:
+    def _pg_translator(self) -> IndexTranslator:
         return self._pg_catalog().translator(self.id)
 
     def _pg_select(self, expressions: str, where: Condition = EVERYTHING, tail: str = "") -> list[Any]:
@@ -114,7 +127,7 @@ class PGIndex(ProxyBase):
     def getEntryForObject(self, documentId: int, default: Any = _marker) -> Any:
         """Return what is indexed for the row *documentId*."""
         if not self._pg_translator().columns():
-            return super().getEntryForObject(documentId, default)  # type: ignore[misc]
+            return super().getEntryForObject(documentId, default)  # type: ignore[misc]  # the real class's
         where = Condition("rid = %s", (documentId,)) if is_rid(documentId) else NOTHING
         for _, entry in self._pg_entries(where):
             return entry
@@ -127,12 +140,12 @@ class PGIndex(ProxyBase):
         counted = self._pg_counted()
         if counted is None:
             # None, or what the real class says about having none.
-            yield from super().uniqueValues(None, withLengths)  # type: ignore[misc]
+            yield from super().uniqueValues(None, withLengths)  # type: ignore[misc]  # the real class's
             return
         for key, count in counted:
             yield (key, count) if withLengths else key
 
-    def _pg_counted(self) -> Any:
+    def _pg_counted(self) -> tuple[tuple[Any, int], ...] | None:
         """Return (key, number of rows) pairs, from memory while the catalog does not change; None for no keys at all."""
         view = self._pg_catalog().search_view()
         stamp = view.stamp()
@@ -144,7 +157,7 @@ class PGIndex(ProxyBase):
                 result_cache().put(cache_key, counted, KEY_BYTES * len(counted) + ENTRY_BYTES)
         return counted
 
-    def _pg_count(self, view: Any) -> tuple[tuple[Any, int], ...] | None:
+    def _pg_count(self, view: CatalogView) -> tuple[tuple[Any, int], ...] | None:
         """Return what ``_pg_counted`` does, from the database."""
         translator = self._pg_translator()
         expression = translator.key_expression()

@@ -4,6 +4,7 @@ from Acquisition import aq_base
 from BTrees.IIBTree import IISet
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from functools import cache
 from functools import wraps
 from inspect import signature
@@ -22,7 +23,12 @@ from Products.PluginIndexes.UUIDIndex.UUIDIndex import UUIDIndex
 from Products.ZCTextIndex.ZCTextIndex import ZCTextIndex
 from types import FunctionType
 from typing import Any
+from typing import TYPE_CHECKING
 from ZPublisher import zpublish
+
+
+if TYPE_CHECKING:
+    from plone.pgcatalog.compat.catalog import _CatalogCompat
 
 
 class StubProxy(ProxyBase):
@@ -32,7 +38,7 @@ class StubProxy(ProxyBase):
 class PathsOnly:
     """Stands for a Catalog of which only ``paths`` is asked."""
 
-    def __init__(self, catalog: Any) -> None:
+    def __init__(self, catalog: "_CatalogCompat") -> None:
         self._catalog = catalog
 
     @property
@@ -68,6 +74,9 @@ class UUIDProxy(PGIndex):
 
 class DateRangeProxy(PGIndex):
     """Has values under the names of its two fields."""
+
+    _since_field: str
+    _until_field: str
 
     def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Iterator[Any]:
         """Yield the minutes of the field *name*, first of ranges with two ends, then of those with one."""
@@ -123,6 +132,8 @@ class PathProxy(PGIndex):
 
 class TopicProxy(PGIndex):
     """Has the filtered sets as its values, empty ones too."""
+
+    filteredSets: Mapping[str, Any]
 
     def uniqueValues(self, name: Any = None, withLength: Any = 0) -> Iterator[Any]:
         if name is not None and name != self.id:
@@ -206,12 +217,12 @@ def called_like(method: Callable[..., Any], real: Callable[..., Any]) -> Callabl
     names = list(signature(method).parameters)
     renamed = dict(zip(signature(real).parameters, names, strict=False))
 
-    @zpublish(False)
     @wraps(method)
     def called(*args: Any, **kw: Any) -> Any:
         return method(*args, **{renamed.get(name, name): value for name, value in kw.items()})
 
-    called.__signature__ = signature(real)  # type: ignore[attr-defined]
+    called.__signature__ = signature(real)  # type: ignore[attr-defined]  # what inspect.signature reads
+    zpublish(False)(called)
     return called
 
 
@@ -219,11 +230,11 @@ def _no_attribute(index: Any) -> Any:
     raise AttributeError("documentToKeyMap")
 
 
-def index_proxy(catalog: Any, real: Any) -> Any:
+def index_proxy(catalog: "_CatalogCompat", real: Any) -> Any:
     """Return the proxy of *real*, a stripped index that the tool of *catalog* keeps."""
     real = aq_base(real)
     real._p_activate()
-    cls = proxy_class(type(real))
+    cls: Any = proxy_class(real.__class__)
     proxy = cls.__new__(cls)
     proxy.__dict__.update(real.__dict__)
     proxy.__dict__["_pg_bound"] = (catalog,)

@@ -17,6 +17,7 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.results.brain import brain_class
 from plone.pgcatalog.results.brain import record_schema
 from plone.pgcatalog.results.features import Features
@@ -34,7 +35,7 @@ from ZODB.utils import u64
 PENDING_BITS = 32
 
 
-class Catalog(Base):  # type: ignore[misc]
+class Catalog(Base):
     """The catalog of *tool*, which may be acquisition-wrapped; *features* is what its results can do besides.
 
     ``tool._core`` is the one of a tool.
@@ -42,7 +43,7 @@ class Catalog(Base):  # type: ignore[misc]
 
     def __init__(
         self,
-        tool: Any,
+        tool: CatalogTool,
         features: Features,
         configuration: Configuration | None = None,
         translators: Mapping[str, IndexTranslator] | None = None,
@@ -55,7 +56,7 @@ class Catalog(Base):  # type: ignore[misc]
         self._jar: Any = None
         self._zoid: int | None = None
 
-    def __of__(self, tool: Any) -> "Catalog":
+    def __of__(self, tool: CatalogTool) -> "Catalog":
         """Return the one bound to the wrapped *tool*: what ``tool._core`` gives."""
         return Catalog(tool, self.features, self._configuration, self._translators)
 

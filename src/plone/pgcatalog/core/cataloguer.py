@@ -9,11 +9,12 @@ from plone.pgcatalog.indexing.extract import metadata_of
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import oid_of
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.protocols import Catalog
 from typing import Any
 
 
-def catalog_object(catalog: Any, obj: Any, uid: str, idxs: Any = None, update_metadata: bool = True) -> int:
-    """Put *obj* (an indexable wrapper) into *catalog*, a core ``Catalog``, under *uid*; return how many columns it has.
+def catalog_object(catalog: Catalog, obj: Any, uid: str, idxs: Any = None, update_metadata: bool = True) -> int:
+    """Put *obj* (an indexable wrapper) into *catalog*, under *uid*; return how many columns it has.
 
     The other arguments and the errors are those of ``entry``.
     """
@@ -22,7 +23,7 @@ def catalog_object(catalog: Any, obj: Any, uid: str, idxs: Any = None, update_me
     return len(found.columns)
 
 
-def entry(catalog: Any, obj: Any, uid: str, idxs: Any = None, update_metadata: bool = True) -> Entry:
+def entry(catalog: Catalog, obj: Any, uid: str, idxs: Any = None, update_metadata: bool = True) -> Entry:
     """Return what *catalog* keeps of *obj* under *uid*, its path.
 
     *idxs* limits the indexes (all for None or empty); metadata is taken unless *update_metadata* is false, and always for
@@ -55,7 +56,7 @@ def with_rewriters(configuration: Configuration, idxs: Iterable[str]) -> list[st
     return list(names)
 
 
-def update_metadata(catalog: Any, obj: Any, uid: str) -> None:
+def update_metadata(catalog: Catalog, obj: Any, uid: str) -> None:
     """Take the metadata of *obj*, catalogued under *uid*, anew."""
     extraction = Extraction(uid, OnceOnly(obj))
     extraction.add_metadata(catalog.names)
@@ -63,31 +64,31 @@ def update_metadata(catalog: Any, obj: Any, uid: str) -> None:
     catalog.change().put(Entry(clean_path(uid), oid_of(obj, catalog.jar), idx=extraction.idx, vanished=vanished))
 
 
-def uncatalog_object(catalog: Any, uid: Any) -> None:
+def uncatalog_object(catalog: Catalog, uid: Any) -> None:
     """Remove *uid*; an unknown one is no error."""
     if isinstance(uid, str):
         catalog.change().delete(clean_path(uid))
 
 
-def clear(catalog: Any) -> None:
+def clear(catalog: Catalog) -> None:
     """Forget everything that is catalogued."""
     catalog.change().clear()
 
 
-def drop(catalog: Any) -> None:
+def drop(catalog: Catalog) -> None:
     """Forget everything, and drop the relation with the commit."""
     clear(catalog)
     catalog.change().dropped = True
 
 
-def clear_index(catalog: Any, name: str) -> None:
+def clear_index(catalog: Catalog, name: str) -> None:
     """Empty the index *name* for all rows; raises KeyError."""
     columns = frozenset(c.name for c in catalog.translator(name).columns())
     if columns:
         catalog.change().clear_columns(columns)
 
 
-def unindex(catalog: Any, name: str, rid: int) -> None:
+def unindex(catalog: Catalog, name: str, rid: int) -> None:
     """Empty the index *name* for the row *rid*; an unknown row is no error."""
     translator = catalog.translator(name)
     columns = {c.name: None for c in translator.columns()}

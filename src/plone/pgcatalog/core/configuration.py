@@ -18,6 +18,7 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexes.stripped import strip_data
 from plone.pgcatalog.indexing.objects import site_path
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.memory import CompiledQueries
 from plone.pgcatalog.results.prefetch import prefetch
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -62,7 +63,7 @@ class Configuration:
     compiled: CompiledQueries = field(default_factory=CompiledQueries)
 
     @classmethod
-    def of(cls, tool: Any) -> "Configuration":
+    def of(cls, tool: CatalogTool) -> "Configuration":
         """Return the configuration of the catalog *tool* in the state it has now.
 
         Raises CatalogError for an index type that nobody can translate.
@@ -122,7 +123,8 @@ def configured(
 
 def settings_copy(base: Any, index: Any) -> Any:
     """Return a copy of *index*, which the unwrapped tool *base* keeps, in that tool."""
-    copy = type(index).__new__(type(index))
+    cls: Any = type(index)
+    copy = cls.__new__(cls)
     vars(copy).update({name: value for name, value in vars(index).items() if not name.startswith("_v_")})
     lexicon = lexicon_of(base, index)
     if lexicon is not None:

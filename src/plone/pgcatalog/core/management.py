@@ -8,13 +8,14 @@ from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing.codec import encode
 from plone.pgcatalog.indexing.objects import is_storable
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.sql.names import columns_of
 from Products.ZCatalog.Catalog import CatalogError
 from typing import Any
 
 
-def add_column(catalog: Any, name: str, default: Any = None) -> None:
-    """Add the metadata column *name* to *catalog*, a core ``Catalog``.
+def add_column(catalog: Catalog, name: str, default: Any = None) -> None:
+    """Add the metadata column *name* to *catalog*.
 
     Rows have the *default*, or Missing.Value, until they are reindexed.  Raises CatalogError as ZCatalog does for a taken
     or refused name.
@@ -34,7 +35,7 @@ def add_column(catalog: Any, name: str, default: Any = None) -> None:
             catalog.change().put(Entry(path, zoid=zoid, idx=idx))
 
 
-def delete_column(catalog: Any, name: str) -> None:
+def delete_column(catalog: Catalog, name: str) -> None:
     """Remove the metadata column *name*; raises ValueError when there is none."""
     tool = aq_base(catalog.tool)
     names = list(tool._columns)
@@ -42,7 +43,7 @@ def delete_column(catalog: Any, name: str) -> None:
     tool._columns = tuple(names)
 
 
-def add_index(catalog: Any, name: str, index: Any) -> None:
+def add_index(catalog: Catalog, name: str, index: Any) -> None:
     """Add the *index* object; its column appears with the commit.
 
     Raises CatalogError for a bad or taken name, or an index type nobody can translate.
@@ -64,7 +65,7 @@ def add_index(catalog: Any, name: str, index: Any) -> None:
     catalog.change().layout_changed = True
 
 
-def free_columns(catalog: Any, name: str, cls: type[IndexTranslator], index: Any) -> str:
+def free_columns(catalog: Catalog, name: str, cls: type[IndexTranslator], index: Any) -> str:
     """Return the base name for columns of *index* that no other index uses, nor ever used with another type."""
     tool = aq_base(catalog.tool)
     used = set(catalog.layout().names)
@@ -77,7 +78,7 @@ def free_columns(catalog: Any, name: str, cls: type[IndexTranslator], index: Any
         taken.add(base)
 
 
-def delete_index(catalog: Any, name: str) -> None:
+def delete_index(catalog: Catalog, name: str) -> None:
     """Remove the index *name*; raises CatalogError when there is none."""
     tool = aq_base(catalog.tool)
     if name not in tool._indexes:

@@ -3,6 +3,7 @@
 from Acquisition import aq_base
 from collections.abc import Mapping
 from plone.pgcatalog.core.configuration import Configuration
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.expression import as_dict
 from Products.ZCatalog.Catalog import CatalogError
@@ -50,7 +51,7 @@ def is_sortable(index: Any) -> bool:
     return hasattr(aq_base(index), "documentToKeyMap")
 
 
-def rewritten(query: Mapping[str, Any], configuration: Configuration, tool: Any) -> Mapping[str, Any]:
+def rewritten(query: Mapping[str, Any], configuration: Configuration, tool: CatalogTool) -> Mapping[str, Any]:
     """Return *query* as the indexes of the *tool* that rewrite queries want it."""
     for index in configuration.rewriters.values():
         query = index.__of__(tool).make_query(query)

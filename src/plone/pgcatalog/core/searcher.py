@@ -15,6 +15,8 @@ from plone.pgcatalog.fulltext.infix import find_word_parts
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.observe.report import report_slow
 from plone.pgcatalog.observe.trace import Trace
+from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.compiler import by_rid
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
@@ -22,6 +24,7 @@ from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.memory import query_key
 from plone.pgcatalog.results.cache import set_limits
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.settings import parts_of_words
 from plone.pgcatalog.settings import result_cache_mb
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -29,8 +32,8 @@ from plone.pgcatalog.storage import dsn_of
 from typing import Any
 
 
-def search(catalog: Any, query: Mapping[str, Any]) -> CatalogSearchResults:
-    """Return what the query dict *query* finds in *catalog*, a core ``Catalog``, sorted and limited as it says.
+def search(catalog: Catalog, query: Mapping[str, Any]) -> CatalogSearchResults:
+    """Return what the query dict *query* finds in *catalog*, sorted and limited as it says.
 
     Raises CatalogError for a bad ``sort_on``, and what indexes raise for wrong values.
     """
@@ -39,7 +42,7 @@ def search(catalog: Any, query: Mapping[str, Any]) -> CatalogSearchResults:
 
 
 def find(
-    catalog: Any, configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
+    catalog: Catalog, configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
 ) -> CatalogSearchResults:
     """Return what *query* finds, sorted by *sort* whatever it says itself; *limit* is the ``sort_limit``."""
     criteria = canonical(rewritten(query, configuration, catalog.tool))
@@ -55,12 +58,12 @@ def find(
     return CatalogSearchResults(seen, view, compiled, criteria, sort, started)
 
 
-def everything(catalog: Any) -> CatalogSearchResults:
+def everything(catalog: Catalog) -> CatalogSearchResults:
     """Return all rows of *catalog*, ordered by rid."""
     return CatalogSearchResults(catalog, catalog.view(), CompiledQuery(EVERYTHING, (by_rid(),), None, Window()))
 
 
-def as_searched(catalog: Any, configuration: Configuration, query: Mapping[str, Any]) -> Any:
+def as_searched(catalog: Catalog, configuration: Configuration, query: Mapping[str, Any]) -> Catalog:
     """Return *catalog* as this search sees it, now and later: with its translators."""
     translators = configuration.translators
     if parts_of_words(catalog.tool) and SOURCE_INDEX in translators:
@@ -71,7 +74,7 @@ def as_searched(catalog: Any, configuration: Configuration, query: Mapping[str, 
 
 
 def compiled_query(
-    catalog: Any, configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
+    catalog: Catalog, configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
 ) -> CompiledQuery:
     """Return *query* compiled, from memory if the same has been asked in the saved state of these settings."""
     key = None
@@ -84,7 +87,7 @@ def compiled_query(
     return compiled
 
 
-def log_missing(tool: Any, view: Any) -> None:
+def log_missing(tool: CatalogTool, view: CatalogView) -> None:
     """Log it when the catalog *tool* should have a table and has none."""
     session = view.session
     known = view.zoid in session.pending or not session.knows_states or view.zoid in session.states
@@ -92,7 +95,9 @@ def log_missing(tool: Any, view: Any) -> None:
         report_missing(tool)
 
 
-def report(catalog: Any, view: Any, compiled: CompiledQuery, query: Mapping[str, Any], trace: Trace) -> None:
+def report(
+    catalog: Catalog, view: CatalogView, compiled: CompiledQuery, query: Mapping[str, Any], trace: Trace
+) -> None:
     """Take note that a search has begun to answer."""
     report_slow(catalog.tool, query, trace.seconds)
     session = view.session

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from plone.pgcatalog.protocols import Connection
 from psycopg.errors import DeadlockDetected
 from psycopg.errors import LockNotAvailable
 from psycopg.errors import SerializationFailure
 from transaction.interfaces import TransientError
-from typing import Any
 
 import psycopg
 
@@ -49,7 +49,7 @@ def transient_when_locked() -> Iterator[None]:
 
 
 @contextmanager
-def transient_when_lost(connection: Any) -> Iterator[None]:
+def transient_when_lost(connection: Connection) -> Iterator[None]:
     """Raise ServiceUnavailable instead of the psycopg.Error with which *connection* was lost.
 
     Which one depends on why the server ended it: a session that idled for too long is no OperationalError.

@@ -2,7 +2,9 @@
 
 from Acquisition import aq_base
 from plone.pgcatalog.database.schema import is_unfilled as is_unfilled_relation
-from typing import Any
+from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.protocols import CatalogTool
+from plone.pgcatalog.protocols import Connection
 from ZODB.utils import z64
 
 import logging
@@ -29,19 +31,19 @@ REFERRERS = (
 ROOT = 0
 
 
-def has_indexes(tool: Any) -> bool:
+def has_indexes(tool: CatalogTool) -> bool:
     """True for a catalog tool that can find something."""
     return bool(aq_base(tool)._indexes)
 
 
-def expects_relation(tool: Any) -> bool:
+def expects_relation(tool: CatalogTool) -> bool:
     """True for a catalog tool that was committed with indexes: that commit made its table."""
     base = aq_base(tool)
     return getattr(base, "_p_serial", z64) != z64 and not base._p_changed and has_indexes(tool)
 
 
-def is_unfilled(catalog: Any) -> bool:
-    """Return whether *catalog* (``tool._core``) has no table, or one with nothing but what was saved since."""
+def is_unfilled(catalog: Catalog) -> bool:
+    """Return whether *catalog* has no table, or one with nothing but what was saved since."""
     session = catalog.session
     state = session.states.get(catalog.zoid)
     if state is not None:
@@ -49,7 +51,7 @@ def is_unfilled(catalog: Any) -> bool:
     return catalog.zoid not in session.pending and expects_relation(catalog.tool)
 
 
-def report(tool: Any) -> None:
+def report(tool: CatalogTool) -> None:
     """Log that *tool* has lost its table, once as long as the tool stays in its connection's cache."""
     base = aq_base(tool)
     if not getattr(base, "_v_reported_missing", False):
@@ -57,14 +59,14 @@ def report(tool: Any) -> None:
         logger.error(MESSAGE, "/".join(tool.getPhysicalPath()))
 
 
-def sites_without_table(connection: Any) -> dict[int, str]:
+def sites_without_table(connection: Connection) -> dict[int, str]:
     """Return zoid of the catalog tool -> path of its site, for those that have no table; rows of *connection* are dicts."""
     zoids = [row["zoid"] for row in connection.execute(TOOLS, TOOL_CLASS)]
     paths = {zoid: path_above(connection, zoid) for zoid in zoids}
     return {zoid: path for zoid, path in paths.items() if path is not None}
 
 
-def path_above(connection: Any, tool: int) -> str | None:
+def path_above(connection: Connection, tool: int) -> str | None:
     """Return the path of what contains the object *tool*, by the ids of the objects that refer to it.
 
     None for one that the root does not reach: it was deleted, and waits to be packed.

@@ -8,6 +8,7 @@ SQL and objects agree.  Elsewhere a psycopg_pool connection serves, one per thre
 from plone.pgcatalog import storage
 from plone.pgcatalog.database.errors import ServiceUnavailable
 from plone.pgcatalog.database.session import connection_of
+from psycopg import Connection
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 from psycopg_pool import PoolTimeout
@@ -97,7 +98,7 @@ def close_pools() -> None:
         _pools.clear()
 
 
-def _configure(connection: Any) -> None:
+def _configure(connection: Connection[Any]) -> None:
     connection.autocommit = True
     connection.row_factory = dict_row
     connection.execute("SET default_transaction_read_only = on")

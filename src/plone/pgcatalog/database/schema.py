@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from functools import cached_property
 from importlib.resources import files
+from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import SQLIndex
 from plone.pgcatalog.sql.names import RANKING_INDEX
@@ -18,7 +19,6 @@ from psycopg import NotSupportedError
 from psycopg import ProgrammingError
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
-from typing import Any
 
 import hashlib
 import logging
@@ -102,7 +102,7 @@ def is_unfilled(relation: str) -> bool:
     return relation.endswith("_0")
 
 
-def create_relation(cursor: Any, relation: str, layout: Layout) -> None:
+def create_relation(cursor: Cursor, relation: str, layout: Layout) -> None:
     """Create an empty *relation* with all columns and indexes of *layout*."""
     columns = "".join(f",\n    {c.ddl}" for c in in_row_order(layout.columns))
     cursor.execute(
@@ -133,14 +133,14 @@ def in_row_order(columns: Iterable[Column]) -> list[Column]:
     return sorted(columns, key=place)
 
 
-def keep_in_row(cursor: Any, relation: str, names: Iterable[str]) -> None:
+def keep_in_row(cursor: Cursor, relation: str, names: Iterable[str]) -> None:
     """Give the columns *names* of a new *relation* STORAGE MAIN."""
     clauses = [sql.SQL("ALTER COLUMN {} SET STORAGE MAIN").format(sql.Identifier(name)) for name in names]
     if clauses:
         cursor.execute(sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(relation), sql.SQL(", ").join(clauses)))
 
 
-def add_columns(cursor: Any, relation: str, columns: Sequence[Column]) -> None:
+def add_columns(cursor: Cursor, relation: str, columns: Sequence[Column]) -> None:
     """Add *columns* to *relation*.
 
     Raises psycopg.errors.LockNotAvailable when readers hold the table for longer than LOCK_TIMEOUT.
@@ -150,14 +150,14 @@ def add_columns(cursor: Any, relation: str, columns: Sequence[Column]) -> None:
     keep_in_row(cursor, relation, [c.name for c in columns if c.stays_in_row])
 
 
-def complete_columns(cursor: Any, relation: str, names: Sequence[str]) -> frozenset[str]:
+def complete_columns(cursor: Cursor, relation: str, names: Sequence[str]) -> frozenset[str]:
     """Return those of the columns *names* that have a value in every row of *relation*; reads it whole."""
     found = sql.SQL(", ").join(sql.SQL("count(*) = count({})").format(sql.Identifier(name)) for name in names)
     cursor.execute(sql.SQL("SELECT {} FROM {}").format(found, sql.Identifier(relation)))
     return frozenset(name for name, is_complete in zip(names, cursor.fetchone(), strict=True) if is_complete)
 
 
-def create_indexes(cursor: Any, relation: str, indexes: Iterable[SQLIndex]) -> None:
+def create_indexes(cursor: Cursor, relation: str, indexes: Iterable[SQLIndex]) -> None:
     """Create those of *indexes* that *relation* does not have yet."""
     for index in indexes:
         cursor.execute(
@@ -169,7 +169,7 @@ def create_indexes(cursor: Any, relation: str, indexes: Iterable[SQLIndex]) -> N
         )
 
 
-def advised_indexes(cursor: Any, zoid: int, columns: Iterable[str]) -> list[SQLIndex]:
+def advised_indexes(cursor: Cursor, zoid: int, columns: Iterable[str]) -> list[SQLIndex]:
     """Return the indexes made on advice for the catalog tool with oid *zoid*, which a relation with *columns* can have."""
     cursor.execute(
         "SELECT name, definition FROM pgcatalog_indexes WHERE catalog = %s AND columns <@ %s::text[] ORDER BY name",
@@ -178,7 +178,7 @@ def advised_indexes(cursor: Any, zoid: int, columns: Iterable[str]) -> list[SQLI
     return [SQLIndex(*(row.values() if isinstance(row, dict) else row)) for row in cursor.fetchall()]
 
 
-def create_advised_indexes(cursor: Any, zoid: int, relation: str, columns: Iterable[str]) -> None:
+def create_advised_indexes(cursor: Cursor, zoid: int, relation: str, columns: Iterable[str]) -> None:
     """Create the advised indexes of the catalog tool with oid *zoid* on *relation*, which has *columns*.
 
     That of an extension, by which texts are ranked, is left out if the server has the extension no more, with a line in the
@@ -205,12 +205,12 @@ def index_name(relation: str, name: str) -> str:
     return f"{relation}_{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
-def retire_relation(cursor: Any, relation: str) -> None:
+def retire_relation(cursor: Cursor, relation: str) -> None:
     """Mark *relation* for dropping: a snapshot older than this commit may still read it."""
     cursor.execute("INSERT INTO pgcatalog_retired (relation) VALUES (%s) ON CONFLICT DO NOTHING", (relation,))
 
 
-def drop_retired(cursor: Any) -> list[str]:
+def drop_retired(cursor: Cursor) -> list[str]:
     """Drop retired relations that no snapshot can need any more, and return their names; none when that had to wait.
 
     Their foreign key makes a DROP lock object_state, against every reader of every site.  So this is no part of a
@@ -235,7 +235,7 @@ def idx_table(relation: str) -> str:
     return f"{relation}_idx"
 
 
-def forget_rebuild(cursor: Any, zoid: int) -> None:
+def forget_rebuild(cursor: Cursor, zoid: int) -> None:
     """End the rebuild of the catalog tool with oid *zoid*, if there is one, and retire what it has made."""
     cursor.execute("DELETE FROM pgcatalog_rebuild WHERE catalog = %s RETURNING relation", (zoid,))
     for row in cursor.fetchall():

@@ -5,6 +5,7 @@ Reads only; every function takes a psycopg connection whose rows are dicts.
 
 from plone.pgcatalog.database.schema import is_unfilled
 from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.names import RANKING_INDEX
 from psycopg import sql
@@ -24,13 +25,13 @@ UNSAFE = "does not survive a crash of the server: REINDEX INDEX after one, or sa
 STALE = "SELECT count(*) AS n FROM object_state o WHERE o.idx IS NOT NULL AND {nowhere}"
 
 
-def sizes(connection: Any) -> list[dict[str, Any]]:
+def sizes(connection: Connection) -> list[dict[str, Any]]:
     """Return a dict per catalog with what PostgreSQL knows without looking at rows."""
     found: list[dict[str, Any]] = connection.execute(load_sql("statistics_catalogs")).fetchall()
     return found
 
 
-def catalogs(connection: Any) -> list[dict[str, Any]]:
+def catalogs(connection: Connection) -> list[dict[str, Any]]:
     """Return a dict per catalog: names, counts, sizes in bytes.
 
     ``site`` is the first path, None when it is empty; ``unfilled`` says that it has only what was saved since the site was
@@ -46,7 +47,7 @@ def catalogs(connection: Any) -> list[dict[str, Any]]:
     return found
 
 
-def rebuild_of(connection: Any, catalog: int) -> dict[str, Any] | None:
+def rebuild_of(connection: Connection, catalog: int) -> dict[str, Any] | None:
     """Return the rebuild of *catalog* that is under way, or was interrupted; None when there is none."""
     found: dict[str, Any] | None = connection.execute(
         "SELECT relation, phase, done, total, started,"
@@ -59,13 +60,13 @@ def rebuild_of(connection: Any, catalog: int) -> dict[str, Any] | None:
     return found
 
 
-def indexes(connection: Any, relation: str) -> list[dict[str, Any]]:
+def indexes(connection: Connection, relation: str) -> list[dict[str, Any]]:
     """Return a dict per SQL index of *relation*, the largest first."""
     found: list[dict[str, Any]] = connection.execute(load_sql("statistics_indexes"), [relation]).fetchall()
     return found
 
 
-def textsearch_version(connection: Any) -> str | None:
+def textsearch_version(connection: Connection) -> str | None:
     """Return the version of the extension pg_textsearch in the database; None when it is not there."""
     row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'pg_textsearch'").fetchone()
     return None if row is None else str(row["extversion"])
@@ -77,19 +78,19 @@ def is_unsafe(version: str) -> bool:
     return numbers < SAFE_VERSION
 
 
-def has_textsearch(connection: Any, catalog: int) -> bool:
+def has_textsearch(connection: Connection, catalog: int) -> bool:
     """Return whether *catalog* is to have an index of pg_textsearch."""
     query = "SELECT FROM pgcatalog_indexes WHERE catalog = %s AND name = %s"
     return connection.execute(query, [catalog, RANKING_INDEX]).fetchone() is not None
 
 
-def connections(connection: Any) -> dict[str, Any]:
+def connections(connection: Connection) -> dict[str, Any]:
     """Return how many connections the database has, and what they do."""
     found: dict[str, Any] = connection.execute(load_sql("statistics_connections")).fetchone()
     return found
 
 
-def retired(connection: Any) -> list[dict[str, Any]]:
+def retired(connection: Connection) -> list[dict[str, Any]]:
     """Return the relations that wait to be dropped, with their sizes in bytes."""
     found: list[dict[str, Any]] = connection.execute(
         "SELECT relation, coalesce(pg_total_relation_size(to_regclass(quote_ident(relation))), 0) AS bytes"
@@ -98,13 +99,13 @@ def retired(connection: Any) -> list[dict[str, Any]]:
     return found
 
 
-def rows_without_idx(connection: Any, relation: str) -> int:
+def rows_without_idx(connection: Connection, relation: str) -> int:
     """Return how many rows of *relation* have no metadata at all."""
     query = sql.SQL(ROWS_WITHOUT_IDX).format(relation=sql.Identifier(relation))
     return int(connection.execute(query).fetchone()["n"])
 
 
-def stale_objects(connection: Any, relations: list[str]) -> int:
+def stale_objects(connection: Connection, relations: list[str]) -> int:
     """Return how many objects have an idx and no row in any of *relations*, which are all of the database."""
     query = sql.SQL(STALE).format(nowhere=nowhere(relations))
     return int(connection.execute(query).fetchone()["n"])

@@ -67,8 +67,7 @@ def write_item(site: Any, container: Any, name: str, item: Item) -> None:
     container._setObject(name, content)
     content = container[name]
     for user, roles in (*item.local_roles, (item.creator, ("Owner",))):
-        roles = {*content.get_local_roles_for_userid(user), *roles}
-        content.manage_setLocalRoles(user, sorted(roles))
+        content.manage_setLocalRoles(user, sorted({*content.get_local_roles_for_userid(user), *roles}))
     content.reindexObjectSecurity()
     if transition := TRANSITIONS.get(item.state or ""):
         site.portal_workflow.doActionFor(content, transition)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
@@ -73,7 +74,7 @@ class FacetQuery:
 class FacetStatement:
     """Makes the statement for a FacetQuery, and facets of its only row."""
 
-    def __init__(self, catalog: Any, query: FacetQuery) -> None:
+    def __init__(self, catalog: Catalog, query: FacetQuery) -> None:
         self.query = query
         self._catalog = catalog
         self.facet_translators = [_facet_translator(self._translator(name)) for name in query.names]
@@ -194,7 +195,8 @@ class FacetStatement:
 
     def facets(self, row: Sequence[Any]) -> dict[str, Facet]:
         """Return the facets in the result *row*; empty ones for an empty row."""
-        row = row or [None] * (2 * len(self.facet_translators)) + [[0] * len(self.buckets)]
+        empty: list[Any] = [None] * (2 * len(self.facet_translators))
+        row = row or [*empty, [0] * len(self.buckets)]
         answer = {}
         for i, translator in enumerate(self.facet_translators):
             keys, counts = row[2 * i] or [], row[2 * i + 1] or []

@@ -8,6 +8,7 @@ from plone.pgcatalog.discovery.facet_statement import Buckets
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.facet_statement import FacetQuery
 from plone.pgcatalog.discovery.facet_statement import FacetStatement
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.results import CatalogSearchResults
@@ -20,7 +21,7 @@ from typing import Any
 LIMIT = 100
 
 
-def count_facets(catalog: Any, query: FacetQuery, timeout: float | None = None) -> dict[str, Facet]:
+def count_facets(catalog: Catalog, query: FacetQuery, timeout: float | None = None) -> dict[str, Facet]:
     """Return facet name -> Facet for *query* on *catalog*, as that of a result.
 
     Raises QueryError for an index that has no facets, LimitExceeded for too many facets, and SearchTimeout after *timeout*
@@ -106,7 +107,7 @@ class FacetFields(Mapping[str, dict[str, int]]):
         return len(self._names)
 
 
-def facet_names(catalog: Any) -> tuple[str, ...]:
+def facet_names(catalog: Catalog) -> tuple[str, ...]:
     """Return the names of the indexes of *catalog*, as that of a result, that can be facets."""
     return tuple(
         name

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from plone.pgcatalog.discovery.vocabulary import LEXEME
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.query.expression import Lookup
@@ -58,7 +59,7 @@ SELECT rid, score FROM hits WHERE rid <> (SELECT rid FROM found) ORDER BY score 
 """
 
 
-def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Any:
+def more_like_this(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, Any]) -> Any:
     """Return the *limit* results of *query* that are most like *what* by their text, ranked by that.
 
     *what* is a brain, an object or a UID.  Both it and the results are what the user may see on the catalog *tool*; what
@@ -73,7 +74,7 @@ def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -
     return tool.searchResults(**{**query, WHERE: like if given is None else And(like, given)})
 
 
-def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> list[tuple[int, float]]:
+def _similar_rows(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, Any]) -> list[tuple[int, float]]:
     """Return record ids and scores."""
     # An expired page, too, may be looked at by who may view it.
     itself = tool.searchResults(where=_itself(what), show_inactive=True).condition

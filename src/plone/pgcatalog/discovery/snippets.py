@@ -10,6 +10,7 @@ from plone.pgcatalog.discovery.highlight import LENGTH
 from plone.pgcatalog.fulltext.query_expansion import Words
 from plone.pgcatalog.fulltext.text_queries import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -33,13 +34,13 @@ def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int =
 
 
 def page_snippets(
-    catalog: Any, query: CompiledQuery, highlighter: Highlighter, brains: Sequence[Any], length: int
+    catalog: Catalog, query: CompiledQuery, highlighter: Highlighter, brains: Sequence[Any], length: int
 ) -> dict[int, str]:
     """Return record id -> snippet of those *brains* that *query* finds on *catalog*, as that of a result."""
     if not brains or query.is_empty:
         return {}
     found = any_value(RID, [brain.getRID() for brain in brains]) & query.where
-    texts = dict(catalog.search_view().select(f"rid, {source_column(catalog)}", found))
+    texts: dict[int, str] = dict(catalog.search_view().select(f"rid, {source_column(catalog)}", found))
     return {
         brain.getRID(): highlighter.snippet(_text(brain, texts[brain.getRID()]), length)
         for brain in brains
@@ -47,7 +48,7 @@ def page_snippets(
     }
 
 
-def source_column(catalog: Any) -> str:
+def source_column(catalog: Catalog) -> str:
     """Return the SQL of the text that snippets are taken from."""
     if SOURCE_INDEX in catalog.indexes:
         column = catalog.translator(SOURCE_INDEX).source
@@ -64,7 +65,7 @@ def _text(brain: Any, source: str | None) -> str:
     return body_of(source, (getattr(brain, "getId", ""), getattr(brain, "Title", "")))
 
 
-def highlighter_of(catalog: Any, criteria: Mapping[str, Any]) -> Highlighter:
+def highlighter_of(catalog: Catalog, criteria: Mapping[str, Any]) -> Highlighter:
     """Return the Highlighter for the texts that *criteria*, a whole query dict, searches for."""
     lexicons = {
         name: catalog.translator(name).index.getLexicon() for name in catalog.indexes if _is_text(catalog, name)
@@ -82,6 +83,6 @@ def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[
     return [*containing, *(translator.tuning.synonyms(lexicon, text) if translator.tuning is not None else ())]
 
 
-def _is_text(catalog: Any, name: str) -> bool:
+def _is_text(catalog: Catalog, name: str) -> bool:
     translator = catalog.translator(name)
     return type(translator).score is not IndexTranslator.score and hasattr(translator.index, "getLexicon")

@@ -12,6 +12,7 @@ from plone.pgcatalog.fulltext.lexicon import storable
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.tsquery import as_word
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.settings import SOURCE_INDEX
 from typing import Any
 
@@ -31,7 +32,7 @@ _RUN = re.compile(r"\w+")
 _TOKEN = re.compile(r"-?[\w*?]+")
 
 
-def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> list[str]:
+def suggest(tool: CatalogTool, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> list[str]:
     """Return up to *limit* words that begin with the last word of *text*, the most frequent first.
 
     They stand in what ``searchResults(**query)`` of the catalog *tool* finds, together with the other words of *text*.
@@ -57,7 +58,7 @@ def _single(lexicon: Any, run: str) -> str | None:
     return found[0] if len(found) == 1 and len(found[0]) <= MAX_LENGTH else None
 
 
-def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> str | None:
+def did_you_mean(tool: CatalogTool, text: str, query: Mapping[str, Any] | None = None) -> str | None:
     """Return *text* with words of the site in place of unknown ones, None when nothing better is known.
 
     The words stand in what ``searchResults(**query)`` of the catalog *tool* finds, and the whole text finds some of it.

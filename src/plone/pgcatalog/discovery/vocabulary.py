@@ -14,6 +14,7 @@ from plone.pgcatalog.fulltext.edits import near_beginnings
 from plone.pgcatalog.fulltext.edits import SURE
 from plone.pgcatalog.fulltext.trigrams import trigram_schema
 from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.fragment import Statement
@@ -77,12 +78,12 @@ Rows = list[tuple[Any, ...]]
 Counted = tuple[str, int]
 
 
-def lexicon_of(tool: Any) -> Any:
+def lexicon_of(tool: CatalogTool) -> Any:
     """Return the lexicon of the text index of the catalog *tool*; raises QueryError when there is no such index."""
     return find(tool._core.translator, SOURCE_INDEX).index.getLexicon()
 
 
-def finds_something(tool: Any, query: Mapping[str, Any]) -> bool:
+def finds_something(tool: CatalogTool, query: Mapping[str, Any]) -> bool:
     """Return whether ``searchResults(**query)`` of the catalog *tool* finds any row.  One statement, without ranking."""
     results = tool.searchResults(**query)
     return bool(results.catalog.search_view().select("1", results.condition, "LIMIT 1"))
@@ -104,7 +105,7 @@ def near_words(
 class Vocabulary:
     """The words of what ``searchResults(**query)`` of the catalog *tool*, which has the text index, finds."""
 
-    def __init__(self, tool: Any, query: Mapping[str, Any]) -> None:
+    def __init__(self, tool: CatalogTool, query: Mapping[str, Any]) -> None:
         results = tool.searchResults(**query)
         self._catalog = results.catalog
         self._where: Condition = results.condition

@@ -10,6 +10,7 @@ from plone.pgcatalog.fulltext.edits import containing
 from plone.pgcatalog.fulltext.text_queries import text_queries
 from plone.pgcatalog.fulltext.tsquery import parse
 from plone.pgcatalog.fulltext.tsquery import plain_terms
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.settings import SOURCE_INDEX
 from typing import Any
 
@@ -28,10 +29,10 @@ ORDER BY documents DESC, word LIMIT {limit}
 Parts = dict[str, tuple[str, ...]]
 
 
-def find_word_parts(catalog: Any, query: Mapping[str, Any]) -> Parts:
+def find_word_parts(catalog: Catalog, query: Mapping[str, Any]) -> Parts:
     """Return what the words that *query*, a whole query dict, wants are a part of.
 
-    *catalog* is ``tool._core``, and has the text index.  Raises psycopg.Error.
+    *catalog* has the text index.  Raises psycopg.Error.
     """
     translator = catalog.translator(SOURCE_INDEX)
     lexicon = translator.index.getLexicon()

@@ -7,6 +7,7 @@ a connection of their own, in portions, and written in one short transaction tha
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.fulltext.trigrams import create_trigram_index
 from plone.pgcatalog.sql import locks
+from psycopg import Connection
 from psycopg import sql
 from psycopg.rows import tuple_row
 from typing import Any
@@ -35,19 +36,19 @@ def is_stale(generation: int, counted: int | None, documents: int) -> bool:
     return counted is None or generation < counted or generation - counted > documents * CHANGED_PART
 
 
-def last_count(connection: Any, catalog: int) -> tuple[int, int] | None:
+def last_count(connection: Connection[Any], catalog: int) -> tuple[int, int] | None:
     """Return the generation at which *catalog* was counted, and the most documents of a text index; None for never."""
     row = _rows(connection, "SELECT min(generation), max(documents) FROM pgcatalog_texts WHERE catalog = %s", [catalog])
     return row[0] if row[0][0] is not None else None
 
 
-def generation_of(connection: Any, catalog: int) -> int | None:
+def generation_of(connection: Connection[Any], catalog: int) -> int | None:
     """Return the generation of *catalog*, None when there is no such catalog."""
     rows = _rows(connection, READ_STATE, [catalog])
     return rows[0][1] if rows else None
 
 
-def count_words(connection: Any, catalog: int) -> bool:
+def count_words(connection: Connection[Any], catalog: int) -> bool:
     """Count the words of *catalog*, the zoid of its tool, on *connection*, an autocommit one with nothing open.
 
     False when another process is counting, or there is no such catalog.  Raises psycopg.Error; the old counts stay then.
@@ -73,7 +74,9 @@ def count_words(connection: Any, catalog: int) -> bool:
             connection.execute("SELECT pg_advisory_unlock(%s, %s)", lock)
 
 
-def _count_column(connection: Any, catalog: int, relation: str, generation: int, name: str, has_length: bool) -> None:
+def _count_column(
+    connection: Connection[Any], catalog: int, relation: str, generation: int, name: str, has_length: bool
+) -> None:
     connection.execute("DROP TABLE IF EXISTS pg_temp.pgcatalog_counted")
     connection.execute('CREATE TEMP TABLE pgcatalog_counted (word text COLLATE "C", documents integer)')
     documents, words = _count_portions(connection, relation, name, has_length)
@@ -92,7 +95,7 @@ def _count_column(connection: Any, catalog: int, relation: str, generation: int,
     connection.execute("DROP TABLE pg_temp.pgcatalog_counted")
 
 
-def _count_portions(connection: Any, relation: str, name: str, has_length: bool) -> tuple[int, float]:
+def _count_portions(connection: Connection[Any], relation: str, name: str, has_length: bool) -> tuple[int, float]:
     """Count into pgcatalog_counted; return the number of documents, and of words in them."""
     table, column = sql.Identifier(relation), sql.Identifier(name)
     length = sql.SQL("length({})").format(column)
@@ -113,7 +116,7 @@ def _count_portions(connection: Any, relation: str, name: str, has_length: bool)
         last = end
 
 
-def _rows(connection: Any, query: Any, params: Any) -> list[tuple[Any, ...]]:
+def _rows(connection: Connection[Any], query: Any, params: Any) -> list[tuple[Any, ...]]:
     with connection.cursor(row_factory=tuple_row) as cursor:
         rows: list[tuple[Any, ...]] = cursor.execute(query, params).fetchall()
         return rows

@@ -9,7 +9,7 @@ def text_queries(criteria: Mapping[str, Any], texts: Mapping[str, Any]) -> list[
     """Return (index name, search text) of the text indexes *texts* that the query dict *criteria* names."""
     found = []
     for name in texts:
-        value = criteria.get(name)
+        value: Any = criteria.get(name)
         if not isinstance(value, str | list | tuple):
             value = value.get("query") if hasattr(value, "get") else None
         parts = [value] if isinstance(value, str) else value or ()

@@ -6,6 +6,7 @@ Nothing needs it.  It is looked for each time, so it may come and go while the s
 from collections.abc import Callable
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.indexes.base import quote
+from psycopg import Connection
 from psycopg import sql
 from psycopg.rows import tuple_row
 from typing import Any
@@ -17,7 +18,7 @@ def trigram_schema(execute: Callable[..., list[tuple[Any, ...]]]) -> str | None:
     return quote(rows[0][0]) if rows and rows[0][1] else None
 
 
-def create_trigram_index(connection: Any) -> bool:
+def create_trigram_index(connection: Connection[Any]) -> bool:
     """Create the index of all words on *connection* if it is missing and pg_trgm is there; return whether it was created.
 
     Locks the table of words, which no commit writes, while it builds.

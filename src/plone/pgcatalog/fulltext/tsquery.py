@@ -126,7 +126,7 @@ def as_word(word: str) -> str:
     return f'"{word}"' if word.upper() in KEYWORDS else word
 
 
-class _Parser(QueryParser):  # type: ignore[misc]
+class _Parser(QueryParser):
     """Remembers which terms stood in quotes: the tree does not tell ``"egg"`` from ``egg``.  Counts words."""
 
     _words = 0

@@ -77,7 +77,7 @@ class SiteTuning:
         if target.startswith("/"):
             return equals(PATH, self.site + target)
         uid = _translator(lookup, "UID")
-        return uid and uid.match_key(target.replace("-", "").lower())
+        return None if uid is None else uid.match_key(target.replace("-", "").lower())
 
     def ranked(self, score: Fragment | None, pins: Sequence[Condition], lookup: Lookup) -> Fragment | None:
         """Return *score*, None for no ranking, with the boosts of portal types, and *pins* above all."""

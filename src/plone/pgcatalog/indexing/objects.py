@@ -5,6 +5,7 @@ from Acquisition import aq_inner
 from Acquisition import aq_parent
 from plone.pgcatalog.indexes.path_columns import storable
 from plone.pgcatalog.indexes.path_columns import UNSTORABLE
+from plone.pgcatalog.protocols import CatalogTool
 from Products.CMFCore.interfaces import ISiteRoot
 from typing import Any
 from ZODB.utils import u64
@@ -48,7 +49,7 @@ def clean_path(uid: str) -> str:
     return storable(uid)
 
 
-def site_path(tool: Any) -> str | None:
+def site_path(tool: CatalogTool) -> str | None:
     """Return the path of the site whose portal_catalog *tool* is, None if it is another catalog."""
     parent = aq_parent(aq_inner(tool))
     if tool.getId() != "portal_catalog" or not ISiteRoot.providedBy(parent):

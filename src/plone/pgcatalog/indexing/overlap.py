@@ -12,6 +12,7 @@ from plone.pgcatalog.indexing.pending import by_name
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.pending import SeenRow
+from plone.pgcatalog.protocols import Cursor
 from typing import Any
 from ZODB.POSException import ConflictError
 
@@ -70,11 +71,11 @@ def seen_rows(execute: Callable[..., Any], state: CatalogState, entries: Sequenc
         parameters = [sorted(keys)]
     values = f", {NEWEST}, {digests(f'c.{quote(n)}' for n in names)}, ({idx})::text"
     query, rest = stored_rows(state.relation, entries, values)
-    return [SeenRow(*row, names, keys) for row in execute(query, [*parameters, *rest])]
+    return [SeenRow._make((*row, names, keys)) for row in execute(query, [*parameters, *rest])]
 
 
 def merge(
-    cursor: Any, state: CatalogState, types: dict[str, str], pending: CatalogPending, has_idx: set[int]
+    cursor: Cursor, state: CatalogState, types: dict[str, str], pending: CatalogPending, has_idx: set[int]
 ) -> Merge | None:
     """Return what is left to write when others have changed rows of *pending*, None when they have not.
 
@@ -99,7 +100,9 @@ def merge(
     return result
 
 
-def currents(cursor: Any, state: CatalogState, types: dict[str, str], merge: Merge) -> Iterable[tuple[Entry, Current]]:
+def currents(
+    cursor: Cursor, state: CatalogState, types: dict[str, str], merge: Merge
+) -> Iterable[tuple[Entry, Current]]:
     """Yield the changed entries of *merge*, completed to what they would write, and what their rows have now."""
     for rid, entry in merge.changed.items():
         columns = {n: entry.columns.get(n) for n in types if entry.new or n in entry.columns}

@@ -17,6 +17,7 @@ from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.undo import follow_undo
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.indexing.writer import Writer
+from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.storage import processors
 from typing import Any
 from weakref import ref
@@ -61,7 +62,7 @@ class PGCatalogStateProcessor:
                     return {"idx": dump_change(pending, entry)}
         return None
 
-    def finalize(self, cursor: Any) -> None:
+    def finalize(self, cursor: Cursor) -> None:
         """Write all catalogs that have something pending; an exception aborts the commit.
 
         Raises ClockBehind or HistoryChanged for a commit that others would not see, or that has not seen others.
@@ -74,7 +75,7 @@ class PGCatalogStateProcessor:
                     Writer(cursor, session, pending, layout, session.idx_written).write()
                     self._clean_up(session, pending)
 
-    def undone(self, cursor: Any, tid: int, restored: Any, deleted: Any, entries: Any) -> None:
+    def undone(self, cursor: Cursor, tid: int, restored: Any, deleted: Any, entries: Any) -> None:
         """Let the catalogs follow the undo of *tid*, as soon as it is committed."""
         follow_undo(self._database(), cursor, tid)
 

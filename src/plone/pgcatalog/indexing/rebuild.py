@@ -12,6 +12,7 @@ killed goes on where it was.
 
 from Acquisition import aq_inner
 from Acquisition import aq_parent
+from collections.abc import Generator
 from collections.abc import Iterator
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.schema import CatalogState
@@ -28,10 +29,11 @@ from plone.pgcatalog.indexing.rebuild_worker import RebuildGone
 from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import VISITING
 from plone.pgcatalog.indexing.rebuild_worker import Worker
+from plone.pgcatalog.protocols import CatalogTool
+from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.request import with_request
 from plone.pgcatalog.sql import locks
 from psycopg.pq import TransactionStatus
-from typing import Any
 from zope.component.hooks import getSite
 from zope.component.hooks import setSite
 
@@ -79,7 +81,7 @@ class Rebuild:
     *skip_broken* leaves objects out that cannot be catalogued, with an ERROR in the log each; else they stop it.
     """
 
-    def __init__(self, catalog: Any, skip_broken: bool = False) -> None:
+    def __init__(self, catalog: CatalogTool, skip_broken: bool = False) -> None:
         self.catalog = catalog
         self.core = catalog._core
         self.zoid = self.core.zoid
@@ -92,7 +94,7 @@ class Rebuild:
         """Close the connection. An unfinished rebuild can be resumed."""
         self.connection.close()
 
-    def steps(self) -> Iterator[Target]:
+    def steps(self) -> Generator[Target]:
         """Do the rebuild piece by piece; yields how far it is after each, at last with the phase ``done``.
 
         Raises BrokenObject, RebuildRunning, RebuildGone, RebuildBusy, psycopg.Error.  The live catalog stays as it is
@@ -233,12 +235,12 @@ class Rebuild:
 class Swap:
     """Lets *target* take over in a commit; the storage's lock keeps all other commits waiting meanwhile."""
 
-    def __init__(self, catalog: Any, target: Target, extractor: Extractor) -> None:
+    def __init__(self, catalog: CatalogTool, target: Target, extractor: Extractor) -> None:
         self.catalog = catalog
         self.target = target
         self.extractor = extractor
 
-    def __call__(self, cursor: Any, state: CatalogState) -> CatalogState:
+    def __call__(self, cursor: Cursor, state: CatalogState) -> CatalogState:
         """Follow the rest of the log, move idx, and return the *state* to save; raises StartOver."""
         target = relation.read(cursor, self.target.catalog)
         if target is None or target.relation != self.target.relation:
@@ -258,7 +260,7 @@ class Swap:
         complete = schema.complete_columns(cursor, target.relation, target.columns)
         return CatalogState(target.relation, version, frozenset(target.columns), state.generation, complete=complete)
 
-    def _follow(self, cursor: Any, target: Target) -> None:
+    def _follow(self, cursor: Cursor, target: Target) -> None:
         """Follow the log to its end, by objects as the last commit has left them: those of another connection."""
         if not relation.read_log(cursor, target, 1)[0]:
             return

@@ -10,9 +10,9 @@ from datetime import datetime
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.indexes.base import quote
+from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql import locks
 from psycopg.errors import LockNotAvailable
-from typing import Any
 
 import dataclasses
 import json
@@ -62,7 +62,7 @@ class Target:
     started: datetime
 
 
-def read(cursor: Any, catalog: int, lock: str = "") -> Target | None:
+def read(cursor: Cursor, catalog: int, lock: str = "") -> Target | None:
     """Return the rebuild of *catalog* that is under way; *lock*, such as ``FOR KEY SHARE``, keeps it there."""
     cursor.execute(f"{READ} WHERE catalog = %s {lock}", [catalog])
     row = cursor.fetchone()
@@ -72,7 +72,7 @@ def read(cursor: Any, catalog: int, lock: str = "") -> Target | None:
     return dataclasses.replace(target, columns=tuple(target.columns))
 
 
-def begin(cursor: Any, catalog: int, layout: Layout, root: tuple[str, str]) -> Target:
+def begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -> Target:
     """Begin a rebuild, or return the one that was begun with the same columns.
 
     *root* are the path of the site's container and the site's id.  No commit runs meanwhile: later ones log what they
@@ -90,7 +90,7 @@ def begin(cursor: Any, catalog: int, layout: Layout, root: tuple[str, str]) -> T
         raise RebuildBusy(f"{RebuildBusy.__doc__} ({error})") from error
 
 
-def _begin(cursor: Any, catalog: int, layout: Layout, root: tuple[str, str]) -> Target:
+def _begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -> Target:
     version, live = _next_version(cursor, catalog, layout)
     relation = schema.relation_name(catalog, version)
     schema.create_relation(cursor, relation, Layout(layout.columns, ()))
@@ -107,7 +107,7 @@ def _begin(cursor: Any, catalog: int, layout: Layout, root: tuple[str, str]) -> 
     return target
 
 
-def _next_version(cursor: Any, catalog: int, layout: Layout) -> tuple[int, str]:
+def _next_version(cursor: Cursor, catalog: int, layout: Layout) -> tuple[int, str]:
     """Reserve a number for the new relation; return it and the name of the live one."""
     cursor.execute(NEXT_VERSION, [catalog])
     row: tuple[int, str] | None = cursor.fetchone()
@@ -123,7 +123,7 @@ def _next_version(cursor: Any, catalog: int, layout: Layout) -> tuple[int, str]:
 # -- tasks
 
 
-def add_tasks(cursor: Any, catalog: int, container: str, ids: Sequence[str]) -> None:
+def add_tasks(cursor: Cursor, catalog: int, container: str, ids: Sequence[str]) -> None:
     """Have the objects *ids* in *container*, a path, visited."""
     tasks = [json.dumps([container, ids[i : i + SLICE]]) for i in range(0, len(ids), SLICE)]
     if tasks:
@@ -132,7 +132,7 @@ def add_tasks(cursor: Any, catalog: int, container: str, ids: Sequence[str]) -> 
         )
 
 
-def take_task(cursor: Any, catalog: int) -> tuple[str | None, list[str]] | None:
+def take_task(cursor: Cursor, catalog: int) -> tuple[str | None, list[str]] | None:
     """Take a task that no other worker holds: (container, ids), or (None, paths); None when there is none.
 
     It comes back if the transaction is rolled back.
@@ -145,33 +145,33 @@ def take_task(cursor: Any, catalog: int) -> tuple[str | None, list[str]] | None:
     return container, names
 
 
-def has_tasks(cursor: Any, catalog: int) -> bool:
+def has_tasks(cursor: Cursor, catalog: int) -> bool:
     """True as long as a task waits or is being worked on."""
     cursor.execute("SELECT EXISTS (SELECT FROM pgcatalog_rebuild_task WHERE catalog = %s)", [catalog])
     (found,) = cursor.fetchone()
     return bool(found)
 
 
-def live_relation(cursor: Any, catalog: int) -> str:
+def live_relation(cursor: Cursor, catalog: int) -> str:
     """Return the name of the relation that searches read."""
     cursor.execute("SELECT relation FROM pgcatalog_state WHERE catalog = %s", [catalog])
     (relation,) = cursor.fetchone()
     return str(relation)
 
 
-def add_rest(cursor: Any, target: Target) -> None:
+def add_rest(cursor: Cursor, target: Target) -> None:
     """Have the paths visited that are in the live relation only."""
     live = live_relation(cursor, target.catalog)
     query = REST.format(slice=SLICE, live=quote(live), relation=quote(target.relation))
     cursor.execute(query, {"catalog": target.catalog})
 
 
-def set_phase(cursor: Any, target: Target, phase: str) -> None:
+def set_phase(cursor: Cursor, target: Target, phase: str) -> None:
     """Note that *target* is in *phase* now."""
     cursor.execute("UPDATE pgcatalog_rebuild SET phase = %s WHERE catalog = %s", [phase, target.catalog])
 
 
-def advance(cursor: Any, target: Target, count: int) -> None:
+def advance(cursor: Cursor, target: Target, count: int) -> None:
     """Note that *count* more objects are done."""
     cursor.execute("UPDATE pgcatalog_rebuild SET done = done + %s WHERE catalog = %s", [count, target.catalog])
 
@@ -179,7 +179,7 @@ def advance(cursor: Any, target: Target, count: int) -> None:
 # -- log
 
 
-def read_log(cursor: Any, target: Target, limit: int) -> tuple[list[int], set[str]]:
+def read_log(cursor: Cursor, target: Target, limit: int) -> tuple[list[int], set[str]]:
     """Return the oldest *limit* entries of the log: their ids, and their paths."""
     cursor.execute(
         "SELECT id, path FROM pgcatalog_rebuild_change WHERE catalog = %s ORDER BY id LIMIT %s", [target.catalog, limit]
@@ -188,14 +188,14 @@ def read_log(cursor: Any, target: Target, limit: int) -> tuple[list[int], set[st
     return [id for id, _ in rows], {path for _, path in rows}
 
 
-def live_paths(cursor: Any, target: Target, paths: Iterable[str]) -> set[str]:
+def live_paths(cursor: Cursor, target: Target, paths: Iterable[str]) -> set[str]:
     """Return those of *paths* that the live relation has."""
     live = live_relation(cursor, target.catalog)
     cursor.execute(f"SELECT path FROM {quote(live)} WHERE path = ANY(%s::text[])", [list(paths)])
     return {path for (path,) in cursor.fetchall()}
 
 
-def sibling_paths(cursor: Any, target: Target, paths: Iterable[str]) -> set[str]:
+def sibling_paths(cursor: Cursor, target: Target, paths: Iterable[str]) -> set[str]:
     """Return the paths that *target* has of the live relation's objects at *paths*: they may share an idx."""
     live = live_relation(cursor, target.catalog)
     cursor.execute(
@@ -206,6 +206,6 @@ def sibling_paths(cursor: Any, target: Target, paths: Iterable[str]) -> set[str]
     return {path for (path,) in cursor.fetchall()}
 
 
-def forget_log(cursor: Any, ids: list[int]) -> None:
+def forget_log(cursor: Cursor, ids: list[int]) -> None:
     """Remove log entries that have been followed."""
     cursor.execute("DELETE FROM pgcatalog_rebuild_change WHERE id = ANY(%s)", [ids])

@@ -8,6 +8,7 @@ from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.rebuild_relation import Target
 from plone.pgcatalog.indexing.writer import dump
+from plone.pgcatalog.protocols import Cursor
 from typing import Any
 
 import dataclasses
@@ -16,7 +17,7 @@ import dataclasses
 class Rows:
     """Writes rows of *target*; *pending* tells whose idx belongs into object_state, *new_rid* gives unused oids."""
 
-    def __init__(self, cursor: Any, target: Target, layout: Layout, pending: CatalogPending, new_rid: Any) -> None:
+    def __init__(self, cursor: Cursor, target: Target, layout: Layout, pending: CatalogPending, new_rid: Any) -> None:
         self.cursor = cursor
         self.target = target
         self.layout = layout

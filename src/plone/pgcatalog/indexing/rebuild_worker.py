@@ -4,6 +4,7 @@ from Acquisition import aq_base
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from functools import partial
 from plone.pgcatalog.database import connections
 from plone.pgcatalog.indexing import rebuild_relation as relation
 from plone.pgcatalog.indexing.objects import clean_path
@@ -17,6 +18,9 @@ from plone.pgcatalog.indexing.walk import child_ids
 from plone.pgcatalog.indexing.walk import fresh_entry
 from plone.pgcatalog.indexing.walk import indexable
 from plone.pgcatalog.indexing.walk import object_at
+from plone.pgcatalog.protocols import CatalogTool
+from plone.pgcatalog.protocols import Connection
+from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.storage import dsn_of
 from typing import Any
 from ZODB.POSException import ConflictError
@@ -55,7 +59,7 @@ class RebuildGone(RuntimeError):
     """The rebuild was ended by somebody else, or the catalog is gone."""
 
 
-def connect(catalog: Any) -> psycopg.Connection[Any]:
+def connect(catalog: CatalogTool) -> psycopg.Connection[Any]:
     """Return a new connection to the database of *catalog*, for the rebuild's own writing; rows are tuples."""
     # What a crash of the server loses is a batch with its task: it is done again.
     return connections.connect(dsn_of(catalog._core.jar), "rebuild", 0, durable=False, prepare_threshold=5)
@@ -67,7 +71,7 @@ class Extractor:
     def __init__(self, skip_broken: bool = False) -> None:
         self.skip_broken = skip_broken
 
-    def entries(self, catalog: Any, path: str, found: Callable[[], Iterable[tuple[str, Any]]]) -> list[Entry]:
+    def entries(self, catalog: CatalogTool, path: str, found: Callable[[], Iterable[tuple[str, Any]]]) -> list[Entry]:
         """Return the entries of the (path, object) pairs of *found*; *path* names what is looked at.
 
         Raises BrokenObject.
@@ -86,7 +90,7 @@ class Extractor:
 class Worker:
     """Works on the tasks of the rebuild of *catalog*, a wrapped tool, with *connection*, as ``connect`` gives it."""
 
-    def __init__(self, catalog: Any, connection: Any, skip_broken: bool = False) -> None:
+    def __init__(self, catalog: CatalogTool, connection: Connection, skip_broken: bool = False) -> None:
         self.catalog = catalog
         self.core = catalog._core
         self.zoid = self.core.zoid
@@ -122,7 +126,7 @@ class Worker:
                 self.core.jar.cacheGC()
         raise AssertionError("unreachable")
 
-    def _step(self, cursor: Any) -> int | None:
+    def _step(self, cursor: Cursor) -> int | None:
         target = relation.read(cursor, self.zoid, "FOR KEY SHARE")
         if target is None:
             raise RebuildGone(RebuildGone.__doc__)
@@ -142,27 +146,25 @@ class Worker:
             self._write(cursor, target, entries)
         return visited
 
-    def _write(self, cursor: Any, target: Target, entries: list[Entry]) -> None:
+    def _write(self, cursor: Cursor, target: Target, entries: list[Entry]) -> None:
         rows_of(self.catalog, cursor, target).replace(entries)
         relation.advance(cursor, target, len(entries))
 
     def _at(self, paths: list[str]) -> Iterator[list[Entry]]:
         """Yield the entries of objects that were catalogued without being met by the walk."""
         for path in paths:
-            yield self.extractor.entries(self.catalog, path, lambda path=path: found_at(self.catalog, path))
+            yield self.extractor.entries(self.catalog, path, partial(found_at, self.catalog, path))
 
-    def _in(self, cursor: Any, container: str, ids: list[str]) -> Iterator[list[Entry]]:
+    def _in(self, cursor: Cursor, container: str, ids: list[str]) -> Iterator[list[Entry]]:
         """Yield the entries of the objects *ids* in *container*, and have visited what is in them."""
         parent = walk_to(self.catalog.getPhysicalRoot(), container)
         if parent is None:
             return
         for id in ids:
             path = f"{container}/{id}"
-            yield self.extractor.entries(
-                self.catalog, path, lambda id=id, path=path: self._visit(cursor, parent, id, path)
-            )
+            yield self.extractor.entries(self.catalog, path, partial(self._visit, cursor, parent, id, path))
 
-    def _visit(self, cursor: Any, parent: Any, id: str, path: str) -> Iterator[tuple[str, Any]]:
+    def _visit(self, cursor: Cursor, parent: Any, id: str, path: str) -> Iterator[tuple[str, Any]]:
         obj = child(parent, id)
         if obj is None or aq_base(obj) is aq_base(self.catalog):
             return
@@ -178,13 +180,13 @@ def walk_to(root: Any, path: str) -> Any:
     return obj
 
 
-def found_at(catalog: Any, path: str) -> list[tuple[str, Any]]:
+def found_at(catalog: CatalogTool, path: str) -> list[tuple[str, Any]]:
     """Return the pair of *path* and its object, or nothing."""
     obj = object_at(catalog, path)
     return [] if obj is None else [(path, obj)]
 
 
-def rows_of(catalog: Any, cursor: Any, target: Target) -> Rows:
+def rows_of(catalog: CatalogTool, cursor: Cursor, target: Target) -> Rows:
     """Return what writes rows for *catalog*; raises StartOver when *target* has not the columns for them."""
     core = catalog._core
     layout = core.layout()
@@ -195,7 +197,9 @@ def rows_of(catalog: Any, cursor: Any, target: Target) -> Rows:
     return Rows(cursor, target, layout, pending, core.session.new_rid)
 
 
-def follow_log(catalog: Any, cursor: Any, target: Target, extractor: Extractor, limit: int) -> Callable[[], int]:
+def follow_log(
+    catalog: CatalogTool, cursor: Cursor, target: Target, extractor: Extractor, limit: int
+) -> Callable[[], int]:
     """Read up to *limit* entries of the log; return what brings them into *target*, to be called with a newer snapshot.
 
     It returns the number of entries.  Raises StartOver.
@@ -209,7 +213,7 @@ def follow_log(catalog: Any, cursor: Any, target: Target, extractor: Extractor, 
         entries = [
             entry
             for path in sorted(wanted)
-            for entry in extractor.entries(catalog, path, lambda path=path: found_at(catalog, path))
+            for entry in extractor.entries(catalog, path, partial(found_at, catalog, path))
             if clean_path(entry.path) == path
         ]
         rows_of(catalog, cursor, target).replace(entries, paths)

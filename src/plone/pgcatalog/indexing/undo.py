@@ -9,6 +9,7 @@ from Acquisition import aq_base
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.request import with_request
 from typing import Any
 from ZODB.POSException import ConflictError
@@ -27,7 +28,7 @@ ATTEMPTS = 5
 ALL = ""
 
 
-def follow_undo(database: Any, cursor: Any, tid: int) -> None:
+def follow_undo(database: Any, cursor: Cursor, tid: int) -> None:
     """Have the changes of *tid* followed when the undo that is running with *cursor* is committed."""
     cursor.execute("SELECT catalog, path FROM pgcatalog_changes WHERE tid = %s", [tid])
     changes: dict[int, list[str]] = {}

@@ -12,6 +12,7 @@ from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.walk import content_of
 from plone.pgcatalog.indexing.walk import fresh_entry
 from plone.pgcatalog.indexing.writer import dump
+from plone.pgcatalog.protocols import CatalogTool
 from Products.CMFCore.indexing import processQueue
 from typing import Any
 
@@ -50,7 +51,7 @@ class Verifier:
     ``checked`` counts the objects looked at; *progress* is told it after each batch of them.
     """
 
-    def __init__(self, catalog: Any, progress: Callable[[int], None] = lambda checked: None) -> None:
+    def __init__(self, catalog: CatalogTool, progress: Callable[[int], None] = lambda checked: None) -> None:
         self.catalog = catalog
         self.core = catalog._core
         self.progress = progress

@@ -9,6 +9,7 @@ from plone.base.utils import base_hasattr
 from plone.base.utils import safe_callable
 from plone.indexer.interfaces import IIndexableObject
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.protocols import CatalogTool
 from typing import Any
 from zope.annotation.interfaces import IAnnotations
 from zope.component import queryMultiAdapter
@@ -18,7 +19,9 @@ from zope.component import queryMultiAdapter
 CONVERSATION = "plone.app.discussion:conversation"
 
 
-def content_of(catalog: Any, on_dangling: Callable[[str], object] = lambda path: None) -> Iterator[tuple[str, Any]]:
+def content_of(
+    catalog: CatalogTool, on_dangling: Callable[[str], object] = lambda path: None
+) -> Iterator[tuple[str, Any]]:
     """Yield (path, object) of everything that belongs into *catalog*, depth first.
 
     *on_dangling* is told the path of each id that a folder names and has no object for.
@@ -28,7 +31,7 @@ def content_of(catalog: Any, on_dangling: Callable[[str], object] = lambda path:
     yield from _below(portal, catalog, on_dangling)
 
 
-def _below(container: Any, catalog: Any, on_dangling: Callable[[str], object]) -> Iterator[tuple[str, Any]]:
+def _below(container: Any, catalog: CatalogTool, on_dangling: Callable[[str], object]) -> Iterator[tuple[str, Any]]:
     for id in child_ids(container):
         obj = child(container, id)
         if obj is None:
@@ -67,13 +70,13 @@ def child(container: Any, id: str) -> Any:
     return dict(container.objectItems()).get(id) if base_hasattr(container, "objectItems") else None
 
 
-def object_at(catalog: Any, path: str) -> Any:
+def object_at(catalog: CatalogTool, path: str) -> Any:
     """Return the object whose physical path is *path*, None when there is none."""
     obj = catalog.unrestrictedTraverse(path, None)
     return obj if obj is not None and "/".join(obj.getPhysicalPath()) == path else None
 
 
-def fresh_entry(catalog: Any, path: str, obj: Any) -> Entry:
+def fresh_entry(catalog: CatalogTool, path: str, obj: Any) -> Entry:
     """Return what cataloguing *obj* under *path* would put into *catalog*; raises what indexers raise."""
     indexable = queryMultiAdapter((obj, catalog), IIndexableObject, default=obj)
     entry: Entry = catalog._core.entry(indexable, path)

@@ -16,6 +16,7 @@ from plone.pgcatalog.indexing.overlap import merge
 from plone.pgcatalog.indexing.overlay import by_columns
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.protocols import Cursor
 from psycopg.rows import tuple_row
 from typing import Any
 from ZODB.POSException import ConflictError
@@ -69,7 +70,7 @@ class Writer:
     """
 
     def __init__(
-        self, cursor: Any, session: Session, pending: CatalogPending, layout: Layout, has_idx: set[int]
+        self, cursor: Cursor, session: Session, pending: CatalogPending, layout: Layout, has_idx: set[int]
     ) -> None:
         self.cursor = cursor.connection.cursor(row_factory=tuple_row)
         self.session = session

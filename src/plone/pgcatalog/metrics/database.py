@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.metrics.metric import Metric
+from plone.pgcatalog.protocols import Connection
 from typing import Any
 
 import time
@@ -25,7 +26,7 @@ CONNECTIONS = {
 }
 
 
-def database_metrics(connection: Any, check: bool = False) -> Iterator[Metric]:
+def database_metrics(connection: Connection, check: bool = False) -> Iterator[Metric]:
     """Yield the figures of the database of *connection*, whose rows are dicts.
 
     *check* adds what must be 0, for which all rows are read.
@@ -51,7 +52,7 @@ def database_metrics(connection: Any, check: bool = False) -> Iterator[Metric]:
     yield Metric("pgcatalog_clock_offset_seconds", clock_offset(connection), "gauge", CLOCK)
 
 
-def clock_offset(connection: Any) -> float:
+def clock_offset(connection: Connection) -> float:
     """Return by how many seconds the clock of this machine is ahead of the server's; half a round trip is in doubt."""
     sent = time.time()
     row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8 AS seconds").fetchone()

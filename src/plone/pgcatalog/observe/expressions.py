@@ -15,7 +15,7 @@ from typing import Any
 
 
 JOINED: dict[str, type[Joined]] = {"And": objects.And, "Or": objects.Or}
-LEAVES: dict[str, type[Leaf]] = {
+LEAVES: dict[str, type[Any]] = {
     cls.__name__: cls for cls in (objects.Eq, objects.In, objects.Range, objects.Text, objects.Path)
 }
 

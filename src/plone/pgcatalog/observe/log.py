@@ -8,6 +8,7 @@ from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe.sql import load_sql
+from plone.pgcatalog.protocols import Catalog
 from typing import Any
 
 
@@ -76,8 +77,8 @@ class SlowQueryLog:
         return [Example(*row) for row in self._execute(load_sql("examples"), values)]
 
 
-def log_of(catalog: Any) -> SlowQueryLog:
-    """Return the log of the catalog (``tool._core``), as its snapshot sees it."""
+def log_of(catalog: Catalog) -> SlowQueryLog:
+    """Return the log of *catalog*, as its snapshot sees it."""
     return SlowQueryLog(catalog.session.execute, catalog.zoid)
 
 

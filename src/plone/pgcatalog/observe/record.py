@@ -75,7 +75,7 @@ def keep(
     if expression is not None and where is None:
         left_out.append(WHERE)
     size = int(limit) if is_number(limit) else None
-    data = {"query": kept, "where": where, "sort": list(sort), "limit": size}
+    data: dict[str, Any] = {"query": kept, "where": where, "sort": list(sort), "limit": size}
     if page is not None:
         data["page"] = page
     return orjson.dumps(data).decode(), left_out

@@ -2,14 +2,15 @@
 
 from Acquisition import aq_base
 from collections.abc import Mapping
+from plone.pgcatalog.protocols import CatalogTool
 from Products.ZCatalog.plan import CatalogPlan
 from typing import Any
 
 
-class SlowQuery(CatalogPlan):  # type: ignore[misc]
+class SlowQuery(CatalogPlan):
     """One entry of the report; grouped by the names in the query, not by their values."""
 
-    def __init__(self, tool: Any, query: Mapping[str, Any], threshold: float, seconds: float) -> None:
+    def __init__(self, tool: CatalogTool, query: Mapping[str, Any], threshold: float, seconds: float) -> None:
         self.cid = tuple(tool.getPhysicalPath())
         self.key = self.make_key(query)
         self.threshold = threshold
@@ -21,7 +22,7 @@ class SlowQuery(CatalogPlan):  # type: ignore[misc]
         return frozenset()
 
 
-def report_slow(tool: Any, query: Mapping[str, Any], seconds: float) -> None:
+def report_slow(tool: CatalogTool, query: Mapping[str, Any], seconds: float) -> None:
     """Put *query*, answered by the catalog *tool* in so many *seconds*, into the report if it was slow."""
     threshold = getattr(aq_base(tool), "long_query_time", None)
     if threshold is not None and seconds >= threshold:

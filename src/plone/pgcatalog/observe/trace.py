@@ -8,6 +8,7 @@ from plone.pgcatalog.observe.record import keep
 from plone.pgcatalog.observe.record import SlowQuery
 from plone.pgcatalog.observe.shape import shape_of
 from plone.pgcatalog.observe.throttle import Throttle
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.sql.fragment import Statement
@@ -33,7 +34,7 @@ class Trace:
 
     __slots__ = ("_catalog", "_compile", "_query", "_started", "seconds")
 
-    def __init__(self, catalog: Any, query: Any, sort: Sequence[tuple[str, bool]], limit: Any) -> None:
+    def __init__(self, catalog: Catalog, query: Any, sort: Sequence[tuple[str, bool]], limit: Any) -> None:
         self._catalog = catalog
         self._query = (query, sort, limit)
         self._compile = 0.0
@@ -51,10 +52,12 @@ class Trace:
         compiling, self._compile = self._compile, 0.0
         self.seconds += seconds
         if 0 < slow_query_ms(self._catalog.tool) <= (compiling + seconds) * 1000:
-            times = (compiling + seconds, compiling, seconds - fetching, fetching)
-            self._record(operation, statement, [second * 1000 for second in times], rows)
+            times = (1000 * (compiling + seconds), 1000 * compiling, 1000 * (seconds - fetching), 1000 * fetching)
+            self._record(operation, statement, times, rows)
 
-    def _record(self, operation: str, statement: Statement, times: list[float], rows: int) -> None:
+    def _record(
+        self, operation: str, statement: Statement, times: tuple[float, float, float, float], rows: int
+    ) -> None:
         catalog = self._catalog
         query, sort, limit = self._query
         indexes = aq_base(catalog.tool)._indexes

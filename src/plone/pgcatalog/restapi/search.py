@@ -29,7 +29,7 @@ def bad_values() -> Iterator[None]:
         raise BadRequest(str(error)) from error
 
 
-class SearchGet(Service):  # type: ignore[misc]
+class SearchGet(Service):
     """Searches below the context for what the user may see; see the reference for parameters and response."""
 
     def reply(self) -> dict[str, Any]:

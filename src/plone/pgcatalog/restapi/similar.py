@@ -10,7 +10,7 @@ from zope.component import getMultiAdapter
 from zope.component.hooks import getSite
 
 
-class SimilarGet(Service):  # type: ignore[misc]
+class SimilarGet(Service):
     """Finds what the user may see in the site and is most like the context by its text; parameters as of a search."""
 
     def reply(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from plone.pgcatalog.discovery.suggest import LIMIT
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.fulltext.lexicon import query_words
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.restapi.parameters import Parameters
 from plone.restapi.interfaces import ISerializeToJsonSummary
 from plone.restapi.services import Service
@@ -11,7 +12,7 @@ from typing import Any
 from zope.component import getMultiAdapter
 
 
-class SuggestGet(Service):  # type: ignore[misc]
+class SuggestGet(Service):
     """Suggests to *query*, what has been typed; the pages are those the user may see."""
 
     def reply(self) -> dict[str, Any]:
@@ -27,7 +28,7 @@ class SuggestGet(Service):  # type: ignore[misc]
             "terms": suggest(catalog, text, LIMIT, query) if text else [],
         }
 
-    def _pages(self, catalog: Any, query: dict[str, Any], text: str) -> list[dict[str, Any]]:
+    def _pages(self, catalog: CatalogTool, query: dict[str, Any], text: str) -> list[dict[str, Any]]:
         search = beginning(catalog, text)
         if not search:
             return []
@@ -36,7 +37,7 @@ class SuggestGet(Service):  # type: ignore[misc]
         return [getMultiAdapter((brain, self.request), ISerializeToJsonSummary)() for brain in brains]
 
 
-def beginning(catalog: Any, text: str) -> str:
+def beginning(catalog: CatalogTool, text: str) -> str:
     """Return a search for titles with all words of *text*, the last of which may be its beginning only."""
     words = query_words(catalog._core.translator("Title").index.getLexicon(), text.replace("*", " ").replace("?", " "))
     if not words:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
 from typing import Protocol
 
@@ -10,7 +9,7 @@ from typing import Protocol
 class Features(Protocol):
     """Each function takes the *results* it is for; ``CatalogSearchResults`` has methods of the same names."""
 
-    def facets(self, results: Any, names: Sequence[str] = (), /, **options: Any) -> Mapping[str, Any]:
+    def facets(self, results: Any, /, *args: Any, **options: Any) -> Mapping[str, Any]:
         """Return index name -> counted values."""
 
     def facet_counts(self, results: Any, /) -> Mapping[str, Any]:

@@ -14,9 +14,11 @@ from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.results.rows import RowLoader
+from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.predicate import equals
@@ -33,7 +35,7 @@ class BrainStream(Iterator[Any]):
     #: Untrusted code, such as a Script (Python), may iterate; it gets no attribute by name.
     __allow_access_to_unprotected_subobjects__: Mapping[str, int] = {}
 
-    def __init__(self, catalog: Any, query: CompiledQuery, batch: int) -> None:
+    def __init__(self, catalog: Catalog, query: CompiledQuery, batch: int) -> None:
         if batch < 1:
             raise QueryError(f"a batch has at least one row, not {batch!r}")
         if query.python_sort:
@@ -122,7 +124,7 @@ class Keyset:
     def __init__(self, query: CompiledQuery) -> None:
         self._terms = query.order
 
-    def behind(self, view: Any, rid: int) -> Condition:
+    def behind(self, view: CatalogView, rid: int) -> Condition:
         """Return the condition for the rows behind the row *rid*."""
         expressions = ", ".join(term.expression for term in self._terms)
         [values] = view.select(expressions, equals(RID, rid))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.hits import Finder
 from plone.pgcatalog.results.hits import Hits
@@ -41,7 +42,7 @@ class CatalogSearchResults(LazyMap):
 
     def __init__(
         self,
-        catalog: Any,
+        catalog: Catalog,
         view: CatalogView,
         query: CompiledQuery,
         criteria: Mapping[str, Any] = MappingProxyType({}),
@@ -64,7 +65,7 @@ class CatalogSearchResults(LazyMap):
     # -- what was asked
 
     @property
-    def catalog(self) -> Any:
+    def catalog(self) -> Catalog:
         """The catalog as this search saw it: its indexes, and the translators of this search."""
         return self._asked[0]
 
@@ -120,8 +121,7 @@ class CatalogSearchResults(LazyMap):
 
     def snippets(self, brains: Iterable[Any], *args: Any, **options: Any) -> dict[int, str]:
         """Return record id -> HTML for *brains* of this result, a page of it; see ``discovery.snippets.snippets``."""
-        found: dict[int, str] = self.catalog.features.snippets(self, brains, *args, **options)
-        return found
+        return self.catalog.features.snippets(self, brains, *args, **options)
 
     # -- reading
 

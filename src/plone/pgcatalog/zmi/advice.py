@@ -1,7 +1,6 @@
 """The tab *Index Advice*: SQL indexes that would help, those built, and those that are of no use."""
 
 from plone.pgcatalog.advice import builder
-from plone.pgcatalog.advice.advice import Advice
 from plone.pgcatalog.advice.advice import AdviceError
 from plone.pgcatalog.advice.advice import advise
 from plone.pgcatalog.advice.advice import find_candidate
@@ -12,6 +11,7 @@ from plone.pgcatalog.advice.registry import registered
 from plone.pgcatalog.advice.statistics import duplicates
 from plone.pgcatalog.advice.statistics import IndexStatistics
 from plone.pgcatalog.advice.statistics import Statistics
+from plone.pgcatalog.advice.suggestion import Advice
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any

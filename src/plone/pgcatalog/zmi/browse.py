@@ -45,7 +45,8 @@ class Browser:
         self.folder = normal_path(folder)
         self.size = size
         #: exclusive ends of the paths below the folder: "0" is the character that follows "/"
-        self.low, self.high = (f"{self.folder}/", f"{self.folder}0") if self.folder else ("", None)
+        self.low = f"{self.folder}/" if self.folder else ""
+        self.high = f"{self.folder}0" if self.folder else None
 
     def page(self, after: str = "", before: str = "") -> Page:
         """Return the rows that follow the path *after*, or those in front of the path *before*; else the first ones."""

@@ -14,6 +14,8 @@ from datetime import datetime
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.request import opened_at
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.storage import dsn_of
@@ -93,13 +95,13 @@ def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], 
     return {job.name: job for job in found}
 
 
-def stop(catalog: Any, name: str) -> None:
-    """Have the job *name* of *catalog* (``tool._core``) end soon.  Raises JobError."""
+def stop(catalog: Catalog, name: str) -> None:
+    """Have the job *name* of *catalog* end soon.  Raises JobError."""
     with errors_told(), connect(dsn_of(catalog.jar), f"stop {name}") as connection:
         connection.execute(STOP, {"catalog": catalog.zoid, "name": name})
 
 
-def start(tool: Any, name: str, work: Work) -> None:
+def start(tool: CatalogTool, name: str, work: Work) -> None:
     """Have a thread do *work* with the catalog *tool*.  Raises JobError, also when such a job is running already."""
     catalog = tool._core
     values = {"catalog": catalog.zoid, "name": name, "lock": locks.JOB}

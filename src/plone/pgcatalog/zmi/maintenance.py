@@ -3,15 +3,15 @@
 from plone.pgcatalog.indexing.rebuild import PHASES
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.zmi.jobs import Report
-from typing import Any
 
 
 #: So many differences are named; the others are counted.
 NAMED = 20
 
 
-def rebuild(tool: Any, report: Report, skip_broken: bool = False) -> str:
+def rebuild(tool: CatalogTool, report: Report, skip_broken: bool = False) -> str:
     """Rebuild the catalog *tool* beside the live one, or resume an interrupted rebuild."""
     runner = Rebuild(tool, skip_broken)
     steps = runner.steps()
@@ -24,7 +24,7 @@ def rebuild(tool: Any, report: Report, skip_broken: bool = False) -> str:
     return f"{target.done:,} objects catalogued."
 
 
-def verify(tool: Any, report: Report, repair: bool = False) -> str:
+def verify(tool: CatalogTool, report: Report, repair: bool = False) -> str:
     """Compare the catalog *tool* with the content, and mend what differs when *repair* says so."""
     total = len(tool)
     verifier = Verifier(tool, lambda done: report(done, total, "Comparing"))

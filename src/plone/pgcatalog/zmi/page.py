@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.zmi.protect import check
 from plone.pgcatalog.zmi.unfilled import UnfilledNotice
 from Products.Five.browser import BrowserView
@@ -23,8 +24,9 @@ class ManagePage(BrowserView):
     name = ""
 
     @property
-    def catalog(self) -> Any:
-        return self.context._core
+    def catalog(self) -> Catalog:
+        catalog: Catalog = self.context._core
+        return catalog
 
     def __call__(self) -> Any:
         if self.request.get("REQUEST_METHOD") == "GET":
