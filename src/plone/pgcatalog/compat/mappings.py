@@ -143,7 +143,7 @@ class Data(RowMapping):
     def __init__(self, catalog: Any) -> None:
         super().__init__(catalog)
         self._names = catalog.names
-        self._loader = RowLoader(self._view, (), catalog.core.unread)
+        self._loader = RowLoader(self._view, (), catalog.core.excluded_keys)
 
     def items(self) -> Any:
         self._loader.rids = rids = self.keys()

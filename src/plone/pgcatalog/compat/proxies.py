@@ -18,6 +18,7 @@ from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import VALUES
 from plone.pgcatalog.results.hits import ENTRY_BYTES
 from plone.pgcatalog.results.python_sort import entries
 from types import FunctionType
@@ -136,7 +137,7 @@ class PGIndex(ProxyBase):
         """Return (key, number of rows) pairs, from memory while the catalog does not change; None for no keys at all."""
         view = self._pg_catalog().search_view()
         stamp = view.stamp()
-        cache_key = (stamp, "values", self.id)
+        cache_key = (VALUES, stamp, self.id)
         counted = None if stamp is None else result_cache().get(cache_key)
         if counted is None:
             counted = self._pg_count(view)

@@ -25,7 +25,7 @@ WHERE schemaname = current_schema() AND tablename = %s
 """
 
 
-class Shares:
+class Selectivity:
     """The shares of a catalog's rows, for all threads of a process."""
 
     def __init__(self) -> None:

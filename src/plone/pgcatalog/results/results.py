@@ -49,7 +49,7 @@ class CatalogSearchResults(LazyMap):
         on_start: Callable[[], Any] | None = None,
     ) -> None:
         self._asked = (catalog, view, query, criteria, tuple(sort))
-        self._loader = RowLoader(view, array("q"), catalog.unread)
+        self._loader = RowLoader(view, array("q"), catalog.excluded_keys)
         self._query = query
         self._needs_python = bool(query.python_sort) or not query.window.fits_sql
         self._finder = Finder(view, unsorted(query) if self._needs_python else query, self._loader)
@@ -213,7 +213,7 @@ class CatalogSearchResults(LazyMap):
         if not 0 <= index < len(self._rids):
             self._all()
         rid = self._rids[index]
-        return self._brain(rid, self._loader.store.known(rid))
+        return self._brain(rid, self._loader.known(rid))
 
     def _slice(self, index: slice) -> list[Any]:
         start, stop = index.start or 0, index.stop
@@ -223,7 +223,8 @@ class CatalogSearchResults(LazyMap):
             self._all()
         rids = self._rids[index]
         self._loader.expect(rids)
-        known = self._loader.store.known
+        self._loader.find(rids)
+        known = self._loader.known
         return [self._brain(rid, known(rid)) for rid in rids]
 
     def __iter__(self) -> Any:
@@ -237,7 +238,7 @@ class CatalogSearchResults(LazyMap):
                 if index >= len(self._rids):
                     return
             rid = self._rids[index]
-            yield self._brain(rid, self._loader.store.known(rid))
+            yield self._brain(rid, self._loader.known(rid))
             index += 1
 
     def _brain(self, rid: int, row: Row | None) -> Any:

@@ -7,7 +7,6 @@ from plone.pgcatalog.database import statistics
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.results.cache import row_cache
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.browse import Browser
 from plone.pgcatalog.zmi.jobs import Job
@@ -68,7 +67,6 @@ class AdvancedPage(ManagePage):
 
     def clear_cache(self) -> str:
         result_cache().clear()
-        row_cache().clear()
         return "The cache of this process is empty."
 
     # -- for the template
