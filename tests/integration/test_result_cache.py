@@ -14,6 +14,7 @@ from plone.pgcatalog.results.cache import KINDS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ResultCache
 from plone.pgcatalog.results.cache import ROWS
+from plone.pgcatalog.results.rows import Row
 from plone.pgcatalog.sql.frozen import frozen
 from Products.CMFCore.indexing import processQueue
 from tests.integration import site as sites
@@ -337,13 +338,29 @@ def test_the_cache_keeps_to_its_size_and_forgets_the_least_recently_used() -> No
 
 def test_one_kind_of_entries_can_be_forgotten() -> None:
     cache = ResultCache(1000)
-    for kind in KINDS:
-        cache.put((kind, 1), kind, 10)
+    keys = [(kind, "source", 1) for kind in KINDS]
+    for key in keys:
+        cache.put(key, Row("/plone"), 10)
     cache.clear(ROWS)
-    assert [cache.get((kind, 1)) for kind in KINDS] == [HITS, FACETS, "values", None]
-    assert cache.size == 30
+    assert [key[0] for key in keys if key in cache] == [HITS, FACETS, "values"]
+    assert (cache.size, dict(cache.rows("source"))) == (30, {})
     cache.clear()
     assert (len(cache), cache.size) == (0, 0)
+
+
+def test_rows_that_are_used_stay_longest() -> None:
+    cache = ResultCache(1000)
+    for number in range(10):
+        cache.put((ROWS, "source", number), Row("/plone"), 100)
+    cache.rows("source")[0].used = True
+    for number in range(10, 15):
+        cache.put((ROWS, "source", number), Row("/plone"), 100)
+    assert sorted(cache.rows("source")) == [0, 6, 7, 8, 9, 10, 11, 12, 13, 14]
+    assert cache.size == 1000
+    # Used once, and not again.
+    for number in range(15, 25):
+        cache.put((ROWS, "source", number), Row("/plone"), 100)
+    assert sorted(cache.rows("source")) == list(range(15, 25))
 
 
 def test_each_kind_counts_its_hits_and_misses() -> None:

@@ -85,7 +85,7 @@ def test_rows_that_went_meanwhile_are_read_as_what_they_were(filled: Any) -> Non
     begin(filled)
     results = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")
     loader = results._loader
-    assert len(loader._cached([b.getRID() for b in results])) == PAGES
+    assert len(loader._cached()) >= PAGES
     kept = loader.view.idx_texts
 
     def forgetting(*args: Any) -> Any:

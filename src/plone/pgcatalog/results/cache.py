@@ -1,4 +1,4 @@
-"""The process's cache: one for all threads and catalogs, bounded by bytes; the least recently used go first.
+"""The process's cache: one for all threads and catalogs, bounded by bytes; what was not used for long goes first.
 
 A key begins with its kind, one of ``KINDS``.  Answers (hits, facets, values) have a ``Stamp`` next: only transactions
 whose snapshot shows that state find them, so nothing is invalidated, and answers of earlier states fall out in time.
@@ -6,7 +6,7 @@ Rows outlive states: a row says itself for which version, and for which state, i
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from plone.pgcatalog.settings import result_cache_mb
@@ -22,7 +22,7 @@ HITS = "hits"
 FACETS = "facets"
 #: (VALUES, stamp, name of the index)
 VALUES = "values"
-#: (ROWS, history, catalog, excluded keys of idx, rid)
+#: (ROWS, source, rid); the source is a text of the history, the catalog, and the keys of idx that are excluded
 ROWS = "rows"
 KINDS = (HITS, FACETS, VALUES, ROWS)
 
@@ -65,20 +65,19 @@ class ResultCache:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        #: bytes of all entries
+        self.size = 0
         self.counts = {kind: Count() for kind in KINDS}
         self._answers: Entries = OrderedDict()
         self._rows: Entries = OrderedDict()
+        #: source -> rid -> row: the same once more, to be found quickly
+        self._sources: dict[str, dict[int, Any]] = {}
         self._lock = threading.Lock()
         #: catalog -> bytes that its site's settings ask for
         self._limits: dict[Any, int] = {}
 
     def _part(self, key: Key) -> Entries:
         return self._rows if key[0] == ROWS else self._answers
-
-    @property
-    def size(self) -> int:
-        """Bytes of all entries."""
-        return sum(count.bytes for count in self.counts.values())
 
     def __len__(self) -> int:
         return len(self._answers) + len(self._rows)
@@ -88,23 +87,20 @@ class ResultCache:
 
     def get(self, key: Key) -> Any:
         """Return the value of *key*, None if there is none; it is counted."""
-        [value] = self.peek([key])
+        with self._lock:
+            value, _ = self._answers.get(key, (None, 0))
+            if value is not None:
+                self._answers.move_to_end(key)
         self.count(key[0], value is not None, value is None)
         return value
 
-    def peek(self, keys: Sequence[Key]) -> list[Any]:
-        """Return the value, or None, of each of *keys*, which are of one kind; nothing is counted."""
-        found: list[Any] = []
-        entries = self._part(keys[0]) if keys else self._rows
-        with self._lock:
-            for key in keys:
-                entry = entries.get(key)
-                if entry is None:
-                    found.append(None)
-                else:
-                    entries.move_to_end(key)
-                    found.append(entry[0])
-        return found
+    def rows(self, source: str) -> Mapping[int, Any]:
+        """Return the rows of *source* by rid, to be looked at without a lock.
+
+        Whoever uses one sets its ``used``: it is spared once when room is needed.  A page looks up each of its rows, and by
+        ``get`` that would be a twentieth of a page that is known (12 of 240 microseconds for 25 rows).
+        """
+        return self._sources.setdefault(source, {})
 
     def count(self, kind: str, hits: int, misses: int) -> None:
         """Count *hits* and *misses* of entries of one *kind*."""
@@ -118,14 +114,18 @@ class ResultCache:
 
         Raises KeyError for an unknown kind.
         """
-        entries, count = self._part(key), self.counts[key[0]]
+        entries = self._part(key)
         with self._lock:
             _, old = entries.pop(key, (None, 0))
-            count.bytes -= old
+            self._resize(key, -old)
             if size * LARGEST_SHARE <= self.limit:
-                entries[key] = (value, size)
-                count.bytes += size
+                entries[key] = value, size
+                self._resize(key, size)
+                if entries is self._rows:
+                    self._sources.setdefault(key[1], {})[key[2]] = value
                 self._shrink()
+            else:
+                self._forget(key)
 
     def set_limit(self, catalog: Any, megabytes: float) -> None:
         """Let the settings of *catalog* ask for *megabytes*, 0 for no cache; the largest number that any asks for counts."""
@@ -141,15 +141,29 @@ class ResultCache:
         while self.size > self.limit:
             rows_have_more = 2 * self.counts[ROWS].bytes > self.limit
             entries = self._rows if rows_have_more or not self._answers else self._answers
-            key, (_, freed) = entries.popitem(last=False)
-            self.counts[key[0]].bytes -= freed
+            key, (value, freed) = entries.popitem(last=False)
+            if entries is self._rows and value.used:
+                value.used = False
+                entries[key] = value, freed
+                continue
+            self._resize(key, -freed)
+            self._forget(key)
+
+    def _resize(self, key: Key, size: int) -> None:
+        self.counts[key[0]].bytes += size
+        self.size += size
+
+    def _forget(self, key: Key) -> None:
+        if key[0] == ROWS:
+            self._sources.get(key[1], {}).pop(key[2], None)
 
     def clear(self, kind: str | None = None) -> None:
         """Forget the entries of *kind*; None for everything."""
         with self._lock:
             for entries in (self._answers, self._rows):
                 for key in [key for key in entries if kind in (None, key[0])]:
-                    self.counts[key[0]].bytes -= entries.pop(key)[1]
+                    self._resize(key, -entries.pop(key)[1])
+                    self._forget(key)
 
 
 @cache

@@ -213,7 +213,8 @@ class CatalogSearchResults(LazyMap):
         if not 0 <= index < len(self._rids):
             self._all()
         rid = self._rids[index]
-        return self._brain(rid, self._loader.known(rid))
+        row = self._loader.find([rid]).get(rid)
+        return self._brain(rid, None if row is None or row.idx is None else row)
 
     def _slice(self, index: slice) -> list[Any]:
         start, stop = index.start or 0, index.stop
@@ -223,9 +224,8 @@ class CatalogSearchResults(LazyMap):
             self._all()
         rids = self._rids[index]
         self._loader.expect(rids)
-        self._loader.find(rids)
-        known = self._loader.known
-        return [self._brain(rid, known(rid)) for rid in rids]
+        rows = self._loader.find(rids)
+        return [self._brain(rid, row if (row := rows.get(rid)) and row.idx is not None else None) for rid in rids]
 
     def __iter__(self) -> Any:
         index = 0
@@ -237,6 +237,8 @@ class CatalogSearchResults(LazyMap):
                     self._all()
                 if index >= len(self._rids):
                     return
+            if index % IDX_BATCH == 0:
+                self._loader.find(self._rids[index : index + IDX_BATCH])
             rid = self._rids[index]
             yield self._brain(rid, self._loader.known(rid))
             index += 1

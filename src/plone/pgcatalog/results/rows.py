@@ -8,7 +8,6 @@ from datetime import date
 from datetime import datetime
 from plone.pgcatalog.database.hit_rate import ROUND_TRIP_ROWS
 from plone.pgcatalog.indexing.codec import decode
-from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.cache import Stamp
@@ -17,7 +16,6 @@ from plone.pgcatalog.results.prefetch import prefetch
 from plone.pgcatalog.results.urls import URLs
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.results.view import split_version
-from sys import intern
 from typing import Any
 from zope.i18nmessageid import Message
 
@@ -44,11 +42,12 @@ class Row:
     """One row of a catalog; ``idx`` is its JSON data, None until it is loaded.
 
     The threads of a process share it, as the row in one *version*, which never changes.  ``stamp`` is the last state of
-    the catalog in which this version was found, None if nobody knows one: a snapshot of that state may use the row
-    without asking.  That a state has a version is true for ever, so whoever sets the stamp last does no harm.
+    the catalog in which this version was found, ``placed`` the last one in which the row was found at this *path*: a
+    snapshot of that state may use the row, or its path, without asking.  What a state has is true for ever, so whoever
+    sets one last does no harm.  ``used`` is for the cache.
     """
 
-    __slots__ = ("idx", "path", "stamp", "values", "version")
+    __slots__ = ("idx", "path", "placed", "stamp", "used", "values", "version")
 
     def __init__(
         self,
@@ -56,18 +55,16 @@ class Row:
         idx: dict[str, Any] | None = None,
         version: str | None = None,
         stamp: Stamp | None = None,
+        placed: Stamp | None = None,
     ) -> None:
         self.path = path
         self.idx = idx
         self.version = version
         self.stamp = stamp
+        self.placed = placed
+        self.used = False
         #: decoded values of the idx that can be shared
         self.values: dict[str, Any] = {}
-
-    def renew(self, stamp: Stamp | None) -> None:
-        """Note that the state *stamp* has the row in this version, unless it is known of a later state."""
-        if stamp is not None and not self.is_newer(stamp):
-            self.stamp = stamp
 
     def is_newer(self, stamp: Stamp | None) -> bool:
         """Return whether the row was seen in a later state than *stamp*, None for an unknown one."""
@@ -104,8 +101,7 @@ class RowLoader:
         self.view = view
         self.rids = rids
         self.excluded_keys = list(excluded_keys)
-        #: part of the keys of rows; a text that is one object, since tuples are hashed and compared item by item
-        self._excluded = intern("\n".join(excluded_keys))
+        self._excluded = " ".join(excluded_keys)
         self.urls = URLs()
         #: the request of the result's brains
         self.request: Any = None
@@ -129,7 +125,7 @@ class RowLoader:
     @property
     def rows(self) -> dict[int, Row]:
         """The rows that are right in what the transaction sees now, by rid; some have no idx yet."""
-        return self._own if self._stamp is None or not self.view.is_current(self._stamp) else self._stamped
+        return self._stamped if self.view.is_current(self._stamp) else self._own
 
     def known(self, rid: int) -> Row | None:
         """Return the row *rid* if it is here with its idx."""
@@ -138,37 +134,52 @@ class RowLoader:
 
     # -- the process's cache
 
-    def find(self, rids: Sequence[int]) -> None:
-        """Take those of *rids* whose rows the cache has for the state of the result."""
-        rows = self.rows
-        if rows is self._stamped:
-            self._take_current(self._cached([rid for rid in rids if rid not in rows]), rows)
+    @property
+    def _source(self) -> str | None:
+        """What distinguishes the catalog's rows in the cache; None for a snapshot whose history nobody knows: versions
+        are those of one.
+        """
+        history = self.view.session.history.number
+        return None if history is None else f"{history} {self.view.zoid} {self._excluded}"
 
-    def _cached(self, rids: Sequence[int]) -> dict[int, Row]:
-        """Return those of *rids* that the cache has, in whatever version."""
-        keys = self._keys(rids)
-        found = result_cache().peek(keys) if keys else ()
-        return {rid: row for rid, row in zip(rids, found, strict=False) if row is not None}
+    def _cached(self) -> Mapping[int, Row]:
+        """Return the rows that the cache has, in whatever version."""
+        source = self._source
+        return {} if source is None else result_cache().rows(source)
 
-    def _keys(self, rids: Sequence[int]) -> list[Key]:
-        """Return the keys of the rows *rids*; none for a snapshot whose history nobody knows: versions are those of one."""
-        history, catalog, excluded = self.view.session.history.number, self.view.zoid, self._excluded
-        return [] if history is None else [(ROWS, history, catalog, excluded, rid) for rid in rids]
-
-    def _take_current(self, cached: dict[int, Row], rows: dict[int, Row]) -> int:
-        """Put those of the *cached* rows into *rows* that are right in this state; return how many have their idx."""
-        stamp = self._stamp
-        current = {rid: row for rid, row in cached.items() if row.stamp == stamp}
-        rows.update(current)
-        hits = sum(row.idx is not None for row in current.values())
+    def find(self, rids: Iterable[int]) -> dict[int, Row]:
+        """Take those of *rids* whose rows, or paths, the cache has for the state of the result; return ``rows``."""
+        rows, stamp, hits = self.rows, self._stamp, 0
+        if rows is not self._stamped:
+            return rows
+        cached = self._cached()
+        for rid in rids:
+            if rid in rows:
+                continue
+            row = cached.get(rid)
+            if row is None:
+                continue
+            if row.stamp == stamp:
+                rows[rid] = row
+                row.used = True
+                hits += 1
+            elif row.placed == stamp:
+                rows[rid] = Row(row.path)
+                row.used = True
         if hits:
             result_cache().count(ROWS, hits, 0)
-        return hits
+        return rows
 
-    def _give(self, found: Mapping[int, tuple[Row, int]]) -> None:
-        """Give the cache the rows *found*, each with the size of its JSON."""
-        for key, (row, size) in zip(self._keys(list(found)), found.values(), strict=False):
-            result_cache().put(key, row, ROW_BYTES + len(row.path or "") + IDX_FACTOR * size)
+    def _give(self, found: Sequence[tuple[int, Row, int]]) -> None:
+        """Give the cache the rows *found*, (rid, row, bytes of its idx as JSON), unless that has newer ones."""
+        source = self._source
+        if source is None or not found:
+            return
+        cached, put = self._cached(), result_cache().put
+        for rid, row, size in found:
+            known = cached.get(rid)
+            if known is None or not known.is_newer(row.stamp or row.placed):
+                put((ROWS, source, rid), row, ROW_BYTES + len(row.path or "") + IDX_FACTOR * size)
 
     # -- what statements have brought
 
@@ -179,52 +190,54 @@ class RowLoader:
         them for other results if they are to *share*.
         """
         if len(found[0]) > 3:
-            return self._take(
-                [(row[0], row[1], row[3]) for row in found], self._cached([row[0] for row in found]), share
-            )
-        self.find([row[0] for row in found])
-        self.place([(row[0], row[1]) for row in found], share)
-        current = sum(self.known(row[0]) is not None for row in found)
+            return self._take([(row[0], row[1], row[3]) for row in found], share)
+        rows = self.find([row[0] for row in found])
+        self.place((row[0], row[1]) for row in found)
+        current = sum(rows[row[0]].idx is not None for row in found)
         return current, current
 
-    def place(self, found: Iterable[tuple[int, str]], share: bool = True) -> None:
+    def place(self, found: Iterable[tuple[int, str]]) -> None:
         """Take the paths *found*, (rid, path) pairs, of rows without one."""
-        rows, new = self.rows, {}
-        stamp = self._stamp if rows is self._stamped else None
+        rows, stamp, cached = self.rows, self._stamp, self._cached()
+        new = []
         for rid, path in found:
             row = rows.get(rid)
-            if row is None:
-                rows[rid] = new[rid] = Row(path, stamp=stamp)
-            elif row.path is None:
-                rows[rid] = Row(path, row.idx)
-        if new and stamp is not None and share:
-            # Metadata of an earlier state is worth more than a path: its version may still be the same.
-            full = {rid for rid, row in self._cached(list(new)).items() if row.idx is not None}
-            self._give({rid: (row, 0) for rid, row in new.items() if rid not in full})
+            if row is not None:
+                if row.path is None:
+                    rows[rid] = Row(path, row.idx)
+                continue
+            rows[rid] = Row(path)
+            if rows is not self._stamped:
+                continue
+            row = cached.get(rid)
+            if row is not None and row.path == path:
+                row.placed = stamp
+            else:
+                new.append((rid, Row(path, placed=stamp), 0))
+        self._give(new)
 
-    def _take(
-        self, found: Iterable[tuple[int, str, str]], cached: Mapping[int, Row], share: bool = True
-    ) -> tuple[int, int]:
+    def _take(self, found: Iterable[tuple[int, str, str]], share: bool = True) -> tuple[int, int]:
         """Take what was *found*, (rid, path, text of ``CatalogView.idx_texts``); see ``keep``.
 
-        Rows that are *cached* in the same version are the right ones.  The others have no idx if the text has none.
+        Rows that the cache has in the same version are the right ones.  The others have no idx if the text has none.
         """
-        rows, given = self.rows, {}
+        rows, cached = self.rows, self._cached()
         stamp = self._stamp if rows is self._stamped else None
-        known = current = misses = 0
+        known = current = 0
+        new = []
         for rid, path, text in found:
             version, idx = split_version(text)
             row = cached.get(rid)
             if row is not None and row.idx is not None and row.version == version:
                 known += 1
-                current += row.stamp == stamp
-                row.renew(stamp)
+                row.used = True
+                if stamp is not None:
+                    current += row.stamp == stamp
+                    if not row.is_newer(stamp):
+                        row.stamp = stamp
             elif idx:
-                older = row is not None and row.is_newer(stamp)
                 row = Row(path, orjson.loads(idx), version, stamp)
-                misses += 1
-                if share and not older:
-                    given[rid] = row, len(idx)
+                new.append((rid, row, len(idx)))
             else:
                 row = Row(path, version=version)
             seen = rows.get(rid)
@@ -232,9 +245,10 @@ class RowLoader:
                 # The transaction has moved the object.
                 row = Row(seen.path, row.idx)
             rows[rid] = row
-        result_cache().count(ROWS, known, misses)
-        self._give(given)
-        return known, 0 if stamp is None else current
+        result_cache().count(ROWS, known, len(new))
+        if share:
+            self._give(new)
+        return known, current
 
     # -- paths
 
@@ -295,17 +309,13 @@ class RowLoader:
         if not self.view.is_committed:
             # What is committed of a row says where it was before the transaction moved it.
             self._load_paths(rids)
-        rows = self.rows
-        rids = self._without_idx(rids)
-        cached = self._cached(rids)
-        if rows is self._stamped and self._take_current(cached, rows):
-            rids = self._without_idx(rids)
-        known = [rid for rid in rids if rid in cached and cached[rid].idx is not None]
+        rids = self._without_idx(self.find(rids), rids)
+        cached = self._cached()
+        known = [rid for rid in rids if (row := cached.get(rid)) is not None and row.idx is not None]
         if len(known) <= ROUND_TRIP_ROWS:
             known = []
-        self._read(rids, cached, known)
-        if changed := self._without_idx(known):
-            self._read(changed, cached)
+        self._read(rids, known)
+        self._read(self._without_idx(self.rows, known))
         rows = self.rows
         for rid in rids:
             row = rows.get(rid)
@@ -314,17 +324,16 @@ class RowLoader:
                 # A row of its own: others share the committed one.
                 rows[rid] = Row(None if row is None else row.path, pending or {})
 
-    def _without_idx(self, rids: Sequence[int]) -> list[int]:
-        rows = self.rows
+    def _without_idx(self, rows: Mapping[int, Row], rids: Iterable[int]) -> list[int]:
         return [rid for rid in rids if (row := rows.get(rid)) is None or row.idx is None]
 
-    def _read(self, rids: Sequence[int], cached: Mapping[int, Row], known: Sequence[int] = ()) -> None:
+    def _read(self, rids: Sequence[int], known: Sequence[int] = ()) -> None:
         """Take the committed rows *rids*; of those that are *known* only the version is read.
 
         Those of another version have no idx then.
         """
         if rids:
-            self._take(self.view.idx_texts(rids, self.excluded_keys, known), cached)
+            self._take(self.view.idx_texts(rids, self.excluded_keys, known))
 
     # -- objects
 

@@ -65,8 +65,8 @@ class CatalogView:
         self.trace: Trace | None = None
         #: seconds that a statement may take, None for as long as the server lets it
         self.limit: float | None = None
-        #: the last state and its stamp: rows of long results ask for it one by one
-        self._stamped: tuple[CatalogState | None, Stamp | None] = (None, None)
+        #: the states that the snapshot showed last, and the stamp: each row of a long result asks for it
+        self._stamped: tuple[Any, Stamp | None] = (None, None)
 
     def read_state(self) -> CatalogState | None:
         """Return the committed state, None when nothing has ever been committed; see ``Session.read_states``."""
@@ -83,20 +83,20 @@ class CatalogView:
 
     def stamp(self) -> Stamp | None:
         """Return the cache stamp of this snapshot; None with pending changes or no catalog."""
-        if not self.is_committed:
+        session = self.session
+        if self.zoid in session.pending:
             return None
-        state = self.read_state()
-        if state is not self._stamped[0]:
-            stamp = None
+        states, stamp = self._stamped
+        if states is None or states is not session.known_states:
+            state, stamp = self.read_state(), None
             if state is not None and self._has_columns(state):
-                history = self.session.generations.number
-                stamp = Stamp(history, self.zoid, state.relation, state.generation, state.tid)
-            self._stamped = state, stamp
-        return self._stamped[1]
+                stamp = Stamp(session.generations.number, self.zoid, state.relation, state.generation, state.tid)
+            self._stamped = session.known_states, stamp
+        return stamp
 
     def is_current(self, stamp: Stamp | None) -> bool:
         """True if *stamp* is this snapshot's."""
-        return self.is_committed and self.stamp() == stamp
+        return stamp is not None and self.stamp() == stamp
 
     def _has_columns(self, state: CatalogState) -> bool:
         return state.columns.issuperset(self.layout.names)

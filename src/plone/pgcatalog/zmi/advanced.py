@@ -92,10 +92,12 @@ class AdvancedPage(ManagePage):
 
     def cache(self) -> dict[str, Any]:
         kept = result_cache()
-        asked = kept.hits + kept.misses
+        counts = kept.counts.items()
         return {
-            "answers": f"{len(kept):,}",
+            "entries": f"{len(kept):,}",
             "bytes": kept.size,
             "limit": kept.limit,
-            "hits": self.percent(kept.hits / asked) if asked else "–",
+            "hits": ", ".join(
+                f"{self.percent(c.hits / (c.hits + c.misses))} of {kind}" for kind, c in counts if c.hits
+            ),
         }
