@@ -143,7 +143,7 @@ def committed_rows(portal: Any, under: tuple[str, ...]) -> list[tuple[Any, ...]]
     """(path, place in the table, writing transaction) of the committed rows below *under*."""
     jar = portal._p_jar
     session = Session.of(jar)
-    relation = session.states[portal.portal_catalog._catalog.zoid].relation
+    relation = session.read_states()[portal.portal_catalog._catalog.zoid].relation
     roots = [f"/plone/{id}" for id in under]
     with psycopg.connect(jar.db().storage._dsn) as connection:
         return connection.execute(

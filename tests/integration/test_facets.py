@@ -355,7 +355,7 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
 
 @pytest.mark.parametrize("exclude_own", [False, True])
 def test_twenty_thousand_rows_are_read_once_and_never_sorted(big: Any, exclude_own: bool) -> None:
-    relation = big._catalog.view().state.relation
+    relation = big._catalog.view().read_state().relation
     names = ["portal_type", "review_state", "Creator", "Subject"]
     query = {"allowedRolesAndUsers": ["Anonymous"], "portal_type": ["Document", "Event"]}
     plan = plan_of(big, query, names, exclude_own=exclude_own)

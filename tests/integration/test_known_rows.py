@@ -1,10 +1,11 @@
 """Rows that the process knows are shown without reading them again, and only in the version that the snapshot has."""
 
 from contextlib import contextmanager
-from plone.pgcatalog.database.familiarity import MEMORY
 from plone.pgcatalog.database.generations import Generations
+from plone.pgcatalog.database.hit_rate import MEMORY
+from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.results.cache import row_cache
+from plone.pgcatalog.results.cache import ROWS
 from tests.integration.test_costs import traced
 from tests.integration.test_result_cache import dsn  # noqa: F401
 from tests.integration.test_result_cache import filled  # noqa: F401
@@ -20,16 +21,16 @@ import transaction
 def familiar(portal: Any) -> list[Any]:
     """Return what a listing shows when all its rows are known."""
     for order in ("created", "modified", "sortable_title") * 3:
-        result_cache().clear()
+        result_cache().clear(HITS)
         shown(portal, portal_type="Document", sort_on=order)
     zoid = portal.portal_catalog._catalog.zoid
-    familiarity = Generations.of(portal._p_jar.db()).familiarity[zoid]
-    assert familiarity.spares_idx(len(portal.portal_catalog(portal_type="Document")))
+    rate = Generations.of(portal._p_jar.db()).hit_rates[zoid]
+    assert rate.skip_metadata(len(portal.portal_catalog(portal_type="Document")))
     return listing(portal)
 
 
 def listing(portal: Any) -> list[Any]:
-    result_cache().clear()
+    result_cache().clear(HITS)
     return shown(portal, portal_type="Document", sort_on="getId")
 
 
@@ -73,7 +74,7 @@ def test_a_changed_row_is_read_anew(filled: Any, db: Any, change: Any) -> None: 
     transaction.commit()
     transaction.begin()
     after = listing(filled)
-    row_cache().clear()
+    result_cache().clear(ROWS)
     assert after == listing(filled) != before
 
 
@@ -106,7 +107,7 @@ def test_rows_of_an_unchanged_catalog_need_not_say_their_versions(filled: Any, d
     with traced(filled) as traffic:
         after = listing(filled)
     assert traffic[0].matching("xmin")
-    row_cache().clear()
+    result_cache().clear(ROWS)
     assert after == listing(filled) != before
 
 
@@ -114,7 +115,7 @@ def test_rows_that_were_believed_to_be_known_are_read(filled: Any) -> None:  # n
     before = familiar(filled)
     for _ in range(MEMORY):
         listing(filled)
-    row_cache().clear()
+    result_cache().clear(ROWS)
     with traced(filled) as traffic:
         assert listing(filled) == before
     assert len(traffic[0].statements) == 2
@@ -169,11 +170,9 @@ def test_what_a_caller_does_to_a_value_stays_with_him(filled: Any) -> None:  # n
 
 
 def test_no_room_is_no_memory(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    for cache in (row_cache, result_cache):
-        cache.cache_clear()
+    result_cache.cache_clear()
     monkeypatch.setenv("PGCATALOG_RESULT_CACHE_MB", "0")
     shown(filled)
     assert listing(filled) == shown(filled)
-    assert len(row_cache()) == 0
-    for cache in (row_cache, result_cache):
-        cache.cache_clear()
+    assert len(result_cache()) == 0
+    result_cache.cache_clear()

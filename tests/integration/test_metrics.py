@@ -4,6 +4,8 @@ from pathlib import Path
 from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.process import process_metrics
 from plone.pgcatalog.observe import counters
+from plone.pgcatalog.results.cache import HITS
+from plone.pgcatalog.results.cache import KINDS
 from psycopg.rows import dict_row
 from tests.integration.content import create
 from tests.integration.rebuilding import rebuilding
@@ -89,14 +91,17 @@ def test_threads_lose_no_count() -> None:
 
 
 def test_cache_and_pool(catalog: Any, db: Any) -> None:
-    hits = ("pgcatalog_cache_hits_total", ())
+    hits = ("pgcatalog_cache_hits_total", (("kind", HITS),))
     len(catalog.unrestrictedSearchResults(portal_type="Document"))
     first = of_process(db)
     len(catalog.unrestrictedSearchResults(portal_type="Document"))
     second = of_process(db)
     assert second[hits] > first[hits]
-    assert second["pgcatalog_cache_misses_total", ()] >= 0
-    assert second["pgcatalog_cache_bytes", ()] <= second["pgcatalog_cache_limit_bytes", ()]
+    for kind in KINDS:
+        assert second["pgcatalog_cache_hits_total", (("kind", kind),)] >= 0
+        assert second["pgcatalog_cache_misses_total", (("kind", kind),)] >= 0
+    size = sum(second["pgcatalog_cache_bytes", (("kind", kind),)] for kind in KINDS)
+    assert 0 < size <= second["pgcatalog_cache_limit_bytes", ()]
     assert second["pgcatalog_pool_size", (("pool", "storage"),)] >= 1
 
 

@@ -107,7 +107,7 @@ def check_plans(site: Any, word: str, more: dict[str, Any]) -> None:
 
 
 def relation_of(site: Any) -> str:
-    return str(site.portal_catalog._catalog.view().state.relation)
+    return str(site.portal_catalog._catalog.view().read_state().relation)
 
 
 def test_what_few_rows_have_is_still_looked_for_by_its_own_index(site: Any) -> None:

@@ -155,7 +155,7 @@ def test_large_catalogs_have_room_for_bitmaps(site: Any, monkeypatch: Any) -> No
 
     def memory() -> str:
         transaction.begin()
-        session.states  # noqa: B018  what a search begins with
+        session.read_states()  # what a search begins with
         session.execute("SELECT 1")
         shown: str = session.execute("SHOW work_mem")[0][0]
         return shown

@@ -8,8 +8,13 @@ from DateTime import DateTime
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.indexing.codec import encode
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.results.cache import FACETS
+from plone.pgcatalog.results.cache import HITS
+from plone.pgcatalog.results.cache import KINDS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ResultCache
+from plone.pgcatalog.results.cache import ROWS
+from plone.pgcatalog.results.rows import Row
 from plone.pgcatalog.sql.frozen import frozen
 from Products.CMFCore.indexing import processQueue
 from tests.integration import site as sites
@@ -322,28 +327,89 @@ def test_threads_find_the_same(filled: Any, db: Any) -> None:
 def test_the_cache_keeps_to_its_size_and_forgets_the_least_recently_used() -> None:
     cache = ResultCache(1000)
     for number in range(10):
-        cache.put(number, str(number), 100)
+        cache.put((HITS, number), str(number), 100)
     assert (cache.size, len(cache)) == (1000, 10)
-    assert cache.get(0) == "0"
-    cache.put("more", "value", 150)
+    assert cache.get((HITS, 0)) == "0"
+    cache.put((FACETS, "more"), "value", 150)
     assert cache.size <= 1000
-    assert 0 in cache
-    assert 1 not in cache
+    assert (HITS, 0) in cache
+    assert (HITS, 1) not in cache
+
+
+def test_one_kind_of_entries_can_be_forgotten() -> None:
+    cache = ResultCache(1000)
+    keys = [(kind, "source", 1) for kind in KINDS]
+    for key in keys:
+        cache.put(key, Row("/plone"), 10)
+    cache.clear(ROWS)
+    assert [key[0] for key in keys if key in cache] == [HITS, FACETS, "values"]
+    assert (cache.size, dict(cache.rows("source"))) == (30, {})
+    cache.clear()
+    assert (len(cache), cache.size) == (0, 0)
+
+
+def test_rows_that_are_used_stay_longest() -> None:
+    cache = ResultCache(1000)
+    for number in range(10):
+        cache.put((ROWS, "source", number), Row("/plone"), 100)
+    cache.rows("source")[0].used = True
+    for number in range(10, 15):
+        cache.put((ROWS, "source", number), Row("/plone"), 100)
+    assert sorted(cache.rows("source")) == [0, 6, 7, 8, 9, 10, 11, 12, 13, 14]
+    assert cache.size == 1000
+    # Used once, and not again.
+    for number in range(15, 25):
+        cache.put((ROWS, "source", number), Row("/plone"), 100)
+    assert sorted(cache.rows("source")) == list(range(15, 25))
+
+
+def test_each_kind_counts_its_hits_and_misses() -> None:
+    cache = ResultCache(1000)
+    cache.put((HITS, 1), "value", 10)
+    for key in ((HITS, 1), (HITS, 1), (HITS, 2), (FACETS, 1)):
+        cache.get(key)
+    counts = {kind: (count.hits, count.misses) for kind, count in cache.counts.items()}
+    assert counts == {HITS: (2, 1), FACETS: (0, 1), "values": (0, 0), ROWS: (0, 0)}
+
+
+def test_a_kind_that_nobody_has_declared_is_refused() -> None:
+    cache = ResultCache(1000)
+    with pytest.raises(KeyError):
+        cache.put(("mine", 1), "value", 10)
+    with pytest.raises(KeyError):
+        cache.get(("mine", 1))
+
+
+def test_each_search_is_counted_by_kind(filled: Any) -> None:
+    """A page that shows what is known counts as many rows as it has."""
+    cache = result_cache()
+
+    def counted(query: dict[str, Any]) -> dict[str, tuple[int, int]]:
+        before = {kind: (count.hits, count.misses) for kind, count in cache.counts.items()}
+        shown(filled, **query)
+        found = {kind: (n.hits - before[kind][0], n.misses - before[kind][1]) for kind, n in cache.counts.items()}
+        return {kind: numbers for kind, numbers in found.items() if any(numbers)}
+
+    cache.clear()
+    assert counted(QUERY) == {HITS: (0, 1), ROWS: (0, 30)}
+    assert counted(QUERY) == {HITS: (1, 0), ROWS: (30, 0)}
+    assert counted({**QUERY, "sort_order": "reverse"}) == {HITS: (0, 1), ROWS: (30, 0)}
 
 
 def test_the_cache_refuses_what_would_fill_it() -> None:
     cache = ResultCache(1000)
-    cache.put("small", 1, 100)
-    cache.put("large", 1, 300)
-    assert ("small" in cache, "large" in cache, cache.size) == (True, False, 100)
-    cache.put("small", 2, 300)
-    assert ("small" in cache, cache.size) == (False, 0)
+    small, large = (HITS, "small"), (HITS, "large")
+    cache.put(small, 1, 100)
+    cache.put(large, 1, 300)
+    assert (small in cache, large in cache, cache.size) == (True, False, 100)
+    cache.put(small, 2, 300)
+    assert (small in cache, cache.size) == (False, 0)
 
 
 def test_a_cache_of_no_size_keeps_nothing() -> None:
     cache = ResultCache(0)
-    cache.put("key", "value", 1)
-    assert cache.get("key") is None
+    cache.put((HITS, "key"), "value", 1)
+    assert cache.get((HITS, "key")) is None
 
 
 def test_the_size_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:

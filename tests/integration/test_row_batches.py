@@ -1,7 +1,8 @@
 """How the rows of a long result are read: a few statements, whatever its order, and whatever the cache has kept of it."""
 
 from plone.pgcatalog.results import rows
-from plone.pgcatalog.results.cache import row_cache
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import ROWS
 from tests.integration.content import create
 from tests.integration.test_costs import traced
 from typing import Any
@@ -39,8 +40,7 @@ def test_a_sort_by_position_reads_no_row_by_itself(filled: Any, monkeypatch: Any
     """The ids of a long result are in the cache, its rows have found no room there."""
     monkeypatch.setattr(rows, "PATH_BATCH", 3)
     assert titles(search(filled, sort_on="getObjPositionInParent")) == IN_ORDER
-    for key in [key for key in row_cache()._entries if "rows" in key]:
-        row_cache()._entries.pop(key)
+    result_cache().clear(ROWS)
     with traced(filled) as traffic:
         assert titles(search(filled, sort_on="getObjPositionInParent")) == IN_ORDER
     # Paths, and metadata.
@@ -53,7 +53,7 @@ def test_who_reads_on_gets_more_and_more_rows_at_once(filled: Any, monkeypatch: 
     monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 4)
     monkeypatch.setattr(rows, "MOST_IDX", 8)
     for reading in (titles, lambda results: [results[n].Title for n in range(PAGES)]):
-        row_cache().clear()
+        result_cache().clear(ROWS)
         results = search(filled, sort_on="getId")
         len(results)
         with traced(filled) as traffic:

@@ -1,6 +1,7 @@
 """Metadata is read again of what has changed, and of nothing else: bytes from the server, counted."""
 
-from plone.pgcatalog.results.cache import row_cache
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import ROWS
 from tests.integration.content import create
 from tests.integration.test_costs import traced
 from typing import Any
@@ -19,7 +20,7 @@ def filled(portal: Any) -> Any:
     for number in range(PAGES):
         create(portal, "Document", f"page{number:03}", title=f"Page {number}", description="word " * 40)
     transaction.commit()
-    row_cache().clear()
+    result_cache().clear(ROWS)
     return portal
 
 
@@ -84,30 +85,29 @@ def test_rows_that_went_meanwhile_are_read_as_what_they_were(filled: Any) -> Non
     begin(filled)
     results = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")
     loader = results._loader
-    known = loader._known.those_of(results._loader.rids or [b.getRID() for b in results])
-    assert len(known) == PAGES
+    assert len(loader._cached()) >= PAGES
     kept = loader.view.idx_texts
 
     def forgetting(*args: Any) -> Any:
         found = kept(*args)
-        row_cache().clear()
+        result_cache().clear(ROWS)
         return found
 
     loader.view.idx_texts = forgetting
     assert [brain.Title for brain in results] == IN_ORDER
 
 
-def test_a_result_that_is_too_large_for_the_cache_of_states_is_read_by_versions(
-    filled: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_leave_half_of_the_room_to_answers(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads the whole site leaves the others their answers."""
     begin(filled)
-    assert titles(filled) == IN_ORDER
-    # All single rows fit, and no state.
-    for key in [key for key in row_cache()._entries if "rows" in key]:
-        row_cache()._entries.pop(key)
-    monkeypatch.setattr(row_cache(), "_largest", row_cache().limit // 10_000)
+    titles(filled, getId="page001")
+    cache = result_cache()
+    cache.clear()
+    monkeypatch.setattr(cache, "limit", 100 * 2**10)
+    assert titles(filled, getId="page001") == ["Page 1"]
     for _ in range(2):
-        begin(filled)
-        with traced(filled) as warm:
-            assert titles(filled) == IN_ORDER
-        assert warm[0].row_bytes < PAGES * VERSION_BYTES
+        assert titles(filled) == IN_ORDER
+        assert 80 * 2**10 < cache.size <= 100 * 2**10
+    with traced(filled) as traffic:
+        assert titles(filled, getId="page001") == ["Page 1"]
+    assert traffic[0].messages == []

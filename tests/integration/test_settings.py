@@ -165,7 +165,7 @@ def test_the_cache_is_as_large_as_the_site_wants(catalog: Any, monkeypatch: Any)
 def test_the_largest_wish_of_several_sites_counts() -> None:
     cache = ResultCache(0)
     for site, megabytes, limit in (("a", 5, 5), ("b", 9, 9), ("b", 1, 5), ("a", 0, 1)):
-        cache.heed(site, megabytes)
+        cache.set_limit(site, megabytes)
         assert cache.limit == limit * 2**20
 
 

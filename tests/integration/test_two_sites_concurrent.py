@@ -47,7 +47,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
 
     def finalize(self: Any, cursor: Any) -> None:
         original(self, cursor)
-        if self._sessions() and not gate.reached.is_set():
+        if self._managers() and not gate.reached.is_set():
             gate.reached.set()
             assert gate.release.wait(60)
 

@@ -18,11 +18,12 @@ def is_supported(jar: Any) -> bool:
     return hasattr(getattr(jar, "_normal_storage", None), "pg_connection")
 
 
-def snapshot_tid(storage: Any) -> int | None:
-    """Return the id of the newest transaction in the snapshot of *storage*, a connection's; None outside of a snapshot.
+def snapshot_tid(jar: Any) -> int | None:
+    """Return the id of the newest transaction in the snapshot of *jar*, a ZODB connection; None outside of a snapshot.
 
     In a commit there is none: each statement sees the newest data.
     """
+    storage = jar._normal_storage
     if not getattr(storage, "_in_read_txn", False):
         return None
     tid: int | None = getattr(storage, "_polled_tid", None)
@@ -31,7 +32,7 @@ def snapshot_tid(storage: Any) -> int | None:
 
 def unchanged_tid(jar: Any) -> int | None:
     """Return ``snapshot_tid`` if the ZODB connection *jar* has changed no object since its transaction began, else None."""
-    return snapshot_tid(jar._normal_storage) if jar is not None and jar._needs_to_join else None
+    return snapshot_tid(jar) if jar is not None and jar._needs_to_join else None
 
 
 def unsaved_oids(jar: Any) -> Container[bytes]:
@@ -46,12 +47,13 @@ def unsaved_oids(jar: Any) -> Container[bytes]:
     return set(jar._modified) if savepoint is None else savepoint.index
 
 
-def names_states(storage: Any) -> bool:
-    """True when snapshots of *storage* with the same newest transaction show the same.
+def keeps_history(jar: Any) -> bool:
+    """True when the storage that *jar*, a ZODB connection, reads from can undo.
 
-    A storage with history may forget its newest transactions when it is packed, and begin a second time at an older one.
+    Such a storage may forget its newest transactions when it is packed, and begin a second time at an older one.  Of
+    another one all snapshots with the same newest transaction show the same.
     """
-    return not storage.supportsUndo()
+    return bool(jar._normal_storage.supportsUndo())
 
 
 def committed_tid(database: Any) -> int:

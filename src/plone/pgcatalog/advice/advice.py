@@ -73,7 +73,7 @@ def advise(catalog: Catalog) -> Advice:
 @contextmanager
 def adviser_of(catalog: Catalog) -> Iterator["Adviser"]:
     """Yield an adviser with a connection of its own.  Raises AdviceError for what PostgreSQL refuses."""
-    state = catalog.view().state
+    state = catalog.view().read_state()
     if state is None:
         raise AdviceError("the catalog has no table yet")
     try:

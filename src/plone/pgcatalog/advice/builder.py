@@ -52,7 +52,7 @@ class Target:
     @classmethod
     def of(cls, catalog: Catalog) -> "Target":
         """Return that of *catalog*; raises BuildError when it has no relation yet."""
-        state = catalog.view().state
+        state = catalog.view().read_state()
         if state is None:
             raise BuildError("the catalog has no table yet")
         return cls(dsn_of(catalog.jar), catalog.zoid, state.relation)

@@ -215,8 +215,8 @@ class _CatalogCompat(Base):
         path = view.paths([rid]).get(rid) if is_rid(rid) else None
         if path is None:
             raise KeyError(rid)
-        loader = RowLoader(view, [rid], self.core.unread)
-        loader.store.path(rid, path)
+        loader = RowLoader(view, [rid], self.core.excluded_keys)
+        loader.place([(rid, path)])
         return self.core.brain_maker()(loader, rid, score, normalized)
 
     def instantiate(self, record: Any, score_data: Any = None) -> Any:

@@ -148,7 +148,7 @@ class Data(RowMapping):
     def __init__(self, catalog: "_CatalogCompat") -> None:
         super().__init__(catalog)
         self._names = catalog.names
-        self._loader = RowLoader(self._view, (), catalog.core.unread)
+        self._loader = RowLoader(self._view, (), catalog.core.excluded_keys)
 
     def items(self) -> Any:
         self._loader.rids = rids = self.keys()

@@ -19,6 +19,7 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import VALUES
 from plone.pgcatalog.results.hits import ENTRY_BYTES
 from plone.pgcatalog.results.python_sort import entries
 from plone.pgcatalog.results.view import CatalogView
@@ -149,7 +150,7 @@ class PGIndex(ProxyBase):
         """Return (key, number of rows) pairs, from memory while the catalog does not change; None for no keys at all."""
         view = self._pg_catalog().search_view()
         stamp = view.stamp()
-        cache_key = (stamp, "values", self.id)
+        cache_key = (VALUES, stamp, self.id)
         counted = None if stamp is None else result_cache().get(cache_key)
         if counted is None:
             counted = self._pg_count(view)

@@ -14,6 +14,7 @@ from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexing.manager import change
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
@@ -93,7 +94,7 @@ class Catalog(Base):
         return self.configuration.columns
 
     @property
-    def unread(self) -> tuple[str, ...]:
+    def excluded_keys(self) -> tuple[str, ...]:
         """The keys of idx that no brain asks for."""
         return self.configuration.excluded_keys
 
@@ -140,7 +141,7 @@ class Catalog(Base):
 
     def change(self) -> CatalogPending:
         """Return what the transaction has pending, to add to it."""
-        return self.session.change(self.tool, self.zoid, site_path(self.tool))
+        return change(self.session, self.tool, self.zoid, site_path(self.tool))
 
     @property
     def counter(self) -> int:
@@ -150,7 +151,7 @@ class Catalog(Base):
         catalog last, a time, and the number of changes that are pending.
         """
         session = self.session
-        state = session.states.get(self.zoid)
+        state = session.read_states().get(self.zoid)
         pending = session.pending.get(self.zoid)
         return ((state.tid if state else 0) << PENDING_BITS) + (pending.changes if pending else 0)
 

@@ -22,7 +22,7 @@ from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.memory import query_key
-from plone.pgcatalog.results.cache import set_limits
+from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.settings import parts_of_words
@@ -46,7 +46,7 @@ def find(
 ) -> CatalogSearchResults:
     """Return what *query* finds, sorted by *sort* whatever it says itself; *limit* is the ``sort_limit``."""
     criteria = canonical(rewritten(query, configuration, catalog.tool))
-    set_limits((id(catalog.jar.db()), catalog.zoid), result_cache_mb(catalog.tool))
+    result_cache().set_limit((id(catalog.jar.db()), catalog.zoid), result_cache_mb(catalog.tool))
     trace = Trace(catalog, criteria, sort, limit)
     seen = as_searched(catalog, configuration, criteria)
     compiled = compiled_query(seen, configuration, criteria, sort, limit)
@@ -90,7 +90,7 @@ def compiled_query(
 def log_missing(tool: CatalogTool, view: CatalogView) -> None:
     """Log it when the catalog *tool* should have a table and has none."""
     session = view.session
-    known = view.zoid in session.pending or not session.knows_states or view.zoid in session.states
+    known = view.zoid in session.pending or not session.knows_states() or view.zoid in session.read_states()
     if not known and expects_relation(tool):
         report_missing(tool)
 
@@ -98,8 +98,8 @@ def log_missing(tool: CatalogTool, view: CatalogView) -> None:
 def report(
     catalog: Catalog, view: CatalogView, compiled: CompiledQuery, query: Mapping[str, Any], trace: Trace
 ) -> None:
-    """Take note that a search has begun to answer."""
+    """Called when a result first reads rows: feed the query report, schedule a word count."""
     report_slow(catalog.tool, query, trace.seconds)
     session = view.session
-    if compiled.score is not None and session.knows_states and view.zoid in session.states:
-        request_count(dsn_of(catalog.jar), view.zoid, session.states[view.zoid].generation)
+    if compiled.score is not None and session.knows_states() and view.zoid in session.read_states():
+        request_count(dsn_of(catalog.jar), view.zoid, session.read_states()[view.zoid].generation)

@@ -10,9 +10,9 @@ A failover to an asynchronous standby, and a restored backup, take transactions 
 from collections import defaultdict
 from collections import deque
 from collections.abc import Mapping
-from plone.pgcatalog.database.familiarity import Familiarity
+from plone.pgcatalog.database.hit_rate import HitRate
 from plone.pgcatalog.database.schema import CatalogState
-from plone.pgcatalog.database.selectivity import Shares
+from plone.pgcatalog.database.selectivity import Selectivity
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -54,10 +54,10 @@ class Generations:
         self.own_limit: int | None = None
         #: whether the server's own settings leave room for large bitmaps; None as long as nobody has asked
         self.has_memory: bool | None = None
-        #: catalog -> how much of the last pages the process knew already
-        self.familiarity: defaultdict[int, Familiarity] = defaultdict(Familiarity)
+        #: catalog -> what the process's cache had of its last pages
+        self.hit_rates: defaultdict[int, HitRate] = defaultdict(HitRate)
         #: catalog -> which share of its rows has which values
-        self.shares: defaultdict[int, Shares] = defaultdict(Shares)
+        self.selectivities: defaultdict[int, Selectivity] = defaultdict(Selectivity)
 
     @classmethod
     def of(cls, database: Any) -> "Generations":
@@ -79,6 +79,12 @@ class Generations:
         """Note the *states* read in a snapshot whose newest transaction is *tid* (None if that proves nothing)."""
         if tid is not None and tid >= self._newest[0]:
             self._newest = (tid, states)
+
+    def learn_settings(self, own_limit: int, has_memory: bool) -> None:
+        """Note the server's settings; *has_memory* from the first time on: what a session sets itself says nothing."""
+        self.own_limit = own_limit
+        if self.has_memory is None:
+            self.has_memory = has_memory
 
     # -- history
 

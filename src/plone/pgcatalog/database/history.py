@@ -52,7 +52,7 @@ class SnapshotHistory:
     @property
     def tid(self) -> int | None:
         """The newest transaction of the snapshot; None outside of one."""
-        return snapshot_tid(self.jar._normal_storage)
+        return snapshot_tid(self.jar)
 
     @property
     def number(self) -> int | None:

@@ -45,7 +45,7 @@ def expects_relation(tool: CatalogTool) -> bool:
 def is_unfilled(catalog: Catalog) -> bool:
     """Return whether *catalog* has no table, or one with nothing but what was saved since."""
     session = catalog.session
-    state = session.states.get(catalog.zoid)
+    state = session.read_states().get(catalog.zoid)
     if state is not None:
         return is_unfilled_relation(state.relation)
     return catalog.zoid not in session.pending and expects_relation(catalog.tool)

@@ -23,7 +23,7 @@ PLAN_CUSTOM = "SET LOCAL plan_cache_mode = force_custom_plan"
 MANY_ROWS = 50_000
 #: What does not fit is kept by pages, and each row of such a page is fetched and compared again.
 MORE_MEMORY = "SET LOCAL work_mem = '64MB'"
-HAS_MEMORY = "SELECT pg_size_bytes(current_setting('work_mem')) >= pg_size_bytes('64MB')"
+HAS_MEMORY = "pg_size_bytes(current_setting('work_mem')) >= pg_size_bytes('64MB')"
 
 #: What no more than this share of the rows has finds them best by its index.
 SELECTIVE_SHARE = 0.1

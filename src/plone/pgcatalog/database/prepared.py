@@ -1,14 +1,15 @@
 """Sends several statements in one message, those that come again as prepared ones.
 
-A cursor of psycopg sends one statement that may be prepared, or several that are parsed and planned anew.  For a small
-query that is most of its time: on a connection used for this only, libpq's pipeline is a third of it.
+Parsing and planning dominate small queries.  A pipelined prepared statement takes a third of the time (measured, see
+``docs/explanation/performance-design.md``); a cursor of psycopg prepares one, or sends several that are parsed anew.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from collections.abc import Generator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import cache
-from functools import lru_cache
 from itertools import count
 from plone.pgcatalog.sql.fragment import Statement
 from psycopg.adapt import PyFormat
@@ -20,7 +21,6 @@ from psycopg.waiting import Ready
 from psycopg.waiting import Wait
 from time import perf_counter
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import psycopg
 import re
@@ -28,59 +28,66 @@ import re
 
 Rows = list[tuple[Any, ...]]
 
-#: The same with what libpq takes: values, their types and formats.
+#: A statement, its values as libpq takes them, their types and formats.
 Dumped = tuple[str, Sequence[Any], tuple[int, ...], Sequence[Any]]
+#: A statement and the types of its values.
+Key = tuple[str, tuple[int, ...]]
 
-#: Statements that a connection keeps prepared.
+#: Statements that a connection knows: the least recently used one is forgotten.
 SIZE = 60
-#: Statements the process remembers to have sent once.
-SEEN_SIZE = 1000
 
 _PLACEHOLDER = re.compile("%[s%]")
-_seen: set[str] = set()
-_connections: "WeakKeyDictionary[Any, PreparedStatements]" = WeakKeyDictionary()
+_NAMED = re.compile(r"%(?:%|\((\w+)\)s)")
 
 
 class PreparedStatements:
-    """The statements prepared on *connection*, a psycopg connection; for one thread at a time.
+    """The statements of *connection*, a psycopg connection, for one thread at a time: prepared when they come again.
 
     Other threads may use the connection by psycopg's cursors meanwhile: both take turns by its lock.
     """
 
     def __init__(self, connection: Any) -> None:
+        self._connection = connection
         self._pgconn = connection.pgconn
-        #: Plone's portlet of events keeps objects of one thread's ZODB connection in memory; others load their states by it.
-        self._lock = connection.lock
-        self._wait = connection.wait
         self._encoding = connection.info.encoding
         self._transformer = Transformer(connection)
-        self._names: OrderedDict[tuple[str, tuple[int, ...]], bytes] = OrderedDict()
+        #: the name under which a statement is prepared, None for one that was sent once
+        self._known: OrderedDict[Key, bytes | None] = OrderedDict()
         self._number = 0
         #: seconds the last message took to become Python's values
         self.decoding = 0.0
         #: for each result of the message: what is prepared with it, None when it prepares nothing
-        self._sent: list[tuple[str, tuple[int, ...]] | None] = []
+        self._sent: list[Key | None] = []
 
     @classmethod
-    def of(cls, connection: Any) -> "PreparedStatements | None":
-        """Return those of *connection*.
-
-        None when it must not prepare any (its ``prepare_threshold`` is None), or somebody watches its cursors, as
-        OpenTelemetry's instrumentation does.
-        """
-        if connection.prepare_threshold is None or connection.cursor_factory is not psycopg.Cursor:
-            return None
-        found = _connections.get(connection)
-        return _connections.setdefault(connection, cls(connection)) if found is None else found
+    def of(cls, connection: Any) -> "PreparedStatements":
+        """Return those of *connection*."""
+        found: PreparedStatements | None = connection.__dict__.get("_pgcatalog_statements")
+        if found is None:
+            found = connection._pgcatalog_statements = cls(connection)
+        return found
 
     def run(self, statements: Sequence[Statement], before: Sequence[str] = (), prepare: bool = True) -> list[Rows]:
         """Run *statements* in one message; return the rows of each.  The commands *before* them are not prepared.
 
+        None are if *prepare* is false, or the connection's ``prepare_threshold`` is None.
+
         Raises psycopg.Error of the first one that fails; those behind it are not run then.  If they are to be
         prepared, one is InvalidSqlStatementName: psycopg removes what is prepared after a rollback; ``forget`` helps.
         """
+        if self._connection.cursor_factory is psycopg.Cursor:
+            return self._run(statements, before, prepare)
+        # Somebody watches the cursors, as OpenTelemetry's instrumentation does: one sees the message as a statement.
+        with message_cursor(self._connection.cursor_factory)(self._connection) as cursor:
+            cursor.send = lambda: self._run(statements, before, prepare)
+            cursor.execute("; ".join([*before, *(query for query, *_ in statements)]))
+            found: list[Rows] = cursor.found
+            return found
+
+    def _run(self, statements: Sequence[Statement], before: Sequence[str], prepare: bool) -> list[Rows]:
+        prepare = prepare and self._connection.prepare_threshold is not None
         dumped = [(query, *self._dump(params)) for query, params in statements]
-        with self._lock:
+        with self._connection.lock:
             results, ends = self._exchange(dumped, before, prepare)
         received = perf_counter()
         rows = [self._rows(results[end - 1]) for end in ends]
@@ -101,14 +108,14 @@ class PreparedStatements:
             ends = [self._send(prepare, *statement) for statement in statements]
             pgconn.pipeline_sync()
             # Waits as psycopg's cursors do: other threads run meanwhile.
-            return self._wait(self._receive()), ends
+            return self._connection.wait(self._receive()), ends
         finally:
             if pgconn.status == ConnStatus.OK and not pgconn.is_busy():
                 pgconn.exit_pipeline_mode()
 
     def forget(self) -> None:
         """Prepare all statements anew: somebody has removed them from the server's session."""
-        self._names.clear()
+        self._known.clear()
 
     def _dump(self, params: Sequence[Any]) -> tuple[Sequence[Any], tuple[int, ...], Sequence[Any]]:
         """Return *params* as libpq takes them, their types and formats."""
@@ -122,31 +129,29 @@ class PreparedStatements:
         self, prepare: bool, query: str, values: Sequence[Any], types: tuple[int, ...], formats: Sequence[Any]
     ) -> int:
         """Send *query*; return how many results there will be so far, of which the last one is its own."""
-        if prepare and query in _seen:
-            self._pgconn.send_query_prepared(self._prepared(query, types), values, formats)
-        else:
-            if len(_seen) >= SEEN_SIZE:
-                _seen.clear()
-            _seen.add(query)
+        name = self._prepared((query, types)) if prepare else None
+        if name is None:
             self._pgconn.send_query_params(numbered(query), values, types, formats)
+        else:
+            self._pgconn.send_query_prepared(name, values, formats)
         self._sent.append(None)
         return len(self._sent)
 
-    def _prepared(self, query: str, types: tuple[int, ...]) -> bytes:
-        """Return the name of the prepared *query*, which is sent to be prepared if it is not yet."""
-        key = query, types
-        name = self._names.get(key)
-        if name is not None:
-            self._names.move_to_end(key)
-            return name
-        if len(self._names) >= SIZE:
-            _, forgotten = self._names.popitem(last=False)
-            self._pgconn.send_query_params(b"DEALLOCATE " + forgotten, None)
-            self._sent.append(None)
-        self._number += 1
-        name = self._names[key] = f"pgcatalog_{self._number}".encode()
-        self._pgconn.send_prepare(name, numbered(query), types)
-        self._sent.append(key)
+    def _prepared(self, key: Key) -> bytes | None:
+        """Return the name of a prepared statement, which is sent to be prepared if it is not yet; None the first time."""
+        name = self._known.get(key)
+        if name is None and key in self._known:
+            self._number += 1
+            name = self._known[key] = f"pgcatalog_{self._number}".encode()
+            self._pgconn.send_prepare(name, numbered(key[0]), key[1])
+            self._sent.append(key)
+        elif name is None:
+            self._known[key] = None
+            _, forgotten = self._known.popitem(last=False) if len(self._known) > SIZE else (None, None)
+            if forgotten is not None:
+                self._pgconn.send_query_params(b"DEALLOCATE " + forgotten, None)
+                self._sent.append(None)
+        self._known.move_to_end(key)
         return name
 
     def _receive(self) -> Generator[Wait, Ready, list[Any]]:
@@ -171,7 +176,7 @@ class PreparedStatements:
             if error is None and result.status == ExecStatus.FATAL_ERROR:
                 error = error_from_result(result, encoding=self._encoding)
                 for key in filter(None, self._sent[len(results) :]):
-                    self._names.pop(key, None)
+                    self._known.pop(key, None)
                 if pgconn.status != ConnStatus.OK:
                     break
             elif error is None:
@@ -188,19 +193,40 @@ class PreparedStatements:
         return rows
 
 
-@lru_cache(SEEN_SIZE)
 def numbered(query: str) -> bytes:
     """Return *query* with ``$1`` ... for its ``%s``, and ``%`` for ``%%``."""
     numbers = count(1)
     return _PLACEHOLDER.sub(lambda match: "%" if match[0] == "%%" else f"${next(numbers)}", query).encode()
 
 
+def positional(query: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """Return *query* with ``%s`` for its named placeholders, and those of *values* in their order."""
+    params: list[Any] = []
+
+    def placeholder(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0]
+        params.append(values[match[1]])
+        return "%s"
+
+    return _NAMED.sub(placeholder, query), params
+
+
+class MessageCursor(psycopg.Cursor[Any]):
+    """A cursor that executes a message: what ``send`` returns is ``found``."""
+
+    send: Callable[[], list[Rows]]
+    found: list[Rows]
+
+    def execute(self, *_: Any, **__: Any) -> "MessageCursor":
+        self.found = self.send()
+        return self
+
+
 @cache
-def client_cursor(factory: type) -> Any:
-    """Return a class of cursors that write values into the statement themselves, and are else what *factory* makes.
+def message_cursor(factory: type) -> Any:
+    """Return a class of MessageCursors that are cursors of *factory*.
 
     OpenTelemetry's instrumentation replaces the factory of a connection by one whose cursors are traced.
     """
-    if issubclass(psycopg.ClientCursor, factory):
-        return psycopg.ClientCursor
-    return type("ClientCursor", (factory, psycopg.ClientCursor), {})
+    return type("MessageCursor", (factory, MessageCursor), {})

@@ -25,8 +25,11 @@ WHERE schemaname = current_schema() AND tablename = %s
 """
 
 
-class Shares:
-    """The shares of a catalog's rows, for all threads of a process."""
+class Selectivity:
+    """The shares of a catalog's rows, for all threads of a process.
+
+    Reading them takes a message of its own, so they are kept for SECONDS.
+    """
 
     def __init__(self) -> None:
         self._relation = ""

@@ -1,4 +1,4 @@
-"""The catalog's place in one ZODB connection: its snapshot, and what its transaction has pending.
+"""The catalog's place in one ZODB connection: its snapshot, and the way to run a statement there.
 
 Reads go through the storage's own psycopg connection, so catalog and objects are one REPEATABLE READ
 snapshot.  One SAVEPOINT per snapshot keeps an SQL error local to its query.
@@ -9,6 +9,7 @@ from Acquisition import aq_parent
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from plone.pgcatalog import storage
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import States
@@ -21,31 +22,21 @@ from plone.pgcatalog.database.planning import MORE_MEMORY
 from plone.pgcatalog.database.planning import PLAN_CUSTOM
 from plone.pgcatalog.database.planning import PLAN_GENERIC
 from plone.pgcatalog.database.planning import with_planner_hints
-from plone.pgcatalog.database.prepared import client_cursor
+from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.time_limit import OWN_LIMIT
 from plone.pgcatalog.database.time_limit import set_limit
 from plone.pgcatalog.database.time_limit import TAKE_BACK
-from plone.pgcatalog.indexing.overlap import seen_rows
-from plone.pgcatalog.indexing.pending import CatalogPending
-from plone.pgcatalog.indexing.resolve import resolve
-from plone.pgcatalog.indexing.resolve import unresolved
 from plone.pgcatalog.sql.fragment import Statement
-from plone.pgcatalog.storage import names_states
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
-from time import perf_counter
-from transaction.interfaces import IDataManagerSavepoint
-from transaction.interfaces import ISavepointDataManager
 from typing import Any
 from weakref import WeakSet
 from ZODB.utils import u64
-from zope.interface import implementer
 
 import logging
 import psycopg
-import threading
 
 
 logger = logging.getLogger(__name__)
@@ -56,26 +47,11 @@ SAVEPOINT = "SAVEPOINT pgcatalog"
 ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
 #: One row at least, for what it says of the history.
 READ_STATE = (
-    f"SELECT {IS_THERE}, {OWN_LIMIT}, catalog, relation, version, columns, generation, tid,"
+    f"SELECT {IS_THERE}, {OWN_LIMIT}, {HAS_MEMORY}, catalog, relation, version, columns, generation, tid,"
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1),"
     " CASE WHEN complete_at = generation THEN complete ELSE '{}' END"
     " FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 )
-
-#: Statements that PostgreSQL's parser has accepted: only these go into one message with the savepoint, since a message
-#: that cannot be parsed as a whole would not even set that.
-_accepted: set[str] = set()
-ACCEPTED_LIMIT = 1000
-
-
-class Committing(threading.local):
-    """The sessions whose transaction this thread is committing."""
-
-    def __init__(self) -> None:
-        self.sessions: list[Session] = []
-
-
-committing = Committing()
 
 
 def connection_of(obj: Any) -> Any:
@@ -93,14 +69,14 @@ class Session:
 
     def __init__(self, jar: Any) -> None:
         self.jar = jar
-        self.pending: dict[int, CatalogPending] = {}
-        #: objects whose idx is being stored with their state in the running commit
-        self.idx_written: set[int] = set()
-        self.manager = PendingManager(self)
-        self._states: States | None = None
+        #: catalog -> what the transaction has pending there, an ``indexing.pending.CatalogPending``
+        self.pending: dict[int, Any] = {}
+        #: what ties that to the transaction, an ``indexing.manager.PendingManager``; None before the first change
+        self.manager: Any = None
+        #: the catalogs of this snapshot; None as long as nobody has asked
+        self.known_states: States | None = None
         self.history = SnapshotHistory(jar)
         self._has_savepoint = False
-        self._cursor: Any = None
         self._synchronized: Any = None
         #: seconds it has taken so far to make Python's values of rows
         self.fetching = 0.0
@@ -165,7 +141,7 @@ class Session:
 
     def forget_snapshot(self) -> None:
         """Called when the storage takes a new snapshot: nothing known about the old one holds."""
-        self._states = None
+        self.known_states = None
         self.history.forget_snapshot()
         self._has_savepoint = False
         self.overlays.clear()
@@ -183,39 +159,32 @@ class Session:
     @property
     def connection(self) -> Any:
         """The storage's psycopg connection."""
-        return self.jar._normal_storage.pg_connection
+        return storage.connection(self.jar)
 
     @property
     def keeps_history(self) -> bool:
         """True when the storage can undo."""
-        return bool(self.jar._normal_storage.supportsUndo())
+        return storage.keeps_history(self.jar)
 
     @property
     def generations(self) -> Generations:
         """What the process knows of the database's catalogs."""
         return Generations.of(self.jar.db())
 
-    @property
     def knows_states(self) -> bool:
-        """True when ``states`` costs no round trip."""
-        if self._states is None and names_states(self.jar._normal_storage):
-            self._states = self.generations.states_at(self.history.tid)
-        return self._states is not None
+        """True when ``read_states`` costs no round trip."""
+        if self.known_states is None and not self.keeps_history:
+            self.known_states = self.generations.states_at(self.history.tid)
+        return self.known_states is not None
 
-    @property
-    def states(self) -> States:
-        """The catalogs of this snapshot by tool zoid; read from the database when no thread has met its newest
+    def read_states(self) -> States:
+        """Return the catalogs of this snapshot by tool zoid; read from the database when no thread has met its newest
         transaction yet.  Raises HistoryChanged.
         """
-        if not self.knows_states:
-            self._guarded(lambda _: self._execute_first(None, (), with_states=True), prepared=True)
-        assert self._states is not None
-        return self._states
-
-    @property
-    def snapshot_states(self) -> States | None:
-        """``states`` if they are known already: the same object as long as the snapshot lasts."""
-        return self._states
+        if not self.knows_states():
+            self._run(None, True, None)
+        assert self.known_states is not None
+        return self.known_states
 
     def _state_params(self) -> tuple[int, int]:
         """Return the parameters of READ_STATE."""
@@ -223,96 +192,76 @@ class Session:
         return expected, expected
 
     def _take_states(self, rows: Rows) -> None:
-        self.history.place(is_there=rows[0][0])
-        self.generations.own_limit = rows[0][1]
-        self._states = {
+        is_there, own_limit, has_memory, *_ = rows[0]
+        self.history.place(is_there=is_there)
+        self.generations.learn_settings(own_limit, has_memory)
+        self.known_states = {
             zoid: CatalogState(relation, version, frozenset(columns), generation, tid, count, frozenset(complete))
-            for _, _, zoid, relation, version, columns, generation, tid, count, complete in rows
+            for *_, zoid, relation, version, columns, generation, tid, count, complete in rows
             if zoid is not None
         }
-        if names_states(self.jar._normal_storage):
-            self.generations.remember(self.history.tid, self._states)
+        if not self.keeps_history:
+            self.generations.remember(self.history.tid, self.known_states)
 
-    def execute(
-        self,
-        query: str,
-        params: Sequence[Any] | Mapping[str, Any] = (),
-        with_states: bool = False,
-        seconds: float | None = None,
-    ) -> Rows:
-        """Run *query* on the snapshot and return its rows; *with_states* reads ``states`` in the same message.
+    def execute(self, query: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> Rows:
+        """Run *query* on the snapshot and return its rows; see ``ask``."""
+        if isinstance(params, Mapping):
+            query, params = positional(query, params)
+        return self.ask(Statement(query, tuple(params)))
+
+    def ask(self, statement: Statement, with_states: bool = False, seconds: float | None = None) -> Rows:
+        """Run *statement* on the snapshot and return its rows; *with_states* reads the states in the same message.
 
         *seconds* is how long it may take, None for as long as the server lets it.  Raises psycopg.Error, QueryCanceled
         when the time is over; the transaction stays usable then, unless it is ServiceUnavailable.  Raises ValueError for
         *seconds* that are not more than 0.
         """
-        if not isinstance(params, Mapping):  # named values are psycopg's to number
-            return self.ask(Statement(query, tuple(params)), with_states, seconds)
-        return self._run_unprepared(query, params, with_states, self._limit(seconds))
+        return self._run(statement, with_states, seconds)
 
-    def ask(self, statement: Statement, with_states: bool = False, seconds: float | None = None) -> Rows:
-        """Run *statement* as ``execute`` does, planned as it needs."""
-        limit = self._limit(seconds)
-        prepared = PreparedStatements.of(self.connection)
-        if prepared is not None:
-            try:
-                return self._run_prepared(prepared, statement, with_states, limit)
-            except psycopg.errors.InvalidSqlStatementName:
-                prepared.forget()
-        return self._run_unprepared(statement.sql, statement.params, with_states, limit)
+    def _run(self, statement: Statement | None, with_states: bool, seconds: float | None) -> Rows:
+        """Run *statement*, if there is one: the way of all statements that read, in one message.
 
-    def _limit(self, seconds: float | None) -> tuple[str, ...]:
-        """Return the command that lets what follows it take *seconds*, none for None."""
-        return () if seconds is None else (set_limit(seconds, self._own_limit()),)
-
-    def _run_unprepared(
-        self, query: str, params: Sequence[Any] | Mapping[str, Any], with_states: bool, limit: tuple[str, ...]
-    ) -> Rows:
-        if query in _accepted and (with_states or self._wants_savepoint()) and not isinstance(params, Mapping):
-            rows: Rows = self._guarded(lambda _: self._execute_first(query, params, with_states, limit), prepared=True)
-            return rows
-        if with_states:
-            self.states  # noqa: B018  a message of its own
-        if limit:
-            rows = self._guarded(lambda _: self._execute_first(query, params, False, limit))
-        else:
-            rows = self._guarded(lambda cursor: self._fetch(cursor.execute(query, params, prepare=False)))
-        if len(_accepted) >= ACCEPTED_LIMIT:
-            _accepted.clear()
-        _accepted.add(query)
-        return rows
-
-    def _run_prepared(
-        self, prepared: PreparedStatements, statement: Statement, with_states: bool, limit: tuple[str, ...]
-    ) -> Rows:
-        """Run *statement* behind what ``_execute_first`` puts before it, as prepared statements.
-
-        What is asked of an overlay is not prepared: a rollback, because of a statement that is prepared no more, would take
-        its table along.
+        First in the message are, before the first statement of a snapshot, how to plan and the savepoint, then the query
+        for the states and the time limit.  Statements are prepared when they come again, but not those of an overlay: a
+        rollback, because of a statement that is prepared no more, would take its table along.
         """
+        statements: list[Statement] = []
+        position = 0
+        if statement is not None:
+            statements, position = ([statement], 0) if self.overlays else with_planner_hints(statement)
+        if seconds is not None:
+            limit = Statement(set_limit(seconds, self._own_limit()))
+            statements, position = [limit, *statements, Statement(TAKE_BACK)], position + 1
+        if with_states:
+            statements, position = [Statement(READ_STATE, self._state_params()), *statements], position + 1
+        try:
+            results = self._send(statements)
+        except psycopg.errors.InvalidSqlStatementName:
+            PreparedStatements.of(self.connection).forget()
+            results = self._send(statements)
+        if with_states:
+            self._take_states(results[0])
+        return results[position] if statement is not None else []
+
+    def _send(self, statements: Sequence[Statement]) -> list[Rows]:
+        """Run *statements* in one message, behind the savepoint."""
         is_first = self._wants_savepoint()
-        before = (*self._settings(), SAVEPOINT) if is_first else ()
-        asked, position = ([statement], 0) if self.overlays else with_planner_hints(statement)
-        if limit:
-            asked, position = [Statement(limit[0]), *asked, Statement(TAKE_BACK)], position + 1
-        statements = [Statement(READ_STATE, self._state_params()), *asked] if with_states else asked
 
-        def action(_: Any) -> Rows:
+        def action(connection: Any) -> list[Rows]:
+            prepared = PreparedStatements.of(connection)
+            before = (*self._settings(), SAVEPOINT) if is_first else ()
             results = prepared.run(statements, before, prepare=not self.overlays)
-            if is_first:
-                self._has_savepoint = True
-            if with_states:
-                self._take_states(results.pop(0))
+            self._has_savepoint = self._has_savepoint or is_first
             self.fetching += prepared.decoding
-            return results[position]
+            return results
 
-        found: Rows = self._guarded(action, prepared=True)
+        found: list[Rows] = self._guarded(action)
         return found
 
     def _own_limit(self) -> int:
         """Return how many milliseconds a statement may take by what the server says; 0 for any time."""
         if self.generations.own_limit is None:
-            self.states  # noqa: B018  brings it along
+            self.read_states()
         return self.generations.own_limit or 0
 
     def _settings(self) -> tuple[str, ...]:
@@ -320,175 +269,47 @@ class Session:
         if self.is_small():
             return (PLAN_GENERIC,)
         most = max((state.rows for state in self.generations.newest.values()), default=0)
-        if most <= MANY_ROWS:
-            return (PLAN_CUSTOM,)
-        if self.generations.has_memory is None:
-            [(self.generations.has_memory,)] = self._guarded(lambda cursor: self._fetch(cursor.execute(HAS_MEMORY)))
-        return (PLAN_CUSTOM,) if self.generations.has_memory else (PLAN_CUSTOM, MORE_MEMORY)
+        wants_memory = most > MANY_ROWS and self.generations.has_memory is False
+        return (PLAN_CUSTOM, MORE_MEMORY) if wants_memory else (PLAN_CUSTOM,)
 
     def is_small(self) -> bool:
         """Return whether plans for any values are good enough: all catalogs are known to have few rows."""
         return all(0 <= state.rows < FEW_ROWS for state in self.generations.newest.values())
-
-    def _execute_first(self, query: str | None, params: Any, with_states: bool, limit: tuple[str, ...] = ()) -> Rows:
-        """Run *query*, if there is one, behind the savepoint, the query for the states and its *limit*: in one message.
-
-        Several statements in a message take no parameters, so psycopg writes the values into them as literals.
-        """
-        savepoint = SAVEPOINT if self._wants_savepoint() else ""
-        statements = [savepoint, READ_STATE if with_states else "", *limit, query or "", TAKE_BACK if limit else ""]
-        values = (*self._state_params(), *params) if with_states else params
-        with client_cursor(self.connection.cursor_factory)(self.connection, row_factory=tuple_row) as cursor:
-            cursor.execute("; ".join(filter(None, statements)), values)
-            if savepoint:
-                self._has_savepoint = True
-                cursor.nextset()
-            if with_states:
-                self._take_states(cursor.fetchall())
-                cursor.nextset()
-            if limit:
-                cursor.nextset()
-            return self._fetch(cursor) if query else []
-
-    def _fetch(self, cursor: Any) -> Rows:
-        started = perf_counter()
-        rows: Rows = cursor.fetchall()
-        self.fetching += perf_counter() - started
-        return rows
 
     def _wants_savepoint(self) -> bool:
         return not self._has_savepoint and self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
 
     def write_overlay(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run *query*, a change of a temporary table, once for each of *rows*."""
-        self._guarded(lambda cursor: cursor.executemany(query, rows))
+        self._guarded(lambda connection: self._cursor(connection).executemany(query, rows), sets_savepoint=True)
 
     def run(self, query: str, params: Sequence[Any] = ()) -> None:
         """Run *query*, a change of a temporary table."""
-        self._guarded(lambda cursor: cursor.execute(query, params, prepare=False))
+        self._guarded(
+            lambda connection: self._cursor(connection).execute(query, params, prepare=False), sets_savepoint=True
+        )
 
-    def _guarded(self, action: Callable[[Any], Any], prepared: bool = False) -> Any:
-        """Return *action* of a cursor; an error is rolled back to the savepoint, which *action* has *prepared* itself."""
+    def _guarded(self, action: Callable[[Any], Any], sets_savepoint: bool = False) -> Any:
+        """Return *action* of the connection; an error is rolled back to the savepoint, set before or by the *action*."""
         connection = self.connection
         try:
             with transient_when_lost(connection):
-                if not prepared and self._wants_savepoint():
+                if sets_savepoint and self._wants_savepoint():
                     connection.execute(SAVEPOINT)
                     self._has_savepoint = True
-                return action(self._cursor_of(connection))
+                return action(connection)
         except psycopg.Error:
             if connection.pgconn.transaction_status == TransactionStatus.INERROR:
-                self._roll_back(connection)
+                # Not by a cursor: behind a rollback, psycopg removes all prepared statements from the server.
+                PreparedStatements.of(connection).run([], [ROLL_BACK])
                 self._has_savepoint = True
                 self.overlays.clear()
             raise
 
-    def _roll_back(self, connection: Any) -> None:
-        prepared = PreparedStatements.of(connection)
-        if prepared is None:
-            connection.execute(ROLL_BACK)
-        else:
-            # Not by a cursor: behind a rollback, psycopg removes all prepared statements from the server.
-            prepared.run([], [ROLL_BACK])
-
-    def _cursor_of(self, connection: Any) -> Any:
-        """Return a cursor of *connection*, the same one until the storage takes another connection."""
-        if self._cursor is None or self._cursor.connection is not connection:
-            self._cursor = connection.cursor(row_factory=tuple_row)
-        return self._cursor
-
-    # -- changing
-
-    def change(self, tool: Any, zoid: int, site_path: str | None) -> CatalogPending:
-        """Return the pending changes of the catalog *tool* for writing; joins the transaction.
-
-        *site_path* is the path of the site whose catalog it is, None if it is not a site's.
-        """
-        self.complete_results()
-        self.manager.join()
-        # A commit without a changed object reaches the storage only when the connection has joined.
-        self.jar._register()
-        if zoid not in self.pending:
-            self.pending[zoid] = CatalogPending(tool, zoid)
-        self.pending[zoid].site_path = site_path
-        return self.pending[zoid]
+    def _cursor(self, connection: Any) -> Any:
+        return connection.cursor(row_factory=tuple_row)
 
     def new_rid(self) -> int:
         """Return an oid that no object will ever have."""
         rid: int = u64(self.jar.new_oid())
         return rid
-
-    def resolve(self, pending: CatalogPending) -> None:
-        """Give pending entries their rids, as this snapshot knows them."""
-        entries = unresolved(pending)
-        if entries:
-            state = self.states.get(pending.zoid)
-            rows = seen_rows(self.execute, state, entries) if state and not pending.cleared else []
-            pending.see(rows)
-            resolve(pending, entries, (row[:3] for row in rows), self.new_rid)
-
-
-@implementer(ISavepointDataManager)
-class PendingManager:
-    """Ties a session's pending changes to its transaction: abort, savepoints, commit."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.transaction_manager = None
-        self._joined = False
-
-    def join(self) -> None:
-        if not self._joined:
-            self._joined = True
-            self.session.jar.transaction_manager.get().join(self)
-
-    def sortKey(self) -> str:
-        # Before every storage: pending rows must be settled when the storage begins to store objects.
-        return "!plone.pgcatalog"
-
-    def abort(self, txn: Any) -> None:
-        self._forget()
-
-    def tpc_begin(self, txn: Any) -> None:
-        for pending in self.session.pending.values():
-            self.session.resolve(pending)
-        committing.sessions.append(self.session)
-
-    def commit(self, txn: Any) -> None:
-        pass
-
-    def tpc_vote(self, txn: Any) -> None:
-        pass
-
-    def tpc_finish(self, txn: Any) -> None:
-        self._forget()
-
-    def tpc_abort(self, txn: Any) -> None:
-        self._forget()
-
-    def savepoint(self) -> "PendingSavepoint":
-        return PendingSavepoint(self.session)
-
-    def _forget(self) -> None:
-        self._joined = False
-        self.session.pending.clear()
-        self.session.idx_written.clear()
-        self.session.overlays.clear()
-        if self.session in committing.sessions:
-            committing.sessions.remove(self.session)
-
-
-@implementer(IDataManagerSavepoint)
-class PendingSavepoint:
-    """A state of the pending changes to which a transaction can go back."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.states = {zoid: (pending, pending.snapshot()) for zoid, pending in session.pending.items()}
-
-    def rollback(self) -> None:
-        self.session.complete_results()
-        self.session.pending = {}
-        for zoid, (pending, state) in self.states.items():
-            pending.restore(state)
-            self.session.pending[zoid] = pending

@@ -1,6 +1,5 @@
 """Facets: how many of the rows a search found have which value, for many indexes in one statement."""
 
-from collections.abc import Hashable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -9,6 +8,8 @@ from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.facet_statement import FacetQuery
 from plone.pgcatalog.discovery.facet_statement import FacetStatement
 from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.results.cache import FACETS
+from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.results import CatalogSearchResults
@@ -43,10 +44,10 @@ def count_facets(catalog: Catalog, query: FacetQuery, timeout: float | None = No
     return statement.facets(row)
 
 
-def _cache_key(stamp: Stamp | None, text: str, params: Sequence[Any]) -> Hashable:
+def _cache_key(stamp: Stamp | None, text: str, params: Sequence[Any]) -> Key | None:
     """Return the key of an answer in the result cache, None for one that cannot be kept."""
     try:
-        return None if stamp is None else ("facets", text, frozen(list(params)), stamp)
+        return None if stamp is None else (FACETS, stamp, text, frozen(list(params)))
     except TypeError:
         return None
 

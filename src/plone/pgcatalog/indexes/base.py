@@ -75,10 +75,10 @@ class IndexTranslator(ABC):
     word_parts: Mapping[str, tuple[str, ...]] | None = None
 
     @classmethod
-    def meaning(cls, index: Any, value: Any) -> Hashable:
-        """Return the same for all *value*-s of a query that mean the same to the ZCatalog *index*.
+    def cache_key(cls, index: Any, value: Any) -> Hashable:
+        """Return the key of a query's *value* in the cache of compiled queries.
 
-        Raises TypeError if that cannot be told.
+        Values that the ZCatalog *index* treats as equal share a key.  Raises TypeError for a value without a stable one.
         """
         return frozen(value)
 

@@ -29,8 +29,8 @@ class DateRangeIndexTranslator(IndexTranslator):
     meta_type = "DateRangeIndex"
 
     @classmethod
-    def meaning(cls, index: Any, value: Any) -> Hashable:
-        """See IndexTranslator: all times within a minute mean the same."""
+    def cache_key(cls, index: Any, value: Any) -> Hashable:
+        """See IndexTranslator: all times within a minute share a key."""
         return (DateTime, index._convertDateTime(value)) if type(value) is DateTime else frozen(value)
 
     def columns(self) -> tuple[Column, ...]:

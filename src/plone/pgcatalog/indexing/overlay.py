@@ -14,6 +14,7 @@ from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import quote
+from plone.pgcatalog.indexing.manager import resolve_pending
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from typing import Any
@@ -81,7 +82,7 @@ class Overlay:
     def source(self) -> Source:
         """Return the union of committed and pending rows, after bringing the latter up to date."""
         self._synchronize()
-        state = None if self.pending.cleared else self.session.states.get(self.pending.zoid)
+        state = None if self.pending.cleared else self.session.read_states().get(self.pending.zoid)
         pending = f"SELECT {self.table.columns} FROM {self.table.name} WHERE path IS NOT NULL"
         if state is None:
             return f"({pending}) AS catalog", ()
@@ -102,7 +103,7 @@ class Overlay:
 
     def _synchronize(self) -> None:
         pending = self.pending
-        self.session.resolve(pending)
+        resolve_pending(self.session, pending)
         if self.fresh or pending.reset:
             self.table.clear()
             pending.dirty.update(pending.entries)
@@ -122,7 +123,7 @@ class Overlay:
 
     def _insert_changed(self, entries: list[Entry]) -> None:
         """Copy committed rows and change what the partial *entries* change."""
-        state = self.session.states.get(self.pending.zoid)
+        state = self.session.read_states().get(self.pending.zoid)
         if not entries or state is None:
             return
         self.session.run(

@@ -9,8 +9,9 @@ from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.history import check_order
 from plone.pgcatalog.database.retired import drop_after_commit
 from plone.pgcatalog.database.schema import load_sql
-from plone.pgcatalog.database.session import committing
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.indexing.manager import committing
+from plone.pgcatalog.indexing.manager import PendingManager
 from plone.pgcatalog.indexing.merge import packed
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
@@ -54,11 +55,11 @@ class PGCatalogStateProcessor:
 
     def process(self, zoid: int, class_mod: str, class_name: str, state: Any) -> dict[str, Any] | None:
         """Return the idx of an object whose row is written as a whole in this commit, else None (keep it)."""
-        for session in self._sessions():
-            for pending in session.pending.values():
+        for manager in self._managers():
+            for pending in manager.session.pending.values():
                 entry = primary_entry(pending, zoid)
                 if entry is not None:
-                    session.idx_written.add(zoid)
+                    manager.idx_written.add(zoid)
                     return {"idx": dump_change(pending, entry)}
         return None
 
@@ -69,11 +70,11 @@ class PGCatalogStateProcessor:
         """
         with transient_when_lost(cursor.connection), transient_when_locked():
             check_order(self._database(), cursor)
-            for session in self._sessions():
-                for pending in session.pending.values():
+            for manager in self._managers():
+                for pending in manager.session.pending.values():
                     layout = pending.tool._core.layout()
-                    Writer(cursor, session, pending, layout, session.idx_written).write()
-                    self._clean_up(session, pending)
+                    Writer(cursor, manager.session, pending, layout, manager.idx_written).write()
+                    self._clean_up(manager.session, pending)
 
     def undone(self, cursor: Cursor, tid: int, restored: Any, deleted: Any, entries: Any) -> None:
         """Let the catalogs follow the undo of *tid*, as soon as it is committed."""
@@ -85,9 +86,9 @@ class PGCatalogStateProcessor:
             self._cleaned_up = True
             drop_after_commit(session)
 
-    def _sessions(self) -> list[Session]:
+    def _managers(self) -> list[PendingManager]:
         database = self._database()
-        return [s for s in committing.sessions if s.jar.db() is database]
+        return [m for m in committing.managers if m.session.jar.db() is database]
 
 
 def dump_change(pending: CatalogPending, entry: Entry) -> str:

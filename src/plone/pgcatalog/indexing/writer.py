@@ -198,7 +198,7 @@ class Writer:
     def _merge(self, state: CatalogState) -> Merge | None:
         """Return what is left to write if others have changed, since our snapshot, what we are about to write."""
         pending = self.pending
-        known = self.session.states.get(pending.zoid) if self.session._states is not None else None
+        known = (self.session.known_states or {}).get(pending.zoid)
         unchanged = known is not None and known.generation + max(pending.changes, 1) == state.generation
         if unchanged or not pending.entries or pending.replacement is not None:
             return None

@@ -41,11 +41,13 @@ def searches() -> Iterator[Metric]:
 
 
 def cache() -> Iterator[Metric]:
-    """Yield the figures of the cache of answers."""
+    """Yield the figures of the process's cache, by kind of entry."""
     kept = result_cache()
-    yield Metric("pgcatalog_cache_hits_total", kept.hits, "counter", "Answers that the cache had")
-    yield Metric("pgcatalog_cache_misses_total", kept.misses, "counter", "Answers that the cache had not")
-    yield Metric("pgcatalog_cache_bytes", kept.size, "gauge", "Bytes of answers in the cache")
+    for kind, count in kept.counts.items():
+        labels = {"kind": kind}
+        yield Metric("pgcatalog_cache_hits_total", count.hits, "counter", "Entries that the cache had", labels)
+        yield Metric("pgcatalog_cache_misses_total", count.misses, "counter", "Entries that the cache had not", labels)
+        yield Metric("pgcatalog_cache_bytes", count.bytes, "gauge", "Bytes of the entries in the cache", labels)
     yield Metric("pgcatalog_cache_limit_bytes", kept.limit, "gauge", "Bytes that the cache may hold")
 
 

@@ -1,4 +1,4 @@
-"""Remembers compiled queries: who asks the same again does not wait for the compiler."""
+"""A configuration's cache of compiled queries, bounded by their number; the least recently used goes first."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -10,12 +10,12 @@ from plone.pgcatalog.sql.frozen import frozen
 from typing import Any
 
 
-#: Queries that a catalog tool in one ZODB connection remembers.
+#: Queries that one configuration keeps.
 SIZE = 300
 
 
 class CompiledQueries:
-    """The queries that were compiled last for a catalog with the same settings."""
+    """The queries that were compiled last for a catalog with the same settings, by ``query_key``."""
 
     def __init__(self) -> None:
         self._queries: OrderedDict[Hashable, CompiledQuery] = OrderedDict()
@@ -42,9 +42,9 @@ def query_key(
     sort: Sequence[tuple[str, bool]],
     limit: Any,
 ) -> Hashable:
-    """Return the key of a query to a catalog with these *translators* and *lexicons*; None if its values have none.
+    """Return the cache key of a query to a catalog with these *translators* and *lexicons*.
 
-    Values that an index takes for the same have the same key.
+    None when a value has no stable key.  Values an index treats as equal share a key (``IndexTranslator.cache_key``).
     """
     try:
         asked = tuple([_asked(name, value, translators) for name, value in query.items()])
@@ -68,4 +68,4 @@ def pipeline(lexicon: Any) -> tuple[Any, ...]:
 
 def _asked(name: str, value: Any, translators: Mapping[str, IndexTranslator]) -> Hashable:
     translator = None if type(value) is str else translators.get(name)
-    return name, frozen(value) if translator is None else translator.meaning(translator.index, value)
+    return name, frozen(value) if translator is None else translator.cache_key(translator.index, value)

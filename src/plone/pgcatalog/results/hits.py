@@ -5,14 +5,15 @@ from collections.abc import Hashable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
-from plone.pgcatalog.database.familiarity import Familiarity
+from plone.pgcatalog.database.hit_rate import HitRate
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
+from plone.pgcatalog.results.cache import HITS
+from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.rows import IDX_BATCH
 from plone.pgcatalog.results.rows import RowLoader
-from plone.pgcatalog.results.rows import RowStore
 from plone.pgcatalog.results.view import CatalogView
 from typing import Any
 
@@ -53,7 +54,9 @@ class Finder:
         self.loader = loader
         self.hits = NO_HITS if query.is_empty else UNKNOWN
         self._stamp: Stamp | None = None
-        self._key: Hashable = None
+        #: None while the answer is nobody else's
+        self._query_key: Hashable = None
+        self._key: Key | None = None
         self._started = False
 
     @property
@@ -70,18 +73,19 @@ class Finder:
         self._started = True
         if not self.view.is_committed or self.query.is_empty:
             return
-        self._key = self.query.key
-        if self.view.session.knows_states:
+        self._query_key = self.query.key
+        if self.view.session.knows_states():
             self._find_stamp()
         # Else the first statement will tell the state, too.
 
     def _find_stamp(self) -> None:
         stamp = self.view.stamp()
-        if self._key is None or stamp is None:
+        if self._query_key is None or stamp is None:
             return
         self._stamp = stamp
+        self._key = (HITS, stamp, self._query_key)
         self.loader.share(stamp)
-        known = result_cache().get((self._key, stamp))
+        known = result_cache().get(self._key)
         if known is not None and len(known.rids) >= len(self.hits.rids):
             complete = known.total is not None or self.hits.total is None
             self.hits = known if complete else replace(known, total=self.hits.total)
@@ -93,8 +97,8 @@ class Finder:
             if len(self.hits.rids) > len(hits.rids):
                 hits = replace(self.hits, total=self.hits.total if hits.total is None else hits.total)
         self.hits = hits
-        if self._stamp is not None and self.view.stamp() == self._stamp:
-            result_cache().put((self._key, self._stamp), hits, hits.bytes)
+        if self._key is not None and self.view.is_current(self._stamp):
+            result_cache().put(self._key, hits, hits.bytes)
 
     # -- reading
 
@@ -122,33 +126,22 @@ class Finder:
         self._keep_rows(rows)
 
     def _page(self, start: int, size: int, with_idx: bool) -> list[Any]:
-        familiarity = self._familiarity
-        unread = None if not with_idx or familiarity.spares_version(self._stamp) else self.loader.unread
-        return self.view.page(self.query, start, size, unread, not familiarity.spares_idx(size))
+        rate = self._hit_rate
+        excluded = None if not with_idx or rate.skip_versions(self._stamp) else self.loader.excluded_keys
+        return self.view.page(self.query, start, size, excluded, not rate.skip_metadata(size))
 
     @property
-    def _familiarity(self) -> Familiarity:
-        return self.view.session.generations.familiarity[self.view.zoid]
+    def _hit_rate(self) -> HitRate:
+        return self.view.session.generations.hit_rates[self.view.zoid]
 
     def _keep_rows(self, rows: Sequence[Sequence[Any]]) -> None:
-        store = self.loader.store
         if not rows:
             return
-        has_all = store.has(row[0] for row in rows)
+        known, current = self.loader.keep(rows)
         if len(rows) <= IDX_BATCH:
-            self._familiarity.learn_state(self._stamp, has_all)
+            self._hit_rate.learn_state(self._stamp, current == len(rows))
         if len(rows[0]) > 3:
-            known = len(rows) if has_all else self._take(rows, store)
-            self._familiarity.learn(known, len(rows))
-        elif not has_all:
-            for row in rows:
-                store.path(row[0], row[1])
-        if not has_all:
-            self.loader.saved(store)
-
-    def _take(self, rows: Sequence[Sequence[Any]], store: RowStore) -> int:
-        """Put *rows*, with versions, into *store*; return how many of them were known."""
-        return sum(self.loader.take(row[0], row[1], row[3], store) for row in rows)
+            self._hit_rate.learn(known, len(rows))
 
     def rest(self, with_paths: bool = False) -> None:
         """Know all rows, and with *with_paths* where they are."""

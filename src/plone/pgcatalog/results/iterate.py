@@ -49,7 +49,7 @@ class BrainStream(Iterator[Any]):
         self._keyset = Keyset(query)
         self._size = batch
         self._brain_of = catalog.brain_maker()
-        self._loader = RowLoader(self._view, array("q"), catalog.unread)
+        self._loader = RowLoader(self._view, array("q"), catalog.excluded_keys)
         self._rids: Sequence[int] = array("q")
         self._at = 0
         #: record ids behind the batch, once they are known
@@ -86,19 +86,15 @@ class BrainStream(Iterator[Any]):
         self._at = 0
 
     def _read_batch(self) -> None:
-        loader = RowLoader(self._view, array("q"), self._catalog.unread)
-        rows = self._view.page(self._remaining(), 0, self._size, loader.unread)
+        loader = RowLoader(self._view, array("q"), self._catalog.excluded_keys)
+        rows = self._view.page(self._remaining(), 0, self._size, loader.excluded_keys)
         if len(rows) < self._size:
             self._rest = array("q")
             self._view.session.open_results.discard(self)
-        for row in rows:
-            if len(row) > 3:
-                loader.take(row[0], row[1], row[3], loader.store, remember=False)
-            else:
-                loader.store.path(row[0], row[1])
         self._use(loader, array("q", [row[0] for row in rows]))
         if not rows:
             raise StopIteration
+        loader.keep(rows, share=False)
 
     def _take_batch(self, rest: "array[int]") -> None:
         """Take the next of the record ids that are known; rows that are gone meanwhile are left out."""
@@ -108,9 +104,8 @@ class BrainStream(Iterator[Any]):
         batch, self._rest = rest[: self._size], rest[self._size :]
         there = self._view.paths(batch)
         rids = array("q", [rid for rid in batch if rid in there])
-        self._use(RowLoader(self._view, rids, self._catalog.unread), rids)
-        for rid in rids:
-            self._loader.store.path(rid, there[rid])
+        self._use(RowLoader(self._view, rids, self._catalog.excluded_keys), rids)
+        self._loader.place((rid, there[rid]) for rid in rids)
 
     def _use(self, loader: RowLoader, rids: "array[int]") -> None:
         self._loader = loader

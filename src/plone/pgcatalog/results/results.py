@@ -50,7 +50,7 @@ class CatalogSearchResults(LazyMap):
         on_start: Callable[[], Any] | None = None,
     ) -> None:
         self._asked = (catalog, view, query, criteria, tuple(sort))
-        self._loader = RowLoader(view, array("q"), catalog.unread)
+        self._loader = RowLoader(view, array("q"), catalog.excluded_keys)
         self._query = query
         self._needs_python = bool(query.python_sort) or not query.window.fits_sql
         self._finder = Finder(view, unsorted(query) if self._needs_python else query, self._loader)
@@ -213,7 +213,8 @@ class CatalogSearchResults(LazyMap):
         if not 0 <= index < len(self._rids):
             self._all()
         rid = self._rids[index]
-        return self._brain(rid, self._loader.store.known(rid))
+        row = self._loader.find([rid]).get(rid)
+        return self._brain(rid, None if row is None or row.idx is None else row)
 
     def _slice(self, index: slice) -> list[Any]:
         start, stop = index.start or 0, index.stop
@@ -223,8 +224,8 @@ class CatalogSearchResults(LazyMap):
             self._all()
         rids = self._rids[index]
         self._loader.expect(rids)
-        known = self._loader.store.known
-        return [self._brain(rid, known(rid)) for rid in rids]
+        rows = self._loader.find(rids)
+        return [self._brain(rid, row if (row := rows.get(rid)) and row.idx is not None else None) for rid in rids]
 
     def __iter__(self) -> Any:
         index = 0
@@ -236,8 +237,10 @@ class CatalogSearchResults(LazyMap):
                     self._all()
                 if index >= len(self._rids):
                     return
+            if index % IDX_BATCH == 0:
+                self._loader.find(self._rids[index : index + IDX_BATCH])
             rid = self._rids[index]
-            yield self._brain(rid, self._loader.store.known(rid))
+            yield self._brain(rid, self._loader.known(rid))
             index += 1
 
     def _brain(self, rid: int, row: Row | None) -> Any:

@@ -1,20 +1,21 @@
 """Single rows of a catalog in memory: path and metadata, read in batches when one of them is touched."""
 
-from collections.abc import Hashable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from DateTime import DateTime
 from datetime import date
 from datetime import datetime
-from plone.pgcatalog.database.familiarity import ROUND_TRIP_ROWS
+from plone.pgcatalog.database.hit_rate import ROUND_TRIP_ROWS
 from plone.pgcatalog.indexing.codec import decode
-from plone.pgcatalog.results.cache import row_cache
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.prefetch import batch_size
 from plone.pgcatalog.results.prefetch import prefetch
 from plone.pgcatalog.results.urls import URLs
 from plone.pgcatalog.results.view import CatalogView
-from plone.pgcatalog.results.view import parted
+from plone.pgcatalog.results.view import split_version
 from typing import Any
 from zope.i18nmessageid import Message
 
@@ -24,9 +25,9 @@ import orjson
 
 #: Rows whose idx is loaded together.
 IDX_BATCH = 50
-#: The most of them: who reads on and on gets twice as many each time.
+#: Upper limit: sequential reads double the batch up to this.
 MOST_IDX = 800
-#: Rows whose path is loaded together at the most.
+#: Upper limit of the rows whose path is loaded together.
 PATH_BATCH = 500
 #: What a row and its idx take in memory, in bytes, besides the path, and for each byte of JSON.
 ROW_BYTES = 300
@@ -38,19 +39,36 @@ IMMUTABLE = frozenset({str, int, float, bool, bytes, type(None), DateTime, datet
 
 
 class Row:
-    """One row; ``idx`` is its JSON data, None until it is loaded, in the state *version* of the row; *size* its bytes."""
+    """One row of a catalog; ``idx`` is its JSON data, None until it is loaded.
 
-    __slots__ = ("idx", "path", "size", "values", "version")
+    The threads of a process share it, as the row in one *version*, which never changes.  ``stamp`` is the last state of
+    the catalog in which this version was found, ``placed`` the last one in which the row was found at this *path*: a
+    snapshot of that state may use the row, or its path, without asking.  What a state has is true for ever, so whoever
+    sets one last does no harm.  ``used`` is for the cache.
+    """
+
+    __slots__ = ("idx", "path", "placed", "stamp", "used", "values", "version")
 
     def __init__(
-        self, path: str | None, idx: dict[str, Any] | None = None, version: str | None = None, size: int = 0
+        self,
+        path: str | None,
+        idx: dict[str, Any] | None = None,
+        version: str | None = None,
+        stamp: Stamp | None = None,
+        placed: Stamp | None = None,
     ) -> None:
         self.path = path
         self.idx = idx
         self.version = version
-        self.size = size
+        self.stamp = stamp
+        self.placed = placed
+        self.used = False
         #: decoded values of the idx that can be shared
         self.values: dict[str, Any] = {}
+
+    def is_newer(self, stamp: Stamp | None) -> bool:
+        """Return whether the row was seen in a later state than *stamp*, None for an unknown one."""
+        return stamp is not None and self.stamp is not None and self.stamp.tid > stamp.tid
 
     def value(self, name: str) -> Any:
         """Return the metadata value *name*, Missing.Value if there is none; mutable ones anew each time."""
@@ -70,86 +88,28 @@ def is_immutable(value: Any) -> bool:
     return kind in IMMUTABLE or value is Missing.Value or (kind is tuple and all(type(v) in IMMUTABLE for v in value))
 
 
-class RowStore:
-    """Rows of one state of one catalog, by rid; ``bytes`` is about what they take."""
-
-    def __init__(self) -> None:
-        self.rows: dict[int, Row] = {}
-        self.bytes = 0
-
-    def path(self, rid: int, path: str | None) -> Row:
-        """Return the row *rid*, whose path is *path* or unknown."""
-        row = self.rows.get(rid)
-        if row is None:
-            row = self.rows[rid] = Row(path)
-            self.bytes += ROW_BYTES + len(path or "")
-        elif row.path is None:
-            row.path = path
-        return row
-
-    def known(self, rid: int) -> Row | None:
-        """Return the row *rid* if it is here with its idx."""
-        row = self.rows.get(rid)
-        return None if row is None or row.idx is None else row
-
-    def has(self, rids: Iterable[int]) -> bool:
-        """Return whether all rows *rids* are here with their idx."""
-        return None not in map(self.known, rids)
-
-    def load(self, rid: int, row: Row) -> None:
-        """Take *row*, with its idx, as the one of *rid*."""
-        if rid not in self.rows:
-            self.bytes += ROW_BYTES + len(row.path or "")
-        self.rows[rid] = row
-        self.bytes += IDX_FACTOR * row.size
-
-
-class KnownRows:
-    """The rows of one catalog that the process has read lately, by rid: each in one version, shared by all results.
-
-    Versions count for one history of the database only; a snapshot of which it is not known shares no rows.
-    """
-
-    def __init__(self, view: CatalogView, unread: Sequence[str]) -> None:
-        self._session = view.session
-        self._key = (view.zoid, tuple(unread))
-
-    def get(self, rid: int, version: str) -> Row | None:
-        """Return the row *rid* if it is known in this *version*."""
-        history = self._session.history.number
-        row: Row | None = None if history is None else row_cache().get((history, self._key, rid))
-        return row if row is not None and row.version == version else None
-
-    def those_of(self, rids: Iterable[int]) -> list[int]:
-        """Return those of *rids* whose rows are known, in some version."""
-        history = self._session.history.number
-        return [] if history is None else [rid for rid in rids if (history, self._key, rid) in row_cache()]
-
-    def put(self, rid: int, row: Row, size: int) -> None:
-        """Keep *row*, of *size* bytes."""
-        history = self._session.history.number
-        if history is not None:
-            row_cache().put((history, self._key, rid), row, size)
-
-
 class RowLoader:
-    """Finds the rows with the *rids* of a result: in the store that all results of its *stamp* share, or by SQL.
+    """Finds the rows with the *rids* of a result: in the process's cache, or by SQL; those it has used it keeps.
 
-    Once the transaction sees another state of the catalog, what it reads is the loader's own.  *unread* are keys of
-    idx that are no metadata.
+    The cache has one entry for each row, in the version that was seen last.  It is used when a statement has told that
+    the snapshot has the same version, or when the row's ``stamp`` is that of the snapshot.  What is pending, and what was
+    read when the transaction saw another state than the result's, is the loader's own.  *excluded_keys* are keys of idx
+    that no brain asks for.
     """
 
-    def __init__(self, view: CatalogView, rids: Sequence[int], unread: Sequence[str] = ()) -> None:
+    def __init__(self, view: CatalogView, rids: Sequence[int], excluded_keys: Sequence[str] = ()) -> None:
         self.view = view
         self.rids = rids
-        self.unread = list(unread)
-        self._known = KnownRows(view, self.unread)
+        self.excluded_keys = list(excluded_keys)
+        self._excluded = " ".join(excluded_keys)
         self.urls = URLs()
         #: the request of the result's brains
         self.request: Any = None
         self._stamp: Stamp | None = None
-        self._shared: RowStore | None = None
-        self._own = RowStore()
+        #: rid -> row in the state of the catalog that the stamp names
+        self._stamped: dict[int, Row] = {}
+        #: rid -> row as the transaction saw it in another state, or with changes of its own
+        self._own: dict[int, Row] = {}
         self._prefetched: set[int] = set()
         self._slices: dict[int, Sequence[int]] = {}
         self._position: dict[int, int] = {}
@@ -158,25 +118,137 @@ class RowLoader:
         self._end = -1
 
     def share(self, stamp: Stamp) -> None:
-        """Use the store of the state *stamp*."""
+        """Share the rows that are right in the state *stamp* with other results."""
         if self._stamp is None:
             self._stamp = stamp
-            self._shared = row_cache().get(self._key(stamp)) or RowStore()
-
-    def _key(self, stamp: Stamp) -> Hashable:
-        return (stamp, "rows", tuple(self.unread))
 
     @property
-    def store(self) -> RowStore:
-        """The store for what is read now."""
-        if self._shared is not None and self.view.names(self._stamp):
-            return self._shared
-        return self._own
+    def rows(self) -> dict[int, Row]:
+        """The rows that are right in what the transaction sees now, by rid; some have no idx yet."""
+        return self._stamped if self.view.is_current(self._stamp) else self._own
 
-    def saved(self, store: RowStore) -> None:
-        """Count what has been added to *store*; one that has outgrown the cache's room goes with its last result."""
-        if store is self._shared and self._stamp is not None:
-            row_cache().put(self._key(self._stamp), store, store.bytes)
+    def known(self, rid: int) -> Row | None:
+        """Return the row *rid* if it is here with its idx."""
+        row = self.rows.get(rid)
+        return None if row is None or row.idx is None else row
+
+    # -- the process's cache
+
+    @property
+    def _source(self) -> str | None:
+        """What distinguishes the catalog's rows in the cache; None for a snapshot whose history nobody knows: versions
+        are those of one.
+        """
+        history = self.view.session.history.number
+        return None if history is None else f"{history} {self.view.zoid} {self._excluded}"
+
+    def _cached(self) -> Mapping[int, Row]:
+        """Return the rows that the cache has, in whatever version."""
+        source = self._source
+        return {} if source is None else result_cache().rows(source)
+
+    def find(self, rids: Iterable[int]) -> dict[int, Row]:
+        """Take those of *rids* whose rows, or paths, the cache has for the state of the result; return ``rows``."""
+        rows, stamp, hits = self.rows, self._stamp, 0
+        if rows is not self._stamped:
+            return rows
+        cached = self._cached()
+        for rid in rids:
+            if rid in rows:
+                continue
+            row = cached.get(rid)
+            if row is None:
+                continue
+            if row.stamp == stamp:
+                rows[rid] = row
+                row.used = True
+                hits += 1
+            elif row.placed == stamp:
+                rows[rid] = Row(row.path)
+                row.used = True
+        if hits:
+            result_cache().count(ROWS, hits, 0)
+        return rows
+
+    def _give(self, found: Sequence[tuple[int, Row, int]]) -> None:
+        """Give the cache the rows *found*, (rid, row, bytes of its idx as JSON), unless that has newer ones."""
+        source = self._source
+        if source is None or not found:
+            return
+        cached, put = self._cached(), result_cache().put
+        for rid, row, size in found:
+            known = cached.get(rid)
+            if known is None or not known.is_newer(row.stamp or row.placed):
+                put((ROWS, source, rid), row, ROW_BYTES + len(row.path or "") + IDX_FACTOR * size)
+
+    # -- what statements have brought
+
+    def keep(self, found: Sequence[Sequence[Any]], share: bool = True) -> tuple[int, int]:
+        """Take what was *found*: (rid, path, score) and, for a page with versions, a text of ``CatalogView.idx_texts``.
+
+        Returns how many of these rows were known already, and how many of these even in this state.  The process keeps
+        them for other results if they are to *share*.
+        """
+        if len(found[0]) > 3:
+            return self._take([(row[0], row[1], row[3]) for row in found], share)
+        rows = self.find([row[0] for row in found])
+        self.place((row[0], row[1]) for row in found)
+        current = sum(rows[row[0]].idx is not None for row in found)
+        return current, current
+
+    def place(self, found: Iterable[tuple[int, str]]) -> None:
+        """Take the paths *found*, (rid, path) pairs, of rows without one."""
+        rows, stamp, cached = self.rows, self._stamp, self._cached()
+        new = []
+        for rid, path in found:
+            row = rows.get(rid)
+            if row is not None:
+                if row.path is None:
+                    rows[rid] = Row(path, row.idx)
+                continue
+            rows[rid] = Row(path)
+            if rows is not self._stamped:
+                continue
+            row = cached.get(rid)
+            if row is not None and row.path == path:
+                row.placed = stamp
+            else:
+                new.append((rid, Row(path, placed=stamp), 0))
+        self._give(new)
+
+    def _take(self, found: Iterable[tuple[int, str, str]], share: bool = True) -> tuple[int, int]:
+        """Take what was *found*, (rid, path, text of ``CatalogView.idx_texts``); see ``keep``.
+
+        Rows that the cache has in the same version are the right ones.  The others have no idx if the text has none.
+        """
+        rows, cached = self.rows, self._cached()
+        stamp = self._stamp if rows is self._stamped else None
+        known = current = 0
+        new = []
+        for rid, path, text in found:
+            version, idx = split_version(text)
+            row = cached.get(rid)
+            if row is not None and row.idx is not None and row.version == version:
+                known += 1
+                row.used = True
+                if stamp is not None:
+                    current += row.stamp == stamp
+                    if not row.is_newer(stamp):
+                        row.stamp = stamp
+            elif idx:
+                row = Row(path, orjson.loads(idx), version, stamp)
+                new.append((rid, row, len(idx)))
+            else:
+                row = Row(path, version=version)
+            seen = rows.get(rid)
+            if seen is not None and seen.path is not None and seen.path != row.path:
+                # The transaction has moved the object.
+                row = Row(seen.path, row.idx)
+            rows[rid] = row
+        result_cache().count(ROWS, known, len(new))
+        if share:
+            self._give(new)
+        return known, current
 
     # -- paths
 
@@ -194,17 +266,15 @@ class RowLoader:
         return [self._path(rid) or "" for rid in rids]
 
     def _load_paths(self, rids: Sequence[int]) -> None:
+        self.find(rids)
         wanted = [rid for rid in rids if self._path(rid) is None]
         if wanted:
             found = self.view.paths(wanted)
-            store = self.store
-            for rid in wanted:
-                store.path(rid, found.get(rid, ""))
-            self.saved(store)
+            self.place((rid, found.get(rid, "")) for rid in wanted)
 
     def _path(self, rid: int) -> str | None:
-        for store in (self._shared, self._own):
-            row = None if store is None else store.rows.get(rid)
+        for rows in (self._stamped, self._own):
+            row = rows.get(rid)
             if row is not None and row.path is not None:
                 return row.path
         return None
@@ -218,12 +288,10 @@ class RowLoader:
 
     def row(self, rid: int) -> Row:
         """Return the row *rid* with its idx."""
-        store = self.store
-        row = store.rows.get(rid)
-        if row is None or row.idx is None:
-            wanted = self._slices.get(rid) or self._next(rid)
-            self._load([r for r in wanted if (known := store.rows.get(r)) is None or known.idx is None], store)
-            row = store.rows[rid]
+        row = self.known(rid)
+        if row is None:
+            self._load(self._slices.get(rid) or self._next(rid))
+            row = self.rows[rid]
         return row
 
     def _next(self, rid: int) -> Sequence[int]:
@@ -237,52 +305,35 @@ class RowLoader:
         self._end = (self._at(wanted[-1]) or 0) + 1
         return wanted
 
-    def _load(self, rids: Sequence[int], store: RowStore) -> None:
+    def _load(self, rids: Sequence[int]) -> None:
         if not self.view.is_committed:
             # What is committed of a row says where it was before the transaction moved it.
             self._load_paths(rids)
-        known = self._known.those_of(rids)
+        rids = self._without_idx(self.find(rids), rids)
+        cached = self._cached()
+        known = [rid for rid in rids if (row := cached.get(rid)) is not None and row.idx is not None]
         if len(known) <= ROUND_TRIP_ROWS:
             known = []
-        self._read(rids, store, known)
-        changed = [rid for rid in known if (row := store.rows.get(rid)) is None or row.idx is None]
-        if changed:
-            self._read(changed, store)
+        self._read(rids, known)
+        self._read(self._without_idx(self.rows, known))
+        rows = self.rows
         for rid in rids:
-            row = store.path(rid, None)
-            pending = self.view.pending_idx(rid, row.idx)
-            if pending is not None or row.idx is None:
+            row = rows.get(rid)
+            pending = self.view.pending_idx(rid, None if row is None else row.idx)
+            if pending is not None or row is None or row.idx is None:
                 # A row of its own: others share the committed one.
-                store.rows[rid] = Row(row.path, pending or {})
-        self.saved(store)
+                rows[rid] = Row(None if row is None else row.path, pending or {})
 
-    def _read(self, rids: Sequence[int], store: RowStore, known: Sequence[int] = ()) -> None:
-        """Put the committed rows *rids* into *store*; of those that are *known* only the version is read.
+    def _without_idx(self, rows: Mapping[int, Row], rids: Iterable[int]) -> list[int]:
+        return [rid for rid in rids if (row := rows.get(rid)) is None or row.idx is None]
+
+    def _read(self, rids: Sequence[int], known: Sequence[int] = ()) -> None:
+        """Take the committed rows *rids*; of those that are *known* only the version is read.
 
         Those of another version have no idx then.
         """
-        for rid, path, text in self.view.idx_texts(rids, self.unread, known):
-            self.take(rid, path, text, store)
-
-    def take(self, rid: int, path: str, text: str, store: RowStore, remember: bool = True) -> bool:
-        """Put the row *rid* into *store*; *text* is that of ``CatalogView.idx_texts``.
-
-        The process keeps it for other results if it is to *remember* it.  Returns whether it had a row of the same
-        version already, which is taken then.
-        """
-        version, idx = parted(text)
-        row = self._known.get(rid, version)
-        is_known = row is not None
-        if row is None:
-            row = Row(path, orjson.loads(idx) if idx else None, version, len(idx))
-            if idx and remember:
-                self._known.put(rid, row, ROW_BYTES + len(path) + IDX_FACTOR * len(idx))
-        seen = store.rows.get(rid)
-        if seen is not None and seen.path is not None and seen.path != row.path:
-            # The transaction has moved the object.
-            row = Row(seen.path, row.idx, size=row.size)
-        store.load(rid, row)
-        return is_known
+        if rids:
+            self._take(self.view.idx_texts(rids, self.excluded_keys, known))
 
     # -- objects
 

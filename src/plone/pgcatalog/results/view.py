@@ -65,13 +65,12 @@ class CatalogView:
         self.trace: Trace | None = None
         #: seconds that a statement may take, None for as long as the server lets it
         self.limit: float | None = None
-        self._stamped: tuple[CatalogState | None, Stamp | None] = (None, None)
-        self._named: tuple[Stamp | None, Any] = (None, None)
+        #: the states that the snapshot showed last, and the stamp: each row of a long result asks for it
+        self._stamped: tuple[Any, Stamp | None] = (None, None)
 
-    @property
-    def state(self) -> CatalogState | None:
-        """The committed state, None when nothing has ever been committed."""
-        return self.session.states.get(self.zoid)
+    def read_state(self) -> CatalogState | None:
+        """Return the committed state, None when nothing has ever been committed; see ``Session.read_states``."""
+        return self.session.read_states().get(self.zoid)
 
     @property
     def pending(self) -> CatalogPending | None:
@@ -83,34 +82,28 @@ class CatalogView:
         return self.zoid not in self.session.pending
 
     def stamp(self) -> Stamp | None:
-        """Return the name of what the transaction sees, None when it sees changes of its own, or nothing at all."""
-        if not self.is_committed:
+        """Return the cache stamp of this snapshot; None with pending changes or no catalog."""
+        session = self.session
+        if self.zoid in session.pending:
             return None
-        state = self.state
-        if state is not self._stamped[0]:
-            self._stamped = (state, self._stamp(state) if state and self._has_columns(state) else None)
-        return self._stamped[1]
+        states, stamp = self._stamped
+        if states is None or states is not session.known_states:
+            state, stamp = self.read_state(), None
+            if state is not None and self._has_columns(state):
+                stamp = Stamp(session.generations.number, self.zoid, state.relation, state.generation, state.tid)
+            self._stamped = session.known_states, stamp
+        return stamp
 
-    def names(self, stamp: Stamp | None) -> bool:
-        """Return whether what the transaction sees is what *stamp* names."""
-        if not self.is_committed:
-            return False
-        known, seen = self._named
-        states = self.session.snapshot_states
-        if states is None or states is not seen:
-            known = self.stamp()
-            self._named = (known, self.session.snapshot_states)
-        return known == stamp
-
-    def _stamp(self, state: CatalogState) -> Stamp:
-        return Stamp(self.session.generations.number, self.zoid, state.relation, state.generation, state.tid)
+    def is_current(self, stamp: Stamp | None) -> bool:
+        """True if *stamp* is this snapshot's."""
+        return stamp is not None and self.stamp() == stamp
 
     def _has_columns(self, state: CatalogState) -> bool:
         return state.columns.issuperset(self.layout.names)
 
     def _guess(self) -> CatalogState | None:
         """Return the state that the snapshot will probably show, None when it is known, or nobody has seen any."""
-        if not self.is_committed or self.session.knows_states:
+        if not self.is_committed or self.session.knows_states():
             return None
         guess = self.session.generations.newest.get(self.zoid)
         return guess if guess and self._has_columns(guess) else None
@@ -120,7 +113,7 @@ class CatalogView:
         pending = self.pending
         if pending is not None and (pending.entries or pending.cleared or pending.cleared_columns):
             return self._overlay(pending).source()
-        state = state or self.state
+        state = state or self.read_state()
         if state is None:
             return None
         if not self._has_columns(state):
@@ -185,7 +178,7 @@ class CatalogView:
 
     def needed(self, where: Condition, state: CatalogState | None = None) -> Condition:
         """Return *where* without what is true of every row in *state*, by default the snapshot's."""
-        state = state or self.state
+        state = state or self.read_state()
         if state is None or not self.is_committed:
             return where
         complete = state.complete
@@ -200,11 +193,11 @@ class CatalogView:
         """Return *where* for a statement that needs all rows that match; see ``hide_unselective_indexes``."""
 
         def share(column: Column, values: Sequence[Any] | None) -> float | None:
-            asked = state or self.state
+            asked = state or self.read_state()
             if asked is None or self.session.is_small():
                 return None
-            shares = self.session.generations.shares[self.zoid]
-            return shares.share(self.session.execute, asked.relation, column, values, self.layout.common_elements)
+            selectivity = self.session.generations.selectivities[self.zoid]
+            return selectivity.share(self.session.execute, asked.relation, column, values, self.layout.common_elements)
 
         return hide_unselective_indexes(self.needed(where, state), share)
 
@@ -234,7 +227,7 @@ class CatalogView:
             rows = self.ask(statement, with_states=True)
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
             return None
-        state = self.state
+        state = self.read_state()
         return rows if state and table_of(state) == table_of(guess) else None
 
     def count(self, query: CompiledQuery) -> int:
@@ -250,19 +243,19 @@ class CatalogView:
         query: CompiledQuery,
         start: int,
         size: int | None,
-        unread: Sequence[str] | None = None,
+        excluded_keys: Sequence[str] | None = None,
         with_idx: bool = True,
     ) -> Rows:
         """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result.
 
-        With *unread*, keys of idx that nobody wants, the rows have more in the fourth place, unless the transaction sees
+        With *excluded_keys*, keys of idx that nobody wants, the rows have more in the fourth place, unless the transaction sees
         changes of its own: their version, and *with_idx* the other keys, see ``idx_texts``.
         """
 
         def ask(query: CompiledQuery) -> Rows:
-            if unread is None or not self.is_committed:
+            if excluded_keys is None or not self.is_committed:
                 return self._run("page", lambda state: self.page_statement(query, start, size, state=state))
-            return self._run("page", lambda s: self.full_page_statement(query, start, size, unread, with_idx, s))
+            return self._run("page", lambda s: self.full_page_statement(query, start, size, excluded_keys, with_idx, s))
 
         return self._ranked(query, ask)
 
@@ -273,7 +266,8 @@ class CatalogView:
             return ask(query)
         plain = replace(query, score=score.plain)
         # Pending rows are in no index.
-        relation = self.state.relation if self.stamp() is not None and self.state is not None else None
+        stamp = self.stamp()
+        relation = None if stamp is None else stamp.relation
         database = self.session.generations.number
         index = relation and textindex.usable_index(self.session.execute, database, relation, score.column.name)
         if not relation or not index:
@@ -313,7 +307,7 @@ class CatalogView:
         self, where: Condition, score: Fragment, end: int | None, state: CatalogState | None
     ) -> tuple[Condition, Fragment]:
         """Return which rows are read to rank those that match *where* up to the row *end*, and what ranks them."""
-        asked, limit = state or self.state, settings.RANKED_ROWS
+        asked, limit = state or self.read_state(), settings.RANKED_ROWS
         is_large = asked is not None and limit > 0 and asked.rows > LARGE * limit
         source = self.source(state) if is_large and self.is_committed else None
         if source is None or not isinstance(score, Score):
@@ -328,16 +322,16 @@ class CatalogView:
         query: CompiledQuery,
         start: int,
         size: int | None,
-        unread: Sequence[str],
+        excluded_keys: Sequence[str],
         with_idx: bool = True,
         state: CatalogState | None = None,
     ) -> Asked:
-        state = state or self.state
+        state = state or self.read_state()
         if state is None or not self._has_columns(state):
             return self.page_statement(query, start, size, state=state)
         # The idx is fetched for the rows of the page only: behind LIMIT.
         page = self.page_statement(query, start, size, ", zoid, idx, xmin", state)
-        text, params = idx_text("page", unread, with_idx)
+        text, params = versioned_idx_sql("page", excluded_keys, with_idx)
         if page is None:
             return None
         sql = f"SELECT rid, path, score, {text} FROM ({page.sql}) AS page"
@@ -371,7 +365,7 @@ class CatalogView:
 
     def idx(self, rids: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return the idx JSON (undecoded values) of the rows *rids*, those pending included."""
-        texts = ((rid, parted(text)[1]) for rid, _, text in self.idx_texts(rids))
+        texts = ((rid, split_version(text)[1]) for rid, _, text in self.idx_texts(rids))
         found = {rid: orjson.loads(text) if text else {} for rid, text in texts}
         for rid in rids:
             pending = self.pending_idx(rid, found.get(rid))
@@ -379,20 +373,20 @@ class CatalogView:
                 found[rid] = pending
         return found
 
-    def idx_texts(self, rids: Sequence[int], unread: Sequence[str] = (), known: Sequence[int] = ()) -> Rows:
-        """Return (rid, path, text) of the committed rows *rids*; ``parted(text)`` are the row's version, and its idx as
-        JSON without the keys *unread*, or "" for those that are *known*.
+    def idx_texts(self, rids: Sequence[int], excluded_keys: Sequence[str] = (), known: Sequence[int] = ()) -> Rows:
+        """Return (rid, path, text) of the committed rows *rids*; ``split_version(text)`` are the row's version, and its idx as
+        JSON without the keys *excluded_keys*, or "" for those that are *known*.
         """
         whole = sorted(set(rids).difference(known)) if known else list(rids)
 
         def statement(state: CatalogState | None) -> Asked:
-            state = state or self.state
+            state = state or self.read_state()
             if state is None:
                 return None
             selects, params = [], []
             for asked, with_idx in ((whole, True), (list(known), False)):
                 if asked:
-                    text, values = idx_text("c", unread, with_idx)
+                    text, values = versioned_idx_sql("c", excluded_keys, with_idx)
                     source = f"{quote(state.relation)} c WHERE c.rid = ANY(%s::bigint[])"
                     selects.append(f"SELECT c.rid, c.path, {text} FROM {source}")
                     params += [*values, asked]
@@ -416,7 +410,7 @@ def table_of(state: CatalogState) -> tuple[str, frozenset[str], frozenset[str]]:
     return state.relation, state.columns, state.complete
 
 
-def idx_text(row: str, unread: Sequence[str], with_idx: bool = True) -> tuple[str, tuple[Any, ...]]:
+def versioned_idx_sql(row: str, excluded_keys: Sequence[str], with_idx: bool = True) -> tuple[str, tuple[Any, ...]]:
     """Return the SQL of a text with the version of *row*, an alias, and *with_idx* its idx, and the parameters of that.
 
     A transaction gives all rows it writes its own id: those of the catalog's row and of the object's tell every change.
@@ -425,7 +419,7 @@ def idx_text(row: str, unread: Sequence[str], with_idx: bool = True) -> tuple[st
     params: tuple[Any, ...] = ()
     if with_idx:
         idx = f", (coalesce({row}.idx, o.idx) - %s::text[])::text"
-        outer, params = f", ({row}.idx - %s::text[])::text", (list(unread), list(unread))
+        outer, params = f", ({row}.idx - %s::text[])::text", (list(excluded_keys), list(excluded_keys))
     return (
         f"coalesce((SELECT concat({row}.xmin, '.', o.xmin, ' '{idx}) FROM object_state o WHERE o.zoid = {row}.zoid),"
         f" concat({row}.xmin, '. '{outer}))",
@@ -433,7 +427,7 @@ def idx_text(row: str, unread: Sequence[str], with_idx: bool = True) -> tuple[st
     )
 
 
-def parted(text: str) -> tuple[str, str]:
-    """Return the version and the idx, as JSON or empty, of a text as ``idx_text`` makes it."""
+def split_version(text: str) -> tuple[str, str]:
+    """Return the version and the idx, as JSON or empty, of a text as ``versioned_idx_sql`` makes it."""
     version, _, idx = text.partition(" ")
     return version, idx

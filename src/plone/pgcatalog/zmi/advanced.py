@@ -6,7 +6,6 @@ from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.results.cache import row_cache
 from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.browse import Browser
@@ -68,7 +67,6 @@ class AdvancedPage(ManagePage):
 
     def clear_cache(self) -> str:
         result_cache().clear()
-        row_cache().clear()
         return "The cache of this process is empty."
 
     # -- for the template
@@ -94,10 +92,12 @@ class AdvancedPage(ManagePage):
 
     def cache(self) -> dict[str, Any]:
         kept = result_cache()
-        asked = kept.hits + kept.misses
+        counts = kept.counts.items()
         return {
-            "answers": f"{len(kept):,}",
+            "entries": f"{len(kept):,}",
             "bytes": kept.size,
             "limit": kept.limit,
-            "hits": self.percent(kept.hits / asked) if asked else "–",
+            "hits": ", ".join(
+                f"{self.percent(c.hits / (c.hits + c.misses))} of {kind}" for kind, c in counts if c.hits
+            ),
         }

@@ -74,7 +74,7 @@ class IndexAdvicePage(ManagePage):
     # -- for the template
 
     def relation(self) -> str | None:
-        state = self.catalog.view().state
+        state = self.catalog.view().read_state()
         return None if state is None else state.relation
 
     def registered(self, relation: str) -> list[Registered]:

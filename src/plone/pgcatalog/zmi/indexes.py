@@ -42,7 +42,7 @@ class IndexesPage(ManagePage):
 
     def lines(self) -> list[Line]:
         """Return the indexes in the order of their names; the figures are those of the last ANALYZE."""
-        state = self.catalog.view().state
+        state = self.catalog.view().read_state()
         execute = self.catalog.session.execute
         rows, columns, indexes = 0, {}, []
         if state is not None:

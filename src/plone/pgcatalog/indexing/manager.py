@@ -1,0 +1,126 @@
+"""A transaction's data manager for what it changes in catalogs: abort, savepoints, commit."""
+
+from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.indexing.overlap import seen_rows
+from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.indexing.resolve import resolve
+from plone.pgcatalog.indexing.resolve import unresolved
+from transaction.interfaces import IDataManagerSavepoint
+from transaction.interfaces import ISavepointDataManager
+from typing import Any
+from zope.interface import implementer
+
+import threading
+
+
+class Committing(threading.local):
+    """The managers whose transaction this thread is committing."""
+
+    def __init__(self) -> None:
+        self.managers: list[PendingManager] = []
+
+
+committing = Committing()
+
+
+def change(session: Session, tool: Any, zoid: int, site_path: str | None) -> CatalogPending:
+    """Return the pending changes of the catalog *tool* for writing; joins the transaction.
+
+    *site_path* is the path of the site whose catalog it is, None if it is not a site's.
+    """
+    session.complete_results()
+    PendingManager.of(session).join()
+    # A commit without a changed object reaches the storage only when the connection has joined.
+    session.jar._register()
+    if zoid not in session.pending:
+        session.pending[zoid] = CatalogPending(tool, zoid)
+    pending: CatalogPending = session.pending[zoid]
+    pending.site_path = site_path
+    return pending
+
+
+def resolve_pending(session: Session, pending: CatalogPending) -> None:
+    """Give entries that are *pending* their rids, as the snapshot of *session* knows them."""
+    entries = unresolved(pending)
+    if entries:
+        state = session.read_states().get(pending.zoid)
+        rows = seen_rows(session.execute, state, entries) if state and not pending.cleared else []
+        pending.see(rows)
+        resolve(pending, entries, (row[:3] for row in rows), session.new_rid)
+
+
+@implementer(ISavepointDataManager)
+class PendingManager:
+    """Ties a session's pending changes to its transaction; ``PendingManager.of(session)`` finds or makes it."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.transaction_manager = None
+        #: objects whose idx is being stored with their state in the running commit
+        self.idx_written: set[int] = set()
+        self._joined = False
+
+    @classmethod
+    def of(cls, session: Session) -> "PendingManager":
+        """Return the one of *session*."""
+        if session.manager is None:
+            session.manager = cls(session)
+        manager: PendingManager = session.manager
+        return manager
+
+    def join(self) -> None:
+        """Join the transaction, unless that is done."""
+        if not self._joined:
+            self._joined = True
+            self.session.jar.transaction_manager.get().join(self)
+
+    def sortKey(self) -> str:
+        # Before every storage: pending rows must be settled when the storage begins to store objects.
+        return "!plone.pgcatalog"
+
+    def abort(self, txn: Any) -> None:
+        self._forget()
+
+    def tpc_begin(self, txn: Any) -> None:
+        for pending in self.session.pending.values():
+            resolve_pending(self.session, pending)
+        committing.managers.append(self)
+
+    def commit(self, txn: Any) -> None:
+        pass
+
+    def tpc_vote(self, txn: Any) -> None:
+        pass
+
+    def tpc_finish(self, txn: Any) -> None:
+        self._forget()
+
+    def tpc_abort(self, txn: Any) -> None:
+        self._forget()
+
+    def savepoint(self) -> "PendingSavepoint":
+        return PendingSavepoint(self.session)
+
+    def _forget(self) -> None:
+        self._joined = False
+        self.idx_written.clear()
+        self.session.pending.clear()
+        self.session.overlays.clear()
+        if self in committing.managers:
+            committing.managers.remove(self)
+
+
+@implementer(IDataManagerSavepoint)
+class PendingSavepoint:
+    """A state of the pending changes to which a transaction can go back."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.states = {zoid: (pending, pending.snapshot()) for zoid, pending in session.pending.items()}
+
+    def rollback(self) -> None:
+        self.session.complete_results()
+        self.session.pending = {}
+        for zoid, (pending, state) in self.states.items():
+            pending.restore(state)
+            self.session.pending[zoid] = pending
