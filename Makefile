@@ -15,6 +15,9 @@ BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 VENV := .venv
 BIN := $(VENV)/bin
 UV := .tools/bin/uv
+# Files with long tests first, so that no process is left alone with one at the end.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder \
+	$(wildcard tests/acceptance tests/property tests/integration tests/unit)
 PIP := $(UV) pip install --python $(BIN)/python --constraint constraints.txt --override overrides.txt
 
 export PYTHON
@@ -38,7 +41,7 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo demo-check test test-plone differential bench bench-page bench-ranking soak lint format docs clean
+.PHONY: help install demo demo-check test test-slow test-plone differential bench bench-page bench-ranking soak lint format docs clean
 
 help:  ## list the chores
 	@echo "make <chore>:"
@@ -52,10 +55,11 @@ demo: $(VENV)/.installed-demo  ## a Plone site with N=1000 objects on PORT=8080,
 demo-check: $(VENV)/.installed-demo  ## start the demo, ask it some questions, stop it
 	$(BIN)/python -m plone.pgcatalog.demo --check --objects $(N)
 
-test: $(VENV)/.installed-bench  ## our tests, on an embedded PostgreSQL (PYTEST_ARGS=...)
-	@# Files with long tests first, so that no process is left alone with one at the end.
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder \
-		$(wildcard tests/acceptance tests/property tests/integration tests/unit) $(PYTEST_ARGS)
+test: $(VENV)/.installed-bench  ## our tests but the long ones, on an embedded PostgreSQL (PYTEST_ARGS=...)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+test-slow: $(VENV)/.installed-bench  ## the long ones: benchmarks, command line, demo, browser, many random cases
+	$(PYTEST) -m slow $(PYTEST_ARGS)
 
 test-plone: $(VENV)/.installed-suites  ## Plone's own test suites, next to ZCatalog's results (SUITE=quick, medium, all)
 	$(BIN)/python -m tests.acceptance.plone_suites check --suite $(SUITE) --jobs $(JOBS) \

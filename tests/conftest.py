@@ -13,8 +13,10 @@ from tests.integration.fixtures import dsn  # noqa: F401
 from tests.integration.fixtures import peopled  # noqa: F401
 from tests.integration.fixtures import portal  # noqa: F401
 from tests.integration.fixtures import site_template  # noqa: F401
+from tests.integration.fixtures import site_with  # noqa: F401
 from tests.integration.fixtures import stock_dsn  # noqa: F401
 from tests.integration.fixtures import stock_template  # noqa: F401
+from tests.integration.fixtures import two_sites_template  # noqa: F401
 from tests.integration.fixtures import zope  # noqa: F401
 from typing import Any
 
@@ -23,6 +25,7 @@ import os
 import psycopg
 import pytest
 import shutil
+import tempfile
 
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -70,3 +73,11 @@ def connection(database: str) -> Iterator[psycopg.Connection[Any]]:
     """An autocommit connection to a fresh, empty database."""
     with psycopg.connect(database, autocommit=True) as connection:
         yield connection
+
+
+@pytest.fixture
+def open_tmp() -> Iterator[Path]:
+    """A temporary folder that everybody may enter (root's tmp_path is closed)."""
+    with tempfile.TemporaryDirectory(prefix="pgcatalog-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)

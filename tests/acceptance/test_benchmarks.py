@@ -103,6 +103,7 @@ def level1(results: Path) -> dict[str, Any]:
     return measured(results, "level1", "--rows", "60", *SEARCHES, *QUICK)
 
 
+@pytest.mark.slow
 def test_level1_has_the_same_matches_everywhere(level1: dict[str, Any]) -> None:
     matches = found(level1)
     assert set(matches) == {"bare-sql", "pgcatalog", "relstorage-zcatalog"}
@@ -111,6 +112,7 @@ def test_level1_has_the_same_matches_everywhere(level1: dict[str, Any]) -> None:
     assert medians(level1, "bare-sql")["bare round trip"] > 0
 
 
+@pytest.mark.slow
 def test_level1_measures_every_state(level1: dict[str, Any]) -> None:
     records = level1["results"]["pgcatalog"]["queries"]
     kinds = {(r["values"], r["state"], r["touch"]) for r in records}
@@ -119,12 +121,14 @@ def test_level1_measures_every_state(level1: dict[str, Any]) -> None:
     assert all(r["min"] <= r["median"] <= r["p95"] for r in records)
 
 
+@pytest.mark.slow
 def test_a_finished_command_is_not_run_again(results: Path, level1: dict[str, Any]) -> None:
     before = (results / "level1.json").stat().st_mtime_ns
     assert measured(results, "level1", "--rows", "60", *SEARCHES, *QUICK) == level1
     assert (results / "level1.json").stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_a_file_with_other_options_is_left_alone(results: Path, level1: dict[str, Any]) -> None:
     command = [sys.executable, "-W", "ignore", SCRIPT, "level1", "--rows", "61", "--output", results / "level1.json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
@@ -137,6 +141,7 @@ def level2(results: Path) -> dict[str, Any]:
     return measured(results, "level2", "--docs", "22", "--profile", *SEARCHES, *QUICK, *OURS_AND_THEIRS)
 
 
+@pytest.mark.slow
 def test_level2_compares_writes_searches_and_sizes(level2: dict[str, Any]) -> None:
     matches = found(level2)
     assert matches["pgcatalog"] == matches["relstorage-zcatalog"]
@@ -147,6 +152,7 @@ def test_level2_compares_writes_searches_and_sizes(level2: dict[str, Any]) -> No
     assert min([*ours.values(), *theirs.values()]) > 0
 
 
+@pytest.mark.slow
 def test_our_catalog_stores_no_objects(level2: dict[str, Any]) -> None:
     """Creating a document costs no more store() calls than without any catalog; ZCatalog's trees do."""
     ours, theirs = medians(level2, "pgcatalog"), medians(level2, "relstorage-zcatalog")
@@ -154,12 +160,14 @@ def test_our_catalog_stores_no_objects(level2: dict[str, Any]) -> None:
     assert theirs["store() calls per document"] > theirs["store() calls without a catalog"] + 50
 
 
+@pytest.mark.slow
 def test_level2_profiles_each_scenario(level2: dict[str, Any]) -> None:
     profile = level2["results"]["pgcatalog"]["profile"]
     assert set(profile) == {"full text", "by date, one page"}
     assert all(0 < each["share"] <= 1 for functions in profile.values() for each in functions)
 
 
+@pytest.mark.slow
 def test_search_asks_as_a_member_who_sees_what_is_private_in_his_folders(results: Path) -> None:
     data = measured(results, "search", "--docs", "40", "--backend", "pgcatalog", *QUICK)
     visible = [d for d in documents(40) if d.state == "published" or int(d.folder.removeprefix("folder")) % SHARED == 0]
@@ -169,6 +177,7 @@ def test_search_asks_as_a_member_who_sees_what_is_private_in_his_folders(results
     assert {"with facets and snippets / without", "did you mean, a typo in two words"} <= ours.keys()
 
 
+@pytest.mark.slow
 def test_rebuild_searches_beside_the_command(results: Path) -> None:
     data = measured(results, "rebuild", "--docs", "8", "--worker", "1")
     ours = medians(data, "pgcatalog")
@@ -176,11 +185,13 @@ def test_rebuild_searches_beside_the_command(results: Path) -> None:
     assert min(ours.values()) > 0
 
 
+@pytest.mark.slow
 def test_plone_compares_the_storages(results: Path) -> None:
     data = measured(results, "plone", "--docs", "3", "--backend", "pgjsonb-zcatalog", *QUICK)
     assert {"site creation", "creation of a document", "catalog query"} <= medians(data, "pgjsonb-zcatalog").keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "options", "names"),
     [
@@ -211,6 +222,7 @@ def data_fs(tmp_path: Path) -> Iterator[Path]:
     return path
 
 
+@pytest.mark.slow
 def test_codec_compares_shapes_and_a_filestorage(results: Path, data_fs: Path) -> None:
     data = measured(results, "codec", "--filestorage", str(data_fs), *QUICK)
     pickled, coded = medians(data, "pickle"), medians(data, "codec")
@@ -222,6 +234,7 @@ def test_codec_compares_shapes_and_a_filestorage(results: Path, data_fs: Path) -
     assert coded["FileStorage, unreadable records"] == 0
 
 
+@pytest.mark.slow
 def test_zodbbench_gives_a_curve(results: Path) -> None:
     data = measured(results, "zodbbench", "--count", "200", "--batch", "50")
     assert set(data["results"]) == {"filestorage", "relstorage", "pgjsonb", "plain-sql"}
@@ -247,6 +260,7 @@ def report(results: Path, folder: Path) -> tuple[str, str]:
     return page.read_text(), appendix.read_text()
 
 
+@pytest.mark.slow
 def test_the_pages_are_made_of_the_stored_results(
     results: Path, level1: dict[str, Any], level2: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -264,6 +278,7 @@ def test_the_pages_are_made_of_the_stored_results(
     assert [name for name in plots if f"performance-plots/{name}" not in page + appendix] == []
 
 
+@pytest.mark.slow
 def test_the_pages_are_the_same_every_time(results: Path, level1: dict[str, Any], tmp_path: Path) -> None:
     for name in ("one", "two"):
         report(results / "level1.json", tmp_path / name)
@@ -274,12 +289,14 @@ def test_the_pages_are_the_same_every_time(results: Path, level1: dict[str, Any]
     assert one == two
 
 
+@pytest.mark.slow
 def test_a_goal_that_was_not_measured_says_so(level2: dict[str, Any]) -> None:
     rows = goals_table([level2]).rows
     assert len(rows) == len(list(goals()))
     assert {row[-1] for row in rows} == {"not measured"}
 
 
+@pytest.mark.slow
 def test_goals_are_judged_by_their_own_size(level2: dict[str, Any]) -> None:
     renamed = level2 | {"options": level2["options"] | {"docs": 500}}
     verdicts = {row[0]: row[-1] for row in goals_table([renamed]).rows}

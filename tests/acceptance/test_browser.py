@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
-from playwright.sync_api import sync_playwright
 from plone.pgcatalog.database import background
 from plone.pgcatalog.observe import recorder
+from tests.acceptance.browser import BROWSERS
+from tests.acceptance.browser import CHROMIUM
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.test_advice import FILL
-from tests.integration.test_advice import slow_listing
+from tests.integration.slow_queries import generate_rows
+from tests.integration.slow_queries import slow_listing
 from tests.integration.vocabulary import counted
 from tests.integration.web import application
 from typing import Any
@@ -19,17 +19,10 @@ from waitress.server import create_server
 from zope.component.hooks import setSite
 
 import json
-import psycopg
 import pytest
-import shutil
 import threading
 import transaction
 
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
-#: Longest wait for a page or an element, in milliseconds.
-PATIENCE = 120_000
 
 #: The word is in title and description, in the description, in the fewer words of a longer one, and not at all.
 PAGES = {
@@ -40,17 +33,17 @@ PAGES = {
     "urchins": ("Urchins in old books", "They are the same animals"),
 }
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=f"no browser: none of {', '.join(BROWSERS)} is installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason=f"no browser: none of {', '.join(BROWSERS)} is installed"),
+]
 
 
 @pytest.fixture(scope="module")
 def address(site_template: str, postgres: Any) -> Iterator[str]:
     """Address of a site with rows, users and a slow query, served over HTTP."""
     dsn = sites.clone(postgres, site_template)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
-        connection.execute(FILL.format(relation, 4000))
-        connection.execute(f'ANALYZE "{relation}"')
+    generate_rows(dsn)
     with sites.opened(dsn) as db:
         with sites.application(db) as app, pytest.MonkeyPatch.context() as patch:
             sites.login(app)
@@ -76,31 +69,11 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
             assert recorder.flush(10)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    # Chromium's sandbox does not run for root, nor where a container has no user namespaces.
-    options: Any = {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
-    with sync_playwright() as playwright, playwright.chromium.launch(**options) as browser:
-        yield browser
-
-
-@pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    """A page of a browser in which the manager has logged in."""
-    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
-        context.set_default_timeout(PATIENCE)
-        expect.set_options(timeout=PATIENCE)
-        page = context.new_page()
-        page.goto(f"{address}/login")
-        page.fill("input[name=__ac_name]", "boss")
-        page.fill("input[name=__ac_password]", "secret")
-        page.locator("input[name=__ac_password]").press("Enter")
-        page.wait_for_url(lambda url: "login" not in url)
-        yield page
-
-
 def test_from_a_slow_query_to_an_index_and_back(
-    page: Page, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Page,
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     page.goto(f"{address}/portal_catalog/manage_catalogAdvanced")
     page.get_by_role("link", name="Slow Queries").click()

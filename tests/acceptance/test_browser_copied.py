@@ -5,9 +5,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from plone.pgcatalog.database import background
-from tests.acceptance.test_browser import browser  # noqa: F401
-from tests.acceptance.test_browser import CHROMIUM
-from tests.acceptance.test_browser import page  # noqa: F401
+from tests.acceptance.browser import CHROMIUM
 from tests.integration import site as sites
 from tests.integration.content import populate
 from tests.integration.web import application
@@ -20,7 +18,10 @@ import threading
 import transaction
 
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no browser is installed")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no browser is installed"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
             assert background.wait(60)
 
 
-def test_a_manager_fills_the_catalog_of_a_copied_site(page: Page, address: str, tmp_path: Path) -> None:  # noqa: F811
+def test_a_manager_fills_the_catalog_of_a_copied_site(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/portal_catalog/manage_catalogView")
     expect(page.locator("#unfilled")).to_contain_text("This catalog has not been filled")
     expect(page.locator("#empty")).to_be_visible()

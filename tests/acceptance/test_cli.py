@@ -5,13 +5,16 @@ from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
 from tests.integration.content import populate
-from tests.integration.test_verify import damage
+from tests.integration.relation import damage
 from typing import Any
 from zope.component.hooks import setSite
 
 import json
 import pytest
 import transaction
+
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

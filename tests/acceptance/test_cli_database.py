@@ -7,7 +7,7 @@ from plone.pgcatalog.cli.commands import main
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
 from tests.integration.content import populate
-from tests.integration.test_verify import damage
+from tests.integration.relation import damage
 from typing import Any
 from urllib.request import urlopen
 from zope.component.hooks import setSite

@@ -6,7 +6,7 @@ from tests.acceptance.cli import command
 from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
 from tests.integration.content import create
-from tests.integration.test_verify import damage
+from tests.integration.relation import damage
 from typing import Any
 
 import json
@@ -16,6 +16,9 @@ import signal
 import subprocess
 import time
 import transaction
+
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

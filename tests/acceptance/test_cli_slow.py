@@ -10,8 +10,8 @@ from plone.pgcatalog.observe import recorder
 from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
-from tests.integration.test_advice import FILL
-from tests.integration.test_advice import slow_listing
+from tests.integration.slow_queries import generate_rows
+from tests.integration.slow_queries import slow_listing
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -29,10 +29,7 @@ SHAPE = "Creator =; portal_type =; sort modified desc; limit"
 def dsn(site_template: str, postgres: Any) -> Iterator[str]:
     """A site with rows and a slow query."""
     dsn = sites.clone(postgres, site_template)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
-        connection.execute(FILL.format(relation, 4000))
-        connection.execute(f'ANALYZE "{relation}"')
+    generate_rows(dsn)
     with sites.opened(dsn) as db, sites.application(db) as app, pytest.MonkeyPatch.context() as patch:
         sites.login(app)
         setSite(app.plone)
@@ -67,6 +64,7 @@ def test_an_empty_log_is_no_error(site_template: str, postgres: Any) -> None:
     assert (result.exit_code, result.output) == (0, "No slow query is recorded.\n")
 
 
+@pytest.mark.slow
 def test_from_a_query_to_an_index(dsn: str, tmp_path: Path) -> None:
     conf = write_conf(tmp_path, dsn)
     query = "{'Creator': 'creator7', 'sort_on': 'modified', 'sort_order': 'reverse', 'sort_limit': 10}"
@@ -93,6 +91,7 @@ def test_from_a_query_to_an_index(dsn: str, tmp_path: Path) -> None:
     assert "No further index would help much." in again.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "message"),
     [

@@ -18,6 +18,7 @@ import pytest
 import transaction
 
 
+pytestmark = pytest.mark.slow
 CONF = """\
 %define INSTANCE {folder}
 instancehome $INSTANCE

@@ -17,6 +17,7 @@ import tempfile
 import time
 
 
+pytestmark = pytest.mark.slow
 COMMAND = [sys.executable, "-m", "plone.pgcatalog.demo"]
 #: Long enough for a busy machine.
 TIMEOUT = 600

@@ -11,6 +11,7 @@ from Products.ZCatalog.Catalog import CatalogError
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
+from tests.integration.fixtures import SiteWith
 from typing import Any
 
 import itertools
@@ -96,16 +97,18 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [r.getMessage() for r in caplog.records if r.name == MISSING and r.levelno == logging.ERROR]
 
 
+def fill(portal: Any) -> None:
+    populate(portal)
+    create(portal, "File", "file", file=NamedBlobFile(CONTENT, filename="file.txt"))
+
+
 @pytest.fixture
-def filled_dsn(dsn: str) -> str:
+def filled_dsn(site_with: SiteWith) -> str:
     """DSN of a site with our catalog and content."""
-    with plone(dsn) as portal:
-        populate(portal)
-        create(portal, "File", "file", file=NamedBlobFile(CONTENT, filename="file.txt"))
-        transaction.commit()
-    return dsn
+    return site_with(fill)
 
 
+@pytest.mark.slow
 def test_from_a_filestorage_and_back(stock_dsn: str, empty: str, postgres: EmbeddedPostgres, tmp_path: Path) -> None:
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
@@ -156,6 +159,7 @@ def test_a_dump_has_everything(filled_dsn: str, empty: str, postgres: EmbeddedPo
         assert len(found(portal, path="/plone/renamed")) > 5
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_transactions_says_that_it_has_no_catalog(
     filled_dsn: str, empty: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -206,15 +210,13 @@ def test_a_copy_in_a_filestorage_says_that_it_cannot_search(filled_dsn: str, tmp
         found(portal)
 
 
-def test_a_folder_is_exported_and_imported(
-    filled_dsn: str, dsn: str, site_template: str, postgres: Any, tmp_path: Path
-) -> None:
+def test_a_folder_is_exported_and_imported(filled_dsn: str, dsn: str, tmp_path: Path) -> None:
     guide = Guide(tmp_path, filled_dsn)
     with plone(filled_dsn) as portal:
         before = found(portal, path="/plone/my_folder")
         titles = sorted(b.Title for b in portal.portal_catalog(path="/plone/my_folder"))
         guide.run("export", folder=portal.my_folder)
-    with plone(sites.clone(postgres, site_template)) as portal:
+    with plone(dsn) as portal:
         guide.run("import", other_site=portal)
         assert found(portal, path="/plone/my_folder") == before
         assert sorted(b.Title for b in portal.portal_catalog(path="/plone/my_folder")) == titles

@@ -17,6 +17,7 @@ from tests.soak.ledger import Version
 from typing import Any
 
 import json
+import pytest
 import subprocess
 import sys
 import transaction
@@ -42,6 +43,7 @@ def soak(folder: Path, options: dict[str, int], mark: str) -> tuple[dict[str, An
     return report, page.read_text()
 
 
+@pytest.mark.slow
 def test_a_small_soak_keeps_every_promise(tmp_path: Path) -> None:
     report, text = soak(tmp_path, OPTIONS, "soak")
     assert report["broken"] == report["lost"] == report["phantom"] == report["stale"] == report["differences"] == []
@@ -57,6 +59,7 @@ def test_a_small_soak_keeps_every_promise(tmp_path: Path) -> None:
     assert f"| requests | {report['requests']} |" in text
 
 
+@pytest.mark.slow
 def test_failovers_lose_commits_and_nobody_answers_from_them(tmp_path: Path) -> None:
     report, text = soak(tmp_path, FAILOVERS, "failovers")
     assert report["broken"] == report["lost"] == report["phantom"] == report["stale"] == report["differences"] == []

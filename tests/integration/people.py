@@ -72,3 +72,23 @@ def make_content(portal: Any) -> None:
     late.setEffectiveDate(FUTURE)
     share(late, "mara", "Owner")
     late.reindexObject()
+
+
+def run_script(portal: Any, catalog: Any, body: str) -> Any:
+    """Run *body* as an untrusted Script (Python) that has *catalog* as its argument."""
+    from Products.PythonScripts.PythonScript import PythonScript
+
+    script = PythonScript("probe")
+    script.ZPythonScript_edit("catalog", body)
+    return script.__of__(portal)(catalog)
+
+
+def viewable(portal: Any, catalog: Any) -> dict[str, bool]:
+    """Return path -> is active, of what the current user may view, asking no catalog."""
+    check = getSecurityManager().checkPermission
+    found = {}
+    for path in catalog._catalog.uids:
+        obj = portal.unrestrictedTraverse(path)
+        if check("View", obj):
+            found[path] = not (obj.effective().isFuture() or obj.expires().isPast())
+    return found

@@ -132,6 +132,16 @@ def inside(db: Any) -> Iterator[Any]:
         yield app.plone
 
 
+def return_to(portal: Any) -> None:
+    """Be admin in the site *portal* again, which is still open: other tests may have left it since."""
+    from zope.component.hooks import setSite
+    from zope.globalrequest import setRequest
+
+    login(portal.getPhysicalRoot())
+    setSite(portal)
+    setRequest(portal.REQUEST)
+
+
 def login(app: Any, user_id: str = "admin", folder: Any = None) -> None:
     """Act as *user_id* of the user *folder* (the root's by default)."""
     users = app.acl_users if folder is None else folder

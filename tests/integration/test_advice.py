@@ -16,6 +16,10 @@ from plone.pgcatalog.database import background
 from plone.pgcatalog.observe import recorder
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.slow_queries import generate_rows
+from tests.integration.slow_queries import ROWS
+from tests.integration.slow_queries import search
+from tests.integration.slow_queries import slow_listing
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -26,27 +30,11 @@ import time
 import transaction
 
 
-ROWS = 4000
-#: Statistics tell PostgreSQL that the few rows of one creator are few, but not that they are the oldest.
-FILL = """
-    INSERT INTO "{}" (rid, path, portal_type, review_state, creator, get_id, modified, effective_range_since,
-        effective_range_until, allowed_roles, subject)
-    SELECT i + 1000000, '/plone/x' || i, (ARRAY['Document', 'News Item', 'Event', 'File'])[1 + i % 4],
-        (ARRAY['published', 'private'])[1 + i % 2], 'creator' || i % 200, 'x' || i,
-        timestamptz '2020-01-01' + (i * 7919 % 4000) * interval '1 hour', -1440, 2147483647, ARRAY['Anonymous'],
-        ARRAY['tag' || i % 50]
-    FROM generate_series(1, {}) i
-"""
-
-
 @pytest.fixture(scope="module")
 def template(site_template: str, postgres: Any) -> str:
     """A site whose catalog has generated rows, and a role that may only read."""
     dsn = postgres.createdb("advice_template", template=site_template)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
-        connection.execute(FILL.format(relation, ROWS))
-        connection.execute(f'ANALYZE "{relation}"')
+    generate_rows(dsn)
     return "advice_template"
 
 
@@ -79,18 +67,6 @@ def inside(db: Any) -> Iterator[Any]:
 def site(db: Any) -> Iterator[Any]:
     with inside(db) as portal:
         yield portal
-
-
-def search(portal: Any, **query: Any) -> None:
-    """Search, and begin a transaction that sees it recorded."""
-    for _brain in portal.portal_catalog.unrestrictedSearchResults(**query)[:10]:
-        break
-    assert recorder.flush(10)
-    transaction.begin()
-
-
-def slow_listing(portal: Any) -> None:
-    search(portal, Creator="creator7", portal_type="File", sort_on="modified", sort_order="reverse", sort_limit=10)
 
 
 def indexes(dsn: str, relation: str) -> dict[str, bool]:

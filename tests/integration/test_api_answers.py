@@ -156,8 +156,8 @@ def test_brains_of_a_class_of_ones_own(both: Any) -> None:
     try:
         assert [b.shout() for b in ours(getId="page")] == [b.shout() for b in oracle(getId="page")] == ["PAGE ONE"]
     finally:
-        del aq_base(ours)._v_brains
-        oracle._catalog.useBrains(object)
+        for catalog in (ours, oracle):
+            catalog._catalog.useBrains(object)
     assert not hasattr(ours(getId="page")[0], "shout")
 
 

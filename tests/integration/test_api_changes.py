@@ -12,6 +12,7 @@ from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
 from Products.ZCatalog.Catalog import CatalogError
 from tests.integration.content import create
 from tests.integration.content import populate
+from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import make_oracle
 from typing import Any
 
@@ -21,11 +22,14 @@ import transaction
 
 
 @pytest.fixture
-def filled(portal: Any) -> Any:
+def dsn(site_with: SiteWith) -> str:
+    return site_with(populate)
+
+
+@pytest.fixture
+def filled(catalog: Any) -> Any:
     """Our catalog, with content."""
-    populate(portal)
-    transaction.commit()
-    return portal.portal_catalog
+    return catalog
 
 
 def error_of(call: Callable[[], Any]) -> tuple[type, str] | None:

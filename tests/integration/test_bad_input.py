@@ -155,6 +155,7 @@ def test_odd_values(both: Both, index: str) -> None:
         both.check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", INDEXES)
 def test_odd_values_beside_sensible_ones(both: Both, index: str) -> None:
     others = {"path": FOLDER} if index != "path" else {"portal_type": "Document"}

@@ -13,7 +13,7 @@ from Products.CMFCore.CMFCatalogAware import handleContentishEvent
 from Products.CMFCore.indexing import processQueue
 from tests.integration.content import create
 from tests.integration.oracle import make_oracle
-from tests.integration.test_costs import traced
+from tests.integration.traffic import traced
 from tests.property.pair import feeding_the_oracle
 from tests.property.pair import ORACLE
 from typing import Any
@@ -220,6 +220,7 @@ def plant_both(portal: Any, leaves: int) -> None:
     transaction.commit()
 
 
+@pytest.mark.slow
 def test_a_big_tree_is_renamed_and_deleted(both: Any) -> None:
     """PGCATALOG_TEST_DESCENDANTS=10000 takes some minutes."""
     leaves = int(os.environ.get("PGCATALOG_TEST_DESCENDANTS", "1500"))
@@ -249,6 +250,7 @@ def check_gone(portal: Any, id: str) -> None:
     assert sorted(ours._catalog.uids) == sorted(oracle._catalog.uids)
 
 
+@pytest.mark.slow
 def test_a_tree_is_moved_and_copied(both: Any) -> None:
     plant_both(both, 250)
     before = committed_rows(both, ("a%b", "a-b", "A_b"))
@@ -265,6 +267,7 @@ def test_a_tree_is_moved_and_copied(both: Any) -> None:
     assert committed_rows(both, ("a%b", "a-b", "A_b")) == before
 
 
+@pytest.mark.slow
 def test_an_aborted_rename_leaves_no_trace(both: Any) -> None:
     plant_both(both, 250)
     rows = committed_rows(both, (TREE, *SIBLINGS))
@@ -354,6 +357,7 @@ def memory_of_ours() -> int:
     return sum(statistic.size for statistic in ours.statistics("filename"))
 
 
+@pytest.mark.slow
 def test_pending_changes_take_bounded_memory_and_give_it_back(portal: Any) -> None:
     catalog = portal.portal_catalog
     pend(catalog, range(50))

@@ -8,7 +8,7 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import add_users
 from tests.integration.people import publish
-from tests.integration.test_tuning import tune
+from tests.integration.settings import tune
 from tests.integration.vocabulary import counted
 from tests.integration.web import Web
 from typing import Any

@@ -7,9 +7,9 @@ from tests.integration.content import create
 from tests.integration.content import populate
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
+from tests.integration.pages import second_connection
 from tests.integration.rebuilding import rebuild
-from tests.integration.test_costs import traced
-from tests.integration.test_result_cache import second_connection
+from tests.integration.traffic import traced
 from typing import Any
 
 import psycopg

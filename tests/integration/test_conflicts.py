@@ -1,10 +1,12 @@
 """Whoever commits second: no conflict that is not needed, and a catalog that is what the content says."""
 
 from collections.abc import Callable
+from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.editors import abort
 from tests.integration.editors import differences
 from tests.integration.editors import editor
+from tests.integration.fixtures import SiteWith
 from typing import Any
 from ZODB.POSException import ConflictError
 
@@ -16,7 +18,7 @@ import transaction
 Action = Callable[[Any, str], Any]
 
 
-def make_tree(site: Any, name: str) -> None:
+def make_tree(site: Any, name: str = "tree") -> None:
     """Make /name/inner/page and what else the actions need."""
     site.invokeFactory("Folder", name, title="Tree")
     tree = site[name]
@@ -24,7 +26,6 @@ def make_tree(site: Any, name: str) -> None:
         tree.invokeFactory("Document", id, title=f"Page {id}")
     tree.invokeFactory("Folder", "inner", title="Inner")
     tree.inner.invokeFactory("Document", "page", title="Page")
-    transaction.commit()
 
 
 def edit(site: Any, name: str) -> None:
@@ -124,11 +125,20 @@ ADMINISTRATORS: list[tuple[Action, Action]] = [
 ]
 
 
-@pytest.fixture
-def prepared(portal: Any) -> Any:
+def fill(portal: Any) -> None:
     portal.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
-    transaction.commit()
-    return portal
+    make_tree(portal)
+
+
+def fill_for_each(portal: Any) -> None:
+    fill(portal)
+    for action in ACTIONS:
+        make_tree(portal, f"{action.__name__}-tree")
+
+
+@pytest.fixture
+def dsn(site_with: SiteWith) -> str:
+    return site_with(fill)
 
 
 def own_conflicts(one: Any, two: Any, first: Action, second: Action, name: str) -> set[tuple[str, str]]:
@@ -149,11 +159,9 @@ def own_conflicts(one: Any, two: Any, first: Action, second: Action, name: str) 
 
 
 @pytest.mark.parametrize("first", ACTIONS)
-def test_any_two_transactions_leave_a_sound_catalog(prepared: Any, db: Any, first: Action) -> None:
+def test_any_two_transactions_leave_a_sound_catalog(site_with: SiteWith, first: Action) -> None:
     """Neither conflicts because of the catalog, but for the pairs that are known."""
-    for second in ACTIONS:
-        make_tree(prepared, f"{second.__name__}-tree")
-    with editor(db) as one, editor(db) as two:
+    with sites.opened(site_with(fill_for_each)) as db, editor(db) as one, editor(db) as two:
         found = set()
         for second in ACTIONS:
             found |= own_conflicts(one, two, first, second, f"{second.__name__}-tree")
@@ -161,10 +169,10 @@ def test_any_two_transactions_leave_a_sound_catalog(prepared: Any, db: Any, firs
     assert found == {pair for pair in OWN_CONFLICTS if pair[0] == first.__name__}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), ADMINISTRATORS)
-def test_an_administrator_disturbs_nobody(prepared: Any, db: Any, first: Action, second: Action) -> None:
+def test_an_administrator_disturbs_nobody(db: Any, first: Action, second: Action) -> None:
     """Only who fills the catalog anew has to wait for the others."""
-    make_tree(prepared, "tree")
     with editor(db) as one, editor(db) as two:
         found = own_conflicts(one, two, first, second, "tree")
         assert one.do(differences) == []
@@ -175,8 +183,7 @@ def test_an_administrator_disturbs_nobody(prepared: Any, db: Any, first: Action,
     ("first", "second"),
     [(edit, edit_elsewhere), (edit, publish_elsewhere), (publish_elsewhere, edit_elsewhere), (add, edit_elsewhere)],
 )
-def test_two_who_change_two_objects_never_conflict(prepared: Any, db: Any, first: Action, second: Action) -> None:
-    make_tree(prepared, "tree")
+def test_two_who_change_two_objects_never_conflict(db: Any, first: Action, second: Action) -> None:
     with editor(db) as one, editor(db) as two:
         one.do(first, "tree")
         two.do(second, "tree")
@@ -185,24 +192,22 @@ def test_two_who_change_two_objects_never_conflict(prepared: Any, db: Any, first
         assert two.do(differences) == []
 
 
-def test_two_who_change_one_object_conflict_as_in_plain_storage(prepared: Any, db: Any) -> None:
-    make_tree(prepared, "tree")
+def test_two_who_change_one_object_conflict_as_in_plain_storage(db: Any) -> None:
     with editor(db) as one, editor(db) as two:
         one.do(edit, "tree")
         two.do(edit, "tree")
         one.commit()
         with pytest.raises(ConflictError) as caught:
             two.commit()
-        assert caught.value.oid == prepared.tree.inner.page._p_oid  # the storage's
+        assert caught.value.oid == one.do(lambda site: site.tree.inner.page._p_oid)  # the storage's
         two.do(abort)
         two.do(edit, "tree")
         two.commit()
         assert two.do(differences) == []
 
 
-def test_two_who_add_to_one_folder_conflict_in_the_folder(prepared: Any, db: Any) -> None:
+def test_two_who_add_to_one_folder_conflict_in_the_folder(db: Any) -> None:
     """Plain storage does that: the folder's modification date."""
-    make_tree(prepared, "tree")
 
     def add_another(site: Any, name: str) -> None:
         create(site[name].inner, "Document", "another")
@@ -221,8 +226,7 @@ def test_two_who_add_to_one_folder_conflict_in_the_folder(prepared: Any, db: Any
         assert sorted(two.do(lambda site: site.tree.inner.objectIds())) == ["another", "new", "page"]
 
 
-def test_the_opposite_order_is_a_conflict_and_no_deadlock(prepared: Any, db: Any) -> None:
-    make_tree(prepared, "tree")
+def test_the_opposite_order_is_a_conflict_and_no_deadlock(db: Any) -> None:
 
     def one_two(site: Any, name: str, ids: tuple[str, ...]) -> None:
         for id in ids:
@@ -243,8 +247,7 @@ def test_the_opposite_order_is_a_conflict_and_no_deadlock(prepared: Any, db: Any
         assert one.do(differences) == []
 
 
-def test_an_edited_page_keeps_the_roles_it_was_given(prepared: Any, db: Any) -> None:
-    make_tree(prepared, "tree")
+def test_an_edited_page_keeps_the_roles_it_was_given(db: Any) -> None:
     with editor(db) as one, editor(db) as two:
         one.do(share_tree, "tree")
         two.do(edit, "tree")
@@ -279,8 +282,7 @@ def both_orders(one: Action, two: Action) -> list[tuple[Action, Action]]:
     ("first", "second"),
     [*both_orders(share_site, rename_tree), *both_orders(share_site, edit), *both_orders(share_site, delete_tree)],
 )
-def test_roles_from_above_meet_other_changes(prepared: Any, db: Any, first: Action, second: Action) -> None:
-    make_tree(prepared, "tree")
+def test_roles_from_above_meet_other_changes(db: Any, first: Action, second: Action) -> None:
     with editor(db) as one, editor(db) as two:
         one.do(first, "tree")
         two.do(second, "tree")
@@ -296,11 +298,11 @@ def test_roles_from_above_meet_other_changes(prepared: Any, db: Any, first: Acti
         assert sorted(b.getPath() for b in found) == sorted(b.getPath() for b in shared)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [edit, publish, share_page, share])
 @pytest.mark.parametrize("moved_first", [True, False])
-def test_what_moves_conflicts_in_the_storage(prepared: Any, db: Any, change: Action, moved_first: bool) -> None:
+def test_what_moves_conflicts_in_the_storage(db: Any, change: Action, moved_first: bool) -> None:
     """Plone stores what is below a container that gets another name."""
-    make_tree(prepared, "tree")
     first, second = (rename_top, change) if moved_first else (change, rename_top)
     with editor(db) as one, editor(db) as two:
         one.do(first, "tree")

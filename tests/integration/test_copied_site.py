@@ -15,9 +15,9 @@ from plone.pgcatalog.zmi import jobs
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
-from tests.integration.test_settings import MANAGER
-from tests.integration.test_settings import token
+from tests.integration.web import MANAGER
 from tests.integration.web import Response
+from tests.integration.web import token
 from tests.integration.web import Web
 from typing import Any
 from zope.component.hooks import setSite
@@ -159,7 +159,7 @@ def site(copied_template: str, postgres: Any) -> Iterator[Site]:
         yield site
 
 
-@pytest.fixture(params=["copied", "imported"])
+@pytest.fixture(params=["copied", pytest.param("imported", marks=pytest.mark.slow)])
 def either(request: pytest.FixtureRequest, postgres: Any) -> Iterator[Site]:
     """A site that was copied, and one that was imported."""
     with cloned(postgres, request.getfixturevalue(f"{request.param}_template")) as site:
@@ -189,7 +189,14 @@ def test_it_is_said_wherever_a_person_looks(either: Site) -> None:
     assert other.found() != []
 
 
-@pytest.mark.parametrize("page", ["portal_catalog/manage_catalogView", "portal_catalog/manage_catalogAdvanced", PANEL])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "portal_catalog/manage_catalogView",
+        pytest.param("portal_catalog/manage_catalogAdvanced", marks=pytest.mark.slow),
+        pytest.param(PANEL, marks=pytest.mark.slow),
+    ],
+)
 def test_the_button_fills_it(either: Site, page: str, expected: list[str]) -> None:
     answer = either.press(page)
     assert answer.status == 302
@@ -201,6 +208,7 @@ def test_the_button_fills_it(either: Site, page: str, expected: list[str]) -> No
     assert "/my_folder/page" in either.found(SearchableText="quick fox")
 
 
+@pytest.mark.slow
 def test_it_is_still_said_after_a_save(either: Site, expected: list[str]) -> None:
     with either.opened() as portal:
         create(portal, "Document", "new", title="New")
@@ -240,6 +248,7 @@ def savepoint(portal: Any) -> None:
     portal.my_folder.page.reindexObject()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [add_index, add_column, delete_index, savepoint])
 def test_no_change_of_the_catalog_but_filling_it_ends_the_notice(site: Site, change: Any) -> None:
     with site.opened() as portal:
@@ -258,6 +267,7 @@ def clear(portal: Any) -> None:
     portal.portal_catalog.manage_catalogClear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [clear_and_rebuild, clear])
 @pytest.mark.parametrize("has_table", [False, True])
 def test_what_a_manager_fills_or_empties_by_other_means_has_no_notice(site: Site, change: Any, has_table: bool) -> None:
@@ -270,6 +280,7 @@ def test_what_a_manager_fills_or_empties_by_other_means_has_no_notice(site: Site
     assert (site.has_notice(), site.status()) == (set(), (0, []))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_table", [False, True])
 def test_uninstalling_leaves_a_filled_zcatalog_all_the_same(site: Site, has_table: bool, expected: list[str]) -> None:
     with site.opened() as portal:
@@ -307,6 +318,7 @@ def test_a_deleted_site_wants_no_attention(site: Site) -> None:
     assert site.status() == (0, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["portal_catalog/manage_catalogAdvanced", PANEL])
 def test_only_a_post_with_token_of_a_manager_fills_it(site: Site, page: str) -> None:
     with site.opened() as portal:

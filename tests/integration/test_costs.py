@@ -1,74 +1,34 @@
 """What a search and a commit cost: statements, round trips, plan shapes.  Counted, never timed."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from plone.pgcatalog.discovery.vocabulary import LEXEME
 from plone.pgcatalog.discovery.vocabulary import ROWS
 from plone.pgcatalog.discovery.vocabulary import THESE
 from plone.pgcatalog.discovery.vocabulary import VISIBLE
 from tests.integration.content import create
+from tests.integration.fixtures import SiteWith
+from tests.integration.traffic import traced
 from typing import Any
 
 import psycopg
 import pytest
-import re
-import tempfile
 import transaction
 
 
-class Traffic:
-    """The messages a psycopg connection sent to its server, read from libpq's trace."""
-
-    def __init__(self, text: str) -> None:
-        sent = [line.split("\t") for line in text.splitlines() if "\tF\t" in line]
-        self.messages = [(fields[3].strip(), "\t".join(fields[4:])) for fields in sent if len(fields) > 3]
-        #: bytes of the rows that the server has sent
-        self.row_bytes = sum(int(size) for size in re.findall(r"\tB\t(\d+)\tDataRow", text))
-
-    @property
-    def round_trips(self) -> int:
-        """Queries and Syncs: after each the client waits for the server."""
-        return sum(kind in ("Query", "Sync") for kind, _ in self.messages)
-
-    @property
-    def statements(self) -> list[str]:
-        """The SQL of each message, and of what is prepared for itself: statements of a pipeline belong together."""
-        found, parsed = [], []
-        for kind, text in self.messages:
-            if kind in ("Query", "Parse"):
-                parsed.append(text.replace("\\n", " "))
-            if kind in ("Query", "Sync") and parsed:
-                found.append("; ".join(parsed))
-                parsed = []
-        return found
-
-    def matching(self, word: str) -> list[str]:
-        return [text for text in self.statements if word in text]
+def fill(portal: Any) -> None:
+    for number in range(30):
+        create(portal, "Document", f"page{number:02}", title=f"Page {number}")
 
 
-@contextmanager
-def traced(portal: Any) -> Iterator[list[Traffic]]:
-    """Yield a list that holds the Traffic of the portal's snapshot connection afterwards."""
-    connection = portal._p_jar._normal_storage.pg_connection
-    # Without prepared statements every message names its SQL.
-    connection.prepare_threshold = None
-    pgconn = connection.pgconn
-    result: list[Traffic] = []
-    with tempfile.TemporaryFile("w+") as file:
-        pgconn.trace(file.fileno())
-        pgconn.set_trace_flags(0)
-        try:
-            yield result
-        finally:
-            pgconn.untrace()
-            file.seek(0)
-            result.append(Traffic(file.read()))
+@pytest.fixture
+def dsn(site_with: SiteWith) -> str:
+    return site_with(fill)
 
 
 @pytest.fixture
 def filled(portal: Any) -> Any:
-    for number in range(30):
-        create(portal, "Document", f"page{number:02}", title=f"Page {number}")
+    """The site, whose objects this connection has met."""
+    portal.page00.reindexObject()
     transaction.commit()
     transaction.begin()
     return portal

@@ -6,6 +6,9 @@ from plone.pgcatalog.database import embedded_host
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import EmbeddedPostgresError
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from tests.integration.servers import execute
+from tests.integration.servers import fetch
+from tests.integration.servers import server
 
 import os
 import psycopg
@@ -14,22 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
-
-
-def fetch(dsn, query):
-    with psycopg.connect(dsn) as connection:
-        return connection.execute(query).fetchone()[0]
-
-
-def execute(dsn, query):
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(query)
-
-
-def server(data_dir=None, **keywords):
-    return EmbeddedPostgres(data_dir, settings=TEST_SETTINGS, **keywords)
 
 
 def lives(pid):
@@ -46,14 +34,6 @@ def wait_until(condition, seconds=15):
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)
-
-
-@pytest.fixture
-def open_tmp():
-    """A temporary folder that everybody may enter (root's tmp_path is closed)."""
-    with tempfile.TemporaryDirectory(prefix="pgcatalog-test-") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 @pytest.fixture
@@ -75,6 +55,7 @@ class TestLife:
         assert not lives(pid)
         assert not data_dir.exists()
 
+    @pytest.mark.slow
     def test_starts_again_after_stop(self):
         postgres = server()
         for _ in range(2):
@@ -94,6 +75,7 @@ class TestLife:
         for name, value in TEST_SETTINGS.items():
             assert fetch(postgres.dsn(), f"SHOW {name}") == value
 
+    @pytest.mark.slow
     def test_two_side_by_side(self, postgres):
         with server() as other:
             execute(other.createdb("only_there"), "CREATE TABLE t ()")
@@ -176,6 +158,7 @@ class TestData:
             assert postgres.data_dir.stat().st_uid == owner
 
     @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+    @pytest.mark.slow
     def test_root_finds_the_replacement_of_a_closed_folder_again(self, open_tmp):
         closed = open_tmp / "closed"
         closed.mkdir(mode=0o700)
@@ -196,6 +179,7 @@ print(server.process.pid, server.data_dir, flush=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG")
 class TestDeathOfTheParent:
     def child(self, data_dir, then):
@@ -310,6 +294,7 @@ class TestBinaries:
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
     @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+    @pytest.mark.slow
     def test_unreachable_binaries_are_copied(self, monkeypatch, open_tmp):
         original = next(embedded_host.find_binaries())
         package = original.parent.parent

@@ -18,8 +18,9 @@ from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import PEOPLE
 from tests.integration.people import publish
+from tests.integration.people import run_script
 from tests.integration.people import share
-from tests.integration.test_costs import traced
+from tests.integration.traffic import traced
 from typing import Any
 from zExceptions import NotFound
 from zope.component.hooks import setSite
@@ -189,18 +190,16 @@ def test_facet_counts_has_every_index_by_text(both: Any, user: Any) -> None:
 
 
 def test_untrusted_code_reads_them(both: Any) -> None:
-    from tests.integration.test_security import run
-
     ours, oracle, portal = both
     with acting_as(portal, "mara"):
         expected = counted(oracle, "portal_type", oracle(path="/plone"))
         body = "return catalog(path='/plone').facet_counts['facet_fields']['portal_type']"
-        assert run(portal, ours, body) == expected
+        assert run_script(portal, ours, body) == expected
         body = "return catalog.facets({'path': '/plone'}, ['portal_type'])['portal_type']"
-        assert run(portal, ours, body) == expected
+        assert run_script(portal, ours, body) == expected
         for name in ("criteria", "query", "sort", "condition", "view", "catalog", "_asked", "_query"):
             with pytest.raises((Unauthorized, AttributeError, NotFound, SyntaxError, RuntimeError)):
-                run(portal, ours, f"return catalog(path='/plone').{name}")
+                run_script(portal, ours, f"return catalog(path='/plone').{name}")
 
 
 # -- what is no facet

@@ -3,33 +3,20 @@
 from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.errors import CatalogLocked
-from plone.pgcatalog.indexing.verify import Verifier
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.faults import assert_sound
+from tests.integration.faults import backend
+from tests.integration.faults import ids
+from tests.integration.faults import terminate
+from tests.integration.fixtures import SiteWith
+from tests.integration.pages import make_many_pages
 from typing import Any
 from ZODB.utils import u64
 
 import psycopg
 import pytest
 import transaction
-
-
-def ids(portal: Any, **query: Any) -> list[str]:
-    return sorted(b.getPath().rpartition("/")[2] for b in portal.portal_catalog.unrestrictedSearchResults(**query))
-
-
-def backend(portal: Any) -> int:
-    pid: int = portal._p_jar._normal_storage.pg_connection.info.backend_pid
-    return pid
-
-
-def terminate(dsn: str, pid: int) -> None:
-    with psycopg.connect(dsn, autocommit=True) as admin:
-        admin.execute("SELECT pg_terminate_backend(%s, 1000)", [pid])
-
-
-def assert_sound(portal: Any) -> None:
-    assert [str(d) for d in Verifier(portal.portal_catalog).differences()] == []
 
 
 def test_a_failing_query_costs_only_itself(portal: Any) -> None:
@@ -215,11 +202,14 @@ def test_a_connection_that_idles_between_requests_is_replaced(db: Any, dsn: str)
 
 
 @pytest.mark.parametrize("touch", [lambda r: r[120], lambda r: r[99].Title, len], ids=["page", "metadata", "count"])
-def test_a_connection_ended_within_a_result(portal: Any, dsn: str, touch: Any) -> None:
+def test_a_connection_ended_within_a_result(site_with: SiteWith, touch: Any) -> None:
     """What the result has not read yet cannot come; what it has read stays."""
-    for number in range(130):
-        portal.invokeFactory("Document", f"page{number:03}", title=f"Page {number:03}")
-    transaction.commit()
+    dsn = site_with(make_many_pages)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        check_ended_result(portal, dsn, touch)
+
+
+def check_ended_result(portal: Any, dsn: str, touch: Any) -> None:
     results = portal.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")
     assert results[3].Title == "Page 003"
     terminate(dsn, backend(portal))

@@ -9,8 +9,8 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.editors import editor
 from tests.integration.editors import PATIENCE
-from tests.integration.test_faults import assert_sound
-from tests.integration.test_faults import ids
+from tests.integration.faults import assert_sound
+from tests.integration.faults import ids
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -224,6 +224,7 @@ def open_patiently(db: Any) -> Any:
     raise AssertionError("no connection")
 
 
+@pytest.mark.slow
 def test_no_connection_is_left(own_dsn: str, server: EmbeddedPostgres) -> None:
     """Who has a connection goes on, who has none is told; afterwards there is one again."""
     with opened(own_dsn, pool_timeout=1, pool_max_size=50) as site:

@@ -8,6 +8,7 @@ from Products.GenericSetup.tests.common import DummyExportContext
 from Products.GenericSetup.tests.common import DummyImportContext
 from tests.integration import site as sites
 from tests.integration.content import populate
+from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
 from typing import Any
@@ -69,11 +70,14 @@ def imported(tool: Any, text: str, purge: bool = False) -> None:
 
 
 @pytest.fixture
-def filled(portal: Any) -> Any:
+def dsn(site_with: SiteWith) -> str:
+    return site_with(populate)
+
+
+@pytest.fixture
+def filled(catalog: Any) -> Any:
     """Our catalog, with content."""
-    populate(portal)
-    transaction.commit()
-    return portal.portal_catalog
+    return catalog
 
 
 def reindexed(catalog: Any) -> None:

@@ -214,6 +214,7 @@ class Generator:
         return self.rand.choice([" OR ", " or "]).join(parts)
 
 
+@pytest.mark.slow
 def test_random_queries(pair: Pair) -> None:
     generator = Generator(21, pair.texts)
     checked = hits = 0
@@ -433,6 +434,7 @@ def test_very_long_words(connection: psycopg.Connection[Any]) -> None:
     assert pair.found("ä" * 1022) == set()
 
 
+@pytest.mark.slow
 def test_very_long_text(connection: psycopg.Connection[Any]) -> None:
     rand = random.Random(3)
     pair = Pair(connection, PIPELINES["plone"])

@@ -6,6 +6,7 @@ differs on purpose is not asked here (``is_deviation``); the unit tests of the i
 """
 
 from collections.abc import Iterator
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.indexes.base import Condition
 from Products.PluginIndexes.BooleanIndex.BooleanIndex import BooleanIndex
 from Products.PluginIndexes.DateRangeIndex.DateRangeIndex import DateRangeIndex
@@ -102,11 +103,20 @@ class Twins:
         return "\n".join(line for (line,) in self.select(sql, condition.params))
 
 
-@pytest.fixture(params=CASES, ids=str)
-def twins(request: pytest.FixtureRequest, connection: psycopg.Connection[Any]) -> Twins:
-    # Far from UTC: nothing may depend on the session's time zone.
-    connection.execute("SET TIME ZONE 'Pacific/Auckland'")
-    return Twins(request.param, connection)
+@pytest.fixture(scope="module")
+def things(postgres: EmbeddedPostgres) -> str:
+    """DSN of the database for this module's tables."""
+    return postgres.createdb("index_values")
+
+
+@pytest.fixture(scope="module", params=CASES, ids=str)
+def twins(request: pytest.FixtureRequest, things: str) -> Iterator[Twins]:
+    """The twins of a case, for all its tests: these only read."""
+    with psycopg.connect(things, autocommit=True) as connection:
+        # Far from UTC: nothing may depend on the session's time zone.
+        connection.execute("SET TIME ZONE 'Pacific/Auckland'")
+        yield Twins(request.param, connection)
+        connection.execute("DROP TABLE things")
 
 
 def random_query(case: Case, random: Random) -> Query:
@@ -248,13 +258,14 @@ def test_only_long_values_are_reported(twins: Twins) -> None:
 
 @pytest.mark.parametrize("twins", WITH_INDEXES, ids=str, indirect=True)
 def test_each_sql_index_answers_a_query(twins: Twins) -> None:
-    twins.connection.execute("SET enable_seqscan = off")
     key = [next(key for key in twins.case.keys if key)]
     queries = [
         {"query": key},
         {"query": key, "range": "min"},
         {"query": key, "range": "max"},
     ]
-    plans = "".join(map(twins.explain, queries))
+    with twins.connection.transaction():
+        twins.connection.execute("SET LOCAL enable_seqscan = off")
+        plans = "".join(map(twins.explain, queries))
     for index in twins.translator.sql_indexes():
         assert f"things_{index.name}" in plans

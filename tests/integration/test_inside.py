@@ -2,10 +2,13 @@
 
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
+from collections.abc import Iterator
 from Products.CMFCore.indexing import processQueue
 from Products.ZCatalog.Catalog import mergeResults
+from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
+from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
 from typing import Any
@@ -15,12 +18,17 @@ import pytest
 import transaction
 
 
+@pytest.fixture(scope="module")
+def shared(site_with: SiteWith) -> Iterator[Any]:
+    """(our catalog, the oracle), filled with the same content; the tests change nothing."""
+    with sites.opened(site_with(populate)) as db, sites.inside(db) as portal:
+        yield portal.portal_catalog, make_oracle(portal)
+
+
 @pytest.fixture
-def both(portal: Any) -> Any:
-    """(our catalog, the oracle), filled with the same content."""
-    populate(portal)
-    transaction.commit()
-    return portal.portal_catalog, make_oracle(portal)
+def both(shared: Any) -> Any:
+    sites.return_to(shared[0].aq_parent)
+    return shared
 
 
 def test_an_unwrapped_tool_has_its_inside(catalog: Any) -> None:

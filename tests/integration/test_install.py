@@ -1,12 +1,14 @@
 """Installing and uninstalling: what the profile takes over, keeps, refuses and gives back."""
 
 from Acquisition import aq_base
+from collections.abc import Iterator
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.setuphandlers import UnsupportedStorage
 from Products.CMFPlone.CatalogTool import CatalogTool
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
+from tests.integration.fixtures import SiteWith
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -19,19 +21,24 @@ DEFAULT = "profile-plone.pgcatalog:default"
 UNINSTALL = "profile-plone.pgcatalog:uninstall"
 
 
+def fill(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    catalog.addIndex("odd-name", "KeywordIndex", {"indexed_attrs": "Subject"})
+    catalog.addColumn("getLayout")
+    populate(portal)
+    catalog.uncatalog_object("/plone/my_folder/page2")
+
+
 @pytest.fixture
-def stock(stock_dsn: str) -> Any:
+def stock_dsn(site_with: SiteWith) -> str:
+    return site_with(fill, stock=True)
+
+
+@pytest.fixture
+def stock(stock_dsn: str) -> Iterator[Any]:
     """A stock site with content and an add-on's index and column."""
-    with sites.opened(stock_dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        catalog = app.plone.portal_catalog
-        catalog.addIndex("odd-name", "KeywordIndex", {"indexed_attrs": "Subject"})
-        catalog.addColumn("getLayout")
-        populate(app.plone)
-        catalog.uncatalog_object("/plone/my_folder/page2")
-        transaction.commit()
-        yield app.plone
+    with sites.opened(stock_dsn) as db, sites.inside(db) as portal:
+        yield portal
 
 
 def run(portal: Any, profile: str) -> None:

@@ -4,31 +4,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.errors import CatalogLocked
+from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.editors import abort
 from tests.integration.editors import begin
 from tests.integration.editors import distant_editor
 from tests.integration.editors import Editor
 from tests.integration.editors import editor
+from tests.integration.fixtures import SiteWith
+from tests.integration.pages import make_many_pages
+from tests.integration.pages import MANY
 from typing import Any
 
 import pytest
-import transaction
 
 
-NUMBER = 130  # more than the first window of a result
-
-
-@pytest.fixture
-def filled(portal: Any) -> Any:
+def fill(portal: Any) -> None:
     portal.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
     folder = create(portal, "Folder", "folder", title="Folder", subject=("one",))
     for id in ("a", "b"):
         create(folder, "Document", id, title=f"Needle {id}", subject=("one", id))
     create(folder, "Folder", "inner", title="Inner")
     create(folder.inner, "Document", "deep", title="Needle deep")
-    transaction.commit()
-    return portal
+
+
+@pytest.fixture
+def dsn(site_with: SiteWith) -> str:
+    return site_with(fill)
 
 
 @contextmanager
@@ -125,10 +127,10 @@ CHANGES = [add, edit, delete, delete_tree, publish, share, rename_tree, clear, r
     ("kind", "change"),
     [
         *(("thread", change) for change in CHANGES),
-        *(("process", change) for change in (add, share, rename_tree, rebuild)),
+        *(pytest.param("process", change, marks=pytest.mark.slow) for change in (add, share, rename_tree, rebuild)),
     ],
 )
-def test_a_snapshot_stays_and_the_next_one_is_new(filled: Any, db: Any, dsn: str, kind: str, change: Any) -> None:
+def test_a_snapshot_stays_and_the_next_one_is_new(db: Any, dsn: str, kind: str, change: Any) -> None:
     """*early* looks before and after the other's commit, *late* only after it: both have the older snapshot."""
     with open_editor(kind, db, dsn) as writer, editor(db) as early, editor(db) as late:
         late.begin()
@@ -147,7 +149,7 @@ def test_a_snapshot_stays_and_the_next_one_is_new(filled: Any, db: Any, dsn: str
         assert early.do(observe) == writer.do(observe) == after
 
 
-def test_a_new_index_waits_for_those_who_read_the_table(filled: Any, db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_index_waits_for_those_who_read_the_table(db: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its column is an ALTER TABLE: for a reader's transaction, then the commit fails and may be tried again."""
     monkeypatch.setattr(schema, "LOCK_TIMEOUT", "50ms")
     with editor(db) as writer, editor(db) as early, editor(db) as late:
@@ -167,7 +169,7 @@ def test_a_new_index_waits_for_those_who_read_the_table(filled: Any, db: Any, mo
 
 
 @pytest.mark.parametrize("change", [edit, rename_tree, clear, add_index])
-def test_an_aborted_change_was_never_there(filled: Any, db: Any, change: Any) -> None:
+def test_an_aborted_change_was_never_there(db: Any, change: Any) -> None:
     with editor(db) as writer, editor(db) as reader:
         before = reader.do(observe)
         writer.do(change)
@@ -183,7 +185,7 @@ def test_an_aborted_change_was_never_there(filled: Any, db: Any, change: Any) ->
 
 
 @pytest.mark.parametrize("change", [rename_tree, delete_tree, edit])
-def test_pending_changes_are_shown_on_the_own_snapshot(filled: Any, db: Any, change: Any) -> None:
+def test_pending_changes_are_shown_on_the_own_snapshot(db: Any, change: Any) -> None:
     """What is pending does not let through what others have committed meanwhile."""
     with editor(db) as one, editor(db) as other:
         one.do(lambda site: create(site, "Document", "mine", title="Needle mine"))
@@ -193,53 +195,50 @@ def test_pending_changes_are_shown_on_the_own_snapshot(filled: Any, db: Any, cha
         assert one.do(observe) == before
 
 
-@pytest.fixture
-def many(portal: Any) -> Any:
-    for number in range(NUMBER):
-        portal.invokeFactory("Document", f"page{number:03}", title=f"Old {number:03}")
-    transaction.commit()
-    return portal
-
-
 def replace_all(site: Any) -> None:
-    site.manage_delObjects([f"page{number:03}" for number in range(0, NUMBER, 2)])
-    for number in range(1, NUMBER, 2):
+    site.manage_delObjects([f"page{number:03}" for number in range(0, MANY, 2)])
+    for number in range(1, MANY, 2):
         page = site[f"page{number:03}"]
         page.title = f"New {number:03}"
         page.reindexObject()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["index", "slice", "iteration", "last", "count"])
-def test_later_pages_come_from_the_snapshot_of_the_search(many: Any, db: Any, how: str) -> None:
-    expected = [f"Old {number:03}" for number in range(NUMBER)]
+def test_later_pages_come_from_the_snapshot_of_the_search(site_with: SiteWith, how: str) -> None:
+    expected = [f"Page {number:03}" for number in range(MANY)]
 
     def rest(site: Any) -> Any:
         results = kept[0]
         if how == "index":
-            return [results[i].Title for i in range(NUMBER)]
+            return [results[i].Title for i in range(MANY)]
         if how == "slice":
-            return [b.Title for i in range(0, NUMBER, 20) for b in results[i : i + 20]]
+            return [b.Title for i in range(0, MANY, 20) for b in results[i : i + 20]]
         if how == "last":
             return [*expected[:-1], results[-1].Title]
         if how == "count":
-            return expected[: len(results)] if results.actual_result_count == NUMBER else []
+            return expected[: len(results)] if results.actual_result_count == MANY else []
         return [b.Title for b in results]
 
     kept: list[Any] = []
-    with editor(db) as reader, editor(db) as writer:
+    with (
+        sites.opened(site_with(make_many_pages)) as db,
+        editor(db) as reader,
+        editor(db) as writer,
+    ):
         reader.do(
             lambda site: kept.append(
                 site.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")
             )
         )
-        assert reader.do(lambda site: kept[0][3].Title) == "Old 003"
+        assert reader.do(lambda site: kept[0][3].Title) == "Page 003"
         writer.do(replace_all)
         writer.commit()
         assert reader.do(rest) == expected
         kept.clear()
 
 
-def test_commits_become_visible_in_their_order(filled: Any, db: Any) -> None:
+def test_commits_become_visible_in_their_order(db: Any) -> None:
     """Readers that start after the n-th commit see exactly n changes, until they end."""
     with editor(db) as writer, editor(db) as one, editor(db) as two, editor(db) as three:
         snapshots = []

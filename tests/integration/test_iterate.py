@@ -10,7 +10,7 @@ from tests.integration.content import create
 from tests.integration.generated import fill_relation
 from tests.integration.people import acting_as
 from tests.integration.people import PEOPLE
-from tests.integration.test_costs import traced
+from tests.integration.traffic import traced
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -216,6 +216,7 @@ def peak(stream: Any) -> tuple[int, int]:
     return count, most
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_a_batch(big: Any) -> None:
     few = {"Creator": ["user1", "user2"], "sort_on": "modified"}
     many = {"is_folderish": False, "sort_on": "modified"}

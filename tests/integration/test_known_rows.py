@@ -6,16 +6,27 @@ from plone.pgcatalog.database.hit_rate import MEMORY
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
-from tests.integration.test_costs import traced
-from tests.integration.test_result_cache import dsn  # noqa: F401
-from tests.integration.test_result_cache import filled  # noqa: F401
-from tests.integration.test_result_cache import second_connection
-from tests.integration.test_result_cache import shown
-from tests.integration.test_result_cache import template  # noqa: F401
+from tests.integration.fixtures import SiteWith
+from tests.integration.pages import make_pages
+from tests.integration.pages import second_connection
+from tests.integration.pages import shown
+from tests.integration.traffic import traced
 from typing import Any
 
 import pytest
 import transaction
+
+
+@pytest.fixture
+def dsn(site_with: SiteWith) -> str:
+    return site_with(make_pages)
+
+
+@pytest.fixture
+def filled(portal: Any) -> Any:
+    """The site, in a new transaction."""
+    transaction.begin()
+    return portal
 
 
 def familiar(portal: Any) -> list[Any]:
@@ -68,7 +79,7 @@ def remove_and_add(site: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [retitle, only_metadata, rename, remove_and_add])
-def test_a_changed_row_is_read_anew(filled: Any, db: Any, change: Any) -> None:  # noqa: F811
+def test_a_changed_row_is_read_anew(filled: Any, db: Any, change: Any) -> None:
     before = familiar(filled)
     change(filled)
     transaction.commit()
@@ -78,7 +89,7 @@ def test_a_changed_row_is_read_anew(filled: Any, db: Any, change: Any) -> None: 
     assert after == listing(filled) != before
 
 
-def test_only_what_has_changed_is_read(filled: Any, db: Any) -> None:  # noqa: F811
+def test_only_what_has_changed_is_read(filled: Any, db: Any) -> None:
     before = familiar(filled)
     retitle(filled)
     transaction.commit()
@@ -91,7 +102,7 @@ def test_only_what_has_changed_is_read(filled: Any, db: Any) -> None:  # noqa: F
         assert listing(filled) == after
 
 
-def test_rows_of_an_unchanged_catalog_need_not_say_their_versions(filled: Any, db: Any) -> None:  # noqa: F811
+def test_rows_of_an_unchanged_catalog_need_not_say_their_versions(filled: Any, db: Any) -> None:
     before = familiar(filled)
     for _ in range(MEMORY):
         listing(filled)
@@ -111,7 +122,7 @@ def test_rows_of_an_unchanged_catalog_need_not_say_their_versions(filled: Any, d
     assert after == listing(filled) != before
 
 
-def test_rows_that_were_believed_to_be_known_are_read(filled: Any) -> None:  # noqa: F811
+def test_rows_that_were_believed_to_be_known_are_read(filled: Any) -> None:
     before = familiar(filled)
     for _ in range(MEMORY):
         listing(filled)
@@ -121,7 +132,7 @@ def test_rows_that_were_believed_to_be_known_are_read(filled: Any) -> None:  # n
     assert len(traffic[0].statements) == 2
 
 
-def test_an_older_snapshot_keeps_its_rows(filled: Any, db: Any) -> None:  # noqa: F811
+def test_an_older_snapshot_keeps_its_rows(filled: Any, db: Any) -> None:
     before = familiar(filled)
     with second_connection(db) as (_, other):
         assert listing(other) == before
@@ -135,7 +146,7 @@ def test_an_older_snapshot_keeps_its_rows(filled: Any, db: Any) -> None:  # noqa
             assert listing(filled) == after
 
 
-def test_pending_and_aborted_rows_are_nobody_elses(filled: Any, db: Any) -> None:  # noqa: F811
+def test_pending_and_aborted_rows_are_nobody_elses(filled: Any, db: Any) -> None:
     before = familiar(filled)
     retitle(filled)
     assert listing(filled) != before
@@ -146,7 +157,7 @@ def test_pending_and_aborted_rows_are_nobody_elses(filled: Any, db: Any) -> None
     assert listing(filled) == before
 
 
-def test_a_moved_row_keeps_its_new_path(filled: Any) -> None:  # noqa: F811
+def test_a_moved_row_keeps_its_new_path(filled: Any) -> None:
     familiar(filled)
     filled.manage_renameObject("page07", "moved")
     found = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="created")
@@ -161,7 +172,7 @@ def test_a_moved_row_keeps_its_new_path(filled: Any) -> None:  # noqa: F811
     assert sorted(brain.Title and brain.getPath() for brain in found) == ["/plone/moved", "/plone/page03"]
 
 
-def test_what_a_caller_does_to_a_value_stays_with_him(filled: Any) -> None:  # noqa: F811
+def test_what_a_caller_does_to_a_value_stays_with_him(filled: Any) -> None:
     familiar(filled)
     brains = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")[:2]
     brains[0].Title, brains[0].mine = "Mine", 1
@@ -169,7 +180,7 @@ def test_what_a_caller_does_to_a_value_stays_with_him(filled: Any) -> None:  # n
     assert listing(filled)[0][1] == "Page 0"
 
 
-def test_no_room_is_no_memory(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_no_room_is_no_memory(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     result_cache.cache_clear()
     monkeypatch.setenv("PGCATALOG_RESULT_CACHE_MB", "0")
     shown(filled)

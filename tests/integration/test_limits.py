@@ -12,7 +12,7 @@ from plone.pgcatalog.unavailable import TIMED_OUT
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import publish
-from tests.integration.test_costs import traced
+from tests.integration.traffic import traced
 from tests.integration.web import Response
 from tests.integration.web import Web
 from typing import Any
@@ -232,6 +232,7 @@ def test_a_stricter_limit_of_the_database_stays(strict: Web) -> None:
         assert view.session.execute(shown) == [("2s",)]
 
 
+@pytest.mark.slow
 def test_the_limit_of_the_database_is_answered_as_ours(strict: Web) -> None:
     for search in ("search page", "@search", "@pgsearch"):
         with locked(strict.db):

@@ -6,8 +6,8 @@ from plone.pgcatalog.database.errors import ServiceUnavailable
 from plone.pgcatalog.unavailable import make_filter
 from plone.pgcatalog.unavailable import TEXT
 from tests.integration.content import create
-from tests.integration.test_faults import backend
-from tests.integration.test_faults import terminate
+from tests.integration.faults import backend
+from tests.integration.faults import terminate
 from tests.integration.web import Web
 from transaction.interfaces import TransientError
 from typing import Any

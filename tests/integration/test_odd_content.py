@@ -2,23 +2,22 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
-from contextlib import contextmanager
 from DateTime import DateTime
 from datetime import datetime
 from datetime import UTC
-from plone.dexterity.interfaces import IDexterityContent
-from plone.indexer import indexer
 from Products.ZCatalog.Catalog import CatalogError
 from tests.integration import site as sites
 from tests.integration.bad_values import Hostile
 from tests.integration.bad_values import Odd
 from tests.integration.bad_values import SCALARS
 from tests.integration.content import create
+from tests.integration.odd import Extra
+from tests.integration.odd import found
+from tests.integration.odd import indexed
+from tests.integration.odd import INDEXES
 from tests.integration.oracle import make_oracle
 from typing import Any
-from zope.component import getGlobalSiteManager
 from zope.component.hooks import setSite
-from zope.globalrequest import setRequest
 from zope.i18nmessageid import Message
 
 import contextlib
@@ -26,41 +25,6 @@ import logging
 import Missing
 import pytest
 import transaction
-
-
-class Extra:
-    """Options of a new index."""
-
-    def __init__(self, **options: Any) -> None:
-        self.__dict__.update(options)
-
-
-#: Index id -> type and options; each indexes what the object says ``odd`` is.
-INDEXES: dict[str, Any] = {
-    "odd-field": ("FieldIndex", Extra(indexed_attrs="odd")),
-    "odd-keyword": ("KeywordIndex", Extra(indexed_attrs="odd")),
-    "odd-bool": ("BooleanIndex", Extra(indexed_attrs="odd")),
-    "odd-uuid": ("UUIDIndex", Extra(indexed_attrs="odd")),
-    "odd-text": ("ZCTextIndex", Extra(doc_attr="odd", lexicon_id="plone_lexicon", index_type="Okapi BM25 Rank")),
-    "odd-range": ("DateRangeIndex", Extra(since_field="odd", until_field="odd_until")),
-    "odd-path": ("PathIndex", None),
-}
-
-
-@contextmanager
-def indexed(name: str, value: Callable[[Any], Any]) -> Iterator[None]:
-    """Within the block, content has *value* (of the object) for the catalog's attribute *name*."""
-
-    @indexer(IDexterityContent)
-    def factory(obj: Any) -> Any:
-        return value(obj)
-
-    manager = getGlobalSiteManager()
-    manager.registerAdapter(factory, name=name)
-    try:
-        yield
-    finally:
-        manager.unregisterAdapter(factory, name=name)
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +47,8 @@ def shared_site(site_template: str, postgres: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def site(shared_site: Any) -> Any:
-    """That site, for a manager; other tests may have left it."""
-    sites.login(shared_site.getPhysicalRoot())
-    setSite(shared_site)
-    setRequest(shared_site.REQUEST)
+    """That site, for a manager."""
+    sites.return_to(shared_site)
     return shared_site
 
 
@@ -94,10 +56,6 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
         r.getMessage() for r in caplog.records if r.name.startswith("plone.pgcatalog") and r.levelno >= logging.WARNING
     ]
-
-
-def found(catalog: Any, **query: Any) -> list[str]:
-    return [brain.getPath() for brain in catalog.unrestrictedSearchResults(**query)]
 
 
 def check_found(portal: Any, path: str) -> Any:
@@ -259,6 +217,7 @@ def test_an_object_without_a_form_in_json_is_missing_and_reported(site: Any, cap
 # -- real content
 
 
+@pytest.mark.slow
 def test_a_very_long_text_is_searchable_by_its_beginning(portal: Any, caplog: pytest.LogCaptureFixture) -> None:
     from plone.app.textfield import RichTextValue
 
@@ -301,6 +260,7 @@ def test_far_dates(portal: Any, year: int) -> None:
         assert ("/plone/page" in found(catalog, effectiveRange=now)) is (year < now.year() or year > 2500)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", ["with space", "a~b", "100%", "50%_off", "ümläut", "a'b", 'a"b', "%s", "x" * 1000])
 def test_odd_ids(portal: Any, id: str) -> None:
     catalog = portal.portal_catalog

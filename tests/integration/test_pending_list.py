@@ -9,7 +9,7 @@ from plone.pgcatalog.database import schema
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.plans import plan_of
-from tests.integration.test_prepared import filled
+from tests.integration.relation import filled
 from typing import Any
 from zope.component.hooks import setSite
 

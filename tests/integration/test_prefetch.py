@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.storage import forget_loaded
+from tests.integration.storage import reads
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -48,14 +50,13 @@ def watched(portal: Any) -> Iterator[Loads]:
     for page in portal.folder.objectValues():
         page._p_deactivate()
     transaction.begin()
-    storage = jar._normal_storage
-    storage._load_cache.clear()
-    storage._main._shared_cache.clear()
-    before = storage._pg_query_count, storage._pg_load_count
+    forget_loaded(jar)
+    before = reads(jar)
     loads = Loads()
     yield loads
-    loads.statements = storage._pg_query_count - before[0]
-    loads.objects = storage._pg_load_count - before[1]
+    after = reads(jar)
+    loads.statements = after.statements - before.statements
+    loads.objects = after.objects - before.objects
 
 
 def pages(portal: Any) -> Any:
@@ -112,9 +113,9 @@ def test_objects_in_memory_are_not_loaded_again(cold: Any) -> None:
         for page in cold.folder.objectValues():
             page.title  # noqa: B018
         jar = cold._p_jar
-        before = jar._normal_storage._pg_query_count
+        before = reads(jar)
         assert len([brain.getObject() for brain in pages(cold)]) == COUNT
-        assert jar._normal_storage._pg_query_count == before
+        assert reads(jar) == before
     assert loads.objects >= COUNT
 
 

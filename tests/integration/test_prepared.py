@@ -10,8 +10,9 @@ from plone.pgcatalog.database.selectivity import Selectivity
 from plone.pgcatalog.database.session import Session
 from tests.integration.content import create
 from tests.integration.plans import plan_of
-from tests.integration.test_costs import traced
-from tests.integration.test_costs import Traffic
+from tests.integration.relation import filled
+from tests.integration.traffic import traced
+from tests.integration.traffic import Traffic
 from threading import Event
 from typing import Any
 
@@ -213,17 +214,6 @@ SELECT n, (SELECT min(zoid) FROM object_state), '/plone/text' || n, '{{Anonymous
 )::tsvector
 FROM generate_series(1000001, 1000400) AS n
 """
-
-
-def filled(catalog: Any, *statements: str) -> str:
-    """Run *statements* on the relation of *catalog*, beside the site, and return its name; what was known is known no more."""
-    relation: str = catalog._catalog.view().read_state().relation
-    with psycopg.connect(catalog._p_jar._normal_storage.pg_connection.info.dsn, autocommit=True) as other:
-        for statement in statements:
-            other.execute(statement.format(relation))
-        other.execute(f'VACUUM ANALYZE "{relation}"')
-        other.execute("UPDATE pgcatalog_state SET generation = generation + 1")
-    return relation
 
 
 def test_texts_are_compared_by_their_index(portal: Any) -> None:

@@ -1,10 +1,10 @@
 """A Zope process killed in the middle of a commit: what was acknowledged is there, the rest is whole or absent."""
 
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.indexing.verify import Verifier
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.dying_process import prepare
+from tests.integration.fixtures import SiteWith
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -14,6 +14,9 @@ import signal
 import subprocess
 import sys
 import transaction
+
+
+pytestmark = pytest.mark.slow
 
 
 COMMITTED = {
@@ -39,14 +42,9 @@ AFTER = {
 
 
 @pytest.fixture(scope="module")
-def killed(postgres: EmbeddedPostgres, site_template: str) -> dict[str, str]:
+def killed(site_with: SiteWith) -> dict[str, str]:
     """moment -> dsn of a site one of whose processes was killed at that moment."""
-    dsns = {moment: sites.clone(postgres, site_template) for moment in COMMITTED}
-    for dsn in dsns.values():
-        with sites.opened(dsn) as db, sites.application(db) as app:
-            sites.login(app)
-            setSite(app.plone)
-            prepare(app.plone)
+    dsns = {moment: site_with(prepare) for moment in COMMITTED}
     command = [sys.executable, "-W", "ignore", "-m", "tests.integration.dying_process"]
     done = subprocess.run(command, input=json.dumps(dsns), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

@@ -2,24 +2,20 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field
 from lxml import html
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.web import Web
+from tests.integration.web import MANAGER
+from tests.integration.web import REFUSED
+from tests.integration.web import Site
 from typing import Any
-from zope.component.hooks import setSite
 
 import pytest
-import transaction
 
 
 CATALOG = "/plone/portal_catalog"
-MANAGER = "admin:secret"
-#: Where Plone sends those who may not.
-REFUSED = (302, 401, 403, 404)
 #: A manager's GET of these does something on a stock site, or asks whether it should.
 POST_ONLY = {
     "manage_catalogClear",
@@ -49,37 +45,6 @@ INDEXES = (
     "effectiveRange",
     "is_folderish",
 )
-
-
-@dataclass
-class Site:
-    """A site in a database of its own: over HTTP, and from the inside."""
-
-    db: Any
-    web: Web = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.web = Web(self.db)
-
-    @contextmanager
-    def inside(self) -> Iterator[Any]:
-        """Yield the portal, for a manager; what is done there is committed."""
-        with sites.application(self.db) as app:
-            sites.login(app)
-            setSite(app.plone)
-            yield app.plone
-            transaction.commit()
-
-    @property
-    def generation(self) -> int:
-        with self.inside() as portal:
-            return portal.portal_catalog.getCounter()
-
-    def token(self) -> str:
-        from plone.protect import createToken
-
-        with self.inside():
-            return createToken()
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +90,7 @@ def test_every_name_answers_anonymous_as_on_a_stock_site(stock: Site, shared: Si
     assert shared.generation == before
 
 
+@pytest.mark.slow
 def test_every_name_answers_a_manager_as_on_a_stock_site_or_asks_for_a_post(stock: Site, shared: Site) -> None:
     before = shared.generation
     refused = set()
@@ -142,6 +108,7 @@ def test_every_name_answers_a_manager_as_on_a_stock_site_or_asks_for_a_post(stoc
     assert shared.generation == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("login", [None, MANAGER])
 @pytest.mark.parametrize("index", INDEXES)
 def test_indexes_answer_no_more_than_on_a_stock_site(stock: Site, shared: Site, index: str, login: Any) -> None:

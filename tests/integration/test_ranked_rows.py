@@ -6,8 +6,8 @@ from plone.pgcatalog.database.planning import MANY_ROWS
 from plone.pgcatalog.results.cache import result_cache
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.test_prepared import filled
-from tests.integration.test_tuning import tune
+from tests.integration.relation import filled
+from tests.integration.settings import tune
 from typing import Any
 from zope.component.hooks import setSite
 

@@ -8,6 +8,7 @@ from plone.pgcatalog.indexing.rebuild import RebuildRunning
 from plone.pgcatalog.indexing.rebuild_worker import Worker
 from tests.integration.content import create
 from tests.integration.content import populate
+from tests.integration.fixtures import SiteWith
 from tests.integration.rebuilding import differences
 from tests.integration.rebuilding import everything
 from tests.integration.rebuilding import inside
@@ -27,9 +28,12 @@ import transaction
 
 
 @pytest.fixture
+def dsn(site_with: SiteWith, dsn: str, request: pytest.FixtureRequest) -> str:
+    return site_with(populate) if "filled" in request.fixturenames else dsn
+
+
+@pytest.fixture
 def filled(portal: Any) -> Any:
-    populate(portal)
-    transaction.commit()
     return portal
 
 
@@ -61,8 +65,8 @@ def test_sql_indexes_are_those_of_the_old_relation(filled: Any, db: Any, dsn: st
         "UPDATE {} SET subject = ARRAY['wrong'], searchable_text = 'wrong'",
         "UPDATE {} SET path = '/plone/nowhere' WHERE get_id = 'page'",
         "UPDATE object_state SET idx = idx || '{{\"Title\": \"wrong\"}}' WHERE idx ->> 'getId' = 'page'",
-        "UPDATE object_state SET idx = NULL",
-        "DELETE FROM pgcatalog_state",
+        pytest.param("UPDATE object_state SET idx = NULL", marks=pytest.mark.slow),
+        pytest.param("DELETE FROM pgcatalog_state", marks=pytest.mark.slow),
     ],
 )
 def test_a_damaged_catalog_is_whole_again(filled: Any, db: Any, dsn: str, statement: str) -> None:
@@ -130,6 +134,7 @@ def tree(portal: Any, monkeypatch: Any) -> Any:
     return portal
 
 
+@pytest.mark.slow
 def test_changes_between_any_two_steps_are_not_lost(tree: Any, db: Any) -> None:
     """Each kind of change is made before and after the walk passes by, and the old relation shows it at once."""
     kinds = enumerate(itertools.cycle(EDITS))
@@ -206,6 +211,7 @@ def test_changes_in_the_very_last_moment_are_taken_along(filled: Any, db: Any) -
     assert [b.getPath() for b in filled.portal_catalog.unrestrictedSearchResults(Title="very")] == ["/plone/last"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("phase", ["walk", "rest", "index", "replay"])
 def test_a_killed_rebuild_goes_on_where_it_was(tree: Any, db: Any, dsn: str, phase: str) -> None:
     with rebuilding(db) as steps:
@@ -323,6 +329,7 @@ def clear_and_rebuild(portal: Any) -> None:
     portal.portal_catalog.clearFindAndRebuild()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("action", "phase"),
     [(add_index, "walk"), (retype_index, "replay"), (clear, "walk"), (clear_and_rebuild, "replay")],

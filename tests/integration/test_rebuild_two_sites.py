@@ -5,18 +5,21 @@ from plone.pgcatalog.indexing.verify import Verifier
 from psycopg.rows import dict_row
 from tests.integration import site as sites
 from tests.integration.rebuilding import rebuilding
-from tests.integration.test_two_sites import app  # noqa: F401
-from tests.integration.test_two_sites import dsn  # noqa: F401
-from tests.integration.test_two_sites import enter
-from tests.integration.test_two_sites import oid
-from tests.integration.test_two_sites import relations
-from tests.integration.test_two_sites import root
-from tests.integration.test_two_sites import template  # noqa: F401
-from tests.integration.test_two_sites import view
+from tests.integration.two_sites import enter
+from tests.integration.two_sites import oid
+from tests.integration.two_sites import relations
+from tests.integration.two_sites import root
+from tests.integration.two_sites import view
 from typing import Any
 
 import psycopg
+import pytest
 import transaction
+
+
+@pytest.fixture
+def dsn(two_sites_template: str, postgres: Any) -> str:
+    return sites.clone(postgres, two_sites_template)
 
 
 def differences(site: Any) -> list[str]:
@@ -24,7 +27,7 @@ def differences(site: Any) -> list[str]:
     return [str(d) for d in Verifier(site.portal_catalog).differences()]
 
 
-def test_the_other_site_neither_notices_nor_takes_part(app: Any, db: Any, dsn: str) -> None:  # noqa: F811
+def test_the_other_site_neither_notices_nor_takes_part(app: Any, db: Any, dsn: str) -> None:
     """Also with objects of each catalogued in the other, and edits in both meanwhile."""
     plone, second = app.plone, app.second
     enter(second)
@@ -53,7 +56,7 @@ def test_the_other_site_neither_notices_nor_takes_part(app: Any, db: Any, dsn: s
     assert (foreign.getPath(), foreign.Title) == (f"{root(plone)}/folder/page", "Needle plone")
 
 
-def test_both_are_rebuilt_at_once(app: Any, db: Any) -> None:  # noqa: F811
+def test_both_are_rebuilt_at_once(app: Any, db: Any) -> None:
     with rebuilding(db, "plone") as one, rebuilding(db, "second") as other:
         while {one.phase, other.phase} != {"done"}:
             for steps in (one, other):
@@ -63,14 +66,16 @@ def test_both_are_rebuilt_at_once(app: Any, db: Any) -> None:  # noqa: F811
     assert differences(app.plone) == differences(app.second) == []
 
 
-def test_a_rebuild_in_one_database_does_not_run_in_another(db: Any, dsn: str, template: str, postgres: Any) -> None:  # noqa: F811
+def test_a_rebuild_in_one_database_does_not_run_in_another(
+    db: Any, dsn: str, two_sites_template: str, postgres: Any
+) -> None:
     """The catalogs of both have the same oid, and PostgreSQL shows the locks of all databases."""
 
     def is_running(where: str, zoid: int) -> Any:
         with psycopg.connect(where, row_factory=dict_row) as connection:
             return rebuild_of(connection, zoid)["running"]  # type: ignore[index]
 
-    other = sites.clone(postgres, template)
+    other = sites.clone(postgres, two_sites_template)
     with sites.opened(other) as opened, rebuilding(opened, "plone") as interrupted:
         interrupted.step()
     with rebuilding(db, "plone") as steps:

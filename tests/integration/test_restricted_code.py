@@ -9,8 +9,8 @@ from tests.integration.people import add_users
 from tests.integration.people import make_content
 from tests.integration.people import PEOPLE
 from tests.integration.people import publish
-from tests.integration.test_security import run
-from tests.integration.test_security import viewable
+from tests.integration.people import run_script
+from tests.integration.people import viewable
 from tests.integration.web import Web
 from typing import Any
 from zExceptions import Unauthorized
@@ -104,7 +104,7 @@ def trusted(catalog: Any, body: str) -> Any:
 def test_a_script_gets_what_any_code_of_its_user_gets(site: Any, user: Any, body: str) -> None:
     catalog = site.portal_catalog
     with acting_as(site, user):
-        assert run(site, catalog, body) == trusted(catalog, body)
+        assert run_script(site, catalog, body) == trusted(catalog, body)
 
 
 @pytest.mark.parametrize("user", PEOPLE)
@@ -120,8 +120,8 @@ def test_a_script_gets_what_any_code_of_its_user_gets(site: Any, user: Any, body
 def test_a_stream_in_a_script_has_what_its_user_may_see(site: Any, user: Any, body: str) -> None:
     catalog = site.portal_catalog
     with acting_as(site, user):
-        assert sorted(run(site, catalog, body)) == sorted(b.getPath() for b in catalog(path="/plone"))
-        assert set(run(site, catalog, body)) <= set(viewable(site, catalog))
+        assert sorted(run_script(site, catalog, body)) == sorted(b.getPath() for b in catalog(path="/plone"))
+        assert set(run_script(site, catalog, body)) <= set(viewable(site, catalog))
 
 
 @pytest.mark.parametrize("user", PEOPLE)
@@ -150,7 +150,7 @@ def test_a_stream_in_a_script_has_what_its_user_may_see(site: Any, user: Any, bo
 )
 def test_scripts_get_no_further(site: Any, user: Any, body: str) -> None:
     with acting_as(site, user), pytest.raises((Unauthorized, ImportError, SyntaxError, RuntimeError)):
-        run(site, site.portal_catalog, body)
+        run_script(site, site.portal_catalog, body)
 
 
 @pytest.mark.parametrize("user", PEOPLE)
@@ -167,7 +167,7 @@ def test_no_query_object_of_a_script_widens_what_its_user_may_see(site: Any, use
     imports = "from plone.pgcatalog.query.objects import And, Eq, Not, Or"
     for search in ("catalog({0})", "catalog.iterate(where={0})", "catalog.facets({0}, ['getId'])"):
         with acting_as(site, user), pytest.raises(QueryError, match=r"sets .* itself"):
-            run(site, site.portal_catalog, f"{imports}\nreturn {search.format(where)}")
+            run_script(site, site.portal_catalog, f"{imports}\nreturn {search.format(where)}")
 
 
 TEMPLATE = """\

@@ -1,9 +1,7 @@
 """Repeated searches are answered from memory, and never with anything but what their snapshot shows."""
 
 from AccessControl.SecurityManagement import noSecurityManager
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from DateTime import DateTime
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.indexing.codec import encode
@@ -19,9 +17,13 @@ from plone.pgcatalog.sql.frozen import frozen
 from Products.CMFCore.indexing import processQueue
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.test_costs import traced
+from tests.integration.fixtures import SiteWith
+from tests.integration.pages import make_pages
+from tests.integration.pages import QUERY
+from tests.integration.pages import second_connection
+from tests.integration.pages import shown
+from tests.integration.traffic import traced
 from typing import Any
-from uuid import uuid4
 from zope.component.hooks import setSite
 
 import psycopg
@@ -30,27 +32,9 @@ import time
 import transaction
 
 
-QUERY = {"portal_type": "Document", "sort_on": "getId"}
-
-
-@pytest.fixture(scope="module")
-def template(site_template: str, postgres: Any) -> str:
-    """Name of a database with a site that has thirty pages."""
-    # Other modules make theirs by this fixture, too.
-    name = f"result_cache_{uuid4().hex}"
-    dsn = postgres.createdb(name, template=site_template)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        for number in range(30):
-            create(app.plone, "Document", f"page{number:02}", title=f"Page {number}", subject=("a", "b"))
-        transaction.commit()
-    return name
-
-
 @pytest.fixture
-def dsn(template: str, postgres: Any) -> str:
-    return sites.clone(postgres, template)
+def dsn(site_with: SiteWith) -> str:
+    return site_with(make_pages)
 
 
 @pytest.fixture
@@ -58,23 +42,6 @@ def filled(portal: Any) -> Any:
     """The site, in a new transaction."""
     transaction.begin()
     return portal
-
-
-@contextmanager
-def second_connection(db: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield (transaction manager, site) of another connection."""
-    manager = transaction.TransactionManager()
-    connection = db.open(manager)
-    try:
-        yield manager, connection.root()["Application"].plone
-    finally:
-        manager.abort()
-        connection.close()
-
-
-def shown(portal: Any, **query: Any) -> list[tuple[str, Any, Any]]:
-    found = portal.portal_catalog.unrestrictedSearchResults(**(query or QUERY))
-    return [(brain.getPath(), brain.Title, brain.Subject) for brain in found[:40]]
 
 
 # -- costs
@@ -207,22 +174,20 @@ def test_a_cleared_catalog_is_empty_for_those_who_knew_another_table(filled: Any
         assert shown(portal) == []
 
 
-def test_a_table_that_is_gone_is_no_error(filled: Any, db: Any, dsn: str) -> None:
+def test_a_table_that_is_gone_is_no_error(filled: Any, dsn: str) -> None:
     """A process learns of a new table by the message that tries the old one."""
-    shown(filled)
-    known = Generations.of(db)._newest
-    filled.portal_catalog.manage_catalogClear()
-    create(filled, "Document", "only")
-    transaction.commit()
-    transaction.begin()
-    [old] = [state.relation for state in known[1].values()]
-    with psycopg.connect(dsn, autocommit=True) as other:
-        other.execute(f'DROP TABLE IF EXISTS "{old}"')
-    # As in a process that has seen nothing since.
-    Generations.of(db)._newest = known
-    filled._p_jar._pgcatalog_session.forget_snapshot()
-    assert [path for path, _, _ in shown(filled)] == ["/plone/only"]
-    assert filled.only.Title() == ""
+    with sites.opened(dsn) as elsewhere, second_connection(elsewhere) as (manager, portal):
+        assert len(shown(portal)) == 30
+        manager.abort()
+        [old] = [state.relation for state in Generations.of(elsewhere).newest.values()]
+        filled.portal_catalog.manage_catalogClear()
+        create(filled, "Document", "only")
+        transaction.commit()
+        with psycopg.connect(dsn, autocommit=True) as other:
+            other.execute(f'DROP TABLE IF EXISTS "{old}"')
+        manager.begin()
+        assert [path for path, _, _ in shown(portal)] == ["/plone/only"]
+        assert portal.only.Title() == ""
 
 
 def test_results_of_an_ended_transaction_do_not_mix(filled: Any) -> None:

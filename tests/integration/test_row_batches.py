@@ -4,7 +4,8 @@ from plone.pgcatalog.results import rows
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from tests.integration.content import create
-from tests.integration.test_costs import traced
+from tests.integration.fixtures import SiteWith
+from tests.integration.traffic import traced
 from typing import Any
 
 import pytest
@@ -14,12 +15,18 @@ import transaction
 PAGES = 40
 
 
-@pytest.fixture
-def filled(portal: Any) -> Any:
+def fill(portal: Any) -> None:
     for number in range(PAGES):
         create(portal, "Document", f"page{number:02}", title=f"Page {number}")
-    transaction.commit()
-    transaction.begin()
+
+
+@pytest.fixture
+def dsn(site_with: SiteWith) -> str:
+    return site_with(fill)
+
+
+@pytest.fixture
+def filled(portal: Any) -> Any:
     # A request has begun.
     assert len(search(portal, portal_type="Folder", sort_on="getId")) == 0
     return portal

@@ -8,9 +8,9 @@ from plone.pgcatalog.fulltext.ranking import Weights
 from plone.pgcatalog.settings import ATTRIBUTE
 from plone.registry.interfaces import IRegistry
 from tests.integration.content import create
-from tests.integration.test_settings import MANAGER
-from tests.integration.test_settings import token
+from tests.integration.web import MANAGER
 from tests.integration.web import Response
+from tests.integration.web import token
 from tests.integration.web import Web
 from typing import Any
 from zope.component import getUtility

@@ -18,7 +18,9 @@ from tests.integration.people import make_content
 from tests.integration.people import PAST
 from tests.integration.people import PEOPLE
 from tests.integration.people import publish
+from tests.integration.people import run_script
 from tests.integration.people import share
+from tests.integration.people import viewable
 from typing import Any
 from zope.component.hooks import setSite
 from ZPublisher.HTTPRequest import record
@@ -37,17 +39,6 @@ def both(site_template: str, postgres: Any) -> Iterator[Any]:
         make_content(app.plone)
         transaction.commit()
         yield app.plone.portal_catalog, make_oracle(app.plone), app.plone
-
-
-def viewable(portal: Any, catalog: Any) -> dict[str, bool]:
-    """Return path -> is active, of what the current user may view, asking no catalog."""
-    check = getSecurityManager().checkPermission
-    found = {}
-    for path in catalog._catalog.uids:
-        obj = portal.unrestrictedTraverse(path)
-        if check("View", obj):
-            found[path] = not (obj.effective().isFuture() or obj.expires().isPast())
-    return found
 
 
 def paths(results: Any) -> set[str]:
@@ -356,15 +347,6 @@ def test_restricted_code_reads_brains_and_results_as_before(both: Any, user: Any
             assert verdict(mine, name) == verdict(theirs, name), name
 
 
-def run(portal: Any, catalog: Any, body: str) -> Any:
-    """Run *body* as an untrusted Script (Python) that has *catalog* as its argument."""
-    from Products.PythonScripts.PythonScript import PythonScript
-
-    script = PythonScript("probe")
-    script.ZPythonScript_edit("catalog", body)
-    return script.__of__(portal)(catalog)
-
-
 @pytest.mark.parametrize("user", PEOPLE)
 @pytest.mark.parametrize(
     "body",
@@ -395,7 +377,7 @@ def test_scripts_see_what_they_saw(both: Any, user: Any, body: str) -> None:
 
     def outcome(catalog: Any) -> Any:
         try:
-            return run(portal, catalog, body)
+            return run_script(portal, catalog, body)
         except Exception as error:  # noqa: BLE001  the same exception on both sides is the point
             return type(error)
 
@@ -423,7 +405,7 @@ def test_scripts_change_nothing(both: Any, user: Any, body: str) -> None:
     ours, _, portal = both
     before = ours.getCounter()
     with acting_as(portal, user), pytest.raises((Unauthorized, RuntimeError, TypeError)):
-        run(portal, ours, body)
+        run_script(portal, ours, body)
     assert ours.getCounter() == before
 
 

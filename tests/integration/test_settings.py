@@ -6,6 +6,8 @@ from plone.pgcatalog.controlpanel.records import PREFIX
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ResultCache
 from plone.registry.interfaces import IRegistry
+from tests.integration.web import MANAGER
+from tests.integration.web import token
 from tests.integration.web import Web
 from typing import Any
 from zope.component import getUtility
@@ -16,7 +18,6 @@ import pytest
 import transaction
 
 
-MANAGER = "admin:secret"
 OTHER = {
     "slow_query_ms": 250.0,
     "slow_query_mask": ("SearchableText", "Creator"),
@@ -198,10 +199,6 @@ def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
     assert answer.status == 302, answer.text
     transaction.begin()
     assert seen(portal.portal_catalog) == as_read(OTHER)
-
-
-def token(text: str) -> str:
-    return text.partition('name="_authenticator"')[2].partition('value="')[2].partition('"')[0]
 
 
 def test_a_number_below_zero_is_refused_with_a_message(portal: Any, db: Any) -> None:

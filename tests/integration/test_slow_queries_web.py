@@ -8,15 +8,14 @@ from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.zmi.page import readable
 from tests.integration import site as sites
 from tests.integration.people import USERS
-from tests.integration.test_advice import FILL
-from tests.integration.test_advice import slow_listing
-from tests.integration.test_publishing import MANAGER
-from tests.integration.test_publishing import REFUSED
-from tests.integration.test_publishing import Site
+from tests.integration.slow_queries import generate_rows
+from tests.integration.slow_queries import slow_listing
+from tests.integration.web import MANAGER
+from tests.integration.web import REFUSED
+from tests.integration.web import Site
 from typing import Any
 
 import ast
-import psycopg
 import pytest
 import re
 
@@ -31,10 +30,7 @@ REPORT = "/plone/portal_catalog/manage_catalogReport"
 def site(site_template: str, postgres: Any) -> Iterator[Site]:
     """A site with generated rows, users, and one slow query in its log."""
     dsn = sites.clone(postgres, site_template)
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
-        connection.execute(FILL.format(relation, 4000))
-        connection.execute(f'ANALYZE "{relation}"')
+    generate_rows(dsn)
     with sites.opened(dsn) as db, pytest.MonkeyPatch.context() as patch:
         site = Site(db)
         with site.inside() as portal:

@@ -20,7 +20,7 @@ from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
-from tests.integration.test_costs import traced
+from tests.integration.traffic import traced
 from typing import Any
 from zope.component.hooks import setSite
 

@@ -8,9 +8,8 @@ from plone.pgcatalog.database.embedded import EmbeddedPostgresError
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.database.embedded import with_standby
 from plone.pgcatalog.database.embedded_host import PACKAGES
-from tests.integration.test_embedded import execute
-from tests.integration.test_embedded import fetch
-from tests.integration.test_embedded import open_tmp  # noqa: F401
+from tests.integration.servers import execute
+from tests.integration.servers import fetch
 from typing import Any
 
 import os
@@ -56,12 +55,14 @@ def test_what_the_primary_commits_the_standby_shows(primary: EmbeddedPostgres, s
         write(standby.dsn(), 2)
 
 
+@pytest.mark.slow
 def test_what_was_there_before_the_standby_it_shows_too(primary: EmbeddedPostgres) -> None:
     write(primary.dsn(), 1)
     with primary.standby() as standby:
         assert numbers(standby.dsn()) == [1]
 
 
+@pytest.mark.slow
 def test_a_standby_that_was_cut_off_lacks_what_came_later(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
     write(primary.dsn(), 1)
     standby.catch_up()
@@ -74,6 +75,7 @@ def test_a_standby_that_was_cut_off_lacks_what_came_later(primary: EmbeddedPostg
     assert standby.primary is None
 
 
+@pytest.mark.slow
 def test_what_both_histories_write_can_have_the_same_xid(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
     standby.catch_up()
     standby.cut_off()
@@ -102,7 +104,7 @@ def test_one_dsn_leads_to_whoever_takes_writes(primary: EmbeddedPostgres, standb
     assert numbers(standby.dsn()) == [1, 1, 3, 3]
 
 
-def test_the_former_primary_becomes_the_standby(open_tmp: Path) -> None:  # noqa: F811
+def test_the_former_primary_becomes_the_standby(open_tmp: Path) -> None:
     """Its own data go, with what only it had; the places, and so the DSN, stay."""
     places = [open_tmp / "a", open_tmp / "b"]
     with EmbeddedPostgres(places[0], SETTINGS) as first:
@@ -129,7 +131,8 @@ def test_the_former_primary_becomes_the_standby(open_tmp: Path) -> None:  # noqa
                 assert numbers(dsn) == [2, 3, 4]
 
 
-def test_a_standby_follows_again_after_a_restart(primary: EmbeddedPostgres, open_tmp: Path) -> None:  # noqa: F811
+@pytest.mark.slow
+def test_a_standby_follows_again_after_a_restart(primary: EmbeddedPostgres, open_tmp: Path) -> None:
     for number in (1, 2):
         with primary.standby(open_tmp / "standby") as standby:
             write(primary.dsn(), number)
@@ -145,7 +148,8 @@ def test_a_promoted_standby_stays_promoted(primary: EmbeddedPostgres, standby: E
     assert numbers(primary.dsn()) == []
 
 
-def test_by_tcp(open_tmp: Path, free_ports: list[int]) -> None:  # noqa: F811
+@pytest.mark.slow
+def test_by_tcp(open_tmp: Path, free_ports: list[int]) -> None:
     with EmbeddedPostgres(settings=SETTINGS, port=free_ports[0]) as primary:
         execute(primary.dsn(), "CREATE TABLE t (x int)")
         with primary.standby(port=free_ports[1]) as standby:
@@ -170,6 +174,7 @@ def free_ports() -> list[int]:
     return ports
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_either_package_brings_what_a_standby_needs(package: str) -> None:
     pytest.importorskip(package)
@@ -188,6 +193,7 @@ def test_a_server_without_the_settings_says_what_is_missing() -> None:
         server.standby().start()
 
 
+@pytest.mark.slow
 def test_a_standby_of_a_server_that_is_gone(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
     """It waits for it, and says so when it is asked to catch up."""
     primary.kill()
@@ -215,8 +221,9 @@ with EmbeddedPostgres(settings=with_standby(TEST_SETTINGS)) as a, a.standby() as
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="the other tests show it")
-def test_an_ordinary_user_has_standbys_too(open_tmp: Path) -> None:  # noqa: F811
+def test_an_ordinary_user_has_standbys_too(open_tmp: Path) -> None:
     environment: dict[str, Any] = {**os.environ, "TMPDIR": "/tmp", "HOME": "/tmp"}
     done = subprocess.run(
         [sys.executable, "-c", ORDINARY], capture_output=True, text=True, env=environment, check=False

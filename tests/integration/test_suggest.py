@@ -15,7 +15,7 @@ from tests.integration.people import FUTURE
 from tests.integration.people import PAST
 from tests.integration.people import publish
 from tests.integration.people import share
-from tests.integration.test_costs import traced
+from tests.integration.traffic import traced
 from tests.integration.vocabulary import counted
 from typing import Any
 from zope.component.hooks import setSite

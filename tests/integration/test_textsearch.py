@@ -151,6 +151,7 @@ def ascii_queries(oracle: ranking.Okapi) -> list[str]:
     return [query for query in queries(oracle, 60) if query.isascii() and written.issuperset(query.split())]
 
 
+@pytest.mark.slow
 def test_it_finds_the_same(site: Any, oracle: ranking.Okapi) -> None:
     chance = Random(1)
     for query in queries(oracle, 30):
@@ -164,6 +165,7 @@ def test_it_finds_the_same(site: Any, oracle: ranking.Okapi) -> None:
             assert paths(ranked(site, text, b_start=start, b_size=size)) == paths(found)[start : start + size], text
 
 
+@pytest.mark.slow
 def test_equals_in_the_order_of_the_built_in_backend(site: Any, oracle: ranking.Okapi) -> None:
     catalog = site.portal_catalog
     for query in ascii_queries(oracle):

@@ -4,22 +4,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.app.textfield import RichTextValue
 from plone.base.utils import munge_search_term
-from plone.pgcatalog.controlpanel.records import PREFIX
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.query.objects import Text
 from plone.pgcatalog.results.cache import result_cache
-from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
-from tests.integration.test_costs import traced
+from tests.integration.settings import tune
+from tests.integration.traffic import traced
 from typing import Any
-from zope.component import getUtility
 from zope.component.hooks import setSite
 
 import pytest
@@ -71,12 +69,6 @@ def catalog(site: Any) -> Iterator[Any]:
     yield site.portal_catalog
     transaction.abort()
     site.REQUEST.other.pop("LANGUAGE", None)
-
-
-def tune(**settings: str | float) -> None:
-    registry = getUtility(IRegistry)
-    for name, value in settings.items():
-        registry[f"{PREFIX}.{name}"] = value
 
 
 def ids(results: Any) -> list[str]:

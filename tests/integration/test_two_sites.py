@@ -3,59 +3,36 @@
 from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SpecialUsers import nobody
 from collections.abc import Iterator
-from DateTime import DateTime
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Text
-from Products.CMFCore.indexing import processQueue
-from psycopg.conninfo import conninfo_to_dict
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.two_sites import ACTIONS
+from tests.integration.two_sites import clear
+from tests.integration.two_sites import delete_site
+from tests.integration.two_sites import edit
+from tests.integration.two_sites import enter
+from tests.integration.two_sites import oid
+from tests.integration.two_sites import QUERIES
+from tests.integration.two_sites import relations
+from tests.integration.two_sites import rename
+from tests.integration.two_sites import root
+from tests.integration.two_sites import uninstall
+from tests.integration.two_sites import view
 from typing import Any
-from zope.component.hooks import setSite
 
 import psycopg
 import pytest
 import transaction
 
 
-PROFILE = "plone.pgcatalog:default"
-
-
-@pytest.fixture(scope="module")
-def template(site_template: str, postgres: Any) -> str:
-    """Name of a database with the sites ``plone`` and ``second``, both with our catalog and the same content."""
-    dsn = sites.clone(postgres, site_template)
-    sites.create_site(dsn, "second", (PROFILE,))
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        for site in (app.plone, app.second):
-            fill(site)
-            transaction.commit()
-    return str(conninfo_to_dict(dsn)["dbname"])
-
-
-def enter(site: Any) -> None:
-    """Make *site* the current one; CMF's indexing queue belongs to the site that is current when it is processed."""
-    processQueue()
-    setSite(site)
-
-
-def fill(site: Any) -> None:
-    enter(site)
-    site.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
-    folder = create(site, "Folder", "folder", title=f"Folder of {site.id}", subject=("both", f"only {site.id}"))
-    create(folder, "Document", "page", title=f"Needle {site.id}", subject=("both",))
-    site.portal_workflow.doActionFor(create(folder, "Document", "open", title="Needle open"), "publish")
-    create(site, "Event", "event", title="Event", start=DateTime("2026/01/01").asdatetime())
-
-
 @pytest.fixture
-def dsn(template: str, postgres: Any) -> str:
-    return sites.clone(postgres, template)
+def dsn(two_sites_template: str, postgres: Any) -> str:
+    return sites.clone(postgres, two_sites_template)
 
 
 @pytest.fixture
@@ -74,73 +51,12 @@ class Pair:
         self.second = second
 
 
-@pytest.fixture(params=["plone", "second"])
+@pytest.fixture(params=["plone", pytest.param("second", marks=pytest.mark.slow)])
 def pair(request: Any, app: Any) -> Pair:
     """Both sites, each once as the first."""
     first, second = (app.plone, app.second) if request.param == "plone" else (app.second, app.plone)
     enter(first)
     return Pair(first, second)
-
-
-QUERIES: list[dict[str, Any]] = [
-    {"path": "/"},
-    {"path": {"query": "/", "depth": 3}},
-    {"path": {"query": "/plone", "depth": 1}},
-    {"path": {"query": "/second", "depth": 1}},
-    {"path": ["/plone", "/second"]},
-    {"path": {"query": ["/plone/folder/page", "/second/folder/page"], "depth": 0}},
-    {"path": {"query": "/plone/folder", "navtree": 1}},
-    {"path": {"query": "folder", "level": 1}},
-    {"portal_type": {"not": "nothing"}},
-    {"portal_type": ["Document", "Folder", "Event", "Plone Site"]},
-    {"getId": "page"},
-    {"Subject": "both"},
-    {"Subject": ["only plone", "only second"]},
-    {"SearchableText": "needle"},
-    {"SearchableText": "plone OR second"},
-    {"UID": {"not": "nobody"}},
-    {"effectiveRange": DateTime()},
-    {"created": {"query": DateTime("2000/01/01"), "range": "min"}},
-    {"start": {"query": DateTime("2000/01/01"), "range": "min"}},
-    {"allowedRolesAndUsers": "Manager"},
-    {"is_folderish": True, "sort_on": "getId"},
-    {"path": "/", "sort_on": "created", "sort_limit": 3},
-]
-
-
-def root(site: Any) -> str:
-    return "/".join(site.getPhysicalPath())
-
-
-def view(site: Any) -> Any:
-    """Everything the catalog of *site* says."""
-    enter(site)
-    catalog = site.portal_catalog
-    rids = catalog._catalog.paths.keys()
-    return (
-        [[b.getPath() for b in catalog.unrestrictedSearchResults(**query)] for query in QUERIES],
-        {path: catalog.getMetadataForRID(rid) for rid, path in catalog._catalog.paths.items()},
-        [catalog.getIndexDataForRID(rid) for rid in rids],
-        [list(catalog._catalog.getIndex(name).uniqueValues(withLengths=True)) for name in ("Subject", "getId")],
-        {name: len(index) for name, index in catalog._catalog.indexes.items()},
-        catalog.indexes(),
-        list(catalog.schema()),
-        catalog.getCounter(),
-        len(catalog),
-    )
-
-
-def relations(dsn: str) -> dict[int, str]:
-    """Return tool oid -> relation of all catalogs, each of which exists."""
-    with psycopg.connect(dsn) as connection:
-        found = dict(connection.execute("SELECT catalog, relation FROM pgcatalog_state").fetchall())
-        for relation in found.values():
-            connection.execute(f'SELECT count(*) FROM "{relation}"')
-        return found
-
-
-def oid(obj: Any) -> int:
-    return int.from_bytes(obj._p_oid)
 
 
 def test_each_site_counts_its_own_words(app: Any, dsn: str) -> None:
@@ -210,93 +126,6 @@ def test_the_same_user_id_means_another_user(pair: Pair) -> None:
     for site, visible in ((pair.first, {"page", "open"}), (pair.second, {"open"})):
         assert found(site, site.acl_users.getUser("mara")) == {f"{root(site)}/folder/{id}" for id in visible}
         assert found(site, nobody) == {f"{root(site)}/folder/open"}
-
-
-def clear(site: Any) -> None:
-    site.portal_catalog.manage_catalogClear()
-
-
-def rebuild(site: Any) -> None:
-    site.portal_catalog.manage_catalogRebuild()
-
-
-def clear_index(site: Any) -> None:
-    site.portal_catalog.manage_clearIndex(["Subject", "SearchableText"])
-
-
-def drop_index(site: Any) -> None:
-    site.portal_catalog.delIndex("Subject")
-
-
-def add_index(site: Any) -> None:
-    site.portal_catalog.addIndex("odd", "FieldIndex")
-    site.portal_catalog.addColumn("odd")
-
-
-def retype_index(site: Any) -> None:
-    site.portal_catalog.delIndex("Subject")
-    site.portal_catalog.addIndex("Subject", "FieldIndex")
-    site.portal_catalog.manage_reindexIndex(["Subject"])
-
-
-def edit(site: Any) -> None:
-    site.folder.page.title = "Edited"
-    site.folder.page.reindexObject()
-
-
-def publish(site: Any) -> None:
-    site.portal_workflow.doActionFor(site.folder.page, "publish")
-
-
-def rename(site: Any) -> None:
-    site.manage_renameObject("folder", "renamed")
-
-
-def delete(site: Any) -> None:
-    site.manage_delObjects(["folder"])
-
-
-def uncatalog(site: Any) -> None:
-    for path in list(site.portal_catalog._catalog.uids):
-        site.portal_catalog.uncatalog_object(path)
-
-
-def uncatalog_the_others(site: Any) -> None:
-    for other in ("plone", "second"):
-        if other != site.id:
-            site.portal_catalog.uncatalog_object(f"/{other}/folder/page")
-
-
-def uninstall(site: Any) -> None:
-    site.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
-
-
-def reinstall(site: Any) -> None:
-    uninstall(site)
-    site.portal_setup.runAllImportStepsFromProfile(f"profile-{PROFILE}")
-
-
-def delete_site(site: Any) -> None:
-    site.getPhysicalRoot()._delObject(site.id)
-
-
-ACTIONS = [
-    clear,
-    rebuild,
-    clear_index,
-    drop_index,
-    add_index,
-    retype_index,
-    edit,
-    publish,
-    rename,
-    delete,
-    uncatalog,
-    uncatalog_the_others,
-    uninstall,
-    reinstall,
-    delete_site,
-]
 
 
 @pytest.mark.parametrize("action", ACTIONS)

@@ -3,22 +3,21 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.database import schema
+from tests.integration import site as sites
 from tests.integration.editors import abort
 from tests.integration.editors import differences
 from tests.integration.editors import Editor
 from tests.integration.editors import editor
-from tests.integration.test_two_sites import add_index
-from tests.integration.test_two_sites import clear
-from tests.integration.test_two_sites import clear_index
-from tests.integration.test_two_sites import delete_site
-from tests.integration.test_two_sites import dsn  # noqa: F401
-from tests.integration.test_two_sites import edit
-from tests.integration.test_two_sites import rebuild
-from tests.integration.test_two_sites import reinstall
-from tests.integration.test_two_sites import rename
-from tests.integration.test_two_sites import template  # noqa: F401
-from tests.integration.test_two_sites import uninstall
-from tests.integration.test_two_sites import view
+from tests.integration.two_sites import add_index
+from tests.integration.two_sites import clear
+from tests.integration.two_sites import clear_index
+from tests.integration.two_sites import delete_site
+from tests.integration.two_sites import edit
+from tests.integration.two_sites import rebuild
+from tests.integration.two_sites import reinstall
+from tests.integration.two_sites import rename
+from tests.integration.two_sites import uninstall
+from tests.integration.two_sites import view
 from typing import Any
 
 import psycopg
@@ -28,6 +27,11 @@ import transaction
 
 
 ACTIONS = [clear, rebuild, clear_index, add_index, rename, uninstall, reinstall, delete_site]
+
+
+@pytest.fixture
+def dsn(two_sites_template: str, postgres: Any) -> str:
+    return sites.clone(postgres, two_sites_template)
 
 
 class Held:
@@ -109,6 +113,7 @@ def test_a_reader_of_the_site_itself_keeps_what_its_snapshot_has(db: Any, action
         assert late.do(view) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", [clear, rebuild, add_index, uninstall, delete_site])
 def test_the_other_site_writes_meanwhile(db: Any, action: Any) -> None:
     """Both transactions run at the same time, and commit one behind the other, without a conflict."""
@@ -135,7 +140,7 @@ def test_an_aborted_action_leaves_both_as_they_were(db: Any, action: Any) -> Non
         assert (one.do(view), other.do(view)) == before
 
 
-def test_relations_nobody_can_read_any_more_go(db: Any, dsn: str) -> None:  # noqa: F811
+def test_relations_nobody_can_read_any_more_go(db: Any, dsn: str) -> None:
     """At once when nobody else is reading, else with a later commit of that kind."""
 
     def relations() -> set[str]:

@@ -99,6 +99,7 @@ def executing(connection: psycopg.Connection[Any]) -> Callable[..., list[tuple[A
     return lambda statement, values=(): connection.execute(statement, values, prepare=False).fetchall()
 
 
+@pytest.mark.slow
 def test_all_words_one_edit_away_are_near(connection: psycopg.Connection[Any]) -> None:
     chance = random.Random(3)
     known = [word for word in {*WORDS, *generated()} if len(word) > 2]

@@ -3,30 +3,27 @@
 from plone.pgcatalog.indexing.verify import Difference
 from plone.pgcatalog.indexing.verify import Verifier
 from tests.integration.content import populate
+from tests.integration.fixtures import SiteWith
+from tests.integration.relation import damage
 from typing import Any
 
-import psycopg
 import pytest
 import transaction
 
 
 @pytest.fixture
+def dsn(site_with: SiteWith) -> str:
+    return site_with(populate)
+
+
+@pytest.fixture
 def filled(portal: Any) -> Any:
-    populate(portal)
-    transaction.commit()
     return portal
 
 
 def differences(portal: Any) -> set[Difference]:
     transaction.begin()
     return set(Verifier(portal.portal_catalog).differences())
-
-
-def damage(dsn: str, statement: str) -> None:
-    """Change the catalog behind everybody's back; {} stands for its relation."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
-        connection.execute(statement.format(f'"{relation}"'))
 
 
 def test_a_sound_catalog_has_no_differences(filled: Any) -> None:

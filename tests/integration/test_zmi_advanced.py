@@ -11,9 +11,9 @@ from plone.pgcatalog.zmi.jobs import JobError
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import USERS
-from tests.integration.test_publishing import MANAGER
-from tests.integration.test_publishing import REFUSED
-from tests.integration.test_publishing import Site
+from tests.integration.web import MANAGER
+from tests.integration.web import REFUSED
+from tests.integration.web import Site
 from typing import Any
 
 import psycopg

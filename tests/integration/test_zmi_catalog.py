@@ -7,10 +7,11 @@ from plone.pgcatalog.zmi.browse import COUNTED
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import USERS
-from tests.integration.test_advice import FILL
-from tests.integration.test_publishing import MANAGER
-from tests.integration.test_publishing import REFUSED
-from tests.integration.test_publishing import Site
+from tests.integration.slow_queries import generate_rows
+from tests.integration.slow_queries import ROWS
+from tests.integration.web import MANAGER
+from tests.integration.web import REFUSED
+from tests.integration.web import Site
 from typing import Any
 
 import psycopg
@@ -21,7 +22,6 @@ import re
 CATALOG = "/plone/portal_catalog/manage_catalogView"
 INFORMATION = "/plone/portal_catalog/manage_objectInformation"
 EVIL = "<script>alert(1)</script>"
-ROWS = 4000
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +38,10 @@ def site(site_template: str, postgres: Any) -> Iterator[Site]:
                 create(folder, "Document", f"d{number}", title=f"Page {number}", description="Red hedgehogs")
             for sibling in ("f-1", "f!", "f0", "f.x"):
                 create(portal, "Document", sibling if sibling != "f!" else "f_1")
+        generate_rows(dsn)
         with psycopg.connect(dsn, autocommit=True) as connection:
-            [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
-            connection.execute(FILL.format(relation, ROWS))
             # The writer has not seen these rows: they have no values but a path.
             connection.execute("UPDATE pgcatalog_state SET complete = '{}'")
-            connection.execute(f'ANALYZE "{relation}"')
         yield site
 
 

@@ -1,17 +1,26 @@
 """HTTP requests to a database, through Zope's own WSGI publisher and without a socket."""
 
 from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from dataclasses import field
 from io import BytesIO
+from tests.integration import site as sites
 from typing import Any
 from urllib.parse import quote
 from urllib.parse import urlencode
+from zope.component.hooks import setSite
 
 import json
 import threading
+import transaction
 
 
 MODULE = "plone.pgcatalog.tests"
+MANAGER = "admin:secret"
+#: Where Plone sends those who may not.
+REFUSED = (302, 401, 403, 404)
 
 
 @dataclass
@@ -108,3 +117,39 @@ def application(db: Any) -> Any:
         return WSGIPublisher.publish_module(environ, start_response, _module_name=MODULE)
 
     return HTTPExceptionHandler(publish)
+
+
+def token(text: str) -> str:
+    """Return the token in the form of the page *text*."""
+    return text.partition('name="_authenticator"')[2].partition('value="')[2].partition('"')[0]
+
+
+@dataclass
+class Site:
+    """A site in a database of its own: over HTTP, and from the inside."""
+
+    db: Any
+    web: Web = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.web = Web(self.db)
+
+    @contextmanager
+    def inside(self) -> Iterator[Any]:
+        """Yield the portal, for a manager; what is done there is committed."""
+        with sites.application(self.db) as app:
+            sites.login(app)
+            setSite(app.plone)
+            yield app.plone
+            transaction.commit()
+
+    @property
+    def generation(self) -> int:
+        with self.inside() as portal:
+            return portal.portal_catalog.getCounter()
+
+    def token(self) -> str:
+        from plone.protect import createToken
+
+        with self.inside():
+            return createToken()

@@ -2,21 +2,22 @@
 
 from pathlib import Path
 from tests.integration import site as sites
-from tests.property.differential import make_template
 from tests.property.differential import run
 from tests.property.queries import Case
 from tests.property.shrink import shrink_case
 from tests.property.shrink import shrink_steps
 from typing import Any
 
+import pytest
 import re
 
 
 DEVIATIONS = Path(__file__).parents[2] / "docs" / "explanation" / "deviations.md"
 
 
-def test_no_unexplained_difference(postgres: Any) -> None:
-    report = run(sites.clone(postgres, make_template(postgres)), seed=42, queries=300, sequences=8)
+@pytest.mark.slow
+def test_no_unexplained_difference(postgres: Any, site_template: str) -> None:
+    report = run(sites.clone(postgres, site_template), seed=42, queries=300, sequences=8)
     assert report.unexplained == []
     assert report.found > 75
     assert report.comparisons > 20

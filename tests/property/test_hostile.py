@@ -16,10 +16,10 @@ from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.setuphandlers import revive
 from Products.CMFPlone.CatalogTool import CatalogTool
 from tests.integration.content import create
-from tests.integration.test_odd_content import Extra
-from tests.integration.test_odd_content import found
-from tests.integration.test_odd_content import indexed
-from tests.integration.test_odd_content import INDEXES
+from tests.integration.odd import Extra
+from tests.integration.odd import found
+from tests.integration.odd import indexed
+from tests.integration.odd import INDEXES
 from tests.property.hostile import Maker
 from tests.property.hostile import makers
 from tests.property.hostile import plain
@@ -146,6 +146,7 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and (one == other or repr(one) == repr(other))
 
 
+@pytest.mark.slow
 @examples(60)
 @given(maker=makers)
 def test_what_an_indexer_says(shared: Any, maker: Maker) -> None:
@@ -259,6 +260,7 @@ def test_any_path(shared: Any, id: str) -> None:
     check_alive(shared)
 
 
+@pytest.mark.slow
 def test_five_megabytes(shared: Any) -> None:
     words = " ".join(f"word{n}" for n in range(500_000))
     before = neighbours(shared)

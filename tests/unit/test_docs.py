@@ -11,6 +11,10 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing import codec
+from tests.unit.sources import environment_variables
+from tests.unit.sources import ROOT
+from tests.unit.sources import SOURCE
+from tests.unit.sources import text
 from types import SimpleNamespace
 from typing import Any
 from zope.component import getGlobalSiteManager
@@ -24,8 +28,6 @@ import re
 import tomllib
 
 
-ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "plone" / "pgcatalog"
 DOCS = ROOT / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
 DEVIATIONS = DOCS / "explanation" / "deviations.md"
@@ -35,10 +37,6 @@ FENCE = re.compile(r"^( *)```\{?([\w-]*)\}?\n(.*?)^\1```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)\s]+)\)|<(https?://[^>\s]+)>")
 HEADING = re.compile(r"^#+ (.+)$", re.M)
 LABEL = re.compile(r"^\(([\w-]+)\)=$", re.M)
-
-
-def text(path: Path) -> str:
-    return path.read_text("utf-8")
 
 
 def reference() -> str:
@@ -54,47 +52,7 @@ def blocks(path: Path, language: str) -> list[str]:
     ]
 
 
-def modules() -> list[tuple[Path, ast.Module]]:
-    return [(path, ast.parse(text(path))) for path in sorted(SOURCE.rglob("*.py"))]
-
-
 # -- complete
-
-
-def environment_variables() -> set[str]:
-    """Return the variables that the sources read, or let click read."""
-    names = set()
-    for _path, tree in modules():
-        constants = {
-            target.id: node.value.value
-            for node in tree.body
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        }
-        for node in ast.walk(tree):
-            for argument in read_from_environment(node):
-                if isinstance(argument, ast.Name):
-                    names.add(constants[argument.id])
-                elif isinstance(argument, ast.Constant):
-                    names.add(argument.value)
-    return names
-
-
-def read_from_environment(node: ast.AST) -> list[ast.expr]:
-    """Return the names of environment variables in *node*, as expressions."""
-    if isinstance(node, ast.keyword) and node.arg == "envvar":
-        return [node.value]
-    if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
-        return [node.slice]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in (
-        "os.environ.get",
-        "os.environ.pop",
-        "os.environ.setdefault",
-        "os.getenv",
-    ):
-        return node.args[:1]
-    return []
 
 
 def test_every_environment_variable_is_in_the_reference() -> None:

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from plone.pgcatalog import settings
 from plone.pgcatalog.results.prefetch import batch_size
-from tests.unit.test_docs import environment_variables
+from tests.unit.sources import environment_variables
 
 import ast
 import pytest

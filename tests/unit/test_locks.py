@@ -1,7 +1,7 @@
 """Advisory locks: no two kinds of work can wait for each other by accident."""
 
 from plone.pgcatalog.sql import locks
-from tests.unit.test_docs import SOURCE
+from tests.unit.sources import SOURCE
 from zodb_pgjsonb.cache_warmer import WARMER_LOCK_NS
 from zodb_pgjsonb.startup_locks import STARTUP_DDL_LOCK_NS
 

@@ -8,7 +8,7 @@ from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.text_labels import find_parts
 from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.sql.column import Column
-from tests.unit.test_tsquery import plone_lexicon
+from tests.unit.lexicons import plone_lexicon
 from types import SimpleNamespace
 
 import pytest
@@ -80,6 +80,7 @@ def test_stems_stand_where_their_words_do() -> None:
     assert lexicon.tsvector_words(text) == ["two", "houses", "one", "house", "houses"]
 
 
+@pytest.mark.slow
 def test_words_are_never_given_up_for_stems() -> None:
     source = [f"{a}{b}{c}houses{d}" for a in letters() for b in letters() for c in letters() for d in "abcd"]
     text, trimmed = lexicon.tsvector_literal(source, (), stemming("en").lexeme_of("en"))

@@ -12,22 +12,18 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.sql.column import Column
 from Products.CMFPlone.UnicodeSplitter import CaseNormalizer as UnicodeCaseNormalizer
-from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter import Splitter as UnicodeSplitter
 from Products.ZCTextIndex.Lexicon import CaseNormalizer
 from Products.ZCTextIndex.Lexicon import Lexicon
 from Products.ZCTextIndex.Lexicon import Splitter
 from Products.ZCTextIndex.Lexicon import StopWordRemover
+from tests.unit.lexicons import plone_lexicon
 from typing import Any
 
 import pytest
 
 
 T = Column("t", "tsvector")
-
-
-def plone_lexicon() -> Any:
-    return Lexicon(UnicodeSplitter(), I18NNormalizer())
 
 
 def plaintext_lexicon() -> Any:

@@ -36,7 +36,7 @@ class Counting:
         self._known: dict[int, tuple[int, int]] = {}
         self._looked_at: dict[int, float] = {}
         self._lock = threading.Lock()
-        self._worker = BatchWorker("words", self._count)
+        self._worker = BatchWorker("words", self._count_words)
         self._connection: psycopg.Connection[Any] | None = None
 
     def request_count(self, catalog: int, generation: int, seconds: float) -> None:
@@ -65,7 +65,7 @@ class Counting:
         if connection is not None:
             connection.cancel()
 
-    def _count(self, catalogs: list[int]) -> None:
+    def _count_words(self, catalogs: list[int]) -> None:
         try:
             with connect(self.dsn, "words", 0, lock_seconds=5, durable=False) as connection:
                 self._connection = connection

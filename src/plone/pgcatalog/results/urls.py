@@ -20,6 +20,11 @@ CONTEXTS = 100
 _contexts: dict[Hashable, dict[str, str]] = {}
 
 
+def contexts() -> int:
+    """Return how many kinds of requests, each with the URLs of its folders, are remembered."""
+    return len(_contexts)
+
+
 class URLs:
     """Answers for ``request.physicalPathToURL``, and remembers the URLs of folders."""
 

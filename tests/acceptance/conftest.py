@@ -1,0 +1,4 @@
+"""Fixtures for the acceptance tests."""
+
+from tests.acceptance.browser import browser  # noqa: F401
+from tests.acceptance.browser import page  # noqa: F401

@@ -1,0 +1,24 @@
+"""What faults leave: ended connections, and a catalog that is sound."""
+
+from plone.pgcatalog.indexing.verify import Verifier
+from typing import Any
+
+import psycopg
+
+
+def ids(portal: Any, **query: Any) -> list[str]:
+    return sorted(b.getPath().rpartition("/")[2] for b in portal.portal_catalog.unrestrictedSearchResults(**query))
+
+
+def backend(portal: Any) -> int:
+    pid: int = portal._p_jar._normal_storage.pg_connection.info.backend_pid
+    return pid
+
+
+def terminate(dsn: str, pid: int) -> None:
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        admin.execute("SELECT pg_terminate_backend(%s, 1000)", [pid])
+
+
+def assert_sound(portal: Any) -> None:
+    assert [str(d) for d in Verifier(portal.portal_catalog).differences()] == []

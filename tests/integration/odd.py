@@ -1,0 +1,48 @@
+"""A catalog that indexes ``odd`` in every way, for content with values of all kinds."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.dexterity.interfaces import IDexterityContent
+from plone.indexer import indexer
+from typing import Any
+from zope.component import getGlobalSiteManager
+
+
+class Extra:
+    """Options of a new index."""
+
+    def __init__(self, **options: Any) -> None:
+        self.__dict__.update(options)
+
+
+#: Index id -> type and options; each indexes what the object says ``odd`` is.
+INDEXES: dict[str, Any] = {
+    "odd-field": ("FieldIndex", Extra(indexed_attrs="odd")),
+    "odd-keyword": ("KeywordIndex", Extra(indexed_attrs="odd")),
+    "odd-bool": ("BooleanIndex", Extra(indexed_attrs="odd")),
+    "odd-uuid": ("UUIDIndex", Extra(indexed_attrs="odd")),
+    "odd-text": ("ZCTextIndex", Extra(doc_attr="odd", lexicon_id="plone_lexicon", index_type="Okapi BM25 Rank")),
+    "odd-range": ("DateRangeIndex", Extra(since_field="odd", until_field="odd_until")),
+    "odd-path": ("PathIndex", None),
+}
+
+
+@contextmanager
+def indexed(name: str, value: Callable[[Any], Any]) -> Iterator[None]:
+    """Within the block, content has *value* (of the object) for the catalog's attribute *name*."""
+
+    @indexer(IDexterityContent)
+    def factory(obj: Any) -> Any:
+        return value(obj)
+
+    manager = getGlobalSiteManager()
+    manager.registerAdapter(factory, name=name)
+    try:
+        yield
+    finally:
+        manager.unregisterAdapter(factory, name=name)
+
+
+def found(catalog: Any, **query: Any) -> list[str]:
+    return [brain.getPath() for brain in catalog.unrestrictedSearchResults(**query)]

@@ -1,0 +1,43 @@
+"""Sites with pages, and who looks at them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tests.integration.content import create
+from typing import Any
+
+import transaction
+
+
+QUERY = {"portal_type": "Document", "sort_on": "getId"}
+
+
+def make_pages(portal: Any) -> None:
+    for number in range(30):
+        create(portal, "Document", f"page{number:02}", title=f"Page {number}", subject=("a", "b"))
+
+
+#: More than the first window of a result.
+MANY = 130
+
+
+def make_many_pages(portal: Any) -> None:
+    for number in range(MANY):
+        portal.invokeFactory("Document", f"page{number:03}", title=f"Page {number:03}")
+
+
+@contextmanager
+def second_connection(db: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield (transaction manager, site) of another connection."""
+    manager = transaction.TransactionManager()
+    connection = db.open(manager)
+    try:
+        yield manager, connection.root()["Application"].plone
+    finally:
+        manager.abort()
+        connection.close()
+
+
+def shown(portal: Any, **query: Any) -> list[tuple[str, Any, Any]]:
+    """Return what a listing shows of the first forty rows that *query* finds."""
+    found = portal.portal_catalog.unrestrictedSearchResults(**(query or QUERY))
+    return [(brain.getPath(), brain.Title, brain.Subject) for brain in found[:40]]

@@ -1,0 +1,20 @@
+"""PostgreSQL servers of a test's own."""
+
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import TEST_SETTINGS
+
+import psycopg
+
+
+def fetch(dsn, query):
+    with psycopg.connect(dsn) as connection:
+        return connection.execute(query).fetchone()[0]
+
+
+def execute(dsn, query):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(query)
+
+
+def server(data_dir=None, **keywords):
+    return EmbeddedPostgres(data_dir, settings=TEST_SETTINGS, **keywords)

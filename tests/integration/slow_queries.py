@@ -1,0 +1,41 @@
+"""Generated rows, and a search of them that an index would help."""
+
+from plone.pgcatalog.observe import recorder
+from typing import Any
+
+import psycopg
+import transaction
+
+
+#: Statistics tell PostgreSQL that the few rows of one creator are few, but not that they are the oldest.
+FILL = """
+    INSERT INTO "{}" (rid, path, portal_type, review_state, creator, get_id, modified, effective_range_since,
+        effective_range_until, allowed_roles, subject)
+    SELECT i + 1000000, '/plone/x' || i, (ARRAY['Document', 'News Item', 'Event', 'File'])[1 + i % 4],
+        (ARRAY['published', 'private'])[1 + i % 2], 'creator' || i % 200, 'x' || i,
+        timestamptz '2020-01-01' + (i * 7919 % 4000) * interval '1 hour', -1440, 2147483647, ARRAY['Anonymous'],
+        ARRAY['tag' || i % 50]
+    FROM generate_series(1, {}) i
+"""
+ROWS = 4000
+
+
+def generate_rows(dsn: str, count: int = ROWS) -> None:
+    """Put *count* rows of nobody's content into the catalog of the only site in the database *dsn*."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
+        connection.execute(FILL.format(relation, count))
+        connection.execute(f'ANALYZE "{relation}"')
+
+
+def search(portal: Any, **query: Any) -> None:
+    """Search, and begin a transaction that sees it recorded."""
+    for _brain in portal.portal_catalog.unrestrictedSearchResults(**query)[:10]:
+        break
+    assert recorder.flush(10)
+    transaction.begin()
+
+
+def slow_listing(portal: Any) -> None:
+    """Search for what few of the generated rows have, in an order in which they come last."""
+    search(portal, Creator="creator7", portal_type="File", sort_on="modified", sort_order="reverse", sort_limit=10)

@@ -1,0 +1,56 @@
+"""The messages that a connection sends to its server."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import re
+import tempfile
+
+
+class Traffic:
+    """The messages a psycopg connection sent to its server, read from libpq's trace."""
+
+    def __init__(self, text: str) -> None:
+        sent = [line.split("\t") for line in text.splitlines() if "\tF\t" in line]
+        self.messages = [(fields[3].strip(), "\t".join(fields[4:])) for fields in sent if len(fields) > 3]
+        #: bytes of the rows that the server has sent
+        self.row_bytes = sum(int(size) for size in re.findall(r"\tB\t(\d+)\tDataRow", text))
+
+    @property
+    def round_trips(self) -> int:
+        """Queries and Syncs: after each the client waits for the server."""
+        return sum(kind in ("Query", "Sync") for kind, _ in self.messages)
+
+    @property
+    def statements(self) -> list[str]:
+        found, parsed = [], []
+        for kind, text in self.messages:
+            if kind in ("Query", "Parse"):
+                parsed.append(text.replace("\\n", " "))
+            if kind in ("Query", "Sync") and parsed:
+                found.append("; ".join(parsed))
+                parsed = []
+        return found
+
+    def matching(self, word: str) -> list[str]:
+        return [text for text in self.statements if word in text]
+
+
+@contextmanager
+def traced(portal: Any) -> Iterator[list[Traffic]]:
+    """Yield a list that holds the Traffic of the portal's snapshot connection afterwards."""
+    connection = portal._p_jar._normal_storage.pg_connection
+    # Without prepared statements every message names its SQL.
+    connection.prepare_threshold = None
+    pgconn = connection.pgconn
+    result: list[Traffic] = []
+    with tempfile.TemporaryFile("w+") as file:
+        pgconn.trace(file.fileno())
+        pgconn.set_trace_flags(0)
+        try:
+            yield result
+        finally:
+            pgconn.untrace()
+            file.seek(0)
+            result.append(Traffic(file.read()))

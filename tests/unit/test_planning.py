@@ -1,0 +1,99 @@
+"""Which statements get a plan of our own: those that compare long values, and of these only what needs it.
+
+The hints by themselves are in test_sql.py; here they meet the columns that the index types have.
+"""
+
+from collections.abc import Sequence
+from plone.pgcatalog.database.planning import hide_unselective_indexes
+from plone.pgcatalog.database.planning import SELECTIVE_SHARE
+from plone.pgcatalog.database.planning import with_planner_hints
+from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.condition import Condition
+from plone.pgcatalog.sql.fragment import Statement
+from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
+from tests.unit.compiling import compiled
+from typing import Any
+
+import pytest
+
+
+ROLES = KeywordIndexTranslator(KeywordIndex("allowedRolesAndUsers"), "allowed_roles")
+PROVIDES = KeywordIndexTranslator(KeywordIndex("object_provides"), "object_provides")
+TEXT = compiled({"Title": "red"}).where
+INTERFACE = PROVIDES.match_key("x.IContent")
+VISIBLE = ROLES.match_key("Anonymous")
+DOCUMENTS = compiled({"portal_type": "Document"}).where
+PAGES = compiled({"portal_type": ["Document", "Folder"]}).where
+TAGGED = compiled({"Subject": "a"}).where
+MORE = SELECTIVE_SHARE * 1.1
+
+
+def share(**shares: float) -> Any:
+    """Return what says which share of the rows has some values: *shares* by column, None for others."""
+    return lambda column, values: shares.get(column.name)
+
+
+def statements(condition: Condition) -> list[str]:
+    """Return what is sent to select the rows that match *condition*."""
+    statement = Statement(f"SELECT rid FROM relation WHERE {condition.sql}", condition.params, condition.is_costly)
+    found, at = with_planner_hints(statement)
+    assert found[at] is statement
+    return [each.sql for each in found]
+
+
+# -- without a scan of the table
+
+
+@pytest.mark.parametrize("condition", [DOCUMENTS, PAGES, TAGGED, VISIBLE, DOCUMENTS & VISIBLE, ~DOCUMENTS])
+def test_short_values_are_left_to_postgresql(condition: Condition) -> None:
+    assert len(statements(condition)) == 1
+
+
+@pytest.mark.parametrize(
+    "condition", [TEXT, INTERFACE, DOCUMENTS & TEXT, TEXT | INTERFACE, ~TEXT, PROVIDES.where({"object_provides": "x"})]
+)
+def test_long_values_are_not_compared_in_a_scan_and_the_setting_ends_with_the_statement(condition: Condition) -> None:
+    before, _, after = statements(condition)
+    assert before == "SET LOCAL enable_seqscan = off"
+    assert after == "SET LOCAL enable_seqscan TO DEFAULT"
+
+
+# -- conditions that most rows fulfil
+
+
+@pytest.mark.parametrize("condition", [DOCUMENTS, PAGES, VISIBLE])
+@pytest.mark.parametrize(("found", "is_looked_up"), [(0.0, True), (SELECTIVE_SHARE, True), (MORE, False), (1.0, False)])
+def test_what_few_rows_have_is_looked_up(condition: Condition, found: float, is_looked_up: bool) -> None:
+    asked = condition & TEXT
+    changed = hide_unselective_indexes(asked, share(portal_type=found, allowed_roles=found))
+    assert (changed == asked) == is_looked_up
+
+
+def test_of_what_nobody_knows_roles_are_taken_for_frequent_and_others_for_rare() -> None:
+    for condition in (DOCUMENTS & TEXT, TAGGED & TEXT):
+        assert hide_unselective_indexes(condition, share()) == condition
+    assert hide_unselective_indexes(VISIBLE & TEXT, share()) != VISIBLE & TEXT
+
+
+@pytest.mark.parametrize(
+    ("found", "is_looked_up"), [(0.0, True), (SELECTIVE_SHARE, True), (MORE, False), (None, False)]
+)
+def test_what_a_sort_asks_of_all_rows_is_no_work_for_an_index(found: float | None, is_looked_up: bool) -> None:
+    asked = compiled({"Title": "red"}, ("created", False)).where
+
+    def of_any_value(column: Column, values: Sequence[Any] | None) -> float | None:
+        return found if (column.name, values) == ("created", None) else 0.0
+
+    assert (hide_unselective_indexes(asked, of_any_value) == asked) == is_looked_up
+
+
+def test_each_column_is_asked_for_with_its_own_values() -> None:
+    asked: list[tuple[str, list[Any]]] = []
+
+    def note(column: Column, values: Any) -> float:
+        asked.append((column.name, list(values)))
+        return 0.0
+
+    hide_unselective_indexes(compiled({"Creator": "100%", "portal_type": ["a", "b"]}).where & TEXT & VISIBLE, note)
+    assert asked == [("portal_type", ["a", "b"]), ("creator", ["100%"]), ("allowed_roles", ["Anonymous"])]

@@ -1,0 +1,133 @@
+"""Which setting counts: the environment's, else that of the site, else the default; test_environment.py has wrong ones."""
+
+from plone.pgcatalog import settings
+from plone.pgcatalog.fulltext import site
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+
+def tool(**values: Any) -> Any:
+    """Return what stands for a catalog tool with the settings *values* of its site."""
+    return SimpleNamespace(**{settings.ATTRIBUTE: values})
+
+
+READERS: dict[str, Any] = {
+    "slow_query_ms": settings.slow_query_ms,
+    "slow_query_mask": settings.slow_query_mask,
+    "result_cache_mb": settings.result_cache_mb,
+    "search_timeout": settings.search_timeout,
+    "stemming": settings.stemming,
+    "parts_of_words": settings.parts_of_words,
+}
+#: name -> what a site may have
+VALUES: dict[str, Any] = {
+    "slow_query_ms": 250.0,
+    "slow_query_mask": ("Creator",),
+    "result_cache_mb": 7.0,
+    "search_timeout": 5.0,
+    "stemming": False,
+    "parts_of_words": True,
+}
+#: name -> what the environment may say, and what that means
+OF_THE_PROCESS = {"slow_query_ms": ("5", 5.0), "result_cache_mb": ("0", 0.0)}
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*READERS, "ranking"):
+        monkeypatch.delenv(f"PGCATALOG_{name.upper()}", raising=False)
+
+
+def test_every_setting_of_a_site_has_a_reader_here() -> None:
+    assert set(READERS) == set(settings.DEFAULTS)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_without_a_site_and_in_a_site_that_says_nothing_the_default_counts(name: str) -> None:
+    default = settings.DEFAULTS[name]
+    expected = frozenset(default) if isinstance(default, tuple) else default
+    # An older site has been saved without settings that came later.
+    for nobody in (None, SimpleNamespace(), tool(), tool(languages=("en",))):
+        assert READERS[name](nobody) == expected
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_site_counts_more_than_the_default(name: str) -> None:
+    value = VALUES[name]
+    assert READERS[name](tool(**{name: value})) == (frozenset(value) if isinstance(value, tuple) else value)
+
+
+@pytest.mark.parametrize("name", OF_THE_PROCESS)
+def test_the_environment_counts_more_than_the_site(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, meant = OF_THE_PROCESS[name]
+    catalog = tool(**{name: VALUES[name]})
+    monkeypatch.setenv(f"PGCATALOG_{name.upper()}", text)
+    assert READERS[name](catalog) == READERS[name](None) == meant
+    monkeypatch.setenv(f"PGCATALOG_{name.upper()}", " ")
+    assert READERS[name](catalog) == VALUES[name]
+
+
+def test_settings_are_those_of_the_tool_itself() -> None:
+    """What is around a tool may have an attribute of that name, too, and Acquisition would find it."""
+    from Acquisition import Implicit
+
+    class Folder(Implicit):
+        pass
+
+    around, catalog = Folder(), Folder()
+    setattr(around, settings.ATTRIBUTE, {"slow_query_ms": 99.0})
+    assert settings.slow_query_ms(catalog.__of__(around)) == settings.DEFAULTS["slow_query_ms"]
+
+
+# -- what ranks
+
+
+@pytest.mark.parametrize(
+    ("name", "backend"),
+    [(None, "plain"), ("", "plain"), (" ", "plain"), ("plain", "plain"), (" pg_textsearch ", "pg_textsearch")],
+)
+def test_a_backend_is_found_by_its_name(name: str | None, backend: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert site.named_backend(name) is site.BACKENDS[backend]
+    assert caplog.messages == []
+
+
+def test_an_unknown_backend_is_told_once_and_the_built_in_one_ranks(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.named_backend.cache_clear()
+    monkeypatch.setenv("PGCATALOG_RANKING", "no_such_backend")
+    assert [site.search_backend() for _ in range(3)] == [site.PLAIN] * 3
+    [message] = caplog.messages
+    assert "no_such_backend" in message
+    assert all(name in message for name in site.BACKENDS)
+
+
+# -- the site's search
+
+
+def test_a_site_without_tuning_is_not_looked_for() -> None:
+    """To find it objects may have to be loaded."""
+    assert site.site_tuning(tool(), lambda: pytest.fail("looked for")) is None
+    assert site.site_tuning(None, lambda: pytest.fail("looked for")) is None
+
+
+def test_tuning_belongs_to_a_site() -> None:
+    tuned = tool(stop_words="en: the", synonyms="car, automobile")
+    assert site.site_tuning(tuned, lambda: None) is None
+    found = site.site_tuning(tuned, lambda: "/plone")
+    assert found is not None
+    assert found.site == "/plone"
+
+
+def test_weights_are_the_sites_or_those_that_leave_the_order_alone() -> None:
+    neutral, heavy = site.search_weights(tool()), site.search_weights(tool(weight_title=9.0))
+    assert neutral == site.search_weights(None)
+    assert heavy != neutral
+
+
+@pytest.mark.parametrize(("on", "found"), [(True, True), (False, False)])
+def test_stemming_is_that_of_the_sites_languages(on: bool, found: bool) -> None:
+    assert (site.site_stemming(tool(stemming=on, languages=("de", "en"))) is not None) == found
+    assert site.site_stemming(tool(stemming=on, languages=())) is None

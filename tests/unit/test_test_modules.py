@@ -1,0 +1,132 @@
+"""What holds for the tests themselves: who may import whom, what may be looked at, and which command runs what."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tests.unit.sources import ROOT
+from tests.unit.sources import SOURCE
+from tests.unit.sources import text
+
+import ast
+import pytest
+import re
+
+
+TESTS = ROOT / "tests"
+MAKEFILE = text(ROOT / "Makefile")
+MODULES = sorted(TESTS.rglob("*.py"))
+TEST_MODULES = [path for path in MODULES if path.name.startswith("test_")]
+#: Documented import paths that stay, and nothing else.
+OLD_PATHS = {"search"}
+ROOMS = sorted({path.parent.name for path in SOURCE.glob("*/__init__.py")} - OLD_PATHS)
+#: Rooms that tests reach over HTTP only, and what they ask for.
+OVER_HTTP = {"restapi": "@search"}
+#: Names of modules that keep something for later, whose state is nobody else's business.
+CACHES = (
+    "cache",
+    "counting",
+    "hit_rate",
+    "generations",
+    "hits",
+    "memory",
+    "pool",
+    "prepared",
+    "rows",
+    "selectivity",
+    "urls",
+)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield the dotted names that a module imports, also inside functions; those of a package's modules in full."""
+    for node in ast.walk(ast.parse(text(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def is_test_module(name: str) -> bool:
+    return (
+        bool(re.match(r"tests\.(\w+\.)*test_\w+$", name))
+        and ROOT.joinpath(*name.split(".")).with_suffix(".py").exists()
+    )
+
+
+def private_names(path: Path) -> set[str]:
+    """Return the names beginning with an underscore of a module's variables and its objects' attributes."""
+    tree = ast.parse(text(path))
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    names |= {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+    }
+    return {name for name in names if name.startswith("_") and not name.startswith("__")}
+
+
+@pytest.mark.parametrize("folder", ["tests", "benchmarks"])
+def test_nothing_imports_from_a_test_module(folder: str) -> None:
+    """What several modules need is in a helper module, which has a name and a purpose."""
+    found = {
+        path.relative_to(ROOT).as_posix(): names
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if (names := sorted(filter(is_test_module, imported(path))))
+    }
+    assert found == {}
+
+
+def test_no_test_looks_inside_a_cache() -> None:
+    """A law is about answers and costs; where it needs more, the cache has a public reader."""
+    private = {name for path in SOURCE.rglob("*.py") if path.stem in CACHES for name in private_names(path)}
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {node.attr}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(text(path)))
+        if isinstance(node, ast.Attribute) and node.attr in private
+        if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+    ]
+    assert found == []
+
+
+# -- which command runs what
+
+
+def recipe(chore: str) -> str:
+    """Return what the Makefile runs for *chore*."""
+    found = re.search(rf"^{chore}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    assert found is not None
+    return " ".join(found[1].split())
+
+
+def test_each_test_is_run_by_exactly_one_of_two_commands() -> None:
+    """They differ in what they do with the mark, and in nothing else; together they know all folders."""
+    fast, slow = recipe("test"), recipe("test-slow")
+    assert '$(PYTEST) -m "not slow"' in fast
+    assert fast.replace('-m "not slow"', "-m slow") == slow
+    command = re.search(r"^PYTEST := (.*\\\n)*.*$", MAKEFILE, re.MULTILINE)
+    assert command is not None
+    folders = {path.relative_to(TESTS).parts[0] for path in TEST_MODULES}
+    assert set(re.findall(r"tests/(\w+)", command[0])) == folders
+
+
+def says_slow(node: ast.AST) -> bool:
+    return any(isinstance(part, ast.Attribute) and part.attr == "slow" for part in ast.walk(node))
+
+
+def has_fast_tests(path: Path) -> bool:
+    """Return whether ``make test`` runs a test of the module at *path*."""
+    body = ast.parse(text(path)).body
+    marks = [node for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"]
+    tests = [node for node in body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    classes = [node for node in body if isinstance(node, ast.ClassDef) and node.name.startswith("Test")]
+    return not any(map(says_slow, marks)) and any(
+        not any(map(says_slow, node.decorator_list)) for node in (*tests, *classes)
+    )
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_each_room_has_tests_that_do_not_take_long(room: str) -> None:
+    """Who changes a room sees with ``make test`` whether its purpose still holds."""
+    named = re.compile(rf"plone\.pgcatalog\.{room}\b|" + re.escape(OVER_HTTP.get(room, f"plone.pgcatalog.{room}")))
+    assert any(named.search(text(path)) for path in TEST_MODULES if has_fast_tests(path))
