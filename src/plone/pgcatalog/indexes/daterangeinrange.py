@@ -2,21 +2,17 @@
 
 from collections.abc import Mapping
 from plone.pgcatalog.indexes.base import any_of
-from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
-from plone.pgcatalog.indexes.base import Report
-from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.indexes.base import StoresNothing
 from Products.ZCatalog.query import IndexQuery
 from typing import Any
 
 
-class DateRangeInRangeIndexTranslator(IndexTranslator):
+class DateRangeInRangeIndexTranslator(StoresNothing):
     """Stores nothing: the two date indexes that it names answer."""
 
     meta_type = "DateRangeInRangeIndex"
-    in_idx = False
 
     @classmethod
     def settings(cls, index: Any) -> Any:
@@ -24,12 +20,6 @@ class DateRangeInRangeIndexTranslator(IndexTranslator):
         copy = super().settings(index)
         copy.caller = None
         return copy
-
-    def columns(self) -> tuple[Column, ...]:
-        return ()
-
-    def extract(self, obj: Any, report: Report) -> Values | None:
-        return None
 
     def where(self, query: Mapping[str, Any]) -> Condition | None:
         """Return the condition for rows that begin, end or both between the query's ``start`` and ``end``, or span both.
@@ -54,6 +44,3 @@ class DateRangeInRangeIndexTranslator(IndexTranslator):
                 reaches(first, start, "min") & reaches(first, end, "max"),
             )
         )
-
-    def key_expression(self) -> str | None:
-        return None
