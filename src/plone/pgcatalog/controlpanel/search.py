@@ -82,7 +82,5 @@ class IPGCatalogSearchSettings(Interface):
     stop_words = _lines(
         "stop_words",
         _("Stop words"),
-        _(
-            "Words that a page may lack if it has the other words of a search, one language per line: en: the, a, of."
-        ),
+        _("Words that a page may lack if it has the other words of a search, one language per line: en: the, a, of."),
     )
