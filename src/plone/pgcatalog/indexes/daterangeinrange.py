@@ -5,7 +5,7 @@ from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.base import StoresNothing
-from Products.ZCatalog.query import IndexQuery
+from plone.pgcatalog.indexes.unindex import parse
 from typing import Any
 
 
@@ -26,7 +26,7 @@ class DateRangeInRangeIndexTranslator(StoresNothing):
 
         Raises KeyError when one of the two date indexes is missing.
         """
-        record = IndexQuery(query, self.id, self.index.query_options, self.index.operators, self.index.useOperator)
+        record = parse(self.index, query)
         if record.keys is None:
             return None
         start, end = record.get("start"), record.get("end")
