@@ -23,7 +23,6 @@ from plone.pgcatalog.indexing import rebuild_relation as relation
 from plone.pgcatalog.indexing.rebuild_relation import Target
 from plone.pgcatalog.indexing.rebuild_worker import BrokenObject
 from plone.pgcatalog.indexing.rebuild_worker import connect
-from plone.pgcatalog.indexing.rebuild_worker import Extractor
 from plone.pgcatalog.indexing.rebuild_worker import follow_log
 from plone.pgcatalog.indexing.rebuild_worker import PAUSE
 from plone.pgcatalog.indexing.rebuild_worker import RebuildGone
@@ -211,10 +210,9 @@ class Rebuild:
 
     def _replay(self, target: Target) -> int:
         """Follow a batch of the log; return how long it was."""
-        extractor = Extractor(self.skip_broken)
         try:
             with self.connection.transaction(), self.connection.cursor() as cursor:
-                follow = follow_log(self.catalog, cursor, target, extractor, LOG_BATCH)
+                follow = follow_log(self.catalog, cursor, target, self.skip_broken, LOG_BATCH)
                 self.manager.begin()
                 return follow()
         finally:
@@ -225,7 +223,7 @@ class Rebuild:
 
     def _swap(self, target: Target) -> None:
         """Make *target* the catalog's relation in a commit of its own; raises what a commit raises."""
-        swap = Swap(self.catalog, target, Extractor(self.skip_broken))
+        swap = Swap(self.catalog, target, self.skip_broken)
         for attempt in self.manager.attempts(SWAPS):
             with attempt as txn:
                 txn.note("catalog rebuilt")
@@ -235,10 +233,10 @@ class Rebuild:
 class Swap:
     """Lets *target* take over in a commit; the storage's lock keeps all other commits waiting meanwhile."""
 
-    def __init__(self, catalog: CatalogTool, target: Target, extractor: Extractor) -> None:
+    def __init__(self, catalog: CatalogTool, target: Target, skip_broken: bool) -> None:
         self.catalog = catalog
         self.target = target
-        self.extractor = extractor
+        self.skip_broken = skip_broken
 
     def __call__(self, cursor: Cursor, state: CatalogState) -> CatalogState:
         """Follow the rest of the log, move idx, and return the *state* to save; raises StartOver."""
@@ -267,5 +265,5 @@ class Swap:
         with application(self.catalog._core.jar.db(), transaction.TransactionManager()) as app:
             catalog = app.unrestrictedTraverse("/".join(self.catalog.getPhysicalPath()))
             setSite(aq_parent(aq_inner(catalog)))
-            while follow_log(catalog, cursor, target, self.extractor, LOG_BATCH)():
+            while follow_log(catalog, cursor, target, self.skip_broken, LOG_BATCH)():
                 pass
