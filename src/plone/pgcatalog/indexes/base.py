@@ -39,7 +39,6 @@ __all__ = [
     "IndexTranslator",
     "Report",
     "SQLIndex",
-    "StoresNothing",
     "Values",
     "all_of",
     "any_of",
