@@ -217,7 +217,7 @@ def test_an_index_is_built_used_and_dropped(db: Any, dsn: str, target: Target) -
     assert (entry.state, entry.index, entry.reason, entry.message) == ("ready", name, "for a test", "")
     with inside(db) as portal:
         assert [s.candidate for s in advise(portal.portal_catalog._catalog).suggestions] == []
-    builder.remove(target, suggestion.candidate.name)
+    builder.in_background(builder.drop, target, suggestion.candidate.name)
     assert background.wait(30)
     assert indexes(dsn, target.relation) == before
     assert entries(dsn, target) == []
@@ -268,7 +268,7 @@ def test_a_cancelled_build_leaves_no_index(db: Any, dsn: str, target: Target) ->
     assert (entry.state, entry.message) == ("failed", "PostgreSQL: canceling statement due to user request")
     with pytest.raises(BuildError, match="is not being built"):
         builder.cancel(target, CANDIDATE.name)
-    builder.rebuild(target, CANDIDATE.name)
+    builder.in_background(builder.build, target, CANDIDATE.name)
     assert background.wait(30)
     assert [(e.state, e.message) for e in entries(dsn, target)] == [("ready", "")]
 
@@ -294,7 +294,7 @@ def test_an_invalid_leftover_is_repaired(db: Any, dsn: str, target: Target) -> N
             "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", (target.index(CANDIDATE.name),)
         )
     assert [e.state for e in entries(dsn, target)] == ["interrupted"]
-    builder.rebuild(target, CANDIDATE.name)
+    builder.in_background(builder.build, target, CANDIDATE.name)
     assert background.wait(30)
     assert [e.state for e in entries(dsn, target)] == ["ready"]
 

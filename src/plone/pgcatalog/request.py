@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
+from zope.component.hooks import getSite
 from zope.component.hooks import setSite
 from zope.component.interfaces import ISite
 from zope.globalrequest import clearRequest
@@ -35,6 +36,22 @@ def with_request(root: Any) -> Any:
     # Views are looked up by the layer of the request.
     setDefaultSkin(request)
     return app
+
+
+@contextmanager
+def application(database: Any, manager: Any) -> Iterator[Any]:
+    """Yield the application of *database*, a ZODB.DB, with a request, on a connection of its own, of transactions of *manager*.
+
+    Aborts what is not committed, and gives the thread back the site that it had.
+    """
+    site = getSite()
+    connection = database.open(manager)
+    try:
+        yield with_request(connection.root()["Application"])
+    finally:
+        manager.abort()
+        connection.close()
+        setSite(site)
 
 
 @contextmanager

@@ -83,21 +83,7 @@ def register(target: Target, candidate: Candidate, reason: str) -> None:
         registry.register(execute, target.zoid, candidate, reason)
 
 
-def rebuild(target: Target, name: str) -> None:
-    """Build the registered index *name* again, in the background."""
-    in_background(build, target, name)
-
-
-def remove(target: Target, name: str) -> None:
-    """Drop the registered index *name* in the background."""
-    in_background(drop, target, name)
-
-
-def nothing() -> None:
-    """Do nothing."""
-
-
-def build(target: Target, name: str, started: Callable[[], None] = nothing) -> None:
+def build(target: Target, name: str, started: Callable[[], object] = lambda: None) -> None:
     """Build the registered index *name*, and wait for it; one that is there and valid is left alone.
 
     *started* is called as soon as everybody can see that somebody is at it.  Raises BuildError.  Whatever a failed build,
@@ -116,7 +102,7 @@ def build(target: Target, name: str, started: Callable[[], None] = nothing) -> N
             connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(index, comment))
 
 
-def drop(target: Target, name: str, started: Callable[[], None] = nothing) -> None:
+def drop(target: Target, name: str, started: Callable[[], object] = lambda: None) -> None:
     """Drop the registered index *name*, and wait for it; *started* is that of ``build``.  Raises BuildError."""
     entry = find(target, name)
     with working(target, name, "drop index") as connection:

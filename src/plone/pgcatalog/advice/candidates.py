@@ -102,7 +102,7 @@ class Candidates:
         rest = [f.column for f in known if f.kind in ("any", "range", "flag", "equal")]
         for keys in {tail, (*names[:1], *tail)} - {()} if sort else set():
             included = tuple(name for name in dict.fromkeys(rest) if name not in keys)
-            for some in prefixes(self._narrow_first(included)):
+            for some in prefixes(sorted(included, key=lambda name: (self._width(name), name))):
                 if some:
                     yield Candidate("covering", keys, some)
         yield from self._partial(equal, names, ranges, tail)
@@ -135,9 +135,6 @@ class Candidates:
 
     def _fraction(self, f: Filter) -> float:
         return self._columns[f.column].fraction(f.value)
-
-    def _narrow_first(self, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(sorted(names, key=lambda name: (self._width(name), name)))
 
     def _width(self, name: str) -> int:
         if name == "rid":

@@ -51,6 +51,8 @@ class Outcome:
 class Trial(ABC):
     """Tries candidates for *relation* on *connection*, an autocommit one of its own."""
 
+    #: How it finds out, for people to read.
+    method: str
     #: Run the statements, or only plan them?
     runs = False
     #: Rows of the sample that bytes are about; 0 for the relation itself.
@@ -59,11 +61,6 @@ class Trial(ABC):
     def __init__(self, connection: Connection[Any], relation: str) -> None:
         self.connection = connection
         self.relation = relation
-
-    @property
-    @abstractmethod
-    def method(self) -> str:
-        """How it finds out, for people to read."""
 
     def measure(self, statements: Statements) -> Measure:
         """Return what *statements* cost together."""
@@ -102,9 +99,7 @@ class TrialByPlan(Trial):
 class HypotheticalTrial(TrialByPlan):
     """With the extension hypopg: on the relation itself, by the planner's costs."""
 
-    @property
-    def method(self) -> str:
-        return "hypothetical index on the table itself (hypopg), by the planner's costs"
+    method = "hypothetical index on the table itself (hypopg), by the planner's costs"
 
     @contextmanager
     def _index(self, candidate: Candidate) -> Iterator[tuple[str, int]]:
@@ -121,10 +116,6 @@ class SampleTrial(TrialByPlan):
     """On a temporary copy of some rows that has the name of the relation; its caller rolls it back."""
 
     runs = True
-
-    @property
-    def method(self) -> str:
-        return f"index on a copy of {self.rows:,} rows, by running the queries; the copy was rolled back"
 
     def copy(self, asked: Collection[str] | None, total: int) -> None:
         """Make the copy, for statements that read the columns *asked*, None for any, of a relation with *total* rows.
@@ -145,6 +136,7 @@ class SampleTrial(TrialByPlan):
         names = ", ".join(map(quote, kept))
         sample = "" if total <= SAMPLE_ROWS else f" TABLESAMPLE BERNOULLI ({100 * SAMPLE_ROWS / total:.6f})"
         self.rows = execute(f"INSERT INTO {copy} ({names}) SELECT {names} FROM {original}{sample}").rowcount
+        self.method = f"index on a copy of {self.rows:,} rows, by running the queries; the copy was rolled back"
         for index in indexes:
             if index.is_valid and {*index.keys, *index.included} <= {*kept, ""}:
                 execute(f"CREATE {'UNIQUE ' * index.is_unique}INDEX ON {copy} {index.definition}")
@@ -162,16 +154,14 @@ class SampleTrial(TrialByPlan):
 class EstimateTrial(Trial):
     """By what ANALYZE knows of the values; where nothing else is possible."""
 
+    method = "estimated from the statistics of the columns: a sample could not be made"
+
     def __init__(
         self, connection: Connection[Any], relation: str, columns: Mapping[str, ColumnStatistics], rows: int
     ) -> None:
         super().__init__(connection, relation)
         self._columns = columns
         self._rows = rows
-
-    @property
-    def method(self) -> str:
-        return "estimated from the statistics of the columns: a sample could not be made"
 
     def attempt(self, candidate: Candidate, statements: Statements, filters: Sequence[Filter]) -> Outcome | None:
         leading = {*candidate.keys, *([candidate.where[0]] if candidate.where else [])}

@@ -7,7 +7,6 @@ from plone.pgcatalog.advice.builder import BuildError
 from plone.pgcatalog.advice.builder import Target
 from plone.pgcatalog.advice.suggestion import Advice
 from plone.pgcatalog.cli.site import open_site
-from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.target import needs_site
 from rich.console import Console
 from rich.filesize import decimal
@@ -32,8 +31,6 @@ def advise(zope_conf: str, site: str, build: bool, as_json: bool) -> None:
             catalog = portal.portal_catalog._core
             advice = find_advice(catalog)
             target = Target.of(catalog)
-    except SiteError as error:
-        raise click.exceptions.UsageError(str(error)) from error
     except (AdviceError, BuildError) as error:
         raise click.ClickException(str(error)) from error
     # The site is closed: building waits for older snapshots.

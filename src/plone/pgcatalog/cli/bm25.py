@@ -102,15 +102,10 @@ def locked(connection: Connection, catalog: int) -> Iterator[None]:
             connection.execute("SELECT pg_advisory_unlock(%s, %s)", keys)
 
 
-def definition_of(text_config: str) -> str:
-    """Return what comes behind ``ON table``."""
-    config = sql.Literal(text_config).as_string(None)
-    return f'USING bm25 ("{COLUMN}") WITH (text_config = {config})'
-
-
 def build(connection: Connection, catalog: dict[str, Any], text_config: str) -> None:
     """Build and register the index of *catalog*, unless it is there; a failed build leaves nothing."""
-    definition, name = definition_of(text_config), index_name(catalog["relation"])
+    name, config = index_name(catalog["relation"]), sql.Literal(text_config).as_string(None)
+    definition = f'USING bm25 ("{COLUMN}") WITH (text_config = {config})'
     found = connection.execute(IS_VALID, [name]).fetchone()
     if found is not None and found["indisvalid"] and definition == catalog["definition"]:
         return

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.cli.site import open_site
-from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import EmbeddedPostgresError
@@ -46,8 +45,8 @@ def compare(zope_conf: str, site: str, scratch: str | None, limit: int, as_json:
     try:
         with database_for(scratch) as dsn:
             comparisons, seconds = rehearse(zope_conf, site, dsn, limit, console)
-    except (SiteError, EmbeddedPostgresError, RuntimeError) as error:
-        raise click.exceptions.UsageError(str(error)) from error
+    except (EmbeddedPostgresError, RuntimeError) as error:
+        raise click.UsageError(str(error)) from error
     if as_json:
         click.echo(json.dumps(as_data(comparisons, seconds)))
     else:

@@ -5,7 +5,6 @@ from plone.pgcatalog.advice.replay import compiled
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.advice.replay import statement_of
 from plone.pgcatalog.cli.site import open_site
-from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.core import normalise
 from plone.pgcatalog.protocols import Catalog
@@ -61,8 +60,6 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json
             found = statement(catalog, query, part)
             dsn = dsn_of(catalog.jar)
         plan = run(dsn, found)
-    except SiteError as error:
-        raise click.exceptions.UsageError(str(error)) from error
     except ReplayError as error:
         raise click.ClickException(str(error)) from error
     values = [value if isinstance(value, str | int | list) else str(value) for value in plan.values]

@@ -53,7 +53,9 @@ def export(dsn: str, site: str | None, kind: str, columns: str | None, output: s
         with (
             closing(rows(connection, catalog["relation"], names)) as found,
             opened(output) as file,
-            Progress(*bars(), console=Console(stderr=True), transient=True) as progress,
+            Progress(
+                BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True
+            ) as progress,
         ):
             task = progress.add_task("Exporting", total=catalog["rows"])
             for _ in write(file, kind, names, found):
@@ -136,7 +138,3 @@ def opened(output: str | None) -> Iterator[TextIO]:
         raise click.UsageError(f"{output} cannot be written: {error.strerror}") from error
     with file:
         yield file
-
-
-def bars() -> tuple[Any, ...]:
-    return BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.cli.site import open_site
-from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.indexing.rebuild import BrokenObject
 from plone.pgcatalog.indexing.rebuild import PHASES
@@ -34,7 +33,7 @@ import sys
 import time
 
 
-STOPPED = (SiteError, BrokenObject, RebuildGone, RebuildRunning, RebuildBusy)
+STOPPED = (BrokenObject, RebuildGone, RebuildRunning, RebuildBusy)
 
 
 @click.command()

@@ -29,7 +29,7 @@ def status(dsn: str, indexes: bool, check: bool, as_json: bool) -> None:
     with connected(dsn) as connection:
         found = collect(connection, check)
     if as_json:
-        click.echo(json.dumps(found, default=plain))
+        click.echo(json.dumps(found, default=datetime.isoformat))
     else:
         show(found, indexes)
     raise SystemExit(1 if found["attention"] else 0)
@@ -132,10 +132,3 @@ def index_table(catalog: dict[str, Any]) -> Table:
     for index in catalog["indexes"]:
         table.add_row(index["name"], index["method"], decimal(index["bytes"]), str(index["scans"]))
     return table
-
-
-def plain(value: Any) -> str:
-    """Return *value*, a datetime, as JSON has it."""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(type(value).__name__)

@@ -1,7 +1,6 @@
 """``pgcatalog verify``."""
 
 from plone.pgcatalog.cli.site import open_site
-from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.indexing.verify import Verifier
 from rich.console import Console
@@ -22,17 +21,12 @@ def verify(zope_conf: str, site: str, repair: bool, as_json: bool) -> None:
     Exit code 0: no difference (or all mended); 1: differences, each named; 2: the site cannot be opened.
     """
     console = Console(stderr=True)
-    try:
-        with open_site(zope_conf, site) as portal:
-            verifier = Verifier(portal.portal_catalog)
-            differences = collect(verifier, console)
-            if repair and differences:
-                verifier.mend(differences)
-                remaining = collect(Verifier(portal.portal_catalog), console)
-            else:
-                remaining = differences
-    except SiteError as error:
-        raise click.exceptions.UsageError(str(error)) from error
+    with open_site(zope_conf, site) as portal:
+        verifier = Verifier(portal.portal_catalog)
+        differences = remaining = collect(verifier, console)
+        if repair and differences:
+            verifier.mend(differences)
+            remaining = collect(Verifier(portal.portal_catalog), console)
     report(verifier.checked, differences, remaining, as_json)
     raise SystemExit(1 if remaining else 0)
 
@@ -43,8 +37,7 @@ def collect(verifier: Verifier, console: Console) -> list[Any]:
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("Comparing", total=total)
         verifier.progress = lambda checked: progress.update(task, completed=checked)
-        found = list(verifier.differences())
-    return found
+        return list(verifier.differences())
 
 
 def report(checked: int, found: list[Any], remaining: list[Any], as_json: bool) -> None:

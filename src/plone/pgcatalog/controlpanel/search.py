@@ -31,6 +31,18 @@ def _weight(part: str, title: str, description: str = "") -> schema.Float:
     return schema.Float(title=title, description=description, min=0.0, max=MAX_BOOST, default=getattr(Weights(), part))
 
 
+def _lines(name: str, title: str, description: str) -> schema.Text:
+    """Return the field of a setting that is read line by line."""
+    return schema.Text(
+        title=title,
+        description=description,
+        required=False,
+        default=DEFAULTS[name],
+        missing_value="",
+        constraint=readable(name),
+    )
+
+
 class IPGCatalogSearchSettings(Interface):
     """What a search finds besides its own words, and what comes first; effective at once, without reindexing."""
 
@@ -42,47 +54,33 @@ class IPGCatalogSearchSettings(Interface):
     weight_description = _weight("description", _("Words in descriptions"))
     weight_keywords = _weight("keywords", _("Words in keywords"))
     weight_body = _weight("body", _("Words anywhere else"))
-    type_boosts = schema.Text(
-        title=_("Content types"),
-        description=_(
+    type_boosts = _lines(
+        "type_boosts",
+        _("Content types"),
+        _(
             "Factors for the relevance of content types, one type per line: News Item = 2. Other types have a factor of"
             " 1."
         ),
-        required=False,
-        default=DEFAULTS["type_boosts"],
-        missing_value="",
-        constraint=readable("type_boosts"),
     )
-    pins = schema.Text(
-        title=_("Pinned pages"),
-        description=_(
+    pins = _lines(
+        "pins",
+        _("Pinned pages"),
+        _(
             "Pages that come first in searches for certain words, one per line: opening hours = /contact. After the"
             " equals sign, give a path in the site, or a UID, which stays valid when the page is moved. Users who may"
             " not view the page do not find it."
         ),
-        required=False,
-        default=DEFAULTS["pins"],
-        missing_value="",
-        constraint=readable("pins"),
     )
-    synonyms = schema.Text(
-        title=_("Synonyms"),
-        description=_(
+    synonyms = _lines(
+        "synonyms",
+        _("Synonyms"),
+        _(
             "Words that find each other, one group per line: car, automobile, motor vehicle. For one direction only:"
             " tv => television."
         ),
-        required=False,
-        default=DEFAULTS["synonyms"],
-        missing_value="",
-        constraint=readable("synonyms"),
     )
-    stop_words = schema.Text(
-        title=_("Stop words"),
-        description=_(
-            "Words that a page may lack if it has the other words of a search, one language per line: en: the, a, of."
-        ),
-        required=False,
-        default=DEFAULTS["stop_words"],
-        missing_value="",
-        constraint=readable("stop_words"),
+    stop_words = _lines(
+        "stop_words",
+        _("Stop words"),
+        _("Words that a page may lack if it has the other words of a search, one language per line: en: the, a, of."),
     )

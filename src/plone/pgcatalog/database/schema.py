@@ -86,11 +86,6 @@ class CatalogState:
     rows: int = -1
     complete: frozenset[str] = frozenset()
 
-    @property
-    def is_unfilled(self) -> bool:
-        """True for the table of number 0: it has only what was saved after the site was copied or imported."""
-        return is_unfilled(self.relation)
-
 
 def relation_name(zoid: int, version: int) -> str:
     """Return the name of the *version*-th relation of the catalog tool with oid *zoid*."""

@@ -96,7 +96,7 @@ def main(
         server.check_packages()
         with ExitStack() as stack:
             if check:
-                data = Path(stack.enter_context(_temporary_folder()))
+                data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-demo-")))
             dsn = dsn or stack.enter_context(_postgres(data, check, fresh))
             with timed("Connecting to PostgreSQL"):
                 version = server.wait_for(dsn)
@@ -133,12 +133,6 @@ def main(
         verdict = f"{len(problems)} problems" if problems else "all as it should be"
         console.print(f"Checked in {time.monotonic() - started:.1f} s: {verdict}.")
         sys.exit(bool(problems))
-
-
-@contextmanager
-def _temporary_folder() -> Iterator[str]:
-    with tempfile.TemporaryDirectory(prefix="pgcatalog-demo-") as folder:
-        yield folder
 
 
 @contextmanager

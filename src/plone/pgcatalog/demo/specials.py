@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from datetime import datetime
 from datetime import timedelta
+from io import BytesIO
+from PIL import Image
 from plone.pgcatalog.demo import words
 from plone.pgcatalog.demo.item import Item
 from random import Random
 from typing import Any
-
-import struct
-import zlib
 
 
 DAY = timedelta(days=1)
@@ -97,20 +96,9 @@ def file(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
 def image(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
     """Return a small picture: the catalog keeps the addresses of its scales."""
     color = bytes(rng.randrange(256) for _ in range(3))
-    return {"image": (png(rng.choice([40, 320]), 30, color), "image/png", "image.png")}
-
-
-def png(width: int, height: int, color: bytes) -> bytes:
-    """Return a PNG of one color."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        checksum = zlib.crc32(name + data)
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", checksum)
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    rows = (b"\0" + color * width) * height
-    parts = (chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts) + chunk(b"IEND", b"")
+    content = BytesIO()
+    Image.new("RGB", (rng.choice([40, 320]), 30), tuple(color)).save(content, "PNG")
+    return {"image": (content.getvalue(), "image/png", "image.png")}
 
 
 def collection(item: Item, rng: Random, today: datetime) -> dict[str, Any]:

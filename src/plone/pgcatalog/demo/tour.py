@@ -1,7 +1,6 @@
 """The tour: ten things every Plone site asks its catalog, with counts and timings."""
 
 from Acquisition import aq_base
-from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field
 from DateTime import DateTime
@@ -137,15 +136,8 @@ def measure(site: Any, step: Step) -> Answer:
     return Answer(count, first, cold=times[0], warm=median(times[1:]))
 
 
-def walk(site: Any, today: datetime) -> Iterator[tuple[Step, Answer]]:
-    """Yield each step with its answer, from a cold object cache."""
-    site._p_jar.cacheMinimize()
-    for step in steps("/".join(site.getPhysicalPath()), today):
-        yield step, measure(site, step)
-
-
 def table(site: Any, today: datetime) -> Table:
-    """Return the tour as a table for the screen."""
+    """Take the tour, from a cold object cache; return it as a table for the screen."""
     kind = type(aq_base(site.portal_catalog))
     result = Table(
         box=SIMPLE,
@@ -160,7 +152,9 @@ def table(site: Any, today: datetime) -> Table:
     result.add_column("First")
     result.add_column("Cold ms", justify="right", no_wrap=True)
     result.add_column("Warm ms", justify="right", no_wrap=True)
-    for step, answer in walk(site, today):
+    site._p_jar.cacheMinimize()
+    for step in steps("/".join(site.getPhysicalPath()), today):
+        answer = measure(site, step)
         result.add_row(
             step.title,
             step.user or "anonymous",

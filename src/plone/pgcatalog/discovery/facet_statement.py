@@ -14,6 +14,7 @@ from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.expression import WHERE
@@ -94,11 +95,7 @@ class FacetStatement:
         ]
 
     def _translator(self, name: str) -> IndexTranslator:
-        try:
-            translator: IndexTranslator = self._catalog.translator(name)
-        except KeyError:
-            raise QueryError(f"there is no index {name!r}") from None
-        return translator
+        return find(self._catalog.translator, name)
 
     def _base(self) -> Condition:
         """Return the condition of all that is no facet's own."""

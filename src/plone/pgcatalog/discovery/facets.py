@@ -7,7 +7,6 @@ from plone.pgcatalog.discovery.facet_statement import Buckets
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.facet_statement import FacetQuery
 from plone.pgcatalog.discovery.facet_statement import FacetStatement
-from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
@@ -20,28 +19,6 @@ from typing import Any
 
 #: Values of one facet, unless the caller says otherwise.
 LIMIT = 100
-
-
-def count_facets(catalog: Catalog, query: FacetQuery, timeout: float | None = None) -> dict[str, Facet]:
-    """Return facet name -> Facet for *query* on *catalog*, as that of a result.
-
-    Raises QueryError for an index that has no facets, LimitExceeded for too many facets, and SearchTimeout after *timeout*
-    seconds, None for the site's own limit.
-    """
-    statement = FacetStatement(catalog, query)
-    view = catalog.search_view()
-    source = view.source()
-    if source is None or statement.is_empty:
-        return statement.facets([])
-    statement.where = view.of_all_rows(statement.where)
-    asked = statement.statement(*source)
-    key = _cache_key(view.stamp(), *asked)
-    row = None if key is None else result_cache().get(key)
-    if row is None:
-        [row] = view.ask(asked, seconds=timeout)
-        if key is not None:
-            result_cache().put(key, row, _size(row))
-    return statement.facets(row)
 
 
 def _cache_key(stamp: Stamp | None, text: str, params: Sequence[Any]) -> Key | None:
@@ -75,12 +52,27 @@ def facets(
     LimitExceeded for too many facets, and SearchTimeout.
     """
     query = FacetQuery(results.criteria, results.sort, names, ranges or {}, exclude_own, limit)
-    return count_facets(results.catalog, query, timeout)
+    statement = FacetStatement(results.catalog, query)
+    view = results.catalog.search_view()
+    source = view.source()
+    if source is None or statement.is_empty:
+        return statement.facets([])
+    statement.where = view.of_all_rows(statement.where)
+    asked = statement.statement(*source)
+    key = _cache_key(view.stamp(), *asked)
+    row = None if key is None else result_cache().get(key)
+    if row is None:
+        [row] = view.ask(asked, seconds=timeout)
+        if key is not None:
+            result_cache().put(key, row, _size(row))
+    return statement.facets(row)
 
 
 def facet_counts(results: CatalogSearchResults) -> dict[str, "FacetFields"]:
     """Return what ``facet_counts`` of *results* is."""
-    return {"facet_fields": FacetFields(results, facet_names(results.catalog))}
+    catalog = results.catalog
+    names = [n for n in catalog.indexes if n not in RESTRICTIONS and catalog.translator(n).key_expression() is not None]
+    return {"facet_fields": FacetFields(results, tuple(names))}
 
 
 class FacetFields(Mapping[str, dict[str, int]]):
@@ -106,12 +98,3 @@ class FacetFields(Mapping[str, dict[str, int]]):
 
     def __len__(self) -> int:
         return len(self._names)
-
-
-def facet_names(catalog: Catalog) -> tuple[str, ...]:
-    """Return the names of the indexes of *catalog*, as that of a result, that can be facets."""
-    return tuple(
-        name
-        for name in catalog.indexes
-        if name not in RESTRICTIONS and catalog.translator(name).key_expression() is not None
-    )

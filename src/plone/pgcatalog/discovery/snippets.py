@@ -1,8 +1,6 @@
 """Snippets of a page of results: where in its text each of them says what was searched for."""
 
 from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
 from itertools import chain
 from plone.pgcatalog.discovery.highlight import body_of
 from plone.pgcatalog.discovery.highlight import Highlighter
@@ -11,7 +9,6 @@ from plone.pgcatalog.fulltext.query_expansion import Words
 from plone.pgcatalog.fulltext.text_queries import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.protocols import Catalog
-from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
@@ -21,7 +18,15 @@ from typing import Any
 
 def highlighter(results: CatalogSearchResults) -> Highlighter:
     """Return what marks the words of the search of *results* in any text; false when it asks for none."""
-    return highlighter_of(results.catalog, results.criteria)
+    catalog = results.catalog
+    lexicons = {
+        name: catalog.translator(name).index.getLexicon() for name in catalog.indexes if _is_text(catalog, name)
+    }
+    found = text_queries(results.criteria, lexicons)
+    queries = ((lexicons[name], text) for name, text in found)
+    alternatives = (_alternatives(catalog.translator(name), lexicons[name], text) for name, text in found)
+    stemmings = (getattr(catalog.translator(name), "stemming", None) for name, _ in found)
+    return Highlighter(queries, next(filter(None, stemmings), None), chain.from_iterable(alternatives))
 
 
 def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH) -> dict[int, str]:
@@ -30,19 +35,14 @@ def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int =
     The words that were searched for are in ``<mark>``, and there is no other markup. Without such words it is the
     beginning of the text. One statement. What this search does not find is left out.
     """
-    return page_snippets(results.catalog, results.query, highlighter(results), list(brains), length)
-
-
-def page_snippets(
-    catalog: Catalog, query: CompiledQuery, highlighter: Highlighter, brains: Sequence[Any], length: int
-) -> dict[int, str]:
-    """Return record id -> snippet of those *brains* that *query* finds on *catalog*, as that of a result."""
-    if not brains or query.is_empty:
+    brains = list(brains)
+    if not brains or results.query.is_empty:
         return {}
-    found = any_value(RID, [brain.getRID() for brain in brains]) & query.where
+    catalog, marks = results.catalog, highlighter(results)
+    found = any_value(RID, [brain.getRID() for brain in brains]) & results.query.where
     texts: dict[int, str] = dict(catalog.search_view().select(f"rid, {source_column(catalog)}", found))
     return {
-        brain.getRID(): highlighter.snippet(_text(brain, texts[brain.getRID()]), length)
+        brain.getRID(): marks.snippet(_text(brain, texts[brain.getRID()]), length)
         for brain in brains
         if brain.getRID() in texts
     }
@@ -63,18 +63,6 @@ def _text(brain: Any, source: str | None) -> str:
         description = getattr(brain, "Description", "")
         return description if isinstance(description, str) else ""
     return body_of(source, (getattr(brain, "getId", ""), getattr(brain, "Title", "")))
-
-
-def highlighter_of(catalog: Catalog, criteria: Mapping[str, Any]) -> Highlighter:
-    """Return the Highlighter for the texts that *criteria*, a whole query dict, searches for."""
-    lexicons = {
-        name: catalog.translator(name).index.getLexicon() for name in catalog.indexes if _is_text(catalog, name)
-    }
-    found = text_queries(criteria, lexicons)
-    queries = ((lexicons[name], text) for name, text in found)
-    alternatives = (_alternatives(catalog.translator(name), lexicons[name], text) for name, text in found)
-    stemmings = (getattr(catalog.translator(name), "stemming", None) for name, _ in found)
-    return Highlighter(queries, next(filter(None, stemmings), None), chain.from_iterable(alternatives))
 
 
 def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[Words]:

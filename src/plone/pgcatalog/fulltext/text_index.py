@@ -38,10 +38,10 @@ from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.registry import BUILT_IN
+from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.predicate import matches
 from Products.PluginIndexes.util import safe_callable
-from Products.ZCatalog.query import IndexQuery
 from typing import Any
 from ZODB.utils import u64
 
@@ -201,8 +201,7 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def _text(self, query: Mapping[str, Any]) -> str | None:
         """Return the search text for this index in *query*, None for none."""
-        index = self.index
-        record = IndexQuery(query, self.id, index.query_options, index.operators, index.useOperator)
+        record = parse(self.index, query)
         return None if record.keys is None else " ".join(record.keys)
 
     def _clause(self, query: Mapping[str, Any]) -> Clause | None:

@@ -184,3 +184,21 @@ class IndexTranslator(ABC):
     def key(self, value: Any) -> Any:
         """Return the Python value of a key that ``key_expression`` delivered."""
         return value
+
+
+class StoresNothing(IndexTranslator):
+    """An index type without columns: what it finds or sorts by is read elsewhere."""
+
+    in_idx = False
+
+    def columns(self) -> tuple[Column, ...]:
+        return ()
+
+    def extract(self, obj: Any, report: Report) -> Values | None:
+        return None
+
+    def where(self, query: Mapping[str, Any]) -> Condition | None:
+        return None
+
+    def key_expression(self) -> str | None:
+        return None

@@ -89,9 +89,6 @@ class DateIndexTranslator(UnIndexTranslator):
             conditions.append(compared(self.column, "<", from_minutes(high + self.precision)))
         return all_of(conditions)
 
-    def order_by(self) -> tuple[str, ...]:
-        return (self.column.quoted,)
-
     def entry(self, values: Values) -> int:
         return self._to_key(values[0].astimezone(UTC))
 

@@ -2,21 +2,17 @@
 
 from collections.abc import Mapping
 from plone.pgcatalog.indexes.base import any_of
-from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
-from plone.pgcatalog.indexes.base import Report
-from plone.pgcatalog.indexes.base import Values
-from Products.ZCatalog.query import IndexQuery
+from plone.pgcatalog.indexes.base import StoresNothing
+from plone.pgcatalog.indexes.unindex import parse
 from typing import Any
 
 
-class DateRangeInRangeIndexTranslator(IndexTranslator):
+class DateRangeInRangeIndexTranslator(StoresNothing):
     """Stores nothing: the two date indexes that it names answer."""
 
     meta_type = "DateRangeInRangeIndex"
-    in_idx = False
 
     @classmethod
     def settings(cls, index: Any) -> Any:
@@ -25,18 +21,12 @@ class DateRangeInRangeIndexTranslator(IndexTranslator):
         copy.caller = None
         return copy
 
-    def columns(self) -> tuple[Column, ...]:
-        return ()
-
-    def extract(self, obj: Any, report: Report) -> Values | None:
-        return None
-
     def where(self, query: Mapping[str, Any]) -> Condition | None:
         """Return the condition for rows that begin, end or both between the query's ``start`` and ``end``, or span both.
 
         Raises KeyError when one of the two date indexes is missing.
         """
-        record = IndexQuery(query, self.id, self.index.query_options, self.index.operators, self.index.useOperator)
+        record = parse(self.index, query)
         if record.keys is None:
             return None
         start, end = record.get("start"), record.get("end")
@@ -54,6 +44,3 @@ class DateRangeInRangeIndexTranslator(IndexTranslator):
                 reaches(first, start, "min") & reaches(first, end, "max"),
             )
         )
-
-    def key_expression(self) -> str | None:
-        return None

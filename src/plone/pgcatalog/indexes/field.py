@@ -13,8 +13,7 @@ from plone.pgcatalog.indexes.unindex import encode_keys
 from plone.pgcatalog.indexes.unindex import MISSING
 from plone.pgcatalog.indexes.unindex import text_range
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
-from plone.pgcatalog.sql.predicate import any_value
-from plone.pgcatalog.sql.predicate import equals
+from plone.pgcatalog.sql.predicate import equal_to_any
 from typing import Any
 
 
@@ -37,10 +36,7 @@ class FieldIndexTranslator(UnIndexTranslator):
         return None if key is None else (key,)
 
     def match_any(self, keys: list[Any]) -> Condition:
-        texts = encode_keys(keys)
-        if not texts:
-            return NOTHING
-        return equals(self.column, texts[0]) if len(texts) == 1 else any_value(self.column, texts)
+        return equal_to_any(self.column, encode_keys(keys))
 
     def match_all(self, keys: list[Any]) -> Condition:
         # A key that was never indexed is found nowhere; two different ones are never at one place.
@@ -50,9 +46,6 @@ class FieldIndexTranslator(UnIndexTranslator):
 
     def match_range(self, low: Any, high: Any) -> Condition:
         return text_range(self.column, low, high)
-
-    def order_by(self) -> tuple[str, ...]:
-        return (self.column.quoted,)
 
     def entry(self, values: Values) -> Any:
         return decode(values[0])

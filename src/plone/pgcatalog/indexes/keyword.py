@@ -63,9 +63,6 @@ class KeywordIndexTranslator(UnIndexTranslator):
         keywords = f"SELECT FROM unnest({self.column.quoted}) AS keyword WHERE {inside.sql}"
         return Condition(f"EXISTS ({keywords})", inside.params, self.columns())
 
-    def order_by(self) -> tuple[str, ...]:
-        return (self.column.quoted,)
-
     def entry(self, values: Values) -> list[Any]:
         return [decode(key) for key in values[0]]
 

@@ -19,8 +19,8 @@ from plone.pgcatalog.indexes.path_columns import joined
 from plone.pgcatalog.indexes.path_columns import PathColumns
 from plone.pgcatalog.indexes.path_columns import storable
 from plone.pgcatalog.indexes.path_columns import UNSTORABLE
+from plone.pgcatalog.indexes.unindex import parse
 from Products.PluginIndexes.util import safe_callable
-from Products.ZCatalog.query import IndexQuery
 from typing import Any
 
 
@@ -87,8 +87,7 @@ class PathIndexTranslator(IndexTranslator):
 
     def where(self, query: Mapping[str, Any]) -> Condition | None:
         """See IndexTranslator.  A search path that is no path finds nothing (the real index raises)."""
-        index = self.index
-        record = IndexQuery(query, self.id, index.query_options, index.operators, index.useOperator)
+        record = parse(self.index, query)
         if record.keys is None:
             return None
         found = [f for key in record.keys if (f := self._find(key, record)) is not None]

@@ -12,11 +12,10 @@ from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import NOTHING
-from plone.pgcatalog.sql.predicate import any_value
 from plone.pgcatalog.sql.predicate import below
 from plone.pgcatalog.sql.predicate import between
 from plone.pgcatalog.sql.predicate import compared
-from plone.pgcatalog.sql.predicate import equals
+from plone.pgcatalog.sql.predicate import equal_to_any
 from plone.pgcatalog.sql.predicate import has_value
 from plone.pgcatalog.sql.predicate import Predicate
 
@@ -159,14 +158,6 @@ class PathColumns:
     def deeper(self, depth: int) -> Condition:
         """The path has more than *depth* components."""
         return compared(self.depth, ">", depth)
-
-
-def equal_to_any(column: Column, values: Iterable[str]) -> Condition:
-    """*column* has one of the *values*."""
-    unique = list(dict.fromkeys(values))
-    if not unique:
-        return NOTHING
-    return equals(column, unique[0]) if len(unique) == 1 else any_value(column, unique)
 
 
 def outermost(paths: Iterable[str]) -> list[str]:

@@ -87,6 +87,9 @@ class UnIndexTranslator(IndexTranslator):
     def match_key(self, key: Any) -> Condition:
         return self._match_any([key])
 
+    def order_by(self) -> tuple[str, ...]:
+        return (self.column.quoted,)
+
     def has_value(self) -> Condition:
         """Return the condition for rows that have a value in this index."""
         return has_value(self.column)

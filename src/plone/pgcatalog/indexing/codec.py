@@ -173,10 +173,6 @@ def _encode_date(value: Any, room: int) -> Any:
         raise CodecError(str(exc)) from exc
 
 
-def _encode_timedelta(value: timedelta, room: int) -> Any:
-    return [value.days, value.seconds, value.microseconds]
-
-
 def _encode_message(value: Any, room: int) -> Any:
     _class, state = value.__reduce__()
     return _encode_list(state, room)
@@ -207,7 +203,7 @@ _register("@uuid", UUID, lambda v, _: str(v), UUID)
 _register("@date", date, lambda v, _: v.isoformat(), date.fromisoformat)
 _register("@time", time, _encode_date, dates.load_datetime(time))
 _register("@datetime", datetime, _encode_date, dates.load_datetime(datetime))
-_register("@timedelta", timedelta, _encode_timedelta, lambda p: timedelta(*p))
+_register("@timedelta", timedelta, lambda v, _: [v.days, v.seconds, v.microseconds], lambda p: timedelta(*p))
 _register("@DateTime", DateTime, lambda v, _: dates.dump_zope_date(v), dates.load_zope_date)
 _register("@missing", type(Missing.Value), lambda v, _: True, lambda _: Missing.Value)
 _register("@message", Message, _encode_message, lambda p: Message(*decode(p)))

@@ -14,6 +14,7 @@ from Acquisition import aq_inner
 from Acquisition import aq_parent
 from collections.abc import Generator
 from collections.abc import Iterator
+from dataclasses import replace
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.fulltext.term_statistics import count_words
@@ -22,7 +23,6 @@ from plone.pgcatalog.indexing import rebuild_relation as relation
 from plone.pgcatalog.indexing.rebuild_relation import Target
 from plone.pgcatalog.indexing.rebuild_worker import BrokenObject
 from plone.pgcatalog.indexing.rebuild_worker import connect
-from plone.pgcatalog.indexing.rebuild_worker import Extractor
 from plone.pgcatalog.indexing.rebuild_worker import follow_log
 from plone.pgcatalog.indexing.rebuild_worker import PAUSE
 from plone.pgcatalog.indexing.rebuild_worker import RebuildGone
@@ -31,10 +31,9 @@ from plone.pgcatalog.indexing.rebuild_worker import VISITING
 from plone.pgcatalog.indexing.rebuild_worker import Worker
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.protocols import Cursor
-from plone.pgcatalog.request import with_request
+from plone.pgcatalog.request import application
 from plone.pgcatalog.sql import locks
 from psycopg.pq import TransactionStatus
-from zope.component.hooks import getSite
 from zope.component.hooks import setSite
 
 import logging
@@ -100,11 +99,7 @@ class Rebuild:
         Raises BrokenObject, RebuildRunning, RebuildGone, RebuildBusy, psycopg.Error.  The live catalog stays as it is
         then, and the rebuild can be resumed.
         """
-        [(free,)] = self.connection.execute(
-            "SELECT pg_try_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, self.zoid)
-        ).fetchall()
-        if not free:
-            raise RebuildRunning(RebuildRunning.__doc__)
+        self._lock()
         try:
             while True:
                 try:
@@ -115,6 +110,14 @@ class Rebuild:
                     self._abandon()
         finally:
             self._unlock()
+
+    def _lock(self) -> None:
+        """Keep others from rebuilding; raises RebuildRunning."""
+        [(free,)] = self.connection.execute(
+            "SELECT pg_try_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, self.zoid)
+        ).fetchall()
+        if not free:
+            raise RebuildRunning(RebuildRunning.__doc__)
 
     def _unlock(self) -> None:
         """Let others rebuild.  A connection that was interrupted while it waited for an answer ends, and its lock with it."""
@@ -128,11 +131,7 @@ class Rebuild:
 
     def abandon(self) -> str | None:
         """Drop what an interrupted rebuild has made; return its relation, None without one; raises RebuildRunning."""
-        [(free,)] = self.connection.execute(
-            "SELECT pg_try_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, self.zoid)
-        ).fetchall()
-        if not free:
-            raise RebuildRunning(RebuildRunning.__doc__)
+        self._lock()
         with self.connection.cursor() as cursor:
             target = relation.read(cursor, self.zoid)
         self._abandon()
@@ -164,7 +163,7 @@ class Rebuild:
             yield self._read()
         self._swap(target)
         self._count_words()
-        yield Target(**{**target.__dict__, "phase": "done"})
+        yield replace(target, phase="done")
 
     def _count_words(self) -> None:
         try:
@@ -211,10 +210,9 @@ class Rebuild:
 
     def _replay(self, target: Target) -> int:
         """Follow a batch of the log; return how long it was."""
-        extractor = Extractor(self.skip_broken)
         try:
             with self.connection.transaction(), self.connection.cursor() as cursor:
-                follow = follow_log(self.catalog, cursor, target, extractor, LOG_BATCH)
+                follow = follow_log(self.catalog, cursor, target, self.skip_broken, LOG_BATCH)
                 self.manager.begin()
                 return follow()
         finally:
@@ -225,7 +223,7 @@ class Rebuild:
 
     def _swap(self, target: Target) -> None:
         """Make *target* the catalog's relation in a commit of its own; raises what a commit raises."""
-        swap = Swap(self.catalog, target, Extractor(self.skip_broken))
+        swap = Swap(self.catalog, target, self.skip_broken)
         for attempt in self.manager.attempts(SWAPS):
             with attempt as txn:
                 txn.note("catalog rebuilt")
@@ -235,10 +233,10 @@ class Rebuild:
 class Swap:
     """Lets *target* take over in a commit; the storage's lock keeps all other commits waiting meanwhile."""
 
-    def __init__(self, catalog: CatalogTool, target: Target, extractor: Extractor) -> None:
+    def __init__(self, catalog: CatalogTool, target: Target, skip_broken: bool) -> None:
         self.catalog = catalog
         self.target = target
-        self.extractor = extractor
+        self.skip_broken = skip_broken
 
     def __call__(self, cursor: Cursor, state: CatalogState) -> CatalogState:
         """Follow the rest of the log, move idx, and return the *state* to save; raises StartOver."""
@@ -264,16 +262,8 @@ class Swap:
         """Follow the log to its end, by objects as the last commit has left them: those of another connection."""
         if not relation.read_log(cursor, target, 1)[0]:
             return
-        manager = transaction.TransactionManager()
-        site = getSite()
-        connection = self.catalog._core.jar.db().open(manager)
-        try:
-            app = with_request(connection.root()["Application"])
+        with application(self.catalog._core.jar.db(), transaction.TransactionManager()) as app:
             catalog = app.unrestrictedTraverse("/".join(self.catalog.getPhysicalPath()))
             setSite(aq_parent(aq_inner(catalog)))
-            while follow_log(catalog, cursor, target, self.extractor, LOG_BATCH)():
+            while follow_log(catalog, cursor, target, self.skip_broken, LOG_BATCH)():
                 pass
-        finally:
-            manager.abort()
-            connection.close()
-            setSite(site)

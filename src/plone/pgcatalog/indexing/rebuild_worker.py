@@ -65,26 +65,22 @@ def connect(catalog: CatalogTool) -> psycopg.Connection[Any]:
     return connections.connect(dsn_of(catalog._core.jar), "rebuild", 0, durable=False, prepare_threshold=5)
 
 
-class Extractor:
-    """Makes entries of objects; with *skip_broken* those that raise are logged and left out."""
+def entries_of(
+    catalog: CatalogTool, path: str, found: Callable[[], Iterable[tuple[str, Any]]], skip_broken: bool
+) -> list[Entry]:
+    """Return the entries of the (path, object) pairs of *found*; *path* names what is looked at.
 
-    def __init__(self, skip_broken: bool = False) -> None:
-        self.skip_broken = skip_broken
-
-    def entries(self, catalog: CatalogTool, path: str, found: Callable[[], Iterable[tuple[str, Any]]]) -> list[Entry]:
-        """Return the entries of the (path, object) pairs of *found*; *path* names what is looked at.
-
-        Raises BrokenObject.
-        """
-        try:
-            return [fresh_entry(catalog, uid, obj) for uid, obj in found()]
-        except (ConflictError, psycopg.Error):
-            raise
-        except Exception as error:
-            if not self.skip_broken:
-                raise BrokenObject(f"{path}: {type(error).__name__}: {error}") from error
-            logger.error("%s: left out of the rebuilt catalog: %s: %s", path, type(error).__name__, error)
-            return []
+    With *skip_broken* what raises is logged and left out; else raises BrokenObject.
+    """
+    try:
+        return [fresh_entry(catalog, uid, obj) for uid, obj in found()]
+    except (ConflictError, psycopg.Error):
+        raise
+    except Exception as error:
+        if not skip_broken:
+            raise BrokenObject(f"{path}: {type(error).__name__}: {error}") from error
+        logger.error("%s: left out of the rebuilt catalog: %s: %s", path, type(error).__name__, error)
+        return []
 
 
 class Worker:
@@ -96,7 +92,7 @@ class Worker:
         self.zoid = self.core.zoid
         self.manager = self.core.jar.transaction_manager
         self.connection = connection
-        self.extractor = Extractor(skip_broken)
+        self.skip_broken = skip_broken
 
     def run(self) -> None:
         """Visit everything that is left; returns when no task is."""
@@ -153,7 +149,7 @@ class Worker:
     def _at(self, paths: list[str]) -> Iterator[list[Entry]]:
         """Yield the entries of objects that were catalogued without being met by the walk."""
         for path in paths:
-            yield self.extractor.entries(self.catalog, path, partial(found_at, self.catalog, path))
+            yield entries_of(self.catalog, path, partial(found_at, self.catalog, path), self.skip_broken)
 
     def _in(self, cursor: Cursor, container: str, ids: list[str]) -> Iterator[list[Entry]]:
         """Yield the entries of the objects *ids* in *container*, and have visited what is in them."""
@@ -162,7 +158,8 @@ class Worker:
             return
         for id in ids:
             path = f"{container}/{id}"
-            yield self.extractor.entries(self.catalog, path, partial(self._visit, cursor, parent, id, path))
+            visit = partial(self._visit, cursor, parent, id, path)
+            yield entries_of(self.catalog, path, visit, self.skip_broken)
 
     def _visit(self, cursor: Cursor, parent: Any, id: str, path: str) -> Iterator[tuple[str, Any]]:
         obj = child(parent, id)
@@ -198,7 +195,7 @@ def rows_of(catalog: CatalogTool, cursor: Cursor, target: Target) -> Rows:
 
 
 def follow_log(
-    catalog: CatalogTool, cursor: Cursor, target: Target, extractor: Extractor, limit: int
+    catalog: CatalogTool, cursor: Cursor, target: Target, skip_broken: bool, limit: int
 ) -> Callable[[], int]:
     """Read up to *limit* entries of the log; return what brings them into *target*, to be called with a newer snapshot.
 
@@ -213,7 +210,7 @@ def follow_log(
         entries = [
             entry
             for path in sorted(wanted)
-            for entry in extractor.entries(catalog, path, partial(found_at, catalog, path))
+            for entry in entries_of(catalog, path, partial(found_at, catalog, path), skip_broken)
             if clean_path(entry.path) == path
         ]
         rows_of(catalog, cursor, target).replace(entries, paths)

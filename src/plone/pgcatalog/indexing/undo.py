@@ -10,11 +10,10 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.protocols import Cursor
-from plone.pgcatalog.request import with_request
+from plone.pgcatalog.request import application
 from typing import Any
 from ZODB.POSException import ConflictError
 from ZODB.utils import p64
-from zope.component.hooks import getSite
 from zope.component.hooks import setSite
 
 import logging
@@ -43,22 +42,16 @@ def _committed(success: bool, database: Any, changes: dict[int, list[str]]) -> N
     if not success:
         return
     manager = transaction.TransactionManager()
-    site = getSite()
     for attempt in range(ATTEMPTS):
-        connection = database.open(manager)
         try:
-            app = with_request(connection.root()["Application"])
-            for zoid, paths in changes.items():
-                _catalogue(app, zoid, paths)
-            manager.get().note("catalog follows an undo")
-            manager.commit()
-            return
+            with application(database, manager) as app:
+                for zoid, paths in changes.items():
+                    _catalogue(app, zoid, paths)
+                manager.get().note("catalog follows an undo")
+                manager.commit()
+                return
         except ConflictError:
             logger.info("conflict while following an undo, attempt %s", attempt + 1)
-        finally:
-            manager.abort()
-            connection.close()
-            setSite(site)
     logger.error("the catalog could not follow an undo: run pgcatalog verify --repair")
 
 

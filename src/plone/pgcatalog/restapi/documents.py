@@ -30,6 +30,11 @@ FIELDS = (
 )
 
 
+def summaries(brains: Iterable[Any], request: Any) -> list[dict[str, Any]]:
+    """Return *brains* as JSON: plone.restapi's summary."""
+    return [getMultiAdapter((brain, request), ISerializeToJsonSummary)() for brain in brains]
+
+
 def documents(
     brains: Iterable[Any], request: Any, snippets: Mapping[int, str], highlighter: Highlighter
 ) -> list[dict[str, Any]]:

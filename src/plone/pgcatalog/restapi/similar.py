@@ -1,12 +1,11 @@
 """``@pgsimilar``: pages that are like the context."""
 
+from plone.pgcatalog.restapi.documents import summaries
 from plone.pgcatalog.restapi.parameters import Parameters
 from plone.pgcatalog.restapi.search import bad_values
-from plone.restapi.interfaces import ISerializeToJsonSummary
 from plone.restapi.services import Service
 from Products.CMFCore.utils import getToolByName
 from typing import Any
-from zope.component import getMultiAdapter
 from zope.component.hooks import getSite
 
 
@@ -20,5 +19,5 @@ class SimilarGet(Service):
             brains = list(catalog.more_like_this(self.context, parameters.rows, **parameters.query()))
         return {
             "@id": self.request["ACTUAL_URL"] + "?" * bool(self.request["QUERY_STRING"]) + self.request["QUERY_STRING"],
-            "items": [getMultiAdapter((brain, self.request), ISerializeToJsonSummary)() for brain in brains],
+            "items": summaries(brains, self.request),
         }

@@ -4,12 +4,11 @@ from plone.pgcatalog.discovery.suggest import LIMIT
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.fulltext.lexicon import query_words
 from plone.pgcatalog.protocols import CatalogTool
+from plone.pgcatalog.restapi.documents import summaries
 from plone.pgcatalog.restapi.parameters import Parameters
-from plone.restapi.interfaces import ISerializeToJsonSummary
 from plone.restapi.services import Service
 from Products.CMFCore.utils import getToolByName
 from typing import Any
-from zope.component import getMultiAdapter
 
 
 class SuggestGet(Service):
@@ -33,8 +32,7 @@ class SuggestGet(Service):
         if not search:
             return []
         query = query | {"Title": search}
-        brains = catalog.searchResults(**query, b_start=0, b_size=LIMIT)
-        return [getMultiAdapter((brain, self.request), ISerializeToJsonSummary)() for brain in brains]
+        return summaries(catalog.searchResults(**query, b_start=0, b_size=LIMIT), self.request)
 
 
 def beginning(catalog: CatalogTool, text: str) -> str:

@@ -1,8 +1,10 @@
 """Predicates: what is compared in one column, as structure."""
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.condition import Condition
+from plone.pgcatalog.sql.condition import NOTHING
 from plone.pgcatalog.sql.condition import Structure
 from typing import Any
 
@@ -83,6 +85,14 @@ def equals(column: Column, value: Any) -> Condition:
 def any_value(column: Column, values: Sequence[Any]) -> Condition:
     """Rows with one of *values*."""
     return Predicate(column, ANY, (list(values),), f"{column.type}[]")
+
+
+def equal_to_any(column: Column, values: Iterable[Any]) -> Condition:
+    """Rows with one of *values*, of which there may be none or only one."""
+    unique = list(dict.fromkeys(values))
+    if not unique:
+        return NOTHING
+    return equals(column, unique[0]) if len(unique) == 1 else any_value(column, unique)
 
 
 def compared(column: Column, operator: str, value: Any) -> Condition:

@@ -60,7 +60,7 @@ class IndexAdvicePage(ManagePage):
         return f"{target.index(name)} is being built."
 
     def build(self, target: Target, name: str) -> str:
-        builder.rebuild(target, builder.find(target, name).name)
+        builder.in_background(builder.build, target, builder.find(target, name).name)
         return f"{target.index(name)} is being built."
 
     def cancel(self, target: Target, name: str) -> str:
@@ -68,7 +68,7 @@ class IndexAdvicePage(ManagePage):
         return f"{target.index(name)}: stopped."
 
     def drop(self, target: Target, name: str) -> str:
-        builder.remove(target, builder.find(target, name).name)
+        builder.in_background(builder.drop, target, builder.find(target, name).name)
         return f"{target.index(name)} is being dropped."
 
     # -- for the template
