@@ -1,6 +1,6 @@
 """Settings of the search, as the control panel stores them."""
 
-from plone.pgcatalog.controlpanel.records import PREFIX
+from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.registry.interfaces import IRegistry
 from zope.component import getUtility
 

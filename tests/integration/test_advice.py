@@ -7,7 +7,7 @@ from plone.pgcatalog.advice.advice import AdviceError
 from plone.pgcatalog.advice.advice import advise
 from plone.pgcatalog.advice.advice import find_candidate
 from plone.pgcatalog.advice.builder import BuildError
-from plone.pgcatalog.advice.builder import Target
+from plone.pgcatalog.advice.builder import IndexTarget
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.registry import Registered
 from plone.pgcatalog.advice.registry import registered
@@ -76,7 +76,7 @@ def indexes(dsn: str, relation: str) -> dict[str, bool]:
     return {index.name: index.is_valid for index in found}
 
 
-def entries(dsn: str, target: Target) -> list[Registered]:
+def entries(dsn: str, target: IndexTarget) -> list[Registered]:
     with psycopg.connect(dsn) as connection:
         return registered(
             lambda query, values: connection.execute(query, values).fetchall(), target.zoid, target.relation
@@ -89,7 +89,7 @@ def entries(dsn: str, target: Target) -> list[Registered]:
 def test_an_index_is_found_that_helps(site: Any, dsn: str) -> None:
     slow_listing(site)
     catalog = site.portal_catalog._catalog
-    before = indexes(dsn, Target.of(catalog).relation)
+    before = indexes(dsn, IndexTarget.of(catalog).relation)
     advice = advise(catalog)
     assert advice.rows >= ROWS
     assert "copy of 4,0" in advice.method
@@ -98,12 +98,12 @@ def test_an_index_is_found_that_helps(site: Any, dsn: str) -> None:
     assert suggestion.after.cost < suggestion.before.cost * 0.8
     assert suggestion.group.shape == "Creator =; portal_type =; sort modified desc; limit"
     assert suggestion.ddl.startswith(
-        f'CREATE INDEX CONCURRENTLY "{Target.of(catalog).index(suggestion.candidate.name)}"'
+        f'CREATE INDEX CONCURRENTLY "{IndexTarget.of(catalog).index(suggestion.candidate.name)}"'
     )
     assert suggestion.bytes > 0
     assert "bytes for each row" in suggestion.write_cost
     # Nothing has been changed.
-    assert indexes(dsn, Target.of(catalog).relation) == before
+    assert indexes(dsn, IndexTarget.of(catalog).relation) == before
     assert find_candidate(catalog, suggestion.candidate.name) == (
         suggestion.candidate,
         "Creator =; portal_type =; sort modified desc; limit (page)",
@@ -148,7 +148,7 @@ def test_without_a_log_there_is_no_advice(site: Any) -> None:
 def test_without_rows_there_is_no_advice(site: Any, dsn: str) -> None:
     slow_listing(site)
     with psycopg.connect(dsn) as connection:
-        connection.execute(f'DELETE FROM "{Target.of(site.portal_catalog._catalog).relation}"')
+        connection.execute(f'DELETE FROM "{IndexTarget.of(site.portal_catalog._catalog).relation}"')
     transaction.begin()
     with pytest.raises(AdviceError, match="the catalog is empty"):
         advise(site.portal_catalog._catalog)
@@ -199,12 +199,12 @@ CANDIDATE = Candidate("composite", ("creator", "modified", "rid"))
 
 
 @pytest.fixture
-def target(db: Any) -> Target:
+def target(db: Any) -> IndexTarget:
     with inside(db) as portal:
-        return Target.of(portal.portal_catalog._catalog)
+        return IndexTarget.of(portal.portal_catalog._catalog)
 
 
-def test_an_index_is_built_used_and_dropped(db: Any, dsn: str, target: Target) -> None:
+def test_an_index_is_built_used_and_dropped(db: Any, dsn: str, target: IndexTarget) -> None:
     with inside(db) as portal:
         slow_listing(portal)
         [suggestion] = advise(portal.portal_catalog._catalog).suggestions
@@ -223,7 +223,7 @@ def test_an_index_is_built_used_and_dropped(db: Any, dsn: str, target: Target) -
     assert entries(dsn, target) == []
 
 
-def test_building_waits_for_older_snapshots_and_not_the_other_way_round(db: Any, dsn: str, target: Target) -> None:
+def test_building_waits_for_older_snapshots_and_not_the_other_way_round(db: Any, dsn: str, target: IndexTarget) -> None:
     with psycopg.connect(dsn) as other:
         other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         other.execute(f'SELECT count(*) FROM "{target.relation}"')
@@ -247,7 +247,7 @@ def wait_for(condition: Any) -> Any:
 
 
 @contextmanager
-def stuck_build(dsn: str, target: Target) -> Iterator[Registered]:
+def stuck_build(dsn: str, target: IndexTarget) -> Iterator[Registered]:
     """Yield the entry of a build that waits for a snapshot."""
     with psycopg.connect(dsn) as other:
         other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -256,7 +256,7 @@ def stuck_build(dsn: str, target: Target) -> Iterator[Registered]:
         yield wait_for(lambda: [e for e in entries(dsn, target) if e.phase.startswith("waiting")])[0]
 
 
-def test_a_cancelled_build_leaves_no_index(db: Any, dsn: str, target: Target) -> None:
+def test_a_cancelled_build_leaves_no_index(db: Any, dsn: str, target: IndexTarget) -> None:
     before = indexes(dsn, target.relation)
     with stuck_build(dsn, target):
         assert not indexes(dsn, target.relation)[target.index(CANDIDATE.name)]
@@ -273,7 +273,7 @@ def test_a_cancelled_build_leaves_no_index(db: Any, dsn: str, target: Target) ->
     assert [(e.state, e.message) for e in entries(dsn, target)] == [("ready", "")]
 
 
-def test_a_lost_connection_is_seen_and_repaired(db: Any, dsn: str, target: Target) -> None:
+def test_a_lost_connection_is_seen_and_repaired(db: Any, dsn: str, target: IndexTarget) -> None:
     with stuck_build(dsn, target) as entry, psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute("SELECT pg_terminate_backend(%s)", (entry.pid,))
         wait_for(lambda: [e for e in entries(dsn, target) if e.message])
@@ -285,7 +285,7 @@ def test_a_lost_connection_is_seen_and_repaired(db: Any, dsn: str, target: Targe
     assert [e.state for e in entries(dsn, target)] == ["ready"]
 
 
-def test_an_invalid_leftover_is_repaired(db: Any, dsn: str, target: Target) -> None:
+def test_an_invalid_leftover_is_repaired(db: Any, dsn: str, target: IndexTarget) -> None:
     """A server that was killed leaves an invalid index, and nobody to tidy up."""
     builder.apply(target, CANDIDATE, "")
     assert background.wait(30)
@@ -299,7 +299,7 @@ def test_an_invalid_leftover_is_repaired(db: Any, dsn: str, target: Target) -> N
     assert [e.state for e in entries(dsn, target)] == ["ready"]
 
 
-def test_only_one_builds_at_a_time(db: Any, dsn: str, target: Target) -> None:
+def test_only_one_builds_at_a_time(db: Any, dsn: str, target: IndexTarget) -> None:
     with stuck_build(dsn, target):
         with pytest.raises(BuildError, match="being built or dropped already"):
             builder.build(target, CANDIDATE.name)
@@ -310,7 +310,7 @@ def test_only_one_builds_at_a_time(db: Any, dsn: str, target: Target) -> None:
     assert [e.state for e in entries(dsn, target)] == ["ready"]
 
 
-def test_without_the_right_to_build_nothing_is_left(db: Any, dsn: str, target: Target) -> None:
+def test_without_the_right_to_build_nothing_is_left(db: Any, dsn: str, target: IndexTarget) -> None:
     with psycopg.connect(dsn) as connection:
         if not role_exists(connection, "writer"):
             connection.execute("CREATE ROLE writer LOGIN")
@@ -324,7 +324,7 @@ def test_without_the_right_to_build_nothing_is_left(db: Any, dsn: str, target: T
     assert (entry.state, entry.message) == ("failed", f"PostgreSQL: must be owner of table {target.relation}")
 
 
-def test_only_what_we_made_is_dropped(db: Any, dsn: str, target: Target) -> None:
+def test_only_what_we_made_is_dropped(db: Any, dsn: str, target: IndexTarget) -> None:
     before = indexes(dsn, target.relation)
     for name in ("modified", "path", "advice_", "advice_unknown", '"; DROP TABLE object_state; --', ""):
         with pytest.raises(BuildError, match="no index made on advice"):
@@ -340,14 +340,14 @@ def test_only_what_we_made_is_dropped(db: Any, dsn: str, target: Target) -> None
     assert indexes(dsn, target.relation) == before
 
 
-def test_a_new_table_has_the_advised_indexes(db: Any, dsn: str, target: Target) -> None:
+def test_a_new_table_has_the_advised_indexes(db: Any, dsn: str, target: IndexTarget) -> None:
     builder.apply(target, CANDIDATE, "")
     assert background.wait(30)
     with inside(db) as portal:
         portal.portal_catalog.manage_catalogClear()
         create(portal, "Document", "page", title="Page")
         transaction.commit()
-        after = Target.of(portal.portal_catalog._catalog)
+        after = IndexTarget.of(portal.portal_catalog._catalog)
     assert after.relation != target.relation
     assert indexes(dsn, after.relation)[after.index(CANDIDATE.name)]
     assert [e.state for e in entries(dsn, after)] == ["ready"]
@@ -356,12 +356,12 @@ def test_a_new_table_has_the_advised_indexes(db: Any, dsn: str, target: Target) 
         portal.portal_catalog.delIndex("Creator")
         portal.portal_catalog.manage_catalogClear()
         transaction.commit()
-        third = Target.of(portal.portal_catalog._catalog)
+        third = IndexTarget.of(portal.portal_catalog._catalog)
     assert third.index(CANDIDATE.name) not in indexes(dsn, third.relation)
     assert [e.state for e in entries(dsn, third)] == ["missing"]
 
 
-def test_saves_survive_the_longest_values(db: Any, dsn: str, target: Target) -> None:
+def test_saves_survive_the_longest_values(db: Any, dsn: str, target: IndexTarget) -> None:
     """No index that is ever proposed refuses a row."""
     with inside(db) as portal:
         listing = {"Creator": "c", "path": {"query": "/plone", "depth": 1}, "b_size": 5}

@@ -7,7 +7,7 @@ release before ``pgcatalog_words`` had made.
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
-from plone.pgcatalog.controlpanel.records import PREFIX
+from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites

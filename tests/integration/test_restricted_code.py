@@ -140,12 +140,12 @@ def test_a_stream_in_a_script_has_what_its_user_may_see(site: Any, user: Any, bo
         ),
         "return catalog(SearchableText='needle').highlighter()._lexicons",
         "return catalog(path='/plone').facet_counts['facet_fields']._results",
-        "from plone.pgcatalog.query.objects import Terms",
+        "from plone.pgcatalog.query.objects import DictQuery",
         "from plone.pgcatalog.query.objects import check_name",
         "from plone.pgcatalog.query.objects import Eq\nreturn Eq('getId', 'x').condition",
         "from plone.pgcatalog.query.objects import Eq\nreturn Eq.names",
         "import plone.pgcatalog.compat.catalog",
-        "from plone.pgcatalog.catalog import _CatalogCompat",
+        "from plone.pgcatalog.catalog import CatalogFacade",
     ],
 )
 def test_scripts_get_no_further(site: Any, user: Any, body: str) -> None:

@@ -1,7 +1,7 @@
 """The control panel for the tuning of the search, in Classic UI and through plone.restapi."""
 
 from dataclasses import asdict
-from plone.pgcatalog.controlpanel.records import PREFIX
+from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
 from plone.pgcatalog.fulltext import tuning
 from plone.pgcatalog.fulltext.ranking import Weights

@@ -2,7 +2,7 @@
 
 from plone.pgcatalog import settings
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
-from plone.pgcatalog.controlpanel.records import PREFIX
+from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ResultCache
 from plone.registry.interfaces import IRegistry

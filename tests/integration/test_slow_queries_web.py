@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from lxml import html
-from plone.pgcatalog.advice.builder import Target
+from plone.pgcatalog.advice.builder import IndexTarget
 from plone.pgcatalog.database import background
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.zmi.page import readable
@@ -190,7 +190,7 @@ def test_no_name_from_a_form_becomes_sql(site: Site, action: str, name: str) -> 
     response = post(site, ADVICE, **{action: name})
     assert "Not+done" in location(response)
     with site.inside() as portal:
-        assert Target.of(portal.portal_catalog._catalog).relation
+        assert IndexTarget.of(portal.portal_catalog._catalog).relation
 
 
 def test_a_list_in_a_form_is_no_name(site: Site) -> None:

@@ -6,10 +6,10 @@ from contextlib import closing
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
-from plone.pgcatalog.fulltext import textindex
+from plone.pgcatalog.fulltext import pg_textsearch_index
+from plone.pgcatalog.fulltext.pg_textsearch import TextSearchBackend
 from plone.pgcatalog.fulltext.site import named_backend
 from plone.pgcatalog.fulltext.site import PLAIN
-from plone.pgcatalog.fulltext.textsearch import TextSearchBackend
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from random import Random
 from statistics import fmean
@@ -29,7 +29,7 @@ import transaction
 
 
 SETTINGS = {**TEST_SETTINGS, "shared_preload_libraries": "pg_textsearch"}
-LOGGER = textindex.__name__
+LOGGER = pg_textsearch_index.__name__
 TEXTS = 300
 
 
@@ -68,7 +68,7 @@ def oracle(dsn: str) -> ranking.Okapi:
 def site(dsn: str, oracle: ranking.Okapi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A site with an index that ranks."""
     monkeypatch.setenv("PGCATALOG_RANKING", "pg_textsearch")
-    textindex.forget()
+    pg_textsearch_index.forget()
     with sites.opened(dsn) as db, sites.application(db) as app:
         sites.login(app)
         setSite(app.plone)
@@ -100,7 +100,7 @@ def run(dsn: str, query: str, *params: Any) -> list[Any]:
 
 def index_of(dsn: str) -> str:
     [(relation,)] = run(dsn, "SELECT relation FROM pgcatalog_state")
-    return textindex.index_name(relation)
+    return pg_textsearch_index.index_name(relation)
 
 
 def is_there(dsn: str) -> bool:
@@ -261,7 +261,7 @@ def test_without_the_index_the_built_in_backend_ranks(
     free(site)
     assert command("--dsn", dsn, "--drop").exit_code == 0
     assert not is_there(dsn)
-    textindex.forget()
+    pg_textsearch_index.forget()
     transaction.begin()
     assert ranked(site, query) == plainly(site, query) != []
     assert "there is no such index" in log.text
@@ -313,7 +313,7 @@ def test_an_index_that_postgresql_refuses(
 def test_an_invalid_index_is_not_used(site: Any, dsn: str, oracle: ranking.Okapi) -> None:
     query = ascii_queries(oracle)[0]
     run(dsn, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", index_of(dsn))
-    textindex.forget()
+    pg_textsearch_index.forget()
     transaction.begin()
     assert ranked(site, query) == plainly(site, query) != []
     free(site)

@@ -3,7 +3,7 @@
 from DateTime import DateTime
 from datetime import datetime
 from datetime import UTC
-from plone.pgcatalog.query.compiler import MANY
+from plone.pgcatalog.query.compiler import LARGEST_WINDOW
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.expression import QueryError
@@ -202,7 +202,7 @@ def test_the_text_of_a_query_object_ranks() -> None:
         ({"b_start": 20}, None, Window()),
         ({"b_start": 20}, 5, Window(20, 5)),
         ({"b_start": "-3", "b_size": "10"}, None, Window(-3, 10)),
-        ({"b_start": 10**30, "b_size": 10**30}, None, Window(MANY, MANY)),
+        ({"b_start": 10**30, "b_size": 10**30}, None, Window(LARGEST_WINDOW, LARGEST_WINDOW)),
     ],
 )
 def test_the_window_is_what_batch_and_limit_say(query: dict[str, Any], limit: Any, window: Window) -> None:

@@ -3,8 +3,8 @@
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from plone.pgcatalog import interfaces
-from plone.pgcatalog.controlpanel.records import PREFIX
-from plone.pgcatalog.controlpanel.records import SCHEMAS
+from plone.pgcatalog.controlpanel.registry_records import PREFIX
+from plone.pgcatalog.controlpanel.registry_records import SCHEMAS
 from plone.pgcatalog.fulltext import text_index  # noqa: F401  adds its index type to BUILT_IN
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import IndexTranslator

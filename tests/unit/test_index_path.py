@@ -5,7 +5,7 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
 from plone.pgcatalog.indexes.path import PathIndexTranslator
 from plone.pgcatalog.indexes.path_columns import MAX_BYTES
-from plone.pgcatalog.indexes.path_columns import storable
+from plone.pgcatalog.indexes.path_columns import storable_path
 from Products.ExtendedPathIndex.ExtendedPathIndex import ExtendedPathIndex
 from Products.PluginIndexes.PathIndex.PathIndex import PathIndex
 from types import SimpleNamespace
@@ -102,8 +102,8 @@ def test_unstorable_paths_are_changed_and_reported(path: str, message: str, valu
 
 def test_storable_is_idempotent() -> None:
     for path in ("/a", "/a\0\ud800", "/" + "aä日😀" * 1000):
-        once = storable(path)
-        assert storable(once) == once
+        once = storable_path(path)
+        assert storable_path(once) == once
         assert len(once.encode()) <= MAX_BYTES
 
 

@@ -13,8 +13,8 @@ from fractions import Fraction
 from hypothesis import example
 from hypothesis import given
 from hypothesis import strategies as st
-from plone.pgcatalog.indexes.keys import decode
-from plone.pgcatalog.indexes.keys import encode
+from plone.pgcatalog.indexes.keys import decode_key
+from plone.pgcatalog.indexes.keys import encode_key
 from plone.pgcatalog.indexes.keys import is_truncated
 from plone.pgcatalog.indexes.keys import MAX_BYTES
 from plone.pgcatalog.indexes.keys import type_range
@@ -77,7 +77,7 @@ def two(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, Any]]:
 
 
 def key_of(value: Any) -> str:
-    key = encode(value)
+    key = encode_key(value)
     assert key is not None
     return key
 
@@ -116,7 +116,7 @@ def test_zope_dates_are_ordered_by_instant(pair: tuple[DateTime, DateTime]) -> N
 def test_a_value_comes_back(value: Any) -> None:
     key = key_of(value)
     if not is_truncated(key):
-        assert decode(key) == value
+        assert decode_key(key) == value
 
 
 @given(st.one_of(*scalars, zope_dates, sequences, st.none()))
@@ -131,11 +131,11 @@ def test_a_long_value_keeps_its_identity_and_its_beginning(unit: Any, tail: int,
     value = unit * times
     key = key_of(value)
     assert len(key.encode()) <= MAX_BYTES
-    assert encode(value) == key
-    assert value.startswith(decode(key))
+    assert encode_key(value) == key
+    assert value.startswith(decode_key(key))
     if is_truncated(key):
-        assert key != encode(value + unit[:1] * tail)
-        assert decode(key)
+        assert key != encode_key(value + unit[:1] * tail)
+        assert decode_key(key)
 
 
 @given(
@@ -206,20 +206,20 @@ class Colour(StrEnum):
 )
 def test_format(value: Any, key: str) -> None:
     """What is stored: a change needs a rebuild of every catalog."""
-    assert encode(value) == key
+    assert encode_key(value) == key
 
 
 def test_numbers_come_back_in_their_simplest_type() -> None:
-    values = [encode(value) for value in (10.0, True, Decimal("0.5"), Decimal("0.1"), 10**30)]
-    decoded = [decode(key) for key in values if key]
+    values = [encode_key(value) for value in (10.0, True, Decimal("0.5"), Decimal("0.1"), 10**30)]
+    decoded = [decode_key(key) for key in values if key]
     assert decoded == [10, 1, 0.5, Decimal("0.1"), 10**30]
     assert [type(value) for value in decoded] == [int, int, float, Decimal, int]
 
 
 def test_a_huge_exponent_is_not_expanded() -> None:
     value = Decimal("1E+999999999")
-    assert decode(key_of(value)) == value
-    assert isinstance(decode(key_of(value)), Decimal)
+    assert decode_key(key_of(value)) == value
+    assert isinstance(decode_key(key_of(value)), Decimal)
 
 
 class Unknown:
@@ -235,21 +235,21 @@ class Unknown:
     ],
 )
 def test_a_value_without_a_place_in_an_order_has_no_key(value: Any) -> None:
-    assert encode(value) is None
+    assert encode_key(value) is None
 
 
 def test_a_list_in_itself_has_no_key() -> None:
     endless: list[Any] = []
     endless.append(endless)
-    assert encode(endless) is None
+    assert encode_key(endless) is None
 
 
 def test_a_truncated_sequence_loses_its_last_elements() -> None:
-    assert decode(key_of(("a", "b" * 700, "c" * 700))) == ("a", "b" * 700)
+    assert decode_key(key_of(("a", "b" * 700, "c" * 700))) == ("a", "b" * 700)
 
 
 def test_a_truncated_number_is_about_right() -> None:
     value = 10**2000 + 1
     assert is_truncated(key_of(value))
-    assert decode(key_of(value)) == 10**2000
-    assert decode(key_of(-value)) == -(10**2000)
+    assert decode_key(key_of(value)) == 10**2000
+    assert decode_key(key_of(-value)) == -(10**2000)

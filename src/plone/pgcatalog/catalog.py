@@ -8,7 +8,7 @@ from AccessControl.SecurityInfo import ClassSecurityInfo
 from AccessControl.SecurityInfo import ModuleSecurityInfo
 from DateTime import DateTime
 from OFS.Folder import Folder
-from plone.pgcatalog.compat.catalog import _CatalogCompat
+from plone.pgcatalog.compat.catalog import CatalogFacade
 from plone.pgcatalog.compat.mappings import Indexes
 from plone.pgcatalog.compat.zcatalog import borrow
 from plone.pgcatalog.compat.zcatalog import borrow_rest
@@ -141,9 +141,9 @@ class PlonePGCatalogTool(UniqueObject, Folder):
         return Catalog(self, features)
 
     @property
-    def _catalog(self) -> _CatalogCompat:
+    def _catalog(self) -> CatalogFacade:
         """What answers for ZCatalog's inside, for others' code."""
-        return _CatalogCompat(self)
+        return CatalogFacade(self)
 
     def __init__(self, id: str = "portal_catalog") -> None:
         super().__init__(id)

@@ -4,7 +4,7 @@ from Acquisition import aq_base
 from plone.base.interfaces import INonInstallable
 from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.catalog import PlonePGCatalogTool
-from plone.pgcatalog.controlpanel.records import copy_settings
+from plone.pgcatalog.controlpanel.registry_records import copy_settings
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core.index_names import check_index_name
 from plone.pgcatalog.database.missing import is_unfilled

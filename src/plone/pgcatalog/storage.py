@@ -8,8 +8,8 @@ from ZODB.utils import p64
 from ZODB.utils import u64
 
 
-#: By up to so many units of an id, less than a millisecond in all, a process goes beyond the newest one when it is behind:
-#: of two that are, and commit at the same time, both would else take the very next id.
+#: A process that is behind the newest id goes beyond it by a random number of units up to this, less than a millisecond.
+#: Two processes that are behind and commit at the same time would else both take the very next id.
 SPREAD = 1 << 16
 
 

@@ -52,7 +52,7 @@ class Answer:
 
 
 def answer_to(error: Exception) -> Answer | None:
-    """Return the answer to a request that *error* has ended; None for an error that is none of ours."""
+    """Return the answer to a request that *error* has ended; None for an error of somebody else."""
     if isinstance(error, LimitExceeded):
         return Answer("400 Bad Request", f"{error.args[0]}\n", BadRequest)
     if isinstance(error, QueryCanceled):

@@ -42,7 +42,7 @@ import psycopg
 
 #: So many of the shapes that cost most time are looked at.
 SHAPES = 10
-#: So many recorded queries of a shape are looked at, and so many of them are tried.
+#: Recorded queries of a shape that are looked at, and how many of them are tried.
 SEEN = 20
 EXAMPLES = 3
 #: What of a search an index can help.

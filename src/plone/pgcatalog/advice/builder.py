@@ -42,7 +42,7 @@ class BusyError(BuildError):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class IndexTarget:
     """A catalog: its database, its tool's oid, and the relation it has now."""
 
     dsn: str
@@ -50,7 +50,7 @@ class Target:
     relation: str
 
     @classmethod
-    def of(cls, catalog: Catalog) -> "Target":
+    def of(cls, catalog: Catalog) -> "IndexTarget":
         """Return that of *catalog*; raises BuildError when it has no relation yet."""
         state = catalog.view().read_state()
         if state is None:
@@ -71,19 +71,19 @@ class Target:
             raise BuildError(f"PostgreSQL: {plain(error)}") from error
 
 
-def apply(target: Target, candidate: Candidate, reason: str) -> None:
+def apply(target: IndexTarget, candidate: Candidate, reason: str) -> None:
     """Register *candidate* and build it in the background.  Raises BuildError when it cannot even be registered."""
     register(target, candidate, reason)
     in_background(build, target, candidate.name)
 
 
-def register(target: Target, candidate: Candidate, reason: str) -> None:
+def register(target: IndexTarget, candidate: Candidate, reason: str) -> None:
     """Note that *candidate* is to be an index.  Raises BuildError."""
     with target.connected("register index") as (_, execute):
         registry.register(execute, target.zoid, candidate, reason)
 
 
-def build(target: Target, name: str, started: Callable[[], object] = lambda: None) -> None:
+def build(target: IndexTarget, name: str, started: Callable[[], object] = lambda: None) -> None:
     """Build the registered index *name*, and wait for it; one that is there and valid is left alone.
 
     *started* is called as soon as everybody can see that somebody is at it.  Raises BuildError.  Whatever a failed build,
@@ -102,7 +102,7 @@ def build(target: Target, name: str, started: Callable[[], object] = lambda: Non
             connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(index, comment))
 
 
-def drop(target: Target, name: str, started: Callable[[], object] = lambda: None) -> None:
+def drop(target: IndexTarget, name: str, started: Callable[[], object] = lambda: None) -> None:
     """Drop the registered index *name*, and wait for it; *started* is that of ``build``.  Raises BuildError."""
     entry = find(target, name)
     with working(target, name, "drop index") as connection:
@@ -112,7 +112,7 @@ def drop(target: Target, name: str, started: Callable[[], object] = lambda: None
             registry.forget(execute, target.zoid, name)
 
 
-def cancel(target: Target, name: str) -> None:
+def cancel(target: IndexTarget, name: str) -> None:
     """Stop whoever builds the index *name*.  Raises BuildError when nobody does."""
     entry = find(target, name)
     if entry.pid is None:
@@ -121,7 +121,7 @@ def cancel(target: Target, name: str) -> None:
         execute("SELECT pg_cancel_backend(%(pid)s)", {"pid": entry.pid})
 
 
-def find(target: Target, name: str) -> registry.Registered:
+def find(target: IndexTarget, name: str) -> registry.Registered:
     """Return the registered index *name*; raises BuildError for any other one."""
     with target.connected("look up index") as (_, execute):
         for entry in registry.registered(execute, target.zoid, target.relation):
@@ -131,7 +131,7 @@ def find(target: Target, name: str) -> registry.Registered:
 
 
 @contextmanager
-def working(target: Target, name: str, purpose: str) -> Iterator[Connection[Any]]:
+def working(target: IndexTarget, name: str, purpose: str) -> Iterator[Connection[Any]]:
     """Yield a connection that holds the lock of the index *name*; an error is noted, and leaves no invalid index."""
     index = target.index(name)
     try:
@@ -153,7 +153,7 @@ def working(target: Target, name: str, purpose: str) -> Iterator[Connection[Any]
     logger.info("%s %s: done", purpose, index)
 
 
-def tidy_up(target: Target, name: str, message: str) -> None:
+def tidy_up(target: IndexTarget, name: str, message: str) -> None:
     """Drop the invalid index that a failed build has left, and note why it failed."""
     try:
         with target.connected("tidy up", seconds=0) as (connection, execute):
@@ -170,7 +170,9 @@ def drop_index(connection: Connection[Any], index: str) -> None:
     connection.execute(sql.SQL("DROP INDEX CONCURRENTLY IF EXISTS {}").format(sql.Identifier(index)))
 
 
-def in_background(action: Callable[[Target, str, Callable[[], None]], None], target: Target, name: str) -> None:
+def in_background(
+    action: Callable[[IndexTarget, str, Callable[[], None]], None], target: IndexTarget, name: str
+) -> None:
     """Run *action* in a thread, and return as soon as it has started: whoever looks then sees it at work."""
     started = threading.Event()
 

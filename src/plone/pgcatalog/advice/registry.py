@@ -6,7 +6,7 @@ from datetime import datetime
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.observe.log import Execute
-from plone.pgcatalog.observe.sql import load_sql
+from plone.pgcatalog.observe.sql import log_sql
 from plone.pgcatalog.sql import locks
 
 
@@ -42,7 +42,7 @@ class Registered:
 def registered(execute: Execute, zoid: int, relation: str) -> list[Registered]:
     """Return the indexes of the catalog with tool oid *zoid*, as they are on *relation*."""
     values = {"catalog": zoid, "relation": relation, "quoted": quote(relation), "lock": locks.ADVISED_INDEX}
-    return [Registered(*row) for row in execute(load_sql("registered"), values)]
+    return [Registered(*row) for row in execute(log_sql("registered"), values)]
 
 
 def register(execute: Execute, zoid: int, candidate: Candidate, reason: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dataclasses import field
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.observe.log import Execute
-from plone.pgcatalog.observe.sql import load_sql
+from plone.pgcatalog.observe.sql import log_sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ class Statistics:
         self._names = {"relation": quote(relation)}
 
     def columns(self) -> dict[str, ColumnStatistics]:
-        rows = self._execute(load_sql("columns"), self._names)
+        rows = self._execute(log_sql("columns"), self._names)
         return {
             name: ColumnStatistics(name, type, distinct, nulls, dict(zip(values, fractions, strict=False)))
             for name, type, distinct, nulls, values, fractions in rows
         }
 
     def indexes(self) -> list[IndexStatistics]:
-        rows = self._execute(load_sql("inventory"), self._names)
+        rows = self._execute(log_sql("inventory"), self._names)
         return [
             IndexStatistics(name, definition, method, tuple(keys), tuple(included), *rest)
             for name, definition, method, keys, included, *rest in rows

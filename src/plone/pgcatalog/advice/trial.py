@@ -14,7 +14,7 @@ from plone.pgcatalog.advice.filters import Filter
 from plone.pgcatalog.advice.statistics import ColumnStatistics
 from plone.pgcatalog.advice.statistics import Statistics
 from plone.pgcatalog.indexes.base import quote
-from plone.pgcatalog.observe.sql import load_sql
+from plone.pgcatalog.observe.sql import log_sql
 from plone.pgcatalog.sql.fragment import Statement
 from psycopg import Connection
 from typing import Any
@@ -41,7 +41,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What statements cost with a candidate, which has so many *bytes*."""
+    """What statements cost with a candidate, which takes *bytes*."""
 
     cost: float
     ms: float | None
@@ -125,7 +125,7 @@ class SampleTrial(TrialByPlan):
         execute = self.connection.execute
         statistics = Statistics(lambda query, values: execute(query, values).fetchall(), self.relation)
         columns, indexes = statistics.columns(), statistics.indexes()
-        [(original,)] = execute(load_sql("qualified"), {"relation": quote(self.relation)}).fetchall()
+        [(original,)] = execute(log_sql("qualified"), {"relation": quote(self.relation)}).fetchall()
         copy = f"pg_temp.{quote(self.relation)}"
         execute(f"CREATE TEMP TABLE {quote(self.relation)} (LIKE {original} INCLUDING STORAGE) ON COMMIT DROP")
         execute(f"ALTER TABLE {copy} SET (toast_tuple_target = 256)")

@@ -4,7 +4,7 @@ from plone.pgcatalog.advice import builder
 from plone.pgcatalog.advice.advice import AdviceError
 from plone.pgcatalog.advice.advice import advise as find_advice
 from plone.pgcatalog.advice.builder import BuildError
-from plone.pgcatalog.advice.builder import Target
+from plone.pgcatalog.advice.builder import IndexTarget
 from plone.pgcatalog.advice.suggestion import Advice
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
@@ -30,7 +30,7 @@ def advise(zope_conf: str, site: str, build: bool, as_json: bool) -> None:
         with open_site(zope_conf, site) as portal:
             catalog = portal.portal_catalog._core
             advice = find_advice(catalog)
-            target = Target.of(catalog)
+            target = IndexTarget.of(catalog)
     except (AdviceError, BuildError) as error:
         raise click.ClickException(str(error)) from error
     # The site is closed: building waits for older snapshots.
@@ -43,7 +43,7 @@ def advise(zope_conf: str, site: str, build: bool, as_json: bool) -> None:
     raise SystemExit(1 if left else 0)
 
 
-def apply(advice: Advice, target: Target) -> dict[str, str]:
+def apply(advice: Advice, target: IndexTarget) -> dict[str, str]:
     """Build all suggested indexes; return by name why one was not built, '' for those that were."""
     outcome = {}
     for suggestion in advice.suggestions:

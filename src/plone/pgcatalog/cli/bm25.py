@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import statistics
-from plone.pgcatalog.fulltext.textindex import index_name
+from plone.pgcatalog.fulltext.pg_textsearch_index import index_name
 from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.names import RANKING_INDEX

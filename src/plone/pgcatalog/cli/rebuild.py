@@ -11,8 +11,8 @@ from plone.pgcatalog.indexing.rebuild import RebuildGone
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
 from plone.pgcatalog.indexing.rebuild_relation import read
 from plone.pgcatalog.indexing.rebuild_relation import RebuildBusy
-from plone.pgcatalog.indexing.rebuild_relation import Target
-from plone.pgcatalog.indexing.rebuild_worker import connect
+from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
+from plone.pgcatalog.indexing.rebuild_worker import rebuild_connection
 from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import Worker
 from plone.pgcatalog.protocols import CatalogTool
@@ -71,7 +71,7 @@ def rebuild(
         raise click.UsageError(str(error)) from error
 
 
-def run(runner: Rebuild) -> tuple[Target, float]:
+def run(runner: Rebuild) -> tuple[RebuildTarget, float]:
     """Run the rebuild with a progress bar; return its last state, and the seconds it took."""
     started = time.monotonic()
     columns = (TextColumn("{task.description:34}"), BarColumn(), MofNCompleteColumn())
@@ -84,7 +84,7 @@ def run(runner: Rebuild) -> tuple[Target, float]:
     return target, time.monotonic() - started
 
 
-def report(target: Target, seconds: float, as_json: bool) -> None:
+def report(target: RebuildTarget, seconds: float, as_json: bool) -> None:
     """Print what was done."""
     rate = target.done / seconds if seconds else 0.0
     if as_json:
@@ -119,7 +119,7 @@ def helpers(count: int, zope_conf: str, site: str, skip_broken: bool) -> Iterato
 
 def help_out(catalog: CatalogTool, skip_broken: bool) -> None:
     """Visit objects for a rebuild that another process has begun, or is about to."""
-    connection = connect(catalog)
+    connection = rebuild_connection(catalog)
     try:
         wait_for(connection, catalog)
         Worker(catalog, connection, skip_broken).run()
@@ -130,7 +130,7 @@ def help_out(catalog: CatalogTool, skip_broken: bool) -> None:
 
 
 def wait_for(connection: Connection, catalog: CatalogTool, seconds: float = 30.0) -> None:
-    """Return when there is a rebuild of *catalog* with objects to visit; raises RebuildGone after so many *seconds*."""
+    """Return when there is a rebuild of *catalog* with objects to visit; raises RebuildGone after *seconds*."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with connection.cursor() as cursor:

@@ -5,7 +5,7 @@ from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.missing import sites_without_table
-from plone.pgcatalog.fulltext.textindex import index_name
+from plone.pgcatalog.fulltext.pg_textsearch_index import index_name
 from plone.pgcatalog.protocols import Connection
 from rich.console import Console
 from rich.filesize import decimal

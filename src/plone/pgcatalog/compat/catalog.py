@@ -26,7 +26,7 @@ from Products.ZCatalog.Catalog import Catalog as ZCatalogCatalog
 from typing import Any
 
 
-class _CatalogCompat(Base):
+class CatalogFacade(Base):
     """Answers for ``Products.ZCatalog.Catalog.Catalog``; bound to the *tool*, which may be acquisition-wrapped.
 
     Not persistent: the tool keeps the index settings and column names, PostgreSQL the rest.
@@ -37,9 +37,9 @@ class _CatalogCompat(Base):
         self._bound = (tool,)
         self._core: tuple[Catalog, ...] = ()
 
-    def __of__(self, tool: CatalogTool) -> "_CatalogCompat":
+    def __of__(self, tool: CatalogTool) -> "CatalogFacade":
         """Return the one bound to the wrapped *tool*: what ``tool._catalog`` gives."""
-        return _CatalogCompat(tool)
+        return CatalogFacade(tool)
 
     @property
     def tool(self) -> Any:

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
-    from plone.pgcatalog.compat.catalog import _CatalogCompat
+    from plone.pgcatalog.compat.catalog import CatalogFacade
 
 
 class IndexMapping(MutableMapping[str, Any]):
     """``_catalog.indexes``: index name to index object; setting adds, or replaces, an index."""
 
-    def __init__(self, catalog: "_CatalogCompat") -> None:
+    def __init__(self, catalog: "CatalogFacade") -> None:
         self._catalog = catalog
 
     def __getitem__(self, name: str) -> Any:
@@ -73,7 +73,7 @@ class RowMapping(Mapping[Any, Any]):
     key = "rid"
     value = "path"
 
-    def __init__(self, catalog: "_CatalogCompat") -> None:
+    def __init__(self, catalog: "CatalogFacade") -> None:
         self._view = catalog.view()
 
     def _found(self, key: Any, value: Any) -> Any:
@@ -145,7 +145,7 @@ class Data(RowMapping):
 
     value = "rid"
 
-    def __init__(self, catalog: "_CatalogCompat") -> None:
+    def __init__(self, catalog: "CatalogFacade") -> None:
         super().__init__(catalog)
         self._names = catalog.names
         self._loader = RowLoader(self._view, (), catalog.core.excluded_keys)

@@ -32,7 +32,7 @@ import psycopg
 
 
 if TYPE_CHECKING:
-    from plone.pgcatalog.compat.catalog import _CatalogCompat
+    from plone.pgcatalog.compat.catalog import CatalogFacade
 
 
 _marker = object()
@@ -43,7 +43,7 @@ KEY_BYTES = 250
 class ProxyBase:
     """What every index proxy is: the real index's settings, bound to a catalog."""
 
-    _pg_bound: "tuple[_CatalogCompat]"
+    _pg_bound: "tuple[CatalogFacade]"
 
     # Not by ClassSecurityInfo: Zope would log at each start that this class itself has no such methods.
     clear__roles__ = index_object__roles__ = unindex_object__roles__ = PermissionRole(ManageZCatalogIndexes)
@@ -58,7 +58,7 @@ class ProxyBase:
     def __reduce__(self) -> Any:
         raise TypeError("an index proxy is not stored; the catalog tool keeps the index's settings")
 
-    def _pg_catalog(self) -> "_CatalogCompat":
+    def _pg_catalog(self) -> "CatalogFacade":
         # Kept in a tuple: as an attribute it would be bound to this index instead of the tool.
         return self._pg_bound[0]
 
@@ -172,7 +172,7 @@ class PGIndex(ProxyBase):
         return tuple((key, found.get(key, 0)) for key in translator.constant_keys)
 
     def histogram(self) -> dict[Any, int]:
-        """Return how many keys have so many rows; of a BooleanIndex, how many rows have each key."""
+        """Return a dict from a number of rows to how many keys have that number; of a BooleanIndex, how many rows have each key."""
         if self.meta_type == "BooleanIndex":
             return {False: 0, True: 0} | dict(self.uniqueValues(withLengths=True))
         return dict(Counter(count for _, count in self.uniqueValues(withLengths=True)))

@@ -28,7 +28,7 @@ from ZPublisher import zpublish
 
 
 if TYPE_CHECKING:
-    from plone.pgcatalog.compat.catalog import _CatalogCompat
+    from plone.pgcatalog.compat.catalog import CatalogFacade
 
 
 class StubProxy(ProxyBase):
@@ -38,7 +38,7 @@ class StubProxy(ProxyBase):
 class PathsOnly:
     """Stands for a Catalog of which only ``paths`` is asked."""
 
-    def __init__(self, catalog: "_CatalogCompat") -> None:
+    def __init__(self, catalog: "CatalogFacade") -> None:
         self._catalog = catalog
 
     @property
@@ -230,7 +230,7 @@ def _no_attribute(index: Any) -> Any:
     raise AttributeError("documentToKeyMap")
 
 
-def index_proxy(catalog: "_CatalogCompat", real: Any) -> Any:
+def index_proxy(catalog: "CatalogFacade", real: Any) -> Any:
     """Return the proxy of *real*, a stripped index that the tool of *catalog* keeps."""
     real = aq_base(real)
     real._p_activate()

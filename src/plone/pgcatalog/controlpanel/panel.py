@@ -7,7 +7,7 @@ from plone.app.registry.browser.controlpanel import ControlPanelFormWrapper
 from plone.app.registry.browser.controlpanel import RegistryEditForm
 from plone.pgcatalog.controlpanel.interfaces import _
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
-from plone.pgcatalog.controlpanel.records import PREFIX
+from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from plone.pgcatalog.core.configuration import Configuration
 from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.indexes.once import OnceOnly
+from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.indexing.extract import Extraction
 from plone.pgcatalog.indexing.extract import metadata_of
 from plone.pgcatalog.indexing.objects import clean_path
@@ -31,7 +31,7 @@ def entry(catalog: Catalog, obj: Any, uid: str, idxs: Any = None, update_metadat
     """
     configuration: Configuration = catalog.configuration
     names = with_rewriters(configuration, idxs) if idxs else configuration.translators
-    source = OnceOnly(obj)
+    source = CachedAttributes(obj)
     extraction = Extraction(uid, source)
     extraction.add_indexes([configuration.translators[name] for name in names], configuration.columns)
     if update_metadata:
@@ -58,7 +58,7 @@ def with_rewriters(configuration: Configuration, idxs: Iterable[str]) -> list[st
 
 def update_metadata(catalog: Catalog, obj: Any, uid: str) -> None:
     """Take the metadata of *obj*, catalogued under *uid*, anew."""
-    extraction = Extraction(uid, OnceOnly(obj))
+    extraction = Extraction(uid, CachedAttributes(obj))
     extraction.add_metadata(catalog.names)
     vanished = frozenset(extraction.vanished)
     catalog.change().put(Entry(clean_path(uid), oid_of(obj, catalog.jar), idx=extraction.idx, vanished=vanished))

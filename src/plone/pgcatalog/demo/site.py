@@ -83,7 +83,7 @@ def acting_as(context: Any, user_id: str | None) -> Iterator[None]:
 def find_site(app: Any) -> Any:
     """Return the demo site, entered as the site of this thread, or None.
 
-    DemoError when a site has that name that is none of ours.
+    DemoError when a site has that name that the demo has not made.
     """
     if SITE_ID not in app.objectIds():
         return None

@@ -57,7 +57,7 @@ def facets(
     source = view.source()
     if source is None or statement.is_empty:
         return statement.facets([])
-    statement.where = view.of_all_rows(statement.where)
+    statement.where = view.hide_unselective_indexes(statement.where)
     asked = statement.statement(*source)
     key = _cache_key(view.stamp(), *asked)
     row = None if key is None else result_cache().get(key)

@@ -7,8 +7,8 @@ from plone.pgcatalog.discovery.vocabulary import lexicon_of
 from plone.pgcatalog.discovery.vocabulary import Vocabulary
 from plone.pgcatalog.fulltext.edits import allowed_edits
 from plone.pgcatalog.fulltext.edits import distance
-from plone.pgcatalog.fulltext.edits import SURE
-from plone.pgcatalog.fulltext.lexicon import storable
+from plone.pgcatalog.fulltext.edits import EXACT_PREFIX
+from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.tsquery import as_word
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
@@ -20,10 +20,10 @@ import re
 
 
 LIMIT = 10
-#: So much of a text is looked at, and so many of its words; longer words are taken as they are.
+#: Characters of a text that are looked at, and words of it; longer words are taken as they are.
 MAX_TEXT, MAX_WORDS, MAX_LENGTH = 1000, 10, 40
 #: With fewer suggestions than these the word that is being typed may have a typo.
-FEW = 3
+FEW_SUGGESTIONS = 3
 #: The nearest words to an unknown one that are looked up.
 NEAREST = 10
 
@@ -38,7 +38,7 @@ def suggest(tool: CatalogTool, text: str, limit: int = LIMIT, query: Mapping[str
     They stand in what ``searchResults(**query)`` of the catalog *tool* finds, together with the other words of *text*.
     When there are few, those come behind that begin so but for one letter.  One statement, or two.
     """
-    runs = _RUN.findall(storable(text)[-MAX_TEXT:])
+    runs = _RUN.findall(storable_text(text)[-MAX_TEXT:])
     lexicon = lexicon_of(tool)
     prefix = _single(lexicon, runs[-1]) if runs else None
     if prefix is None or limit < 1:
@@ -46,7 +46,7 @@ def suggest(tool: CatalogTool, text: str, limit: int = LIMIT, query: Mapping[str
     others = [as_word(run) for run in runs[:-1][-MAX_WORDS:] if words(lexicon, [run])]
     vocabulary = Vocabulary(tool, {**(query or {}), **({SOURCE_INDEX: " ".join(others)} if others else {})})
     found = vocabulary.beginning_with(prefix, limit)
-    if len(found) < min(FEW, limit) and len(prefix) > SURE + 1:
+    if len(found) < min(FEW_SUGGESTIONS, limit) and len(prefix) > EXACT_PREFIX + 1:
         near = vocabulary.nearly_beginning_with(prefix, limit)
         found += [word for word in near if word not in found][: limit - len(found)]
     return found
@@ -64,7 +64,7 @@ def did_you_mean(tool: CatalogTool, text: str, query: Mapping[str, Any] | None =
     The words stand in what ``searchResults(**query)`` of the catalog *tool* finds, and the whole text finds some of it.
     At most five statements, one when all words are known.
     """
-    text = storable(text)
+    text = storable_text(text)
     asked = _plain_words(lexicon_of(tool), text)
     vocabulary = Vocabulary(tool, query or {})
     known = vocabulary.known(word for _, word in asked)

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.fulltext.edits import beginning
+from plone.pgcatalog.fulltext.edits import EXACT_PREFIX
 from plone.pgcatalog.fulltext.edits import near_beginnings
-from plone.pgcatalog.fulltext.edits import SURE
 from plone.pgcatalog.fulltext.trigrams import trigram_schema
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.protocols import CatalogTool
@@ -125,7 +125,7 @@ class Vocabulary:
     def nearly_beginning_with(self, text: str, limit: int) -> list[str]:
         """Return up to *limit* words that begin with *text* but for one letter, the most frequent first.  One statement."""
         patterns = near_beginnings(text)
-        return self._like(text[:SURE], "AND word LIKE ANY (%s::text[])", (patterns,), limit) if patterns else []
+        return self._like(text[:EXACT_PREFIX], "AND word LIKE ANY (%s::text[])", (patterns,), limit) if patterns else []
 
     def near(self, words: Sequence[str], edits: int) -> list[tuple[str, str, int]]:
         """Return (word, another one, its documents) for *words* and what may be up to *edits* edits away.

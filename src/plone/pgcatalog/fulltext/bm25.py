@@ -30,8 +30,8 @@ RELATED = 0.5
 #: Words of a document, as long as nobody has counted.
 AVERAGE_WORDS = 100
 #: π²/6, and the part of it that 255 occurrences, the most a tsvector has of a word, leave open.
-ALL = 1.644934
-REST = 0.003914
+ZETA_2 = 1.644934
+TAIL_255 = 0.003914
 
 ONES = "ARRAY[1, 1, 1, 1]::real[]"
 #: A copy of the tsvector that is unpacked once, and not for each ts_rank; no lexeme gets another label.
@@ -81,20 +81,22 @@ class _Part:
 
 
 def _tail(lexemes: Sequence[str], name: str) -> Fragment:
-    """Return the column *name*: how much the occurrences of *lexemes* leave open of ALL.
+    """Return the column *name*: how much the occurrences of *lexemes* leave open of ZETA_2.
 
     ``ts_rank`` of alternatives is the mean of theirs.
     """
     rank = f"ts_rank({ONES}, v, %s::tsquery)"
-    return Fragment(f"greatest({ALL} - {ALL * len(lexemes):.6f} * {rank}, {REST}) AS {name}", (" | ".join(lexemes),))
+    return Fragment(
+        f"greatest({ZETA_2} - {ZETA_2 * len(lexemes):.6f} * {rank}, {TAIL_255}) AS {name}", (" | ".join(lexemes),)
+    )
 
 
 def _place(term: Term, name: str, weights: Weights) -> Fragment:
     """Return the column *name*: 1 if *term* stands in the heaviest part of the page, less for lighter ones."""
-    ranks = [Fragment(f"{ALL} * ts_rank(%s::real[], v, %s::tsquery)", (weights.labels, term.tsquery))]
+    ranks = [Fragment(f"{ZETA_2} * ts_rank(%s::real[], v, %s::tsquery)", (weights.labels, term.tsquery))]
     related = _flat(term.related)
     if related:
-        share = ALL * len(related) * RELATED
+        share = ZETA_2 * len(related) * RELATED
         tsquery = " | ".join(map(quoted, related))
         ranks.append(Fragment(f"{share:g} * ts_rank(%s::real[], v, %s::tsquery)", (weights.labels, tsquery)))
     sql = ranks[0].sql if len(ranks) == 1 else f"greatest({', '.join(r.sql for r in ranks)})"

@@ -3,7 +3,7 @@
 #: LIKE's own signs, to be taken literally.
 _LIKE = str.maketrans({"%": r"\%", "_": r"\_", "\\": r"\\"})
 #: Letters at the beginning of a word that nobody mistypes, as far as completing it is concerned: an index finds by them.
-SURE = 2
+EXACT_PREFIX = 2
 
 
 def allowed_edits(word: str) -> int:
@@ -40,12 +40,12 @@ def containing(text: str) -> str:
 
 
 def near_beginnings(text: str) -> list[str]:
-    """Return the LIKE patterns of what begins with *text*, one edit behind its first SURE letters aside.
+    """Return the LIKE patterns of what begins with *text*, one edit behind its first EXACT_PREFIX letters aside.
 
     Its last letter is taken as it is: without it everything would fit that begins with the rest.
     """
     found: list[str] = []
-    for i in range(SURE, len(text)):
+    for i in range(EXACT_PREFIX, len(text)):
         head, letter, rest = text[:i], text[i], text[i + 1 :]
         # A letter is missing; it is another one, there is one too many, or it stands on the wrong side of the next.
         found.append(head.translate(_LIKE) + "_" + beginning(letter + rest))

@@ -15,8 +15,12 @@ from plone.pgcatalog.settings import SOURCE_INDEX
 from typing import Any
 
 
-#: A part has so many letters at least; a search has so many words with parts, each of which finds so many others.
-MIN_LETTERS, MAX_WORDS, MAX_FOUND = 3, 10, 200
+#: Shorter words are not looked for inside others.
+MIN_LETTERS = 3
+#: Words of a search that are looked for inside others, the first ones.
+MAX_WORDS = 10
+#: Words that contain one of them, the most frequent ones.
+MAX_FOUND = 200
 
 #: The pattern is a value of its own in each, so that the planner can see it.
 WORDS_WITH = """(

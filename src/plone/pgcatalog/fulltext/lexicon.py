@@ -32,19 +32,19 @@ _ESCAPED = re.compile(r"''|\\\\")
 _WEIGHTS = str.maketrans("", "", "ABCD")
 
 
-def storable(text: str) -> str:
+def storable_text(text: str) -> str:
     """Return *text* with spaces for what cannot be stored: such characters part words, as in every splitter."""
     return _UNSTORABLE.sub(" ", text)
 
 
 def words(lexicon: Any, texts: Iterable[str]) -> list[str]:
     """Return the words of *texts* in order, as ``lexicon.sourceToWordIds`` stores them."""
-    return _run(lexicon, [storable(text) for text in texts], "process")
+    return _run(lexicon, [storable_text(text) for text in texts], "process")
 
 
 def query_words(lexicon: Any, text: str) -> list[str]:
     """Return the words of a search term, which may have ``*`` and ``?`` in them, as ``lexicon.parseTerms``."""
-    return _run(lexicon, [storable(text)], "processGlob")
+    return _run(lexicon, [storable_text(text)], "processGlob")
 
 
 def term_words(lexicon: Any, terms: Sequence[str]) -> list[str]:

@@ -106,7 +106,7 @@ class RankedText:
 
 
 class SearchBackend(ABC):
-    """Ranks what a text search has found; which rows that are is none of its business."""
+    """Ranks what a text search has found; it does not choose the rows."""
 
     @abstractmethod
     def score(self, text: RankedText, terms: Sequence[Term], weights: Weights) -> Fragment | None:

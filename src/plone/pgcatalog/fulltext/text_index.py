@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from plone.pgcatalog.fulltext.lexicon import Stems
-from plone.pgcatalog.fulltext.lexicon import storable
+from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
 from plone.pgcatalog.fulltext.lexicon import tsvector_words
 from plone.pgcatalog.fulltext.lexicon import words
+from plone.pgcatalog.fulltext.pg_textsearch import IndexedScore
 from plone.pgcatalog.fulltext.query_expansion import Meaning
 from plone.pgcatalog.fulltext.ranking import NEUTRAL
 from plone.pgcatalog.fulltext.ranking import RankedText
@@ -25,7 +26,6 @@ from plone.pgcatalog.fulltext.site import site_stemming
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.text_labels import find_parts
 from plone.pgcatalog.fulltext.text_labels import texts_of
-from plone.pgcatalog.fulltext.textsearch import IndexedScore
 from plone.pgcatalog.fulltext.tsquery import Clause
 from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.fulltext.tsquery import NO_CLAUSE
@@ -246,4 +246,4 @@ BUILT_IN[ZCTextIndexTranslator.meta_type] = ZCTextIndexTranslator
 def source_text(texts: Iterable[str]) -> str:
     """Return what is kept of the searchable *texts* to take snippets from: one line, of limited length."""
     joined = " ".join(texts)[: 2 * SOURCE_LENGTH]
-    return " ".join(storable(joined).split())[:SOURCE_LENGTH]
+    return " ".join(storable_text(joined).split())[:SOURCE_LENGTH]

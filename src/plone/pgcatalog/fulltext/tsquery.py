@@ -47,7 +47,7 @@ MAX_WORDS = 1000
 #: square.  More are searched for by several ones.
 MAX_LEXEMES = 64
 
-#: A query is ranked by so many of its words, the first ones: each is looked for in every row that is found.
+#: Words of a query that it is ranked by, the first ones: each is looked for in every row that is found.
 MAX_RANKED = 20
 
 #: Words that are operators, in any case, unless they are quoted.

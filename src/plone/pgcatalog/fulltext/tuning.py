@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from plone.pgcatalog.fulltext.lexicon import storable
+from plone.pgcatalog.fulltext.lexicon import storable_text
 from typing import Any
 
 import logging
@@ -138,7 +138,7 @@ def read_lines(name: str, text: str) -> Iterator[tuple[Any, str | None]]:
         if not line.strip():
             continue
         try:
-            if storable(line) != line:
+            if storable_text(line) != line:
                 raise LineError("it has characters that no text can have")
             yield READERS[name](line.strip()), None
         except LineError as error:

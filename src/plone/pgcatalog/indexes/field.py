@@ -6,8 +6,8 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
-from plone.pgcatalog.indexes.keys import decode
-from plone.pgcatalog.indexes.keys import encode
+from plone.pgcatalog.indexes.keys import decode_key
+from plone.pgcatalog.indexes.keys import encode_key
 from plone.pgcatalog.indexes.keys import is_truncated
 from plone.pgcatalog.indexes.unindex import encode_keys
 from plone.pgcatalog.indexes.unindex import MISSING
@@ -40,7 +40,7 @@ class FieldIndexTranslator(UnIndexTranslator):
 
     def match_all(self, keys: list[Any]) -> Condition:
         # A key that was never indexed is found nowhere; two different ones are never at one place.
-        if any(encode(key) is None for key in keys) or len(encode_keys(keys)) > 1:
+        if any(encode_key(key) is None for key in keys) or len(encode_keys(keys)) > 1:
             return NOTHING
         return self.match_any(keys)
 
@@ -48,15 +48,15 @@ class FieldIndexTranslator(UnIndexTranslator):
         return text_range(self.column, low, high)
 
     def entry(self, values: Values) -> Any:
-        return decode(values[0])
+        return decode_key(values[0])
 
     def key(self, value: Any) -> Any:
-        return decode(value)
+        return decode_key(value)
 
 
 def text_key(value: Any, report: Report) -> str | None:
     """Return the key of an object's *value*, None if it has none; *report* what is lost."""
-    key = encode(value)
+    key = encode_key(value)
     if key is None:
         report(f"a value of type {type(value).__name__} has no order and is left out")
     elif is_truncated(key):

@@ -56,7 +56,7 @@ class Unindexable(ValueError):
     """The value has no place in an order of values."""
 
 
-def encode(value: Any) -> str | None:
+def encode_key(value: Any) -> str | None:
     """Return the key of *value*, None for a value that cannot be indexed.
 
     That is NaN, and every value of a type without a total order (dict, set) or unknown here.
@@ -68,7 +68,7 @@ def encode(value: Any) -> str | None:
     return _limit(key)
 
 
-def decode(key: str) -> Any:
+def decode_key(key: str) -> Any:
     """Return the value of *key*; of a truncated key what is left of it.
 
     Integral numbers come back as int, others as float or, where that is not exact, as Decimal; an aware
@@ -177,7 +177,7 @@ def _encode_items(items: Sequence[Any], depth: int) -> str:
 def _decode_items(body: str) -> list[Any]:
     # What stands behind the last end mark is the rest of a truncated element.
     keys = body.split(_END)[:-1]
-    return [decode(key.replace(_NESTED_LEAD, _LEAD)) for key in keys]
+    return [decode_key(key.replace(_NESTED_LEAD, _LEAD)) for key in keys]
 
 
 def _decode_zope(body: str) -> DateTime:

@@ -8,8 +8,8 @@ from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.field import text_key
-from plone.pgcatalog.indexes.keys import decode
-from plone.pgcatalog.indexes.keys import encode
+from plone.pgcatalog.indexes.keys import decode_key
+from plone.pgcatalog.indexes.keys import encode_key
 from plone.pgcatalog.indexes.unindex import encode_keys
 from plone.pgcatalog.indexes.unindex import text_ends
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
@@ -51,7 +51,7 @@ class KeywordIndexTranslator(UnIndexTranslator):
         return overlaps(self.column, texts) if texts else NOTHING
 
     def match_all(self, keys: list[Any]) -> Condition:
-        if any(encode(key) is None for key in keys):
+        if any(encode_key(key) is None for key in keys):
             return NOTHING
         return contains(self.column, encode_keys(keys))
 
@@ -64,10 +64,10 @@ class KeywordIndexTranslator(UnIndexTranslator):
         return Condition(f"EXISTS ({keywords})", inside.params, self.columns())
 
     def entry(self, values: Values) -> list[Any]:
-        return [decode(key) for key in values[0]]
+        return [decode_key(key) for key in values[0]]
 
     def key_expression(self) -> str:
         return f"unnest({self.column.quoted})"
 
     def key(self, value: Any) -> Any:
-        return decode(value)
+        return decode_key(value)

@@ -17,7 +17,7 @@ from plone.pgcatalog.indexes.path_columns import components
 from plone.pgcatalog.indexes.path_columns import Found
 from plone.pgcatalog.indexes.path_columns import joined
 from plone.pgcatalog.indexes.path_columns import PathColumns
-from plone.pgcatalog.indexes.path_columns import storable
+from plone.pgcatalog.indexes.path_columns import storable_path
 from plone.pgcatalog.indexes.path_columns import UNSTORABLE
 from plone.pgcatalog.indexes.unindex import parse
 from Products.PluginIndexes.util import safe_callable
@@ -175,7 +175,7 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
 
     def _single(self, path: str, depth: int) -> Found:
         """The object *path*, taken literally, or its children; ``multi_valued`` answers children for both."""
-        path = storable(path if path.startswith("/") else "/" + path)
+        path = storable_path(path if path.startswith("/") else "/" + path)
         if depth == 0 and not self.index.multi_valued:
             return Found(paths=(path,))
         return Found(parents=(path,))

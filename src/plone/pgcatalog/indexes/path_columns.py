@@ -39,11 +39,11 @@ def components(path: str) -> list[str]:
 
 
 def joined(comps: Iterable[str]) -> str:
-    """Return the storable path of *comps*."""
-    return storable("/" + "/".join(comps))
+    """Return the path of *comps*."""
+    return storable_path("/" + "/".join(comps))
 
 
-def storable(path: str) -> str:
+def storable_path(path: str) -> str:
     """Return *path* as PostgreSQL can hold and index it.
 
     NUL and lone surrogates become U+FFFD, in values and in queries alike, so that they still find each other.
@@ -126,7 +126,7 @@ class PathColumns:
         first = level + 2
         return Condition(
             f"(string_to_array({self.path.quoted}, '/'))[%s:%s] = %s",
-            (first, first + len(comps) - 1, [storable(c) for c in comps]),
+            (first, first + len(comps) - 1, [storable_path(c) for c in comps]),
             (self.path,),
         )
 
@@ -142,7 +142,7 @@ class PathColumns:
         return Condition(
             f"EXISTS (SELECT FROM {levels}"
             f" WHERE (string_to_array({self.path.quoted}, '/'))[level + 2:level + %s] = %s)",
-            (count + depth, count, count + 1, [storable(c) for c in comps]),
+            (count + depth, count, count + 1, [storable_path(c) for c in comps]),
             (self.path, self.depth),
         )
 

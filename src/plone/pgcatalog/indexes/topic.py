@@ -11,8 +11,8 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
-from plone.pgcatalog.indexes.keys import encode
-from plone.pgcatalog.indexes.once import original
+from plone.pgcatalog.indexes.cached_attributes import original
+from plone.pgcatalog.indexes.keys import encode_key
 from plone.pgcatalog.indexes.stripped import strip_data
 from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.sql.predicate import contains
@@ -87,4 +87,4 @@ class TopicIndexTranslator(IndexTranslator):
 
 def set_key(id: str, filtered: Any) -> str:
     """Return the key of the *filtered* set *id*: its id and a short hash of its expression."""
-    return f"{encode(id)} {sha256(repr(filtered.getExpression()).encode()).hexdigest()[:8]}"
+    return f"{encode_key(id)} {sha256(repr(filtered.getExpression()).encode()).hexdigest()[:8]}"

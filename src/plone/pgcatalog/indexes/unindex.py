@@ -15,7 +15,7 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
-from plone.pgcatalog.indexes.keys import encode
+from plone.pgcatalog.indexes.keys import encode_key
 from plone.pgcatalog.indexes.keys import type_range
 from plone.pgcatalog.sql.predicate import compared
 from plone.pgcatalog.sql.predicate import has_value
@@ -44,7 +44,7 @@ class UnIndexTranslator(IndexTranslator):
         """Return the condition for *query*, None if it does not name this index.
 
         Raises ValueError for options the index does not allow and for a range without values, and what
-        the real index's conversion raises for a value that is none of its own.
+        the real index's conversion raises for a value that it cannot take.
         """
         record = parse(self.index, query)
         if record.keys is None:
@@ -149,7 +149,7 @@ def called(value: Any) -> Any:
 
 def encode_keys(keys: Iterable[Any]) -> list[str]:
     """Return the distinct text keys of *keys*; what cannot be indexed cannot be found and is left out."""
-    texts = (encode(key) for key in keys)
+    texts = (encode_key(key) for key in keys)
     return list(dict.fromkeys(text for text in texts if text is not None))
 
 
@@ -164,7 +164,7 @@ def text_ends(low: Any, high: Any) -> list[tuple[str, str]] | None:
 
     One of them may be None; the range then ends where values of another type begin.
     """
-    keys = [None if end is None else encode(end) for end in (low, high)]
+    keys = [None if end is None else encode_key(end) for end in (low, high)]
     known = [key for key in keys if key is not None]
     if len(known) < (low is not None) + (high is not None):
         return None  # an end that cannot be indexed is no place in the order

@@ -3,7 +3,7 @@
 from Acquisition import aq_base
 from Acquisition import aq_inner
 from Acquisition import aq_parent
-from plone.pgcatalog.indexes.path_columns import storable
+from plone.pgcatalog.indexes.path_columns import storable_path
 from plone.pgcatalog.indexes.path_columns import UNSTORABLE
 from plone.pgcatalog.protocols import CatalogTool
 from Products.CMFCore.interfaces import ISiteRoot
@@ -46,7 +46,7 @@ def is_rid(value: Any) -> bool:
 
 def clean_path(uid: str) -> str:
     """Return *uid* as PostgreSQL can hold it: NUL and lone surrogates become U+FFFD, as in path indexes."""
-    return storable(uid)
+    return storable_path(uid)
 
 
 def site_path(tool: CatalogTool) -> str | None:

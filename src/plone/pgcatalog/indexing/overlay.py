@@ -62,7 +62,7 @@ class ScratchTable:
                 [[e.rid, e.path, e.zoid, *(e.columns.get(n) for n in self.layout.names)] for e in entries],
             )
 
-    def bury(self, rids: list[int]) -> None:
+    def add_tombstones(self, rids: list[int]) -> None:
         """Insert rows that are nothing but their *rids*."""
         if rids:
             self.session.run(f"INSERT INTO {self.name} (rid) SELECT unnest(%s::bigint[])", (rids,))
@@ -107,14 +107,14 @@ class Overlay:
         if self.fresh or pending.reset:
             self.table.clear()
             pending.dirty.update(pending.entries)
-            pending.unburied.update(pending.evicted)
+            pending.unsynced_deletions.update(pending.evicted)
             self.fresh = pending.reset = False
         elif not pending.dirty:
             return
         else:
             self.table.clear(list(pending.dirty))
-        self.table.bury(list(pending.unburied))
-        pending.unburied.clear()
+        self.table.add_tombstones(list(pending.unsynced_deletions))
+        pending.unsynced_deletions.clear()
         entries = [pending.entries[path] for path in pending.dirty if path in pending.entries]
         live = [e for e in entries if not e.deleted]
         self.table.insert([e for e in live if e.new])

@@ -123,7 +123,7 @@ class CatalogPending:
         #: paths the overlay has not been told about
         self.dirty: set[str] = set()
         #: evicted rows the overlay has not been told about
-        self.unburied: set[int] = set()
+        self.unsynced_deletions: set[int] = set()
         #: True when all that the overlay has been told is void
         self.reset = False
 
@@ -166,7 +166,7 @@ class CatalogPending:
         """Note that the committed row *rid* goes."""
         if rid not in self.evicted:
             self.evicted[rid] = None
-            self.unburied.add(rid)
+            self.unsynced_deletions.add(rid)
 
     def clear(self) -> None:
         """Forget everything, committed rows included."""
@@ -180,7 +180,7 @@ class CatalogPending:
 
     def forget_rows(self) -> None:
         """Forget what is known of committed rows."""
-        for mapping in (self.stored, self.stored_paths, self.owners, self.evicted, self.unburied):
+        for mapping in (self.stored, self.stored_paths, self.owners, self.evicted, self.unsynced_deletions):
             mapping.clear()
 
     def clear_columns(self, names: frozenset[str]) -> None:

@@ -20,11 +20,11 @@ from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing import rebuild_relation as relation
-from plone.pgcatalog.indexing.rebuild_relation import Target
+from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
 from plone.pgcatalog.indexing.rebuild_worker import BrokenObject
-from plone.pgcatalog.indexing.rebuild_worker import connect
 from plone.pgcatalog.indexing.rebuild_worker import follow_log
 from plone.pgcatalog.indexing.rebuild_worker import PAUSE
+from plone.pgcatalog.indexing.rebuild_worker import rebuild_connection
 from plone.pgcatalog.indexing.rebuild_worker import RebuildGone
 from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import VISITING
@@ -86,14 +86,14 @@ class Rebuild:
         self.zoid = self.core.zoid
         self.manager = self.core.jar.transaction_manager
         self.skip_broken = skip_broken
-        self.connection = connect(catalog)
+        self.connection = rebuild_connection(catalog)
         self.worker = Worker(catalog, self.connection, skip_broken)
 
     def close(self) -> None:
         """Close the connection. An unfinished rebuild can be resumed."""
         self.connection.close()
 
-    def steps(self) -> Generator[Target]:
+    def steps(self) -> Generator[RebuildTarget]:
         """Do the rebuild piece by piece; yields how far it is after each, at last with the phase ``done``.
 
         Raises BrokenObject, RebuildRunning, RebuildGone, RebuildBusy, psycopg.Error.  The live catalog stays as it is
@@ -146,7 +146,7 @@ class Rebuild:
 
     # -- phases
 
-    def _steps(self) -> Iterator[Target]:
+    def _steps(self) -> Iterator[RebuildTarget]:
         target = self._begin()
         yield target
         while target.phase in VISITING:
@@ -172,21 +172,21 @@ class Rebuild:
             # The rebuild is done; a search will have them counted.
             logger.warning("the words of the new relation are not counted yet: %s", error)
 
-    def _begin(self) -> Target:
+    def _begin(self) -> RebuildTarget:
         site = aq_parent(aq_inner(self.catalog))
         container = "/".join(site.getPhysicalPath()[:-1])
         self.manager.begin()
         with self.connection.transaction(), self.connection.cursor() as cursor:
             return relation.begin(cursor, self.zoid, self.catalog._core.layout(), (container, site.getId()))
 
-    def _read(self) -> Target:
+    def _read(self) -> RebuildTarget:
         with self.connection.cursor() as cursor:
             target = relation.read(cursor, self.zoid)
         if target is None:
             raise RebuildGone(RebuildGone.__doc__)
         return target
 
-    def _end_phase(self, target: Target) -> None:
+    def _end_phase(self, target: RebuildTarget) -> None:
         """Go on to the next phase, unless other workers are still busy."""
         with self.connection.transaction(), self.connection.cursor() as cursor:
             if relation.has_tasks(cursor, self.zoid):
@@ -197,7 +197,7 @@ class Rebuild:
             else:
                 relation.set_phase(cursor, target, "index")
 
-    def _make_indexes(self, target: Target) -> Target:
+    def _make_indexes(self, target: RebuildTarget) -> RebuildTarget:
         self.manager.begin()
         with self.connection.transaction(), self.connection.cursor() as cursor:
             layout = self.catalog._core.layout()
@@ -208,7 +208,7 @@ class Rebuild:
         self.connection.execute(f"ANALYZE {quote(target.relation)}")
         return self._read()
 
-    def _replay(self, target: Target) -> int:
+    def _replay(self, target: RebuildTarget) -> int:
         """Follow a batch of the log; return how long it was."""
         try:
             with self.connection.transaction(), self.connection.cursor() as cursor:
@@ -221,7 +221,7 @@ class Rebuild:
 
     # -- swap
 
-    def _swap(self, target: Target) -> None:
+    def _swap(self, target: RebuildTarget) -> None:
         """Make *target* the catalog's relation in a commit of its own; raises what a commit raises."""
         swap = Swap(self.catalog, target, self.skip_broken)
         for attempt in self.manager.attempts(SWAPS):
@@ -233,7 +233,7 @@ class Rebuild:
 class Swap:
     """Lets *target* take over in a commit; the storage's lock keeps all other commits waiting meanwhile."""
 
-    def __init__(self, catalog: CatalogTool, target: Target, skip_broken: bool) -> None:
+    def __init__(self, catalog: CatalogTool, target: RebuildTarget, skip_broken: bool) -> None:
         self.catalog = catalog
         self.target = target
         self.skip_broken = skip_broken
@@ -258,7 +258,7 @@ class Swap:
         complete = schema.complete_columns(cursor, target.relation, target.columns)
         return CatalogState(target.relation, version, frozenset(target.columns), state.generation, complete=complete)
 
-    def _follow(self, cursor: Cursor, target: Target) -> None:
+    def _follow(self, cursor: Cursor, target: RebuildTarget) -> None:
         """Follow the log to its end, by objects as the last commit has left them: those of another connection."""
         if not relation.read_log(cursor, target, 1)[0]:
             return

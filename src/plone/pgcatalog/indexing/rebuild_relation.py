@@ -35,7 +35,7 @@ TAKE = (
     " WHERE catalog = %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING task"
 )
 #: What the live relation has and the walk has not met: it may have been catalogued by hand.
-REST = (
+UNVISITED = (
     "INSERT INTO pgcatalog_rebuild_task (catalog, task)"
     " SELECT %(catalog)s, json_build_array(NULL, json_agg(path))::text FROM ("
     " SELECT path, row_number() OVER (ORDER BY path) / {slice} AS part FROM {live} l"
@@ -48,7 +48,7 @@ class RebuildBusy(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Target:
+class RebuildTarget:
     """A row of pgcatalog_rebuild."""
 
     catalog: int
@@ -62,17 +62,17 @@ class Target:
     started: datetime
 
 
-def read(cursor: Cursor, catalog: int, lock: str = "") -> Target | None:
+def read(cursor: Cursor, catalog: int, lock: str = "") -> RebuildTarget | None:
     """Return the rebuild of *catalog* that is under way; *lock*, such as ``FOR KEY SHARE``, keeps it there."""
     cursor.execute(f"{READ} WHERE catalog = %s {lock}", [catalog])
     row = cursor.fetchone()
     if row is None:
         return None
-    target = Target(*row)
+    target = RebuildTarget(*row)
     return dataclasses.replace(target, columns=tuple(target.columns))
 
 
-def begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -> Target:
+def begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -> RebuildTarget:
     """Begin a rebuild, or return the one that was begun with the same columns.
 
     *root* are the path of the site's container and the site's id.  No commit runs meanwhile: later ones log what they
@@ -90,7 +90,7 @@ def begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -
         raise RebuildBusy(f"{RebuildBusy.__doc__} ({error})") from error
 
 
-def _begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -> Target:
+def _begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -> RebuildTarget:
     version, live = _next_version(cursor, catalog, layout)
     relation = schema.relation_name(catalog, version)
     schema.create_relation(cursor, relation, Layout(layout.columns, ()))
@@ -159,19 +159,19 @@ def live_relation(cursor: Cursor, catalog: int) -> str:
     return str(relation)
 
 
-def add_rest(cursor: Cursor, target: Target) -> None:
+def add_rest(cursor: Cursor, target: RebuildTarget) -> None:
     """Have the paths visited that are in the live relation only."""
     live = live_relation(cursor, target.catalog)
-    query = REST.format(slice=SLICE, live=quote(live), relation=quote(target.relation))
+    query = UNVISITED.format(slice=SLICE, live=quote(live), relation=quote(target.relation))
     cursor.execute(query, {"catalog": target.catalog})
 
 
-def set_phase(cursor: Cursor, target: Target, phase: str) -> None:
+def set_phase(cursor: Cursor, target: RebuildTarget, phase: str) -> None:
     """Note that *target* is in *phase* now."""
     cursor.execute("UPDATE pgcatalog_rebuild SET phase = %s WHERE catalog = %s", [phase, target.catalog])
 
 
-def advance(cursor: Cursor, target: Target, count: int) -> None:
+def advance(cursor: Cursor, target: RebuildTarget, count: int) -> None:
     """Note that *count* more objects are done."""
     cursor.execute("UPDATE pgcatalog_rebuild SET done = done + %s WHERE catalog = %s", [count, target.catalog])
 
@@ -179,7 +179,7 @@ def advance(cursor: Cursor, target: Target, count: int) -> None:
 # -- log
 
 
-def read_log(cursor: Cursor, target: Target, limit: int) -> tuple[list[int], set[str]]:
+def read_log(cursor: Cursor, target: RebuildTarget, limit: int) -> tuple[list[int], set[str]]:
     """Return the oldest *limit* entries of the log: their ids, and their paths."""
     cursor.execute(
         "SELECT id, path FROM pgcatalog_rebuild_change WHERE catalog = %s ORDER BY id LIMIT %s", [target.catalog, limit]
@@ -188,14 +188,14 @@ def read_log(cursor: Cursor, target: Target, limit: int) -> tuple[list[int], set
     return [id for id, _ in rows], {path for _, path in rows}
 
 
-def live_paths(cursor: Cursor, target: Target, paths: Iterable[str]) -> set[str]:
+def live_paths(cursor: Cursor, target: RebuildTarget, paths: Iterable[str]) -> set[str]:
     """Return those of *paths* that the live relation has."""
     live = live_relation(cursor, target.catalog)
     cursor.execute(f"SELECT path FROM {quote(live)} WHERE path = ANY(%s::text[])", [list(paths)])
     return {path for (path,) in cursor.fetchall()}
 
 
-def sibling_paths(cursor: Cursor, target: Target, paths: Iterable[str]) -> set[str]:
+def sibling_paths(cursor: Cursor, target: RebuildTarget, paths: Iterable[str]) -> set[str]:
     """Return the paths that *target* has of the live relation's objects at *paths*: they may share an idx."""
     live = live_relation(cursor, target.catalog)
     cursor.execute(

@@ -6,7 +6,7 @@ from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.indexing.rebuild_relation import Target
+from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.protocols import Cursor
 from typing import Any
@@ -17,7 +17,9 @@ import dataclasses
 class Rows:
     """Writes rows of *target*; *pending* tells whose idx belongs into object_state, *new_rid* gives unused oids."""
 
-    def __init__(self, cursor: Cursor, target: Target, layout: Layout, pending: CatalogPending, new_rid: Any) -> None:
+    def __init__(
+        self, cursor: Cursor, target: RebuildTarget, layout: Layout, pending: CatalogPending, new_rid: Any
+    ) -> None:
         self.cursor = cursor
         self.target = target
         self.layout = layout

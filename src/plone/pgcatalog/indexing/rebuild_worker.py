@@ -11,7 +11,7 @@ from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.indexing.rebuild_relation import Target
+from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
 from plone.pgcatalog.indexing.rebuild_rows import Rows
 from plone.pgcatalog.indexing.walk import child
 from plone.pgcatalog.indexing.walk import child_ids
@@ -59,7 +59,7 @@ class RebuildGone(RuntimeError):
     """The rebuild was ended by somebody else, or the catalog is gone."""
 
 
-def connect(catalog: CatalogTool) -> psycopg.Connection[Any]:
+def rebuild_connection(catalog: CatalogTool) -> psycopg.Connection[Any]:
     """Return a new connection to the database of *catalog*, for the rebuild's own writing; rows are tuples."""
     # What a crash of the server loses is a batch with its task: it is done again.
     return connections.connect(dsn_of(catalog._core.jar), "rebuild", 0, durable=False, prepare_threshold=5)
@@ -84,7 +84,7 @@ def entries_of(
 
 
 class Worker:
-    """Works on the tasks of the rebuild of *catalog*, a wrapped tool, with *connection*, as ``connect`` gives it."""
+    """Works on the tasks of the rebuild of *catalog*, a wrapped tool, with *connection*, as ``rebuild_connection`` gives it."""
 
     def __init__(self, catalog: CatalogTool, connection: Connection, skip_broken: bool = False) -> None:
         self.catalog = catalog
@@ -142,7 +142,7 @@ class Worker:
             self._write(cursor, target, entries)
         return visited
 
-    def _write(self, cursor: Cursor, target: Target, entries: list[Entry]) -> None:
+    def _write(self, cursor: Cursor, target: RebuildTarget, entries: list[Entry]) -> None:
         rows_of(self.catalog, cursor, target).replace(entries)
         relation.advance(cursor, target, len(entries))
 
@@ -183,7 +183,7 @@ def found_at(catalog: CatalogTool, path: str) -> list[tuple[str, Any]]:
     return [] if obj is None else [(path, obj)]
 
 
-def rows_of(catalog: CatalogTool, cursor: Cursor, target: Target) -> Rows:
+def rows_of(catalog: CatalogTool, cursor: Cursor, target: RebuildTarget) -> Rows:
     """Return what writes rows for *catalog*; raises StartOver when *target* has not the columns for them."""
     core = catalog._core
     layout = core.layout()
@@ -195,7 +195,7 @@ def rows_of(catalog: CatalogTool, cursor: Cursor, target: Target) -> Rows:
 
 
 def follow_log(
-    catalog: CatalogTool, cursor: Cursor, target: Target, skip_broken: bool, limit: int
+    catalog: CatalogTool, cursor: Cursor, target: RebuildTarget, skip_broken: bool, limit: int
 ) -> Callable[[], int]:
     """Read up to *limit* entries of the log; return what brings them into *target*, to be called with a newer snapshot.
 

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS = 5
 #: Stands for every path, in the log of a transaction that cleared the catalog.
-ALL = ""
+WHOLE_CATALOG = ""
 
 
 def follow_undo(database: Any, cursor: Cursor, tid: int) -> None:
@@ -60,7 +60,7 @@ def _catalogue(app: Any, zoid: int, paths: list[str]) -> None:
     if catalog is None:
         return
     setSite(catalog.aq_parent)
-    if ALL in paths:
+    if WHOLE_CATALOG in paths:
         catalog._core.change().is_whole = True
         verifier = Verifier(catalog)
         for difference in list(verifier.differences()):

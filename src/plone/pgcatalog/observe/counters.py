@@ -30,7 +30,7 @@ def kind_of(query: Mapping[str, Any]) -> str:
 
 
 def observe(query: Mapping[str, Any], operation: str, seconds: float) -> None:
-    """Count a statement of *operation* (``page``, ``count`` …) for *query* that took so many *seconds*."""
+    """Count a statement of *operation* (``page``, ``count`` …) for *query* that took *seconds*."""
     key = (get_ident(), kind_of(query), operation)
     cell = _cells.get(key)
     if cell is None:

@@ -7,14 +7,14 @@ from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.codec import encode
 from plone.pgcatalog.query import objects
 from plone.pgcatalog.query.expression import Expression
-from plone.pgcatalog.query.objects import Joined
+from plone.pgcatalog.query.objects import Compound
+from plone.pgcatalog.query.objects import DictQuery
 from plone.pgcatalog.query.objects import Leaf
 from plone.pgcatalog.query.objects import Not
-from plone.pgcatalog.query.objects import Terms
 from typing import Any
 
 
-JOINED: dict[str, type[Joined]] = {"And": objects.And, "Or": objects.Or}
+JOINED: dict[str, type[Compound]] = {"And": objects.And, "Or": objects.Or}
 LEAVES: dict[str, type[Any]] = {
     cls.__name__: cls for cls in (objects.Eq, objects.In, objects.Range, objects.Text, objects.Path)
 }
@@ -23,7 +23,7 @@ LEAVES: dict[str, type[Any]] = {
 def shape_of_expression(expression: Expression) -> str:
     """Return *expression* without its values."""
     name = type(expression).__name__
-    if isinstance(expression, Joined):
+    if isinstance(expression, Compound):
         return f"{name}({', '.join(map(shape_of_expression, expression.parts))})"
     if isinstance(expression, Not):
         return f"{name}({shape_of_expression(expression.part)})"
@@ -33,11 +33,11 @@ def shape_of_expression(expression: Expression) -> str:
 def dump_expression(expression: Expression) -> dict[str, Any]:
     """Return *expression* as JSON data.  Raises CodecError when that is not possible."""
     name = type(expression).__name__
-    if isinstance(expression, Joined) and name in JOINED:
+    if isinstance(expression, Compound) and name in JOINED:
         return {name: [dump_expression(part) for part in expression.parts]}
     if isinstance(expression, Not):
         return {name: dump_expression(expression.part)}
-    if isinstance(expression, Terms):
+    if isinstance(expression, DictQuery):
         return {name: {key: encode(value) for key, value in expression.query.items()}}
     if isinstance(expression, Leaf) and name in LEAVES:
         values = {field.name: getattr(expression, field.name) for field in fields(LEAVES[name])}
@@ -54,8 +54,8 @@ def load_expression(data: Mapping[str, Any]) -> Expression:
         if name == Not.__name__:
             return Not(load_expression(content))
         values = {key: decode(value) for key, value in content.items()}
-        if name == Terms.__name__:
-            return Terms(values)
+        if name == DictQuery.__name__:
+            return DictQuery(values)
         expression: Expression = LEAVES[name](**values)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise CodecError(f"no query object: {error}") from error

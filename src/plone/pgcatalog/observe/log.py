@@ -7,7 +7,7 @@ from datetime import datetime
 from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.observe import recorder
-from plone.pgcatalog.observe.sql import load_sql
+from plone.pgcatalog.observe.sql import log_sql
 from plone.pgcatalog.protocols import Catalog
 from typing import Any
 
@@ -60,7 +60,7 @@ class SlowQueryLog:
 
     def groups(self, limit: int = 50) -> list[Group]:
         """Return the groups, those first that cost most time."""
-        rows = self._execute(load_sql("groups"), {"catalog": self.zoid, "limit": limit})
+        rows = self._execute(log_sql("groups"), {"catalog": self.zoid, "limit": limit})
         return [Group(*row) for row in rows]
 
     def examples(self, shape: str | None = None, operation: str | None = None, limit: int = 20) -> list[Example]:
@@ -74,7 +74,7 @@ class SlowQueryLog:
 
     def _examples(self, shape: str | None, operation: str | None, id: int | None, limit: int) -> list[Example]:
         values = {"catalog": self.zoid, "shape": shape, "operation": operation, "id": id, "limit": limit}
-        return [Example(*row) for row in self._execute(load_sql("examples"), values)]
+        return [Example(*row) for row in self._execute(log_sql("examples"), values)]
 
 
 def log_of(catalog: Catalog) -> SlowQueryLog:

@@ -10,7 +10,7 @@ from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.background import PerDatabase
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.observe.record import SlowQuery
-from plone.pgcatalog.observe.sql import load_sql
+from plone.pgcatalog.observe.sql import log_sql
 
 import atexit
 import logging
@@ -49,8 +49,8 @@ class Recorder:
         try:
             with connect(self.dsn, "slow queries", seconds=5) as connection:
                 with connection.cursor() as cursor:
-                    cursor.executemany(load_sql("record"), [astuple(entry) for entry in entries])
-                connection.execute(load_sql("prune"), {"rows": KEPT_ROWS, "days": KEPT_DAYS})
+                    cursor.executemany(log_sql("record"), [astuple(entry) for entry in entries])
+                connection.execute(log_sql("prune"), {"rows": KEPT_ROWS, "days": KEPT_DAYS})
         except psycopg.Error as error:
             self.failed += len(entries)
             logger.warning("%d slow queries could not be recorded: %s", len(entries), error)

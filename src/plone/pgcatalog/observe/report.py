@@ -7,7 +7,7 @@ from Products.ZCatalog.plan import CatalogPlan
 from typing import Any
 
 
-class SlowQuery(CatalogPlan):
+class ReportEntry(CatalogPlan):
     """One entry of the report; grouped by the names in the query, not by their values."""
 
     def __init__(self, tool: CatalogTool, query: Mapping[str, Any], threshold: float, seconds: float) -> None:
@@ -23,7 +23,7 @@ class SlowQuery(CatalogPlan):
 
 
 def report_slow(tool: CatalogTool, query: Mapping[str, Any], seconds: float) -> None:
-    """Put *query*, answered by the catalog *tool* in so many *seconds*, into the report if it was slow."""
+    """Put *query*, answered by the catalog *tool* in *seconds*, into the report if it was slow."""
     threshold = getattr(aq_base(tool), "long_query_time", None)
     if threshold is not None and seconds >= threshold:
-        SlowQuery(tool, query, threshold, seconds).log()
+        ReportEntry(tool, query, threshold, seconds).log()

@@ -47,7 +47,7 @@ class Trace:
         self._compile = self.seconds = perf_counter() - self._started
 
     def ran(self, operation: str, statement: Statement, seconds: float, fetching: float, rows: int) -> None:
-        """Note that *statement* took so many *seconds*, *fetching* of them to read its rows."""
+        """Note that *statement* took *seconds*, *fetching* of them to read its rows."""
         observe(self._query[0], operation, seconds)
         compiling, self._compile = self._compile, 0.0
         self.seconds += seconds

@@ -29,7 +29,7 @@ from typing import Any
 OLDEST_FIRST, NEWEST_FIRST = (Order(RID.name, descending, RID, nulls=False) for descending in (False, True))
 
 #: More rows than there can be; PostgreSQL adds LIMIT and OFFSET up in 64 bits.
-MANY = 2**60
+LARGEST_WINDOW = 2**60
 
 
 @dataclass(frozen=True)
@@ -181,4 +181,4 @@ def window(query: Mapping[str, Any], limit: Any) -> Window:
     if size is None:
         return Window()
     start, size = int(query.get("b_start", 0)), int(size)
-    return Window(min(start, MANY), min(size, MANY))
+    return Window(min(start, LARGEST_WINDOW), min(size, LARGEST_WINDOW))

@@ -60,7 +60,7 @@ def as_dict(query: Any) -> Any:
 def expression_in(query: Mapping[str, Any]) -> Expression | None:
     """Return the query object in the query dict *query*, None without one.
 
-    Anything else under that name, such as a parameter of a request, counts as little as other unknown names.
+    Anything else under that name, such as a parameter of a request, is ignored, as unknown names are.
     """
     expression = query.get(WHERE)
     return expression if isinstance(expression, Expression) else None

@@ -30,7 +30,7 @@ from plone.pgcatalog.query.expression import QueryError
 from typing import Any
 
 
-#: What an index raises for a value that is none of its own.
+#: What an index raises for a value that it cannot take.
 VALUE_ERRORS = (*PARSE_ERRORS, AttributeError)
 
 
@@ -167,7 +167,7 @@ class Text(Leaf):
 
 @dataclass(frozen=True)
 class Path(Leaf):
-    """Rows at *path*, a path or a sequence of them, and below; with *depth* only down to so many levels below."""
+    """Rows at *path*, a path or a sequence of them, and below; with *depth* at most *depth* levels below."""
 
     path: Any
     depth: int | None = None
@@ -196,7 +196,7 @@ class Path(Leaf):
 
 
 @dataclass(frozen=True)
-class Terms(Combinable):
+class DictQuery(Combinable):
     """A query dict of ZCatalog as a part of And, Or or Not: all of its indexes."""
 
     query: Mapping[str, Any]
@@ -228,7 +228,7 @@ class Terms(Combinable):
         return [(name, value) for name, value in self.query.items() if isinstance(value, str)]
 
 
-class Joined(Combinable):
+class Compound(Combinable):
     """Base of And and Or."""
 
     parts: tuple[Expression, ...]
@@ -258,14 +258,14 @@ class Joined(Combinable):
         return [text for part in self.parts for text in part.texts()]
 
 
-class And(Joined):
+class And(Compound):
     """Rows that all *parts* find; without any part, all rows."""
 
     def condition(self, lookup: Lookup) -> Condition:
         return all_of(part.condition(lookup) for part in self.parts)
 
 
-class Or(Joined):
+class Or(Compound):
     """Rows that at least one of *parts* finds; without any part, no row."""
 
     def condition(self, lookup: Lookup) -> Condition:
@@ -296,5 +296,5 @@ def _part(whole: Expression, part: Any) -> Expression:
     if isinstance(part, Expression):
         return part
     if isinstance(part, Mapping):
-        return Terms(dict(part))
+        return DictQuery(dict(part))
     raise TypeError(f"{type(whole).__name__} takes query objects and query dicts, not {part!r}")

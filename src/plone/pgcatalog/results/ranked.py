@@ -14,8 +14,8 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.overlay import Source
 
 
-#: A catalog is large when it has so many times as many rows as are ranked.
-LARGE = 10
+#: A catalog is large when it has more than this many times the rows that are ranked.
+LARGE_RATIO = 10
 
 
 def ranked_rids(source: Source, where: Condition, score: Score, limit: int) -> Fragment:

@@ -24,7 +24,7 @@ from typing import Any
 from ZTUtils.Lazy import LazyMap
 
 
-#: A slice that ends within so many rows is read by itself; beyond, the ids of all rows are.
+#: A slice that ends within this many rows is read by itself; beyond, the ids of all rows are.
 WINDOW = 100
 
 

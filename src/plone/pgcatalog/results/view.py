@@ -11,9 +11,9 @@ from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.time_limit import SearchTimeout
-from plone.pgcatalog.fulltext import textindex
+from plone.pgcatalog.fulltext import pg_textsearch_index
+from plone.pgcatalog.fulltext.pg_textsearch import IndexedScore
 from plone.pgcatalog.fulltext.ranking import Score
-from plone.pgcatalog.fulltext.textsearch import IndexedScore
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import quote
@@ -24,7 +24,7 @@ from plone.pgcatalog.observe.trace import Trace
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.results.ranked import LARGE
+from plone.pgcatalog.results.ranked import LARGE_RATIO
 from plone.pgcatalog.results.ranked import only
 from plone.pgcatalog.results.ranked import ranked_rids
 from plone.pgcatalog.results.ranked import scored
@@ -189,7 +189,7 @@ class CatalogView:
 
         return where.changed(asked) if complete else where
 
-    def of_all_rows(self, where: Condition, state: CatalogState | None = None) -> Condition:
+    def hide_unselective_indexes(self, where: Condition, state: CatalogState | None = None) -> Condition:
         """Return *where* for a statement that needs all rows that match; see ``hide_unselective_indexes``."""
 
         def share(column: Column, values: Sequence[Any] | None) -> float | None:
@@ -236,7 +236,7 @@ class CatalogView:
         return rows[0][0] if rows else 0
 
     def count_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Asked:
-        return self.statement("count(*)", self.of_all_rows(query.where, state), state=state)
+        return self.statement("count(*)", self.hide_unselective_indexes(query.where, state), state=state)
 
     def page(
         self,
@@ -269,19 +269,21 @@ class CatalogView:
         stamp = self.stamp()
         relation = None if stamp is None else stamp.relation
         database = self.session.generations.number
-        index = relation and textindex.usable_index(self.session.execute, database, relation, score.column.name)
+        index = relation and pg_textsearch_index.usable_index(
+            self.session.execute, database, relation, score.column.name
+        )
         if not relation or not index:
             return ask(plain)
         # Behind a statement_timeout of the transaction, pg_textsearch 0.6 refuses to rank a table that a rebuild has made.
         limit, self.limit = self.limit, None
         try:
             return ask(replace(query, score=score.by(index)))
-        except textindex.REFUSED as error:
+        except pg_textsearch_index.REFUSED as error:
             refused = error
         finally:
             self.limit = limit
         rows = ask(plain)  # raises again what has nothing to do with the index
-        textindex.refuse(database, relation, refused)
+        pg_textsearch_index.refuse(database, relation, refused)
         return rows
 
     def page_statement(
@@ -308,14 +310,14 @@ class CatalogView:
     ) -> tuple[Condition, Fragment]:
         """Return which rows are read to rank those that match *where* up to the row *end*, and what ranks them."""
         asked, limit = state or self.read_state(), settings.RANKED_ROWS
-        is_large = asked is not None and limit > 0 and asked.rows > LARGE * limit
+        is_large = asked is not None and limit > 0 and asked.rows > LARGE_RATIO * limit
         source = self.source(state) if is_large and self.is_committed else None
         if source is None or not isinstance(score, Score):
-            return self.of_all_rows(where, state), score
+            return self.hide_unselective_indexes(where, state), score
         rids = ranked_rids(source, where, score, limit)
         if end is not None and end <= limit:
             return only(rids, where), score
-        return self.of_all_rows(where, state), scored(rids, score)
+        return self.hide_unselective_indexes(where, state), scored(rids, score)
 
     def full_page_statement(
         self,
@@ -349,7 +351,7 @@ class CatalogView:
 
     def rids_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Asked:
         expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {query.order_by})"
-        where = self.of_all_rows(query.where, state)
+        where = self.hide_unselective_indexes(query.where, state)
         if not where.is_costly:
             return self.statement(expression, where, state=state)
         # Behind OFFSET, PostgreSQL sorts what it has found, and does not compare all rows in the order of an index.

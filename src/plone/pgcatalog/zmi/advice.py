@@ -5,7 +5,7 @@ from plone.pgcatalog.advice.advice import AdviceError
 from plone.pgcatalog.advice.advice import advise
 from plone.pgcatalog.advice.advice import find_candidate
 from plone.pgcatalog.advice.builder import BuildError
-from plone.pgcatalog.advice.builder import Target
+from plone.pgcatalog.advice.builder import IndexTarget
 from plone.pgcatalog.advice.registry import Registered
 from plone.pgcatalog.advice.registry import registered
 from plone.pgcatalog.advice.statistics import duplicates
@@ -49,25 +49,25 @@ class IndexAdvicePage(ManagePage):
 
     def _done(self, action: Any, name: str) -> str:
         try:
-            message: str = action(Target.of(self.catalog), name)
+            message: str = action(IndexTarget.of(self.catalog), name)
         except (BuildError, AdviceError) as error:
             return f"Not done: {error}."
         return message
 
-    def apply(self, target: Target, name: str) -> str:
+    def apply(self, target: IndexTarget, name: str) -> str:
         candidate, reason = find_candidate(self.catalog, name)
         builder.apply(target, candidate, reason)
         return f"{target.index(name)} is being built."
 
-    def build(self, target: Target, name: str) -> str:
+    def build(self, target: IndexTarget, name: str) -> str:
         builder.in_background(builder.build, target, builder.find(target, name).name)
         return f"{target.index(name)} is being built."
 
-    def cancel(self, target: Target, name: str) -> str:
+    def cancel(self, target: IndexTarget, name: str) -> str:
         builder.cancel(target, name)
         return f"{target.index(name)}: stopped."
 
-    def drop(self, target: Target, name: str) -> str:
+    def drop(self, target: IndexTarget, name: str) -> str:
         builder.in_background(builder.drop, target, builder.find(target, name).name)
         return f"{target.index(name)} is being dropped."
 

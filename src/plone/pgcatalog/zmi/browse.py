@@ -14,7 +14,7 @@ from typing import Any
 
 
 SIZE = 50
-#: so many rows are counted, which takes about a millisecond
+#: Rows that are counted exactly, which takes about a millisecond.
 COUNTED = 1_000
 
 

@@ -5,6 +5,6 @@ from importlib.resources import files
 
 
 @cache
-def load_sql(name: str) -> str:
+def log_sql(name: str) -> str:
     """Return the text of ``observe/sql/<name>.sql``."""
     return (files(__package__) / f"{name}.sql").read_text("utf-8")

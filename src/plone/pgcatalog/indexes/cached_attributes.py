@@ -4,7 +4,7 @@ from Products.PluginIndexes.util import safe_callable
 from typing import Any
 
 
-class OnceOnly:
+class CachedAttributes:
     """Stands before an indexable object: each attribute is fetched, and called, once.
 
     An index and a metadata column of the same name, or two indexes over one attribute, ask for the same value.
@@ -26,5 +26,5 @@ class OnceOnly:
 
 
 def original(obj: Any) -> Any:
-    """Return the object behind a OnceOnly, methods being methods; any other object as it is."""
-    return obj.__dict__["_once_object"] if isinstance(obj, OnceOnly) else obj
+    """Return the object behind a CachedAttributes, methods being methods; any other object as it is."""
+    return obj.__dict__["_once_object"] if isinstance(obj, CachedAttributes) else obj
