@@ -130,9 +130,9 @@ class CatalogView:
 
     # -- statements
 
-    def execute(self, query: str, params: Sequence[Any] = (), seconds: float | None = None) -> Rows:
+    def execute(self, query: str, params: Sequence[Any] = ()) -> Rows:
         """Run *query*, as ``ask`` does."""
-        return self.ask(Statement(query, tuple(params)), seconds=seconds)
+        return self.ask(Statement(query, tuple(params)))
 
     def ask(self, statement: Statement, with_states: bool = False, seconds: float | None = None) -> Rows:
         """See ``Session.ask``; without *seconds* the view's own limit counts.
