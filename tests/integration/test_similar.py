@@ -5,6 +5,7 @@ from plone.app.textfield import RichTextValue
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
+from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -123,7 +124,7 @@ def test_an_expired_page_has_similar_ones_but_is_none(site: Any) -> None:
 def test_it_is_two_statements(site: Any) -> None:
     catalog, portal = site
     transaction.begin()
-    result_cache().clear()
+    result_cache().clear(HITS)
     len(catalog(getId="owls"))
     with traced(portal) as traffic:
         assert [brain.Title for brain in catalog.more_like_this(portal.owls)]

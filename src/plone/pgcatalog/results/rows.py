@@ -192,7 +192,9 @@ class RowLoader:
         if len(found[0]) > 3:
             return self._take([(row[0], row[1], row[3]) for row in found], share)
         rows = self.find([row[0] for row in found])
-        self.place((row[0], row[1]) for row in found)
+        new = [(row[0], row[1]) for row in found if row[0] not in rows or rows[row[0]].path is None]
+        if new:
+            self.place(new)
         current = sum(rows[row[0]].idx is not None for row in found)
         return current, current
 
