@@ -10,6 +10,7 @@ from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.sql.fragment import Statement
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.generated import fill_relation
@@ -318,7 +319,7 @@ def test_a_time_limit_ends_it_and_the_transaction_goes_on(both: Any) -> None:
     slow = "SELECT count(*), pg_sleep(5) FROM pg_class"
     view = ours._catalog.view()
     with pytest.raises(SearchTimeout, match=r"0\.05 s"):
-        view.execute(slow, seconds=0.05)
+        view.ask(Statement(slow), seconds=0.05)
     found = oracle(path="/plone")
     assert ours.facets({"path": "/plone"}, NAMES, timeout=60)["Subject"] == counted(oracle, "Subject", found)
     assert view.execute("SELECT current_setting('statement_timeout')") == [("0",)]

@@ -5,6 +5,7 @@ from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Text
+from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
@@ -130,7 +131,7 @@ def test_it_is_one_statement_more_and_none_without_words(site: Any) -> None:
     catalog, portal = site
     for search, statements in (({"SearchableText": "haus"}, 2), ({"portal_type": "Document"}, 1)):
         transaction.begin()
-        result_cache().clear()
+        result_cache().clear(HITS)
         len(catalog(getId="tree"))
         with traced(portal) as traffic:
             assert ids(catalog(**search))

@@ -286,7 +286,7 @@ def test_an_interrupt_in_the_middle_of_a_statement_is_no_error_and_leaves_no_loc
 def test_workers_share_the_tasks(tree: Any, db: Any) -> None:
     with rebuilding(db) as steps, second_site(db) as other:
         steps.step()
-        helper = Worker(other.portal_catalog, rebuild_worker.connect(other.portal_catalog))
+        helper = Worker(other.portal_catalog, rebuild_worker.rebuild_connection(other.portal_catalog))
         visited = 0
         while steps.phase in ("", "walk"):
             with inside(other):
@@ -301,7 +301,7 @@ def test_workers_share_the_tasks(tree: Any, db: Any) -> None:
 def test_a_worker_that_is_killed_gives_its_tasks_back(tree: Any, db: Any) -> None:
     with rebuilding(db) as steps, second_site(db) as other:
         steps.step()
-        worker = Worker(other.portal_catalog, rebuild_worker.connect(other.portal_catalog))
+        worker = Worker(other.portal_catalog, rebuild_worker.rebuild_connection(other.portal_catalog))
         with inside(other):
             cursor = worker.connection.cursor()
             cursor.execute("BEGIN")
