@@ -113,9 +113,14 @@ class PGCatalog(PGJsonbZCatalog):
         site.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
 
     def forget_results(self) -> None:
+        from plone.pgcatalog.results.cache import KINDS
         from plone.pgcatalog.results.cache import result_cache
+        from plone.pgcatalog.results.cache import ROWS
 
-        result_cache().clear()
+        # Rows outlive what a commit makes of answers.
+        for kind in KINDS:
+            if kind != ROWS:
+                result_cache().clear(kind)
 
 
 class FileStorageZCatalog(ZCatalogBackend):

@@ -160,7 +160,7 @@ class ResultCache:
     def clear(self, kind: str | None = None) -> None:
         """Forget the entries of *kind*; None for everything."""
         with self._lock:
-            for entries in (self._answers, self._rows):
+            for entries in (self._answers, self._rows) if kind is None else (self._part((kind,)),):
                 for key in [key for key in entries if kind in (None, key[0])]:
                     self._resize(key, -entries.pop(key)[1])
                     self._forget(key)
