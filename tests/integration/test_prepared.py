@@ -8,6 +8,7 @@ from plone.pgcatalog.database.planning import FEW_ROWS
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.selectivity import Selectivity
 from plone.pgcatalog.database.session import Session
+from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.plans import plan_of
 from tests.integration.relation import filled
@@ -205,6 +206,15 @@ def test_large_catalogs_are_planned_for_each_value(portal: Any, rows: int, mode:
     assert session.read_states()[zoid].rows == rows
     transaction.begin()
     assert session.execute("SHOW plan_cache_mode") == [(f"force_{mode}_plan",)]
+
+
+def test_the_first_searches_of_a_process_are_planned_for_each_value(portal: Any) -> None:
+    """How large the catalogs are it learns from the first statement, and its transaction keeps how it is planned."""
+    with sites.opened(portal._p_jar._normal_storage.pg_connection.info.dsn) as db, sites.application(db) as app:
+        session = Session.of(app._p_jar)
+        assert not session.generations.newest
+        assert session.read_states()
+        assert session.execute("SHOW plan_cache_mode") == [("force_custom_plan",)]
 
 
 TEXTS = """

@@ -273,8 +273,12 @@ class Session:
         return (PLAN_CUSTOM, MORE_MEMORY) if wants_memory else (PLAN_CUSTOM,)
 
     def is_small(self) -> bool:
-        """Return whether plans for any values are good enough: all catalogs are known to have few rows."""
-        return all(0 <= state.rows < FEW_ROWS for state in self.generations.newest.values())
+        """Return whether plans for any values are good enough: all catalogs are known to have few rows.
+
+        The first statement of a process reads the catalogs, and is sent with how its whole transaction is planned.
+        """
+        known = self.generations.newest.values()
+        return bool(known) and all(0 <= state.rows < FEW_ROWS for state in known)
 
     def _wants_savepoint(self) -> bool:
         return not self._has_savepoint and self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
