@@ -5,7 +5,11 @@ from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
+from plone.pgcatalog.results.cache import FACETS
+from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import ROWS
+from plone.pgcatalog.results.cache import VALUES
 from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.browse import Browser
@@ -20,6 +24,9 @@ from typing import Any
 
 
 ACTIONS = ("rebuild", "abandon", "verify", "repair", "stop", "clear_cache")
+
+#: What the cache keeps, in words for the page.
+KINDS = {HITS: "searches", FACETS: "facets", VALUES: "lists of index values", ROWS: "rows"}
 
 
 class AdvancedPage(ManagePage):
@@ -98,6 +105,6 @@ class AdvancedPage(ManagePage):
             "bytes": kept.size,
             "limit": kept.limit,
             "hits": ", ".join(
-                f"{self.percent(c.hits / (c.hits + c.misses))} of {kind}" for kind, c in counts if c.hits
+                f"{self.percent(c.hits / (c.hits + c.misses))} of the {KINDS[kind]}" for kind, c in counts if c.hits
             ),
         }
