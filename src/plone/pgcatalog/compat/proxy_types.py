@@ -153,7 +153,7 @@ class TopicProxy(PGIndex):
 
 
 class CompositeProxy(PGIndex):
-    """Has nothing: its components' own indexes have it."""
+    """Stores nothing itself: queries are rewritten to its component indexes."""
 
     def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Iterator[Any]:
         return iter(())
@@ -166,7 +166,7 @@ class CompositeProxy(PGIndex):
 
 
 class TextProxy(PGIndex):
-    """Ranks, but has no values."""
+    """Supports ranking; ``uniqueValues`` is undefined, as in ZCTextIndex."""
 
     def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Any:
         raise NotImplementedError

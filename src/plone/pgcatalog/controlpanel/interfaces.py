@@ -15,7 +15,8 @@ class IPGCatalogSettings(Interface):
     slow_query_ms = schema.Float(
         title=_("Slow query threshold (ms)"),
         description=_(
-            "Searches that take this long or longer are recorded, and listed in the Slow Queries tab of portal_catalog. 0 turns recording off."
+            "Searches that take this long or longer are recorded, and listed in the Slow Queries tab of portal_catalog."
+            " 0 turns recording off."
         ),
         min=0.0,
         default=DEFAULTS["slow_query_ms"],
