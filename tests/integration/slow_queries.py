@@ -1,6 +1,7 @@
 """Generated rows, and a search of them that an index would help."""
 
 from plone.pgcatalog.observe import recorder
+from tests.integration.relation import NUMBER_OF
 from typing import Any
 
 import psycopg
@@ -13,7 +14,8 @@ FILL = """
         effective_range_until, allowed_roles, subject)
     SELECT i + 1000000, '/plone/x' || i, (ARRAY['Document', 'News Item', 'Event', 'File'])[1 + i % 4],
         (ARRAY['published', 'private'])[1 + i % 2], 'creator' || i % 200, 'x' || i,
-        timestamptz '2020-01-01' + (i * 7919 % 4000) * interval '1 hour', -1440, 2147483647, ARRAY['Anonymous'],
+        timestamptz '2020-01-01' + (i * 7919 % 4000) * interval '1 hour', -1440, 2147483647,
+        pg_temp.number_of('allowed_roles', ARRAY['Anonymous']),
         ARRAY['tag' || i % 50]
     FROM generate_series(1, {}) i
 """
@@ -24,6 +26,7 @@ def generate_rows(dsn: str, count: int = ROWS) -> None:
     """Put *count* rows of nobody's content into the catalog of the only site in the database *dsn*."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
+        connection.execute(NUMBER_OF)
         connection.execute(FILL.format(relation, count))
         connection.execute(f'ANALYZE "{relation}"')
 

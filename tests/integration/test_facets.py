@@ -348,7 +348,9 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
     results = catalog.unrestrictedSearchResults(**query)
     asked = FacetQuery(results.criteria, results.sort, names, {}, options.get("exclude_own", False), 100)
     view = catalog._catalog.view()
-    text, params = FacetStatement(catalog._catalog, asked).statement(*view.source())
+    statement = FacetStatement(catalog._catalog, asked)
+    statement.of_rows(view.needed)
+    text, params = statement.statement(*view.source(), view.lists)
     rows = view.session.execute(f"EXPLAIN {text}", params)
     return "\n".join(line for (line,) in rows)
 

@@ -24,8 +24,9 @@ INSERT INTO "{0}" (rid, path, path_value, parent_path, depth, portal_type, revie
         effective, allowed_roles, object_provides, sortable_title, searchable_text, effective_range_since,
         effective_range_until)
     SELECT i + 1000000, p, p, '/plone/f' || i % 200, 3, (ARRAY['Document', 'News Item', 'Event', 'File'])[1 + i % 4],
-        (ARRAY['published', 'private'])[1 + i % 2], 'd' || i, md5(i::text), at, at, at, ARRAY['Anonymous', 'Manager'],
-        (SELECT array_agg('some.long.name.of.an.interface.I' || n) FROM generate_series(1, 20) AS n), 'title ' || i,
+        (ARRAY['published', 'private'])[1 + i % 2], 'd' || i, md5(i::text), at, at, at,
+        pg_temp.number_of('allowed_roles', ARRAY['Anonymous', 'Manager']), pg_temp.number_of('object_provides',
+        (SELECT array_agg('some.long.name.of.an.interface.I' || n) FROM generate_series(1, 20) AS n)), 'title ' || i,
         (SELECT string_agg('w' || (power((i::bigint * n * 7919) % 4001 / 4001.0, 3) * 3000)::int || ':' || n, ' ')
             FROM generate_series(1, 112) AS n)::tsvector
             || CASE WHEN i % 3 = 0 THEN 'third:113' ELSE '' END::tsvector

@@ -26,7 +26,8 @@ import sys
 
 TYPE = Column("type", "text")
 DAY = Column("day", "integer")
-ROLES = Column("roles", "text[]", has_common_elements=True)
+ROLES = Column("roles", "text[]")
+NUMBERS = Column("roles", "bigint", is_interned=True)
 TAGS = Column("tags", "text[]")
 WORDS = Column("words", "tsvector", is_long=True)
 A = p.equals(TYPE, "a")
@@ -154,7 +155,8 @@ HIDDEN_ROLES = '("roles" || NULL::text[]) && %s::text[]'
         (A, {"type": FEW}, '"type" = %s'),
         (A, {}, '"type" = %s'),
         (p.any_value(TYPE, ["a", "b"]), {"type": MOST}, """("type" || '') = ANY(%s::text[])"""),
-        (p.overlaps(ROLES, ["r"]), {}, HIDDEN_ROLES),
+        (p.any_value(NUMBERS, [7]), {}, '"roles" = ANY(%s::bigint[])'),
+        (p.any_value(NUMBERS, [7]), {"roles": MOST}, '("roles" = ANY(%s::bigint[])) IS TRUE'),
         (p.overlaps(ROLES, ["r"]), {"roles": FEW}, '"roles" && %s::text[]'),
         (p.overlaps(TAGS, ["r"]), {}, '"tags" && %s::text[]'),
         (p.overlaps(TAGS, ["r"]), {"tags": MOST}, '("tags" || NULL::text[]) && %s::text[]'),
@@ -163,7 +165,11 @@ HIDDEN_ROLES = '("roles" || NULL::text[]) && %s::text[]'
         (p.below(TYPE, "/a"), {"type": MOST}, p.below(TYPE, "/a").sql),
         (p.has_value(TYPE), {"type": MOST}, '("type" IS NOT NULL) IS TRUE'),
         (Condition('"type" = %s', ("a",), (TYPE,)), {"type": MOST}, '"type" = %s'),
-        (A | ~p.overlaps(ROLES, ["r"]), {"type": MOST}, f"({HIDDEN_TYPE}) OR (({HIDDEN_ROLES}) IS NOT TRUE)"),
+        (
+            A | ~p.overlaps(ROLES, ["r"]),
+            {"type": MOST, "roles": MOST},
+            f"({HIDDEN_TYPE}) OR (({HIDDEN_ROLES}) IS NOT TRUE)",
+        ),
     ],
 )
 def test_what_most_rows_have_is_compared_beside_long_values(condition: Any, shares: Any, sql: str) -> None:

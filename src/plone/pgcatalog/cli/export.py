@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.schema import view_name
 from psycopg import Connection
 from psycopg import sql
 from rich.console import Console
@@ -48,10 +49,11 @@ def export(dsn: str, site: str | None, kind: str, columns: str | None, output: s
     """
     with connected(dsn) as connection:
         catalog = choose(statistics.catalogs(connection), site)
-        names = choose_columns(connection, catalog["relation"], columns)
+        relation = readable(connection, catalog["relation"])
+        names = choose_columns(connection, relation, columns)
         # Closed also when nobody reads the output any more: its transaction ends before its connection.
         with (
-            closing(rows(connection, catalog["relation"], names)) as found,
+            closing(rows(connection, relation, names)) as found,
             opened(output) as file,
             Progress(
                 BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True
@@ -69,6 +71,13 @@ def choose(catalogs: list[dict[str, Any]], site: str | None) -> dict[str, Any]:
         return found[0]
     known = ", ".join(str(c["site"]) for c in catalogs) or "none"
     raise click.UsageError(f"which catalog? --site is one of: {known}")
+
+
+def readable(connection: Connection[Any], relation: str) -> str:
+    """Return the view of *relation* that shows lists as such; a relation from before there were views is its own."""
+    view = view_name(relation)
+    [row] = connection.execute("SELECT to_regclass(quote_ident(%s)) IS NOT NULL AS found", [view]).fetchall()
+    return view if row["found"] else relation
 
 
 def choose_columns(connection: Connection[Any], relation: str, wanted: str | None) -> list[str]:

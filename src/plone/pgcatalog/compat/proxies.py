@@ -21,6 +21,8 @@ from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import VALUES
 from plone.pgcatalog.results.hits import ENTRY_BYTES
+from plone.pgcatalog.results.keys import key_counts
+from plone.pgcatalog.results.keys import key_rids
 from plone.pgcatalog.results.python_sort import entries
 from plone.pgcatalog.results.view import CatalogView
 from types import FunctionType
@@ -164,7 +166,7 @@ class PGIndex(ProxyBase):
         expression = translator.key_expression()
         if expression is None:
             return None
-        rows = view.select(f"{expression} AS key, count(*)", self._pg_has_value(), "GROUP BY 1 ORDER BY 1")
+        rows = key_counts(view, translator, expression, self._pg_has_value())
         counted = tuple((translator.key(key), count) for key, count in rows)
         if not translator.constant_keys:
             return counted
@@ -266,6 +268,7 @@ class Keys(Mapping[Any, Any]):
         expression = translator.key_expression()
         if expression is None:
             return []
-        for key, rid in index._pg_select(f"{expression} AS key, rid", index._pg_has_value(), "ORDER BY 1, 2"):
+        view = index._pg_catalog().search_view()
+        for key, rid in key_rids(view, translator, expression, index._pg_has_value()):
             found.setdefault(translator.key(key), []).append(rid)
         return [(k, v[0] if self._single else IISet(v)) for k, v in found.items()]

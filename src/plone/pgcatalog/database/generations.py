@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from plone.pgcatalog.database.hit_rate import HitRate
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.selectivity import Selectivity
+from plone.pgcatalog.database.sets import KnownSets
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -56,6 +57,8 @@ class Generations:
         self.has_memory: bool | None = None
         #: catalog -> what the process's cache had of its last pages
         self.hit_rates: defaultdict[int, HitRate] = defaultdict(HitRate)
+        #: the lists that columns hold the numbers of
+        self.sets = KnownSets()
         #: catalog -> which share of its rows has which values
         self.selectivities: defaultdict[int, Selectivity] = defaultdict(Selectivity)
 

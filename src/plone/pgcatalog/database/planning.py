@@ -60,12 +60,10 @@ def hide_unselective_indexes(where: Condition, share: Share) -> Condition:
         if part.operator == NOT_NULL:
             found = share(part.column, None)
             return part if found is not None and found <= SELECTIVE_SHARE else part.hidden()
-        if not part.can_be_hidden:
+        if not part.can_be_hidden and not part.column.is_interned:
             return part
         [value] = part.values
         found = share(part.column, value if isinstance(value, list | tuple) else [value])
-        if found is None:
-            found = 1.0 if part.column.has_common_elements else 0.0
-        return part if found <= SELECTIVE_SHARE else part.hidden()
+        return part if found is None or found <= SELECTIVE_SHARE else part.hidden()
 
     return where.changed(hidden)

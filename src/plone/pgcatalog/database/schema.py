@@ -5,6 +5,7 @@ grows or goes together with the ZODB change that wanted it, or not at all.
 """
 
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,8 +13,9 @@ from functools import cached_property
 from importlib.resources import files
 from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.column import SQLIndex
-from plone.pgcatalog.sql.names import RANKING_INDEX
+from plone.pgcatalog.sql.sets import LISTED
 from psycopg import InternalError
 from psycopg import NotSupportedError
 from psycopg import ProgrammingError
@@ -26,17 +28,23 @@ import logging
 
 #: Longest wait of a commit's catalog changes for a lock; the commit then fails with a retryable error.
 LOCK_TIMEOUT = "10s"
+EFFECTIVE = ("effective_range_since", "effective_range_until")
 #: Columns that most searches filter by.
 ASKED_MOST = (
     "allowed_roles",
-    "effective_range_since",
-    "effective_range_until",
+    *EFFECTIVE,
     "portal_type",
     "review_state",
     "path_value",
     "parent_path",
     "depth",
 )
+#: What searches count by most, so that a count reads an index and no row: name of the SQL index -> its columns.  Who may see an
+#: object comes first: every search by somebody who may not see everything asks for that.
+COVERING = {
+    "seen_by_type": ("allowed_roles", "portal_type", "review_state", *EFFECTIVE),
+    "seen_by_interface": ("allowed_roles", "object_provides", *EFFECTIVE),
+}
 
 logger = logging.getLogger(__name__)
 
@@ -59,9 +67,32 @@ class Layout:
         return tuple(c.name for c in self.columns)
 
     @cached_property
-    def common_elements(self) -> tuple[str, ...]:
-        """The names of the arrays whose elements are in many rows."""
-        return tuple(c.name for c in self.columns if c.has_common_elements)
+    def few_lists(self) -> frozenset[str]:
+        """The names of the columns that a new relation keeps by number."""
+        return frozenset(c.name for c in self.columns if c.has_few_lists)
+
+    def interned(self, state: "CatalogState | None") -> frozenset[str]:
+        """Return the names of the columns that are kept by number in *state*, columns to be added to it included."""
+        if state is None:
+            return self.few_lists
+        return state.interned | (self.few_lists - state.columns)
+
+    @cached_property
+    def _stored(self) -> "dict[frozenset[str], Layout]":
+        return {}
+
+    def stored(self, interned: frozenset[str]) -> "Layout":
+        """Return the layout of a relation that keeps the columns *interned* by number."""
+        found = self._stored.get(interned)
+        if found is None:
+            columns = tuple(c.interned() if c.name in interned else c for c in self.columns)
+            found = self._stored[interned] = Layout(columns, stored_indexes(self, interned))
+        return found
+
+    @cached_property
+    def numbered(self) -> Mapping[str, Column]:
+        """The columns that hold numbers, by name: those of a stored layout."""
+        return {c.name: c for c in self.columns if c.is_interned}
 
     @property
     def signature(self) -> str:
@@ -75,7 +106,8 @@ class CatalogState:
     """A row of pgcatalog_state, as one snapshot sees it.
 
     *tid* is the transaction that wrote it, *rows* the planner's estimate, -1 for none yet.
-    *complete* are columns with a value in every row, maybe not all such.
+    *complete* are columns with a value in every row, maybe not all such; *interned* those that hold numbers of lists, and
+    *newest_set* tells which lists there are (see ``sets``).
     """
 
     relation: str
@@ -85,6 +117,23 @@ class CatalogState:
     tid: int = 0
     rows: int = -1
     complete: frozenset[str] = frozenset()
+    interned: frozenset[str] = frozenset()
+    newest_set: int = 0
+
+
+def stored_indexes(layout: Layout, interned: frozenset[str]) -> tuple[SQLIndex, ...]:
+    """Return the SQL indexes of a relation with *layout* that keeps the columns *interned* by number."""
+    lists = {c.name for c in layout.columns if c.is_array} - interned
+    names = set(layout.names) - lists
+    covering = {name: columns for name, columns in COVERING.items() if names.issuperset(columns)}
+    first = {columns[0] for columns in covering.values()}
+    kept = [
+        SQLIndex(index.name, f"({quote(index.lists)})") if index.lists in interned else index
+        for index in layout.indexes
+        if index.lists not in interned or index.lists not in first
+    ]
+    more = [SQLIndex(name, f"({', '.join(map(quote, columns))})") for name, columns in covering.items()]
+    return (*kept, *more)
 
 
 def relation_name(zoid: int, version: int) -> str:
@@ -110,6 +159,28 @@ def create_relation(cursor: Cursor, relation: str, layout: Layout) -> None:
     )
     keep_in_row(cursor, relation, ["path", *(c.name for c in layout.columns if c.stays_in_row)])
     create_indexes(cursor, relation, (SQLIndex("zoid", "(zoid)"), *layout.indexes))
+    create_view(cursor, relation, layout)
+
+
+def view_name(relation: str) -> str:
+    """Return the name of the view that shows the rows of *relation* to people."""
+    return f"{relation}_rows"
+
+
+def create_view(cursor: Cursor, relation: str, layout: Layout) -> None:
+    """Create the view of *relation*, or replace it: rows with their lists, and with their idx wherever that is kept."""
+    columns = [
+        sql.SQL("{} AS {}").format(
+            sql.SQL(LISTED).format(column=name) if c.is_interned else name, sql.Identifier(c.name)
+        )
+        for c in in_row_order(layout.columns)
+        for name in [sql.SQL("c.{}").format(sql.Identifier(c.name))]
+    ]
+    names = {"view": sql.Identifier(view_name(relation)), "relation": sql.Identifier(relation)}
+    cursor.execute(sql.SQL("DROP VIEW IF EXISTS {view}").format(**names))
+    cursor.execute(
+        sql.SQL(load_sql("view")).format(columns=sql.SQL("").join(sql.SQL(", {}").format(c) for c in columns), **names)
+    )
 
 
 def in_row_order(columns: Iterable[Column]) -> list[Column]:
@@ -176,13 +247,10 @@ def advised_indexes(cursor: Cursor, zoid: int, columns: Iterable[str]) -> list[S
 def create_advised_indexes(cursor: Cursor, zoid: int, relation: str, columns: Iterable[str]) -> None:
     """Create the advised indexes of the catalog tool with oid *zoid* on *relation*, which has *columns*.
 
-    That of an extension, by which texts are ranked, is left out if the server has the extension no more, with a line in the
-    log: neither a commit nor a rebuild may fail for it.
+    One that the relation cannot have is left out, with a line in the log: neither a commit nor a rebuild may fail for it.
+    The server may have an extension no more, and a column may hold numbers of lists now.
     """
     for index in advised_indexes(cursor, zoid, columns):
-        if index.name != RANKING_INDEX:
-            create_indexes(cursor, relation, [index])
-            continue
         cursor.execute("SAVEPOINT pgcatalog_index")
         try:
             create_indexes(cursor, relation, [index])
@@ -219,6 +287,8 @@ def drop_retired(cursor: Cursor) -> list[str]:
             if names:
                 tables = sql.SQL(", ").join(map(sql.Identifier, names))
                 cursor.execute(sql.SQL("LOCK TABLE {}, object_state IN ACCESS EXCLUSIVE MODE NOWAIT").format(tables))
+                views = sql.SQL(", ").join(sql.Identifier(view_name(name)) for name in names)
+                cursor.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(views))
                 cursor.execute(sql.SQL("DROP TABLE {}").format(tables))
             return names
     except LockNotAvailable:

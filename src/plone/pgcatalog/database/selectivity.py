@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Sequence
 from plone.pgcatalog.sql.column import Column
 from time import monotonic
 from typing import Any
@@ -12,15 +11,12 @@ import math
 
 #: An estimate is read again after so many seconds.
 SECONDS = 600.0
-#: Which share of the rows has a value in each column.  And the values that columns of few different values have, or the
-#: elements of some arrays, and in which share of the rows each is (and for elements three figures about these).
+#: Which share of the rows has a value in each column.  And the values that columns of few different values have, and in
+#: which share of the rows each is.
 FREQUENCIES = """
 SELECT attname::text, 1 - null_frac,
-    CASE WHEN is_asked THEN coalesce(most_common_elems, most_common_vals)::text::text[] END,
-    CASE WHEN is_asked THEN coalesce(most_common_elem_freqs, most_common_freqs) END
-FROM pg_stats, LATERAL (
-    SELECT attname = ANY(%s::text[]) OR most_common_elems IS NULL AND n_distinct BETWEEN 1 AND 100
-) AS x (is_asked)
+    CASE WHEN is_asked THEN most_common_vals::text::text[] END, CASE WHEN is_asked THEN most_common_freqs END
+FROM pg_stats, LATERAL (SELECT most_common_elems IS NULL AND n_distinct BETWEEN 1 AND 100) AS x (is_asked)
 WHERE schemaname = current_schema() AND tablename = %s
 """
 
@@ -43,18 +39,16 @@ class Selectivity:
         relation: str,
         column: Column,
         values: Iterable[Any] | None,
-        common_elements: Sequence[str],
     ) -> float | None:
         """Return which share of the rows of *relation*, 0 to 1, has one of *values* in *column*; None if nothing is known.
 
-        It is what the planner takes for likely: elements of an array are given independently of each other.  None for
-        the *values* stands for any.  Now and then *execute*, which takes SQL and values and returns rows, is asked;
-        *common_elements* are the names of all columns that have such.
+        It is what the planner takes for likely.  None for the *values* stands for any.  Now and then *execute*, which
+        takes SQL and values and returns rows, is asked.
         """
         if relation != self._relation or monotonic() > self._until:
             filled: dict[str, float] = {}
             shares: dict[str, dict[str, float]] = {}
-            for name, filled[name], known, frequencies in execute(FREQUENCIES, (list(common_elements), relation)):
+            for name, filled[name], known, frequencies in execute(FREQUENCIES, (relation,)):
                 shares[name] = dict(zip(known or (), frequencies or (), strict=False))
             self._shares = filled, shares  # only now: other threads look at it meanwhile
             self._relation, self._until = relation, monotonic() + SECONDS
@@ -64,5 +58,4 @@ class Selectivity:
         found = shares.get(column.name)
         if not found:
             return None
-        each = [found.get(value, 0.0) for value in values]
-        return 1.0 - math.prod(1.0 - share for share in each) if column.has_common_elements else sum(each)
+        return sum(found.get(str(value), 0.0) for value in values)

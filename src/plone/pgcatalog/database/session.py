@@ -25,6 +25,8 @@ from plone.pgcatalog.database.planning import with_planner_hints
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.sets import KnownSets
+from plone.pgcatalog.database.sets import NEWEST as NEWEST_SET
 from plone.pgcatalog.database.time_limit import OWN_LIMIT
 from plone.pgcatalog.database.time_limit import set_limit
 from plone.pgcatalog.database.time_limit import TAKE_BACK
@@ -49,9 +51,14 @@ ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
 READ_STATE = (
     f"SELECT {IS_THERE}, {OWN_LIMIT}, {HAS_MEMORY}, catalog, relation, version, columns, generation, tid,"
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1),"
-    " CASE WHEN complete_at = generation THEN complete ELSE '{}' END"
+    f" CASE WHEN complete_at = generation THEN complete ELSE '{{}}' END, interned, {NEWEST_SET}"
     " FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 )
+
+
+def newest_set(states: States) -> int:
+    """Return which list (``added``) is the newest one in a snapshot with *states*."""
+    return max((state.newest_set for state in states.values()), default=0)
 
 
 def connection_of(obj: Any) -> Any:
@@ -186,6 +193,13 @@ class Session:
         assert self.known_states is not None
         return self.known_states
 
+    def known_sets(self) -> KnownSets:
+        """Return the lists of the process, those of this snapshot included; they are read if some are new."""
+        sets, newest = self.generations.sets, newest_set(self.read_states())
+        if sets.newest < newest:
+            sets.learn(self.ask(sets.unread()), newest)
+        return sets
+
     def _state_params(self) -> tuple[int, int]:
         """Return the parameters of READ_STATE."""
         expected = self.history.expected_tid()
@@ -196,9 +210,19 @@ class Session:
         self.history.place(is_there=is_there)
         self.generations.learn_settings(own_limit, has_memory)
         self.known_states = {
-            zoid: CatalogState(relation, version, frozenset(columns), generation, tid, count, frozenset(complete))
-            for *_, zoid, relation, version, columns, generation, tid, count, complete in rows
-            if zoid is not None
+            row[0]: CatalogState(
+                relation=row[1],
+                version=row[2],
+                columns=frozenset(row[3]),
+                generation=row[4],
+                tid=row[5],
+                rows=row[6],
+                complete=frozenset(row[7]),
+                interned=frozenset(row[8]),
+                newest_set=row[9],
+            )
+            for _, _, _, *row in rows
+            if row[0] is not None
         }
         if not self.keeps_history:
             self.generations.remember(self.history.tid, self.known_states)
@@ -232,8 +256,11 @@ class Session:
         if seconds is not None:
             limit = Statement(set_limit(seconds, self._own_limit()))
             statements, position = [limit, *statements, Statement(TAKE_BACK)], position + 1
+        # A process begins with all lists.
+        sets = self.generations.sets if with_states and not self.generations.sets.newest else None
         if with_states:
-            statements, position = [Statement(READ_STATE, self._state_params()), *statements], position + 1
+            read = [Statement(READ_STATE, self._state_params()), *([sets.unread()] if sets else [])]
+            statements, position = [*read, *statements], position + len(read)
         try:
             results = self._send(statements)
         except psycopg.errors.InvalidSqlStatementName:
@@ -241,6 +268,8 @@ class Session:
             results = self._send(statements)
         if with_states:
             self._take_states(results[0])
+            if sets:
+                sets.learn(results[1], newest_set(self.read_states()))
         return results[position] if statement is not None else []
 
     def _send(self, statements: Sequence[Statement]) -> list[Rows]:

@@ -4,6 +4,8 @@ It filters once, groups by the columns of all facets at once (GROUPING SETS), an
 indexes.  So an array of keywords is taken apart once per distinct array, not once per row.
 """
 
+from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.settings import RESTRICTIONS
+from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
 
@@ -125,8 +128,16 @@ class FacetStatement:
 
     # -- SQL
 
-    def statement(self, relation: str, source_params: tuple[Any, ...]) -> Statement:
-        """Return the statement over *relation*, with *source_params*."""
+    def of_rows(self, change: Callable[[Condition], Condition]) -> None:
+        """Replace each condition by what *change* makes of it: the one that is asked of the rows as they are stored."""
+        self.where = change(self.where)
+        self.own = {name: change(condition) for name, condition in self.own.items()}
+        self.buckets = [(name, label, change(condition)) for name, label, condition in self.buckets]
+
+    def statement(
+        self, relation: str, source_params: tuple[Any, ...], lists: Callable[[Iterable[Column]], str]
+    ) -> Statement:
+        """Return the statement over *relation*, with *source_params*; *lists* gives the SQL of columns, lists as such."""
         flags = list(self.own.values())
         buckets = [condition for _, _, condition in self.buckets]
         columns = [c.quoted for t in self.facet_translators for c in t.columns()]
@@ -139,7 +150,7 @@ class FacetStatement:
         parts = []
         if columns:
             ctes.append(f"counted AS MATERIALIZED ({self._grouping(columns)})")
-            parts += [self._facet(i, t, columns) for i, t in enumerate(self.facet_translators)]
+            parts += [self._facet(i, t, columns, lists) for i, t in enumerate(self.facet_translators)]
         if buckets:
             counts = (
                 f"count(*) FILTER (WHERE {' AND '.join([f'bucket{i}', *self._others(name)])})"
@@ -170,15 +181,20 @@ class FacetStatement:
             f" FROM found GROUP BY GROUPING SETS ({', '.join(sets)})"
         )
 
-    def _facet(self, number: int, translator: IndexTranslator, columns: list[str]) -> str:
+    def _facet(
+        self, number: int, translator: IndexTranslator, columns: list[str], lists: Callable[[Iterable[Column]], str]
+    ) -> str:
         """Return the subquery of a facet: one row with its keys, in the index's own type, and their counts."""
         mine = {c.quoted for c in translator.columns()}
         # A bit is set for each column that does not belong to the grouping set.
         mask = sum(1 << i for i, column in enumerate(reversed(columns)) if column not in mine)
         count = f"n{number}" if self.own else "n"
+        groups = (
+            f"SELECT {lists(translator.columns())}, {count} AS n FROM counted WHERE grouped = {mask} AND {count} > 0"
+        )
         keys = (
-            f"SELECT key, sum(n)::bigint AS n FROM (SELECT {translator.key_expression()} AS key, {count} AS n"
-            f" FROM counted WHERE grouped = {mask} AND {count} > 0) AS one WHERE key IS NOT NULL GROUP BY key"
+            f"SELECT key, sum(n)::bigint AS n FROM (SELECT {translator.key_expression()} AS key, n"
+            f" FROM ({groups}) AS found) AS one WHERE key IS NOT NULL GROUP BY key"
         )
         if self.query.limit is not None:
             keys += f" ORDER BY n DESC, key LIMIT {self.query.limit + 1:d}"

@@ -57,8 +57,9 @@ def facets(
     source = view.source()
     if source is None or statement.is_empty:
         return statement.facets([])
+    statement.of_rows(view.needed)
     statement.where = view.hide_unselective_indexes(statement.where)
-    asked = statement.statement(*source)
+    asked = statement.statement(*source, view.lists)
     key = _cache_key(view.stamp(), *asked)
     row = None if key is None else result_cache().get(key)
     if row is None:

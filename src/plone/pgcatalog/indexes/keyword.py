@@ -1,6 +1,5 @@
 """KeywordIndex: any number of values of any type per object."""
 
-from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import NOTHING
@@ -14,27 +13,28 @@ from plone.pgcatalog.indexes.unindex import encode_keys
 from plone.pgcatalog.indexes.unindex import text_ends
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
 from plone.pgcatalog.sql.predicate import contains
+from plone.pgcatalog.sql.predicate import ElementBetween
 from plone.pgcatalog.sql.predicate import overlaps
 from typing import Any
 
 
-#: Indexes with long lists of long values: the interfaces of an object.
-LONG_KEYWORDS = ("object_provides",)
-#: Indexes whose values are in many rows, independently of each other: who may see an object.
-COMMON_KEYWORDS = ("allowedRolesAndUsers",)
+#: Indexes with the same few lists in all rows: the interfaces of an object, and who may see it.
+FEW_LISTS = ("object_provides", "allowedRolesAndUsers")
 
 
 class KeywordIndexTranslator(UnIndexTranslator):
-    """A text[] column of sorted, distinct keys (see ``keys``) with a GIN; NULL for no keywords."""
+    """A text[] column of sorted, distinct keys (see ``keys``) with a GIN; NULL for no keywords.
+
+    A relation may keep the lists by number (see ``sql.sets``).
+    """
 
     meta_type = "KeywordIndex"
 
     def columns(self) -> tuple[Column, ...]:
-        is_long = self.id in LONG_KEYWORDS
-        return (Column(self.base, "text[]", is_long, has_common_elements=self.id in COMMON_KEYWORDS),)
+        return (Column(self.base, "text[]", can_be_interned=True, has_few_lists=self.id in FEW_LISTS),)
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
-        return (SQLIndex(self.base, f"USING gin ({self.column.quoted})"),)
+        return (SQLIndex(self.base, f"USING gin ({self.column.quoted})", lists=self.base),)
 
     def extract(self, obj: Any, report: Report) -> Values | None:
         keywords: tuple[Any, ...] = ()
@@ -57,11 +57,7 @@ class KeywordIndexTranslator(UnIndexTranslator):
 
     def match_range(self, low: Any, high: Any) -> Condition:
         ends = text_ends(low, high)
-        if ends is None:
-            return NOTHING
-        inside = all_of(Condition(f'keyword COLLATE "C" {operator} %s', (end,)) for operator, end in ends)
-        keywords = f"SELECT FROM unnest({self.column.quoted}) AS keyword WHERE {inside.sql}"
-        return Condition(f"EXISTS ({keywords})", inside.params, self.columns())
+        return NOTHING if ends is None else ElementBetween(self.column, ends)
 
     def entry(self, values: Values) -> list[Any]:
         return [decode_key(key) for key in values[0]]

@@ -75,14 +75,19 @@ def seen_rows(execute: Callable[..., Any], state: CatalogState, entries: Sequenc
 
 
 def merge(
-    cursor: Cursor, state: CatalogState, types: dict[str, str], pending: CatalogPending, has_idx: set[int]
+    cursor: Cursor,
+    state: CatalogState,
+    types: dict[str, str],
+    entries: list[Entry],
+    pending: CatalogPending,
+    has_idx: set[int],
 ) -> Merge | None:
     """Return what is left to write when others have changed rows of *pending*, None when they have not.
 
-    *cursor* is the commit's, *types* are the SQL types of the columns, *has_idx* the objects whose idx is stored with
+    *cursor* is the commit's, *types* are the SQL types of the columns, *entries* those of *pending* with the values as they
+    are stored, *has_idx* the objects whose idx is stored with
     their state.  Raises ConflictError when both have changed the same value.
     """
-    entries = list(pending.entries.values())
     cursor.execute(*stored_rows(state.relation, entries))
     result = Merge(entries, pending.seen, (SeenRow(*row) for row in cursor), set(pending.evicted))
     if not result.differs:

@@ -9,14 +9,20 @@ Plone searches for each object of a tree it moves.  So a search is told only wha
 finds single pending rows by an index.
 """
 
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.manager import resolve_pending
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.sql.sets import set_number
+from plone.pgcatalog.sql.sets import stored
 from typing import Any
 
 
@@ -55,11 +61,12 @@ class ScratchTable:
 
     def insert(self, entries: list[Entry]) -> None:
         """Insert *entries*, which are whole rows."""
-        types = ["bigint", "text", "bigint", *(c.type for c in self.layout.columns)]
+        columns = self.layout.columns
+        types = ["bigint", "text", "bigint", *(c.type for c in columns)]
         if entries:
             self.session.write_overlay(
                 f"INSERT INTO {self.name} ({self.columns}) VALUES ({', '.join(f'%s::{t}' for t in types)})",
-                [[e.rid, e.path, e.zoid, *(e.columns.get(n) for n in self.layout.names)] for e in entries],
+                [[e.rid, e.path, e.zoid, *(stored(c, e.columns.get(c.name)) for c in columns)] for e in entries],
             )
 
     def add_tombstones(self, rids: list[int]) -> None:
@@ -76,8 +83,11 @@ class Overlay:
         self.pending = pending
         self.layout = layout
         indexes = ["(rid)", "(path)", *(i.definition for i in layout.indexes if i.finds_few)]
-        self.table = ScratchTable(session, f"pgcatalog_overlay_{pending.zoid:x}", layout, indexes)
+        self.stored = layout.stored(layout.interned(session.read_states().get(pending.zoid)))
+        self.table = ScratchTable(session, f"pgcatalog_overlay_{pending.zoid:x}", self.stored, indexes)
         self.fresh = True
+        #: the lists of pending rows, and maybe of some that are pending no more
+        self.sets = KnownSets()
 
     def source(self) -> Source:
         """Return the union of committed and pending rows, after bringing the latter up to date."""
@@ -97,7 +107,7 @@ class Overlay:
         lost = self.pending.cleared_columns
         columns = [
             c.quoted if c.name in state.columns and c.name not in lost else f"NULL::{c.type} AS {c.quoted}"
-            for c in self.layout.columns
+            for c in self.stored.columns
         ]
         return ", ".join([*FIXED, *columns])
 
@@ -117,6 +127,7 @@ class Overlay:
         pending.unsynced_deletions.clear()
         entries = [pending.entries[path] for path in pending.dirty if path in pending.entries]
         live = [e for e in entries if not e.deleted]
+        self.sets.learn(sets_of(live, self.stored.numbered))
         self.table.insert([e for e in live if e.new])
         self._insert_changed([e for e in live if not e.new])
         pending.dirty.clear()
@@ -131,13 +142,23 @@ class Overlay:
             f" FROM {quote(state.relation)} WHERE rid = ANY(%s::bigint[])",
             ([e.rid for e in entries],),
         )
-        types = {c.name: c.type for c in self.layout.columns}
-        for columns, group in by_columns(entries, types):
-            assignments = ", ".join(f"{quote(n)} = %s::{types[n]}" for n in columns)
+        known = {c.name: c for c in self.stored.columns}
+        for names, group in by_columns(entries, known):
+            columns = [known[name] for name in names]
+            assignments = ", ".join(f"{c.quoted} = %s::{c.type}" for c in columns)
             self.session.write_overlay(
                 f"UPDATE {self.table.name} SET {assignments} WHERE rid = %s",
-                [[*(e.columns[n] for n in columns), e.rid] for e in group],
+                [[*(stored(c, e.columns[c.name]) for c in columns), e.rid] for e in group],
             )
+
+
+def sets_of(entries: Iterable[Entry], names: Collection[str]) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield (number, column, list) of the lists that *entries* have in the columns *names*."""
+    for entry in entries:
+        for name in names:
+            values = entry.columns.get(name)
+            if values is not None:
+                yield set_number(name, values), name, values
 
 
 def by_columns(entries: list[Entry], known: Any) -> list[tuple[tuple[str, ...], list[Entry]]]:

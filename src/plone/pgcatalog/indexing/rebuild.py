@@ -15,8 +15,10 @@ from Acquisition import aq_parent
 from collections.abc import Generator
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.sets import save as save_sets
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing import rebuild_relation as relation
@@ -200,19 +202,21 @@ class Rebuild:
     def _make_indexes(self, target: RebuildTarget) -> RebuildTarget:
         self.manager.begin()
         with self.connection.transaction(), self.connection.cursor() as cursor:
-            layout = self.catalog._core.layout()
+            layout = self.catalog._core.layout().stored(target.interned)
             schema.create_indexes(cursor, target.relation, layout.indexes)
             schema.create_advised_indexes(cursor, self.zoid, target.relation, layout.names)
             relation.set_phase(cursor, target, "replay")
         self.manager.abort()
-        self.connection.execute(f"ANALYZE {quote(target.relation)}")
+        # Counts read indexes only where VACUUM has noted that all can see the rows.
+        self.connection.execute(f"VACUUM (ANALYZE) {quote(target.relation)}")
         return self._read()
 
     def _replay(self, target: RebuildTarget) -> int:
         """Follow a batch of the log; return how long it was."""
         try:
+            self.worker.save_sets.begin(target)
             with self.connection.transaction(), self.connection.cursor() as cursor:
-                follow = follow_log(self.catalog, cursor, target, self.skip_broken, LOG_BATCH)
+                follow = follow_log(self.catalog, cursor, target, self.skip_broken, LOG_BATCH, self.worker.save_sets)
                 self.manager.begin()
                 return follow()
         finally:
@@ -256,7 +260,14 @@ class Swap:
         schema.retire_relation(cursor, state.relation)
         version = max(state.version, target.version)
         complete = schema.complete_columns(cursor, target.relation, target.columns)
-        return CatalogState(target.relation, version, frozenset(target.columns), state.generation, complete=complete)
+        return CatalogState(
+            target.relation,
+            version,
+            frozenset(target.columns),
+            state.generation,
+            complete=complete,
+            interned=target.interned,
+        )
 
     def _follow(self, cursor: Cursor, target: RebuildTarget) -> None:
         """Follow the log to its end, by objects as the last commit has left them: those of another connection."""
@@ -265,5 +276,5 @@ class Swap:
         with application(self.catalog._core.jar.db(), transaction.TransactionManager()) as app:
             catalog = app.unrestrictedTraverse("/".join(self.catalog.getPhysicalPath()))
             setSite(aq_parent(aq_inner(catalog)))
-            while follow_log(catalog, cursor, target, self.skip_broken, LOG_BATCH)():
+            while follow_log(catalog, cursor, target, self.skip_broken, LOG_BATCH, partial(save_sets, cursor))():
                 pass

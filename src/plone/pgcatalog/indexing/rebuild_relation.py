@@ -23,13 +23,21 @@ SLICE = 100
 #: Longest wait for running commits, and for what else holds object_state, when a rebuild begins.
 LOCK_TIMEOUT = "30s"
 
-READ = "SELECT catalog, relation, version, columns, signature, phase, total, done, started FROM pgcatalog_rebuild"
+READ = "SELECT catalog, relation, version, columns, interned, signature, phase, total, done, started FROM pgcatalog_rebuild"
 BEGIN = (
-    "INSERT INTO pgcatalog_rebuild (catalog, relation, version, columns, signature, phase, total)"
-    " VALUES (%s, %s, %s, %s, %s, 'walk', %s)"
+    "INSERT INTO pgcatalog_rebuild (catalog, relation, version, columns, interned, signature, phase, total)"
+    " VALUES (%s, %s, %s, %s, %s, %s, 'walk', %s)"
 )
 NEXT_VERSION = "UPDATE pgcatalog_state SET version = version + 1 WHERE catalog = %s RETURNING version, relation"
-FIRST_STATE = "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation) VALUES (%s, 0, %s, %s, 0)"
+FIRST_STATE = "INSERT INTO pgcatalog_state (catalog, version, relation, columns, interned, generation) VALUES (%s, 0, %s, %s, %s, 0)"
+#: Columns of a relation with few different values, as ANALYZE has found; a negative number is a share of the rows.
+FEW_VALUES = """
+SELECT attname::text FROM pg_stats, pg_class c
+WHERE c.oid = to_regclass(%s) AND schemaname = current_schema() AND tablename = relname AND attname = ANY(%s::text[])
+    AND CASE WHEN n_distinct < 0 THEN -n_distinct * reltuples ELSE n_distinct END BETWEEN 1 AND least(%s, %s * reltuples)
+"""
+#: A column is kept by number with no more lists than these, and no more than this share of the rows.
+MOST_LISTS, MOST_LISTS_PER_ROW = 500, 0.02
 TAKE = (
     "DELETE FROM pgcatalog_rebuild_task WHERE id = (SELECT id FROM pgcatalog_rebuild_task"
     " WHERE catalog = %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING task"
@@ -55,6 +63,7 @@ class RebuildTarget:
     relation: str
     version: int
     columns: tuple[str, ...]
+    interned: frozenset[str]
     signature: str
     phase: str
     total: int
@@ -69,7 +78,7 @@ def read(cursor: Cursor, catalog: int, lock: str = "") -> RebuildTarget | None:
     if row is None:
         return None
     target = RebuildTarget(*row)
-    return dataclasses.replace(target, columns=tuple(target.columns))
+    return dataclasses.replace(target, columns=tuple(target.columns), interned=frozenset(target.interned))
 
 
 def begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -> RebuildTarget:
@@ -93,18 +102,27 @@ def begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -
 def _begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -> RebuildTarget:
     version, live = _next_version(cursor, catalog, layout)
     relation = schema.relation_name(catalog, version)
-    schema.create_relation(cursor, relation, Layout(layout.columns, ()))
+    interned = layout.few_lists | _few_lists(cursor, live, layout)
+    schema.create_relation(cursor, relation, Layout(layout.stored(interned).columns, ()))
     cursor.execute(
         f"CREATE TABLE {quote(schema.idx_table(relation))} (rid BIGINT PRIMARY KEY REFERENCES {quote(relation)}"
         " ON DELETE CASCADE, idx JSONB NOT NULL)"
     )
     cursor.execute(f"SELECT count(*) FROM {quote(live)}")
     (total,) = cursor.fetchone()
-    cursor.execute(BEGIN, [catalog, relation, version, list(layout.names), layout.signature, total])
+    names, lists = list(layout.names), sorted(interned)
+    cursor.execute(BEGIN, [catalog, relation, version, names, lists, layout.signature, total])
     add_tasks(cursor, catalog, root[0], [root[1]])
     target = read(cursor, catalog)
     assert target is not None
     return target
+
+
+def _few_lists(cursor: Cursor, live: str, layout: Layout) -> frozenset[str]:
+    """Return the columns of which the relation *live* has few different lists, far fewer than rows."""
+    names = [c.name for c in layout.columns if c.can_be_interned]
+    cursor.execute(FEW_VALUES, [quote(live), names, MOST_LISTS, MOST_LISTS_PER_ROW])
+    return frozenset(name for (name,) in cursor.fetchall())
 
 
 def _next_version(cursor: Cursor, catalog: int, layout: Layout) -> tuple[int, str]:
@@ -114,8 +132,8 @@ def _next_version(cursor: Cursor, catalog: int, layout: Layout) -> tuple[int, st
     if row is None:
         # A copied database: there are objects, and no catalog.
         live = schema.relation_name(catalog, 0)
-        schema.create_relation(cursor, live, layout)
-        cursor.execute(FIRST_STATE, [catalog, live, list(layout.names)])
+        schema.create_relation(cursor, live, layout.stored(layout.few_lists))
+        cursor.execute(FIRST_STATE, [catalog, live, list(layout.names), sorted(layout.few_lists)])
         return _next_version(cursor, catalog, layout)
     return row
 

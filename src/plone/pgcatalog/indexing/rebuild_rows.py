@@ -1,30 +1,44 @@
 """Puts rows into the relation that a rebuild fills; on a cursor of the rebuild's own connection, or of the last commit."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.indexes.base import quote
+from plone.pgcatalog.indexing.overlay import sets_of
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.protocols import Cursor
+from plone.pgcatalog.sql.sets import stored
 from typing import Any
 
 import dataclasses
 
 
 class Rows:
-    """Writes rows of *target*; *pending* tells whose idx belongs into object_state, *new_rid* gives unused oids."""
+    """Writes rows of *target*; *pending* tells whose idx belongs into object_state, *new_rid* gives unused oids.
+
+    *save_sets* saves lists that rows are about to have the numbers of.
+    """
 
     def __init__(
-        self, cursor: Cursor, target: RebuildTarget, layout: Layout, pending: CatalogPending, new_rid: Any
+        self,
+        cursor: Cursor,
+        target: RebuildTarget,
+        layout: Layout,
+        pending: CatalogPending,
+        new_rid: Any,
+        save_sets: Callable[[Sets], None],
     ) -> None:
         self.cursor = cursor
         self.target = target
-        self.layout = layout
+        self.stored = layout.stored(target.interned)
         self.pending = pending
         self.new_rid = new_rid
+        self.save_sets = save_sets
 
     def replace(self, entries: Iterable[Entry], gone: Iterable[str] = ()) -> None:
         """Put *entries* in, each a whole row, in the place of what is at their paths; remove what is at *gone*."""
@@ -32,6 +46,8 @@ class Rows:
         paths = [*gone, *(e.path for e in entries)]
         self.cursor.execute(f"DELETE FROM {self._table} WHERE path = ANY(%s::text[])", [paths])
         if entries:
+            lists = sets_of(entries, self.stored.numbered)
+            self.save_sets({number: (name, values) for number, name, values in lists})
             self._insert(self._with_rids(self._stored(entries)))
 
     @property
@@ -71,12 +87,14 @@ class Rows:
         return {rid for (rid,) in self.cursor.fetchall()}
 
     def _insert(self, entries: list[Entry]) -> None:
-        names = ["rid", "path", "zoid", "idx", *(c.quoted for c in self.layout.columns)]
+        columns = self.stored.columns
+        names = ["rid", "path", "zoid", "idx", *(c.quoted for c in columns)]
         is_primary = self.pending.is_primary
         with self.cursor.copy(f"COPY {self._table} ({', '.join(names)}) FROM STDIN") as copy:
             for entry in entries:
                 idx = None if is_primary(entry) else dump(entry.idx)
-                copy.write_row([entry.rid, entry.path, entry.zoid, idx, *map(entry.columns.get, self.layout.names)])
+                values = [stored(c, entry.columns.get(c.name)) for c in columns]
+                copy.write_row([entry.rid, entry.path, entry.zoid, idx, *values])
         self._insert_idx([e for e in entries if is_primary(e)])
 
     def _insert_idx(self, entries: list[Entry]) -> None:

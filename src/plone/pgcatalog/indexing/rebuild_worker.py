@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from functools import partial
 from plone.pgcatalog.database import connections
+from plone.pgcatalog.database.sets import save
+from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.indexing import rebuild_relation as relation
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import site_path
@@ -83,6 +85,31 @@ def entries_of(
         return []
 
 
+class SetSaver:
+    """Saves lists for the rebuild of *catalog*: each once, in a short transaction of their own.
+
+    That of a batch would keep everybody else from adding lists until it ends.
+    """
+
+    def __init__(self, catalog: CatalogTool) -> None:
+        self._catalog = catalog
+        self._relation = ""
+        self._saved: set[int] = set()
+
+    def begin(self, target: RebuildTarget) -> None:
+        """Forget what was saved for another relation than that of *target*: it may have gone with it."""
+        if target.relation != self._relation:
+            self._relation = target.relation
+            self._saved.clear()
+
+    def __call__(self, sets: Sets) -> None:
+        new = {number: sets[number] for number in sorted(sets.keys() - self._saved)}
+        if new:
+            with rebuild_connection(self._catalog) as connection, connection.transaction():
+                save(connection.cursor(), new)
+            self._saved.update(new)
+
+
 class Worker:
     """Works on the tasks of the rebuild of *catalog*, a wrapped tool, with *connection*, as ``rebuild_connection`` gives it."""
 
@@ -93,6 +120,7 @@ class Worker:
         self.manager = self.core.jar.transaction_manager
         self.connection = connection
         self.skip_broken = skip_broken
+        self.save_sets = SetSaver(catalog)
 
     def run(self) -> None:
         """Visit everything that is left; returns when no task is."""
@@ -143,7 +171,8 @@ class Worker:
         return visited
 
     def _write(self, cursor: Cursor, target: RebuildTarget, entries: list[Entry]) -> None:
-        rows_of(self.catalog, cursor, target).replace(entries)
+        self.save_sets.begin(target)
+        rows_of(self.catalog, cursor, target, self.save_sets).replace(entries)
         relation.advance(cursor, target, len(entries))
 
     def _at(self, paths: list[str]) -> Iterator[list[Entry]]:
@@ -183,7 +212,7 @@ def found_at(catalog: CatalogTool, path: str) -> list[tuple[str, Any]]:
     return [] if obj is None else [(path, obj)]
 
 
-def rows_of(catalog: CatalogTool, cursor: Cursor, target: RebuildTarget) -> Rows:
+def rows_of(catalog: CatalogTool, cursor: Cursor, target: RebuildTarget, save_sets: Callable[[Sets], None]) -> Rows:
     """Return what writes rows for *catalog*; raises StartOver when *target* has not the columns for them."""
     core = catalog._core
     layout = core.layout()
@@ -191,11 +220,16 @@ def rows_of(catalog: CatalogTool, cursor: Cursor, target: RebuildTarget) -> Rows
         raise StartOver(StartOver.__doc__)
     pending = CatalogPending(catalog, core.zoid)
     pending.site_path = site_path(catalog)
-    return Rows(cursor, target, layout, pending, core.session.new_rid)
+    return Rows(cursor, target, layout, pending, core.session.new_rid, save_sets)
 
 
 def follow_log(
-    catalog: CatalogTool, cursor: Cursor, target: RebuildTarget, skip_broken: bool, limit: int
+    catalog: CatalogTool,
+    cursor: Cursor,
+    target: RebuildTarget,
+    skip_broken: bool,
+    limit: int,
+    save_sets: Callable[[Sets], None],
 ) -> Callable[[], int]:
     """Read up to *limit* entries of the log; return what brings them into *target*, to be called with a newer snapshot.
 
@@ -213,7 +247,7 @@ def follow_log(
             for entry in entries_of(catalog, path, partial(found_at, catalog, path), skip_broken)
             if clean_path(entry.path) == path
         ]
-        rows_of(catalog, cursor, target).replace(entries, paths)
+        rows_of(catalog, cursor, target, save_sets).replace(entries, paths)
         relation.forget_log(cursor, ids)
         return len(ids)
 

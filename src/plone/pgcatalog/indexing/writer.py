@@ -4,19 +4,26 @@ Runs on the cursor of ``finalize``: the same PostgreSQL transaction that stores 
 serialised with all other writers by the storage's lock.
 """
 
+from collections.abc import Collection
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.missing import has_indexes
 from plone.pgcatalog.database.missing import report as report_missing
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.database.sets import forget_unused
+from plone.pgcatalog.database.sets import save as save_sets
+from plone.pgcatalog.database.sets import Sets
+from plone.pgcatalog.database.sets import UNSAVED
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.merge import Merge
 from plone.pgcatalog.indexing.overlap import merge
 from plone.pgcatalog.indexing.overlay import by_columns
+from plone.pgcatalog.indexing.overlay import sets_of
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.protocols import Cursor
+from plone.pgcatalog.sql.sets import stored
 from psycopg.rows import tuple_row
 from typing import Any
 from ZODB.POSException import ConflictError
@@ -32,15 +39,16 @@ ADVANCE = (
     " UPDATE pgcatalog_state SET generation = generation + %(changes)s, tid = (SELECT max(tid) FROM transaction_log),"
     " complete_at = generation + %(changes)s,"
     " complete = CASE WHEN complete_at = generation THEN complete ELSE '{}' END WHERE catalog = %(catalog)s"
-    " RETURNING relation, version, columns, generation, complete,"
-    " EXISTS (SELECT FROM pgcatalog_rebuild r WHERE r.catalog = pgcatalog_state.catalog)"
+    " RETURNING relation, version, columns, generation, complete, interned,"
+    " EXISTS (SELECT FROM pgcatalog_rebuild r WHERE r.catalog = pgcatalog_state.catalog),"
+    f" ARRAY({UNSAVED.format(numbers='%(numbers)s')})"
 )
 SAVE_STATE = (
-    "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation, tid, complete_at, complete)"
-    " VALUES (%s, %s, %s, %s, %s, (SELECT max(tid) FROM transaction_log), %s, %s)"
+    "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation, tid, complete_at, complete, interned)"
+    " VALUES (%s, %s, %s, %s, %s, (SELECT max(tid) FROM transaction_log), %s, %s, %s)"
     " ON CONFLICT (catalog) DO UPDATE SET version = EXCLUDED.version, relation = EXCLUDED.relation,"
     " columns = EXCLUDED.columns, generation = EXCLUDED.generation, tid = EXCLUDED.tid,"
-    " complete_at = EXCLUDED.complete_at, complete = EXCLUDED.complete"
+    " complete_at = EXCLUDED.complete_at, complete = EXCLUDED.complete, interned = EXCLUDED.interned"
 )
 #: The columns with a value in every row, when there are fewer of them.
 SAVE_COMPLETE = "UPDATE pgcatalog_state SET complete = %s WHERE catalog = %s"
@@ -85,8 +93,10 @@ class Writer:
             self._drop()
             return
         state = self._advance()
-        merged = self._merge(state)
-        live, evicted = self.pending.live(), list(self.pending.evicted)
+        self.stored = self.layout.stored(self.layout.interned(state))
+        entries = [stored_entry(entry, self.stored) for entry in self.pending.entries.values()]
+        merged = self._merge(state, entries)
+        live, evicted = [entry for entry in entries if not entry.deleted], list(self.pending.evicted)
         if merged is not None:
             live, evicted = list(merged.live.values()), list(merged.evicted)
         self._empty_columns(state)
@@ -105,7 +115,15 @@ class Writer:
         """Advance the generation and return the current state; the relation then has what the layout asks."""
         with psycopg.ClientCursor(self.cursor.connection, row_factory=tuple_row) as cursor:
             changes = max(self.pending.changes, 1)
-            values = {"timeout": schema.LOCK_TIMEOUT, "changes": changes, "catalog": self.pending.zoid}
+            may_be_interned = [c for c in self.layout.columns if c.can_be_interned]
+            lists = sets_of(self.pending.entries.values(), [c.name for c in may_be_interned])
+            sets = {number: (name, values) for number, name, values in lists}
+            values = {
+                "timeout": schema.LOCK_TIMEOUT,
+                "changes": changes,
+                "catalog": self.pending.zoid,
+                "numbers": list(sets),
+            }
             cursor.execute(ADVANCE, values)
             cursor.nextset()
             row = cursor.fetchone()
@@ -113,11 +131,23 @@ class Writer:
             is_unfilled = has_indexes(self.pending.tool) and not self.pending.is_whole
             if is_unfilled:
                 report_missing(self.pending.tool)
+            save_sets(self.cursor, sets_in(sets, self.layout.few_lists))
             return self._point_to(version=0 if is_unfilled else 1, generation=max(self.pending.changes, 1))
-        relation, version, columns, generation, complete, rebuilding = row
-        state = CatalogState(relation, version, frozenset(columns), generation, complete=frozenset(complete))
+        relation, version, columns, generation, complete, interned, rebuilding, unsaved = row
+        state = CatalogState(
+            relation,
+            version,
+            frozenset(columns),
+            generation,
+            complete=frozenset(complete),
+            interned=frozenset(interned),
+        )
+        names = state.interned | self.layout.few_lists
+        save_sets(self.cursor, sets_in({number: sets[number] for number in unsaved}, names))
         if self.pending.replacement is not None:
-            return self._save(self.pending.replacement(self.cursor, state))
+            replaced = self._save(self.pending.replacement(self.cursor, state))
+            forget_unused(self.cursor)
+            return replaced
         if rebuilding:
             self._log_for_rebuild()
         if self.pending.cleared:
@@ -139,20 +169,26 @@ class Writer:
     def _point_to(self, version: int, generation: int) -> CatalogState:
         """Make the *version*-th relation and let the catalog's state name it."""
         relation = schema.relation_name(self.pending.zoid, version)
-        schema.create_relation(self.cursor, relation, self.layout)
+        interned = self.layout.few_lists
+        schema.create_relation(self.cursor, relation, self.layout.stored(interned))
         schema.create_advised_indexes(self.cursor, self.pending.zoid, relation, self.layout.names)
         names = frozenset(self.layout.names)
-        return self._save(CatalogState(relation, version, names, generation, complete=names))
+        return self._save(CatalogState(relation, version, names, generation, complete=names, interned=interned))
 
     def _extend(self, state: CatalogState, missing: list[Any]) -> CatalogState:
+        interned = self.layout.interned(state)
+        layout = self.layout.stored(interned)
+        names = {c.name for c in missing}
         if missing:
-            schema.add_columns(self.cursor, state.relation, missing)
-        schema.create_indexes(self.cursor, state.relation, self.layout.indexes)
-        return self._save(dataclasses.replace(state, columns=state.columns | {c.name for c in missing}))
+            schema.add_columns(self.cursor, state.relation, [c for c in layout.columns if c.name in names])
+            schema.create_view(self.cursor, state.relation, layout)
+        schema.create_indexes(self.cursor, state.relation, layout.indexes)
+        return self._save(dataclasses.replace(state, columns=state.columns | names, interned=interned))
 
     def _save(self, state: CatalogState) -> CatalogState:
         values = [self.pending.zoid, state.version, state.relation, sorted(state.columns)]
-        self._execute(SAVE_STATE, [*values, state.generation, state.generation, sorted(state.complete)])
+        values += [state.generation, state.generation, sorted(state.complete), sorted(state.interned)]
+        self._execute(SAVE_STATE, values)
         return state
 
     def _drop(self) -> None:
@@ -195,8 +231,8 @@ class Writer:
 
     # -- rows
 
-    def _merge(self, state: CatalogState) -> Merge | None:
-        """Return what is left to write if others have changed, since our snapshot, what we are about to write."""
+    def _merge(self, state: CatalogState, entries: list[Entry]) -> Merge | None:
+        """Return what is left to write of *entries* if others have changed them since our snapshot."""
         pending = self.pending
         known = (self.session.known_states or {}).get(pending.zoid)
         unchanged = known is not None and known.generation + max(pending.changes, 1) == state.generation
@@ -206,8 +242,8 @@ class Writer:
             if known is not None:
                 raise ConflictError("the catalog was changed by another transaction while this one filled it anew")
             return None
-        types = {c.name: c.type for c in self.layout.columns if c.name in state.columns}
-        return merge(self.cursor, state, types, pending, self.has_idx)
+        types = {c.name: c.type for c in self.stored.columns if c.name in state.columns}
+        return merge(self.cursor, state, types, entries, pending, self.has_idx)
 
     def _follow(self, state: CatalogState, merged: Merge) -> None:
         """Forget what others have removed, and move rows that others have changed."""
@@ -234,7 +270,7 @@ class Writer:
     def _write_rows(self, state: CatalogState, entries: list[Entry]) -> None:
         if not entries:
             return
-        columns = [c for c in self.layout.columns if c.name in state.columns]
+        columns = [c for c in self.stored.columns if c.name in state.columns]
         names = ["rid", "path", "zoid", "idx", *(c.quoted for c in columns)]
         values = ["%s::bigint", "%s::text", "%s::bigint", "%s::jsonb", *(f"%s::{c.type}" for c in columns)]
         updates = ", ".join(f"{n} = EXCLUDED.{n}" for n in names[1:])
@@ -255,7 +291,7 @@ class Writer:
         )
 
     def _change_rows(self, state: CatalogState, entries: list[Entry]) -> None:
-        types = {c.name: c.type for c in self.layout.columns if c.name in state.columns}
+        types = {c.name: c.type for c in self.stored.columns if c.name in state.columns}
         for columns, group in by_columns(entries, types):
             assignments = ", ".join(f"{quote(n)} = %s::{types[n]}" for n in columns)
             self._executemany(
@@ -298,6 +334,17 @@ class Writer:
 
     def _executemany(self, query: str, rows: list[list[Any]]) -> None:
         self.cursor.executemany(query, rows)
+
+
+def stored_entry(entry: Entry, layout: Layout) -> Entry:
+    """Return *entry* with the values that a relation with the stored *layout* holds."""
+    numbers = {n: stored(c, entry.columns[n]) for n, c in layout.numbered.items() if n in entry.columns}
+    return dataclasses.replace(entry, columns=entry.columns | numbers) if numbers else entry
+
+
+def sets_in(sets: Sets, names: Collection[str]) -> Sets:
+    """Return those of *sets* that are lists of the columns *names*."""
+    return {number: (name, values) for number, (name, values) in sets.items() if name in names}
 
 
 def dump(idx: dict[str, Any]) -> str:

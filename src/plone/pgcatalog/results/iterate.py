@@ -46,7 +46,7 @@ class BrainStream(Iterator[Any]):
         self._view = catalog.view()
         # Rows are not ranked: a score is no key to go on from.
         self._query = replace(query, score=None)
-        self._keyset = Keyset(query)
+        self._keyset = Keyset(self._view.order(query))
         self._size = batch
         self._brain_of = catalog.brain_maker()
         self._loader = RowLoader(self._view, array("q"), catalog.excluded_keys)
@@ -114,10 +114,10 @@ class BrainStream(Iterator[Any]):
 
 
 class Keyset:
-    """The sort keys of *query*, to say which rows come behind a given one."""
+    """The *terms* of a sort, to say which rows come behind a given one."""
 
-    def __init__(self, query: CompiledQuery) -> None:
-        self._terms = query.order
+    def __init__(self, terms: Sequence[Order]) -> None:
+        self._terms = terms
 
     def behind(self, view: CatalogView, rid: int) -> Condition:
         """Return the condition for the rows behind the row *rid*."""

@@ -36,11 +36,11 @@ def sort_rows(
 
 def entries(view: CatalogView, translator: IndexTranslator, where: Condition = EVERYTHING) -> Iterator[tuple[int, Any]]:
     """Yield (rid, entry) of the rows that match *where* and have a value in the index, ascending by rid."""
-    columns = [c.quoted for c in translator.columns()]
+    columns = translator.columns()
     if not columns:
         return
-    has_value = Condition(f"{columns[0]} IS NOT NULL") & where
-    for rid, *values in view.select(f"rid, {', '.join(columns)}", has_value, "ORDER BY rid"):
+    has_value = Condition(f"{columns[0].quoted} IS NOT NULL") & where
+    for rid, *values in view.select(f"rid, {view.lists(columns)}", has_value, "ORDER BY rid"):
         yield rid, translator.entry(tuple(values))
 
 

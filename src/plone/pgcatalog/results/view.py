@@ -10,6 +10,8 @@ from plone.pgcatalog.database.planning import hide_unselective_indexes
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.database.sets import in_numbers
+from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.fulltext import pg_textsearch_index
 from plone.pgcatalog.fulltext.pg_textsearch import IndexedScore
@@ -29,10 +31,12 @@ from plone.pgcatalog.results.ranked import only
 from plone.pgcatalog.results.ranked import ranked_rids
 from plone.pgcatalog.results.ranked import scored
 from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.fragment import Fragment
 from plone.pgcatalog.sql.fragment import Statement
 from plone.pgcatalog.sql.predicate import NOT_NULL
 from plone.pgcatalog.sql.predicate import Predicate
+from plone.pgcatalog.sql.sets import listed
 from time import perf_counter
 from typing import Any
 
@@ -155,7 +159,7 @@ class CatalogView:
         self, expressions: str, where: Condition = EVERYTHING, tail: str = "", params: Sequence[Any] = ()
     ) -> Rows:
         """Return the rows of ``SELECT expressions FROM catalog WHERE where tail``; *params* belong to *expressions*."""
-        return self._run("rows", lambda state: self.statement(expressions, where, tail, params, state))
+        return self.run("rows", lambda state: self.statement(expressions, where, tail, params, state))
 
     def statement(
         self,
@@ -177,17 +181,63 @@ class CatalogView:
         return Statement(sql, (*params, *source_params, *where.params), where.is_costly, window)
 
     def needed(self, where: Condition, state: CatalogState | None = None) -> Condition:
-        """Return *where* without what is true of every row in *state*, by default the snapshot's."""
+        """Return *where* for the rows in *state*, by default the snapshot's: without what is true of all of them, and with
+        the numbers of lists where those are interned.
+        """
         state = state or self.read_state()
-        if state is None or not self.is_committed:
-            return where
-        complete = state.complete
+        complete = state.complete if state is not None and self.is_committed else ()
+        interned = self.stored(state).numbered
+        known: list[KnownSets] = []
 
         def asked(part: Condition) -> Condition:
-            is_known = isinstance(part, Predicate) and part.operator == NOT_NULL and part.column.name in complete
-            return EVERYTHING if is_known else part
+            if not isinstance(part, Predicate):
+                return part
+            if part.operator == NOT_NULL and part.column.name in complete:
+                return EVERYTHING
+            if part.column.name not in interned:
+                return part
+            if not known:
+                known.extend(self._known_sets(state))
+            return in_numbers(part, interned, known)
 
-        return where.changed(asked) if complete else where
+        return where.changed(asked)
+
+    def stored(self, state: CatalogState | None = None) -> Layout:
+        """Return the layout as the rows in *state*, by default the snapshot's, are stored."""
+        return self.layout.stored(self.layout.interned(state or self.read_state()))
+
+    def _known_sets(self, state: CatalogState | None) -> list[KnownSets]:
+        """Return the lists that rows in *state* may have: those of the database, and those that are pending."""
+        sets = self.session.generations.sets
+        if state is None or sets.newest < state.newest_set:
+            sets = self.session.known_sets()
+        if self.is_committed:
+            return [sets]
+        self.source(state)  # brings the overlay up to date
+        overlay: Overlay | None = self.session.overlays.get(self.zoid)
+        return [sets] if overlay is None else [sets, overlay.sets]
+
+    def order(self, query: CompiledQuery, state: CatalogState | None = None) -> tuple[Order, ...]:
+        """Return the terms that *query* is sorted by, for the rows in *state*, by default the snapshot's."""
+        interned = self.stored(state).numbered
+        if not any(term.column is not None and term.column.name in interned for term in query.order):
+            return query.order
+        return tuple(
+            replace(term, expression=listed(interned[term.column.name]))
+            if term.column is not None and term.column.name in interned
+            else term
+            for term in query.order
+        )
+
+    def _order_by(self, query: CompiledQuery, state: CatalogState | None) -> str:
+        return ", ".join([term.sql for term in self.order(query, state)])
+
+    def lists(self, columns: Iterable[Column], state: CatalogState | None = None) -> str:
+        """Return the SQL of *columns* under their names, with the lists where those are interned."""
+        interned = self.stored(state).numbered
+        return ", ".join(
+            f"{listed(interned[c.name])} AS {c.quoted}" if c.name in interned else c.quoted for c in columns
+        )
 
     def hide_unselective_indexes(self, where: Condition, state: CatalogState | None = None) -> Condition:
         """Return *where* for a statement that needs all rows that match; see ``hide_unselective_indexes``."""
@@ -197,11 +247,11 @@ class CatalogView:
             if asked is None or self.session.is_small():
                 return None
             selectivity = self.session.generations.selectivities[self.zoid]
-            return selectivity.share(self.session.execute, asked.relation, column, values, self.layout.common_elements)
+            return selectivity.share(self.session.execute, asked.relation, column, values)
 
         return hide_unselective_indexes(self.needed(where, state), share)
 
-    def _run(self, operation: str, statement: Callable[[CatalogState | None], Asked]) -> Rows:
+    def run(self, operation: str, statement: Callable[[CatalogState | None], Asked]) -> Rows:
         """Run what *statement* returns for the snapshot's state.
 
         When nobody has met the snapshot's newest transaction yet, its state is read in the message of a first try with
@@ -232,7 +282,7 @@ class CatalogView:
 
     def count(self, query: CompiledQuery) -> int:
         """Return the number of rows that match."""
-        rows = self._run("count", lambda state: self.count_statement(query, state))
+        rows = self.run("count", lambda state: self.count_statement(query, state))
         return rows[0][0] if rows else 0
 
     def count_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Asked:
@@ -254,8 +304,8 @@ class CatalogView:
 
         def ask(query: CompiledQuery) -> Rows:
             if excluded_keys is None or not self.is_committed:
-                return self._run("page", lambda state: self.page_statement(query, start, size, state=state))
-            return self._run("page", lambda s: self.full_page_statement(query, start, size, excluded_keys, with_idx, s))
+                return self.run("page", lambda state: self.page_statement(query, start, size, state=state))
+            return self.run("page", lambda s: self.full_page_statement(query, start, size, excluded_keys, with_idx, s))
 
         return self._ranked(query, ask)
 
@@ -298,7 +348,7 @@ class CatalogView:
         if score:
             where, score = self._ranking(where, score, None if size is None else start + size, state)
         expressions = f"rid, path, {score.sql if score else 'NULL'} AS score{more}"
-        tail = f"ORDER BY {'score DESC, rid DESC' if score else query.order_by}"
+        tail = f"ORDER BY {'score DESC, rid DESC' if score else self._order_by(query, state)}"
         if size is not None:
             tail += f" LIMIT {size:d}"
         if start:
@@ -341,7 +391,7 @@ class CatalogView:
 
     def rids(self, query: CompiledQuery) -> array[int]:
         """Return the rids of the whole sorted result, which is not ranked: one row with one binary value."""
-        rows = self._run("rids", lambda state: self.rids_statement(query, state))
+        rows = self.run("rids", lambda state: self.rids_statement(query, state))
         rids = array("q")
         if rows and rows[0][0]:
             rids.frombytes(rows[0][0])
@@ -350,7 +400,7 @@ class CatalogView:
         return rids
 
     def rids_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Asked:
-        expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {query.order_by})"
+        expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {self._order_by(query, state)})"
         where = self.hide_unselective_indexes(query.where, state)
         if not where.is_costly:
             return self.statement(expression, where, state=state)
@@ -394,7 +444,7 @@ class CatalogView:
                     params += [*values, asked]
             return Statement(" UNION ALL ".join(selects), tuple(params)) if selects else None
 
-        return self._run("metadata", statement)
+        return self.run("metadata", statement)
 
     def pending_idx(self, rid: int, committed: dict[str, Any] | None) -> dict[str, Any] | None:
         """Return the idx of the row *rid* as the transaction has changed it, None when it has not."""
@@ -407,9 +457,9 @@ class CatalogView:
         return {k: v for k, v in committed.items() if k not in entry.vanished} | entry.idx
 
 
-def table_of(state: CatalogState) -> tuple[str, frozenset[str], frozenset[str]]:
+def table_of(state: CatalogState) -> tuple[Any, ...]:
     """Return what a statement takes for granted of the table."""
-    return state.relation, state.columns, state.complete
+    return state.relation, state.columns, state.complete, state.interned, state.newest_set
 
 
 def versioned_idx_sql(row: str, excluded_keys: Sequence[str], with_idx: bool = True) -> tuple[str, tuple[Any, ...]]:

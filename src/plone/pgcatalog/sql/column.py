@@ -20,16 +20,19 @@ class Column:
 
     * ``is_long``: values are long and kept compressed, so that a comparison with each row takes several times as long as
       an SQL index of the column, which knows the answer without them;
-    * ``has_common_elements``: an array whose elements are in many rows, such as roles.  How many rows have one of some
-      elements is estimated from those; where nothing is known, it is taken for all rows;
-    * ``is_last``: rarely read, so it stands behind all others in a row.
+    * ``is_last``: rarely read, so it stands behind all others in a row;
+    * ``can_be_interned``: lists of texts, which a relation may keep by number (see ``sets``); ``has_few_lists``: it does so
+      from the beginning, because the same few lists come again and again;
+    * ``is_interned``: this is the column of such a relation; its type is that of the numbers.
     """
 
     name: str
     type: str
     is_long: bool = False
-    has_common_elements: bool = False
     is_last: bool = False
+    can_be_interned: bool = False
+    has_few_lists: bool = False
+    is_interned: bool = False
 
     @property
     def quoted(self) -> str:
@@ -38,6 +41,10 @@ class Column:
     @property
     def is_array(self) -> bool:
         return self.type.endswith("[]")
+
+    def interned(self) -> "Column":
+        """Return the column of a relation that keeps its lists by number."""
+        return Column(self.name, "bigint", is_interned=True)
 
     @property
     def ddl(self) -> str:
@@ -56,12 +63,14 @@ class SQLIndex:
 
     ``name`` is unique within the catalog (it gets the table's name as prefix), ``definition`` what comes
     behind ``ON table``, e.g. ``USING gin ("subject")`` or ``("modified") WHERE "modified" IS NOT NULL``.
-    ``finds_few`` ones, of conditions that find single rows, also serve what a transaction has pending.
+    ``finds_few`` ones, of conditions that find single rows, also serve what a transaction has pending.  ``lists`` names the
+    column whose lists it takes apart: it is one of numbers where those are interned.
     """
 
     name: str
     definition: str
     finds_few: bool = False
+    lists: str = ""
 
 
 @dataclass(frozen=True, slots=True)

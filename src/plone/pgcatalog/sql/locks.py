@@ -15,6 +15,9 @@ ADVISED_INDEX = 0x70676369
 #: Work that was begun in the ZMI; the second key is ``hashtext`` of the catalog's oid, a blank and the name of the work.
 JOB = 0x7067636A
 
+#: Lets nobody else add lists to ``pgcatalog_sets`` until the end of the transaction; see ``database.sets``.
+ADD_SETS = f"SELECT pg_advisory_xact_lock({0x70676373}, 0)"
+
 #: Waits until no transaction commits, and lets none commit until the end of one's own: zodb-pgjsonb's lock of commits.
 HOLD_COMMITS = "SELECT pg_advisory_xact_lock(0)"
 

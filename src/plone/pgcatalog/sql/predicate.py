@@ -19,6 +19,8 @@ BETWEEN = "BETWEEN"
 BELOW = "BELOW"
 #: "<", "<=", ">" and ">=" compare with an end of a range.
 RANGES = ("<", "<=", ">", ">=", BETWEEN, BELOW)
+#: An element of an array is in a range; see ``ElementBetween``.
+HAS_ELEMENT = "HAS ELEMENT"
 NOT_NULL = "IS NOT NULL"
 TRUE, FALSE = "IS", "NOT"
 
@@ -72,6 +74,10 @@ class Predicate(Structure):
             return self.column.is_array
         return self.operator in (EQUALS, ANY) and self.column.type == "text"
 
+    def of(self, column: Column) -> "Predicate":
+        """Return the same predicate of another *column* of the same type."""
+        return Predicate(column, self.operator, self.values, self.cast, self.is_hidden)
+
     def hidden(self) -> "Predicate":
         """Return the same predicate, for which PostgreSQL uses no index; how many rows it finds is estimated as before."""
         return Predicate(self.column, self.operator, self.values, self.cast, is_hidden=True)
@@ -123,6 +129,21 @@ def contains(column: Column, values: Sequence[Any]) -> Condition:
 def matches(column: Column, tsquery: str) -> Condition:
     """Rows whose tsvector matches *tsquery*."""
     return Predicate(column, MATCHES, (tsquery,), "tsquery")
+
+
+class ElementBetween(Predicate):
+    """Rows whose array has an element that all *ends*, pairs of an operator and a text, are true of."""
+
+    def __init__(self, column: Column, ends: Sequence[tuple[str, str]]) -> None:
+        super().__init__(column, HAS_ELEMENT, tuple(end for _, end in ends))
+        self.ends = ends
+
+    def of(self, column: Column) -> "ElementBetween":
+        return ElementBetween(column, self.ends)
+
+    def _render(self) -> tuple[str, tuple[Any, ...]]:
+        inside = " AND ".join([f'element COLLATE "C" {operator} %s' for operator, _ in self.ends])
+        return f"EXISTS (SELECT FROM unnest({self.column.quoted}) AS element WHERE {inside})", self.values
 
 
 def has_value(column: Column) -> Predicate:

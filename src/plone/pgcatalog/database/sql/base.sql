@@ -19,6 +19,18 @@ WHERE tid = 0 AND EXISTS (SELECT FROM transaction_log);
 -- At a later generation somebody has written who knows nothing of this, as an older version of the package.
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS complete TEXT[] NOT NULL DEFAULT '{}';
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS complete_at BIGINT NOT NULL DEFAULT -1;
+-- Those of the columns that hold numbers of lists in pgcatalog_sets instead of the lists.
+ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS interned TEXT[] NOT NULL DEFAULT '{}';
+
+-- Lists of keywords that rows of catalogs have in common.  The number is made of name and list.
+CREATE TABLE IF NOT EXISTS pgcatalog_sets (
+    number BIGINT PRIMARY KEY,
+    added  BIGINT GENERATED ALWAYS AS IDENTITY UNIQUE,  -- ascends in the order of commits
+    name   TEXT COLLATE "C" NOT NULL,                   -- of the column
+    vals   TEXT[] COLLATE "C" NOT NULL
+);
+CREATE INDEX IF NOT EXISTS pgcatalog_sets_vals ON pgcatalog_sets USING gin (vals) WITH (fastupdate = off);
+CREATE INDEX IF NOT EXISTS pgcatalog_sets_name ON pgcatalog_sets (name, added);
 
 -- Relations no new snapshot reads; dropped when no old one can need them any more.
 CREATE TABLE IF NOT EXISTS pgcatalog_retired (
@@ -47,6 +59,7 @@ CREATE TABLE IF NOT EXISTS pgcatalog_rebuild (
     done      BIGINT NOT NULL DEFAULT 0,
     started   TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
 );
+ALTER TABLE pgcatalog_rebuild ADD COLUMN IF NOT EXISTS interned TEXT[] NOT NULL DEFAULT '{}';
 
 -- What a rebuild still has to visit.
 CREATE TABLE IF NOT EXISTS pgcatalog_rebuild_task (

@@ -1,0 +1,163 @@
+"""The lists that catalogs keep by number: written once, and known to each process.
+
+``pgcatalog_sets`` only grows, but for what a rebuild removes.  ``added`` ascends in the order of commits, so the newest one in
+a snapshot tells whether a process knows all lists that the snapshot has.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from plone.pgcatalog.protocols import Cursor
+from plone.pgcatalog.sql import locks
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.condition import any_of
+from plone.pgcatalog.sql.condition import Condition
+from plone.pgcatalog.sql.condition import NOTHING
+from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.predicate import any_value
+from plone.pgcatalog.sql.predicate import CONTAINS
+from plone.pgcatalog.sql.predicate import ElementBetween
+from plone.pgcatalog.sql.predicate import OVERLAPS
+from plone.pgcatalog.sql.predicate import Predicate
+from psycopg import sql
+from typing import Any
+
+import operator
+import orjson
+import threading
+
+
+#: A process keeps no more lists of a column: where each user has one of his own, PostgreSQL looks for them.
+MANY_LISTS = 500
+
+NEWEST = "coalesce((SELECT max(added) FROM pgcatalog_sets), 0)"
+#: The lists behind the newest one known, but for those of columns with many.
+READ = (
+    "SELECT number, name, vals FROM ("
+    " SELECT number, name, vals, row_number() OVER (PARTITION BY name ORDER BY added) AS place"
+    " FROM pgcatalog_sets WHERE added > %s AND name <> ALL(%s::text[])"
+    ") AS lists WHERE place <= %s"
+)
+#: Only one transaction at a time adds lists, so that ``added`` ascends in the order in which others see them.
+SAVE = (
+    "INSERT INTO pgcatalog_sets (number, name, vals)"
+    " SELECT number, name, ARRAY(SELECT jsonb_array_elements_text(vals)) FROM"
+    " unnest(%s::bigint[], %s::text[], %s::text[]::jsonb[]) AS lists (number, name, vals) ON CONFLICT DO NOTHING"
+)
+#: The numbers of lists that nobody has saved.
+UNSAVED = (
+    "SELECT number FROM unnest({numbers}::bigint[]) AS asked (number)"
+    " WHERE NOT EXISTS (SELECT FROM pgcatalog_sets s WHERE s.number = asked.number)"
+)
+#: Lists of the column {name} that no row of the relations of all catalogs has.
+FORGET = "DELETE FROM pgcatalog_sets s WHERE s.name = {name} AND {unused}"
+UNUSED = "NOT EXISTS (SELECT FROM {relation} c WHERE c.{column} = s.number)"
+
+OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+#: number -> (column, list)
+Sets = Mapping[int, tuple[str, Any]]
+
+
+class KnownSets:
+    """The lists a process has read, by column; safe for threads.
+
+    It may know more lists than a snapshot has: no row of that has their numbers.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: ``added`` of the newest list that was read
+        self.newest = 0
+        #: columns with more than MANY_LISTS lists
+        self.many: frozenset[str] = frozenset()
+        #: column -> element -> numbers of the lists that have it
+        self._numbers: dict[str, dict[str, set[int]]] = {}
+        #: column -> numbers of its lists
+        self._all: dict[str, set[int]] = {}
+
+    def unread(self) -> Statement:
+        """Return the statement for the lists that are not known yet, to give to ``learn``."""
+        return Statement(READ, (self.newest, sorted(self.many), MANY_LISTS + 1))
+
+    def learn(self, rows: Iterable[tuple[int, str, Iterable[str]]], newest: int = 0) -> None:
+        """Note the lists *rows*, of which *newest* is ``added`` of the newest one."""
+        with self._lock:
+            for number, name, values in rows:
+                self._all.setdefault(name, set()).add(number)
+                numbers = self._numbers.setdefault(name, {})
+                for value in values:
+                    # A set that another thread may be looking at only grows.
+                    numbers.setdefault(value, set()).add(number)
+            for name in [name for name, numbers in self._all.items() if len(numbers) > MANY_LISTS]:
+                self.many |= {name}
+                del self._all[name], self._numbers[name]
+            self.newest = max(self.newest, newest)
+
+    def find(self, part: Predicate) -> set[int]:
+        """Return the numbers of the lists that *part* is true of, a predicate on an array."""
+        numbers = self._numbers.get(part.column.name, {})
+        if isinstance(part, ElementBetween):
+            ends = [(OPERATORS[name], end) for name, end in part.ends]
+            return set().union(
+                *(numbers[v] for v in list(numbers) if all(is_inside(v, end) for is_inside, end in ends))
+            )
+        found = [numbers.get(value, set()) for value in part.values[0]]
+        if part.operator == CONTAINS:
+            return set.intersection(*found) if found else set(self._all.get(part.column.name, ()))
+        return set().union(*found)
+
+
+def in_numbers(part: Condition, interned: Mapping[str, Column], known: Iterable[KnownSets]) -> Condition:
+    """Return *part* of a condition as it is asked of the columns *interned*, by name.
+
+    *known* are the lists that there are: those in the database, as far as the process keeps them, and those to come.
+    """
+    if not isinstance(part, Predicate) or part.column.name not in interned or not part.column.is_array:
+        return part
+    column = interned[part.column.name]
+    if part.operator not in (OVERLAPS, CONTAINS) and not isinstance(part, ElementBetween):
+        return Predicate(column, part.operator, part.values)
+    numbers: set[int] = set()
+    is_long = False
+    for sets in known:
+        is_long = is_long or column.name in sets.many
+        numbers |= sets.find(part)
+    found = any_value(column, sorted(numbers)) if numbers else NOTHING
+    return any_of((looked_up(part, column), found)) if is_long else found
+
+
+def looked_up(part: Predicate, column: Column) -> Condition:
+    """Return the condition that *column* has the number of a list that *part* is true of, whoever knows it."""
+    asked = part.of(Column("vals", "text[]"))
+    text = f"{column.quoted} IN (SELECT number FROM pgcatalog_sets WHERE name = %s AND {asked.sql})"
+    return Condition(text, (column.name, *asked.params), (column,))
+
+
+def save(cursor: Cursor, sets: Sets) -> None:
+    """Save the lists *sets* that are not there yet."""
+    if sets:
+        names = [name for name, _ in sets.values()]
+        cursor.execute(locks.ADD_SETS)
+        cursor.execute(SAVE, [list(sets), names, [orjson.dumps(values).decode() for _, values in sets.values()]])
+
+
+def forget_unused(cursor: Cursor) -> None:
+    """Remove the lists that no row of any catalog has, in a commit; not while a rebuild fills a relation."""
+    cursor.execute("SELECT EXISTS (SELECT FROM pgcatalog_rebuild)")
+    (is_filling,) = cursor.fetchone()
+    if is_filling:
+        return
+    cursor.execute("SELECT relation, interned FROM pgcatalog_state")
+    relations: dict[str, list[str]] = {}
+    for relation, interned in cursor.fetchall():
+        for name in interned:
+            relations.setdefault(name, []).append(relation)
+    for name, users in relations.items():
+        unused = [sql.SQL(UNUSED).format(relation=sql.Identifier(user), column=sql.Identifier(name)) for user in users]
+        cursor.execute(sql.SQL(FORGET).format(name=sql.Literal(name), unused=sql.SQL(" AND ").join(unused)))

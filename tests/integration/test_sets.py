@@ -1,0 +1,274 @@
+"""Lists of keywords that rows hold by number: who may see an object, its interfaces, and what a rebuild finds to be few."""
+
+from collections.abc import Callable
+from plone.pgcatalog.database import sets
+from plone.pgcatalog.indexing import rebuild_relation
+from plone.pgcatalog.results.cache import result_cache
+from tests.integration.content import create
+from tests.integration.content import populate
+from tests.integration.oracle import answer
+from tests.integration.oracle import make_oracle
+from tests.integration.pages import second_connection
+from tests.integration.plans import plan_of
+from tests.integration.rebuilding import differences
+from tests.integration.rebuilding import rebuild
+from tests.integration.rebuilding import sql
+from tests.integration.relation import filled as relation_filled
+from tests.integration.traffic import traced
+from typing import Any
+
+import pytest
+import transaction
+
+
+ANONYMOUS = {"allowedRolesAndUsers": ["Anonymous"]}
+QUERIES: list[dict[str, Any]] = [
+    ANONYMOUS,
+    {"allowedRolesAndUsers": {"query": ["Manager", "Editor"], "operator": "or"}},
+    {"allowedRolesAndUsers": {"query": ["Manager", "Anonymous"], "operator": "and"}},
+    {"allowedRolesAndUsers": {"not": ["Anonymous"]}},
+    {"allowedRolesAndUsers": {"query": "Manager", "not": "Anonymous"}},
+    {"allowedRolesAndUsers": {"query": ["E", "N"], "range": "min:max"}},
+    {"allowedRolesAndUsers": "Nobody"},
+    {"object_provides": "plone.app.contenttypes.interfaces.IDocument"},
+    {"object_provides": "plone.app.contenttypes.interfaces.IDocument", "portal_type": "Document"} | ANONYMOUS,
+    {"Subject": ["red", "blue"]},
+    {"Subject": {"query": ["red", "blue"], "operator": "and"}},
+    {"Subject": {"not": "red"}},
+    {"Subject": {"query": "blue", "range": "max"}},
+]
+#: ZCatalog gives a row once for each of its keywords here.
+SORTED: list[dict[str, Any]] = [
+    {"portal_type": ["Document", "Folder"], "sort_on": "Subject"},
+    {"portal_type": ["Document", "Folder"], "sort_on": "Subject", "sort_order": "reverse", "sort_limit": 4},
+]
+TAGS = [("red",), ("red", "blue"), ("green",), ()]
+
+
+def fill(portal: Any) -> None:
+    populate(portal)
+    for number in range(12):
+        create(portal, "Document", f"tagged{number}", subject=TAGS[number % len(TAGS)])
+    portal.portal_workflow.doActionFor(portal["tagged0"], "publish")
+
+
+@pytest.fixture
+def filled(site_with: Any, request: Any) -> str:
+    return str(site_with(fill))
+
+
+@pytest.fixture
+def dsn(filled: str) -> str:
+    return filled
+
+
+@pytest.fixture
+def few_lists_are_enough(monkeypatch: Any) -> None:
+    monkeypatch.setattr(rebuild_relation, "MOST_LISTS_PER_ROW", 1)
+
+
+@pytest.fixture(params=[sets.MANY_LISTS, 1], ids=["few lists", "many lists"])
+def many(monkeypatch: Any, request: Any) -> None:
+    """A process keeps the lists, or it has PostgreSQL look for them."""
+    monkeypatch.setattr(sets, "MANY_LISTS", request.param)
+
+
+def interned(dsn: str) -> set[str]:
+    [(names,)] = sql(dsn, "SELECT interned FROM pgcatalog_state")
+    return set(names)
+
+
+def answers(catalog: Any) -> list[Any]:
+    result_cache().clear()
+    return [answer(catalog, query) for query in QUERIES]
+
+
+def intern_all(portal: Any, dsn: str) -> None:
+    sql(dsn, "ANALYZE {}")
+    rebuild(portal._p_jar.db())
+    transaction.begin()
+    assert interned(dsn) >= {"allowed_roles", "object_provides", "subject"}
+
+
+def make_older(dsn: str) -> None:
+    """Give the relation the lists themselves, as it had before there were numbers."""
+    view = sql(dsn, "SELECT relation || '_rows' FROM pgcatalog_state")[0][0]
+    sql(dsn, f'DROP VIEW "{view}"')
+    for name in interned(dsn):
+        sql(dsn, 'ALTER TABLE {} ADD lists text[] COLLATE "C"')
+        sql(dsn, f"UPDATE {{}} SET lists = (SELECT vals FROM pgcatalog_sets WHERE number = {name})")
+        sql(dsn, f"ALTER TABLE {{}} DROP {name}")
+        sql(dsn, f"ALTER TABLE {{}} RENAME lists TO {name}")
+        sql(dsn, f"CREATE INDEX ON {{}} USING gin ({name})")
+    sql(dsn, "TRUNCATE pgcatalog_sets; UPDATE pgcatalog_state SET interned = '{{}}', generation = generation + 1")
+
+
+# -- answers
+
+
+@pytest.mark.usefixtures("many", "few_lists_are_enough")
+@pytest.mark.parametrize("form", ["new", "rebuilt", "older"])
+def test_answers_are_zcatalogs(portal: Any, dsn: str, form: str) -> None:
+    if form == "rebuilt":
+        intern_all(portal, dsn)
+    if form == "older":
+        make_older(dsn)
+        transaction.begin()
+    catalog = portal.portal_catalog
+    oracle = make_oracle(portal)
+    assert answers(catalog) == answers(oracle)
+    for name in ("Subject", "object_provides", "allowedRolesAndUsers"):
+        ours, theirs = catalog.Indexes[name], oracle._catalog.getIndex(name)
+        assert list(ours.uniqueValues(withLengths=True)) == sorted(theirs.uniqueValues(withLengths=True))
+        for path in ("/plone/tagged1", "/plone/tagged2"):
+            entry = theirs.getEntryForObject(oracle.getrid(path))
+            assert sorted(ours.getEntryForObject(catalog.getrid(path))) == sorted(entry)
+        assert {k: len(v) for k, v in ours._index.items()} == dict(theirs.uniqueValues(withLengths=True))
+    facets = catalog.unrestrictedSearchResults(portal_type="Document").facets(["Subject", "portal_type"])
+    assert facets["Subject"]["red"] == 6
+    assert facets["Subject"]["green"] == 3
+    for query in SORTED:
+        brains = catalog.unrestrictedSearchResults(**query)
+        tags = [sorted(brain.Subject) for brain in brains]
+        assert tags == sorted(tags, reverse="sort_order" in query)
+    streamed = [brain.getPath() for brain in catalog.iterate(**SORTED[0], batch=3)]
+    assert streamed == [brain.getPath() for brain in catalog.searchResults(**SORTED[0])]
+
+
+@pytest.mark.usefixtures("many", "few_lists_are_enough")
+@pytest.mark.parametrize("form", ["new", "rebuilt"])
+def test_lists_that_are_not_committed_are_found_by_their_transaction_alone(portal: Any, dsn: str, form: str) -> None:
+    if form == "rebuilt":
+        intern_all(portal, dsn)
+    catalog = portal.portal_catalog
+    new = {"allowedRolesAndUsers": "user:somebody"}, {"Subject": "never seen"}
+    before = len(sql(dsn, "SELECT number FROM pgcatalog_sets"))
+    page = portal["tagged3"]
+    page.manage_setLocalRoles("somebody", ["Reader"])
+    page.reindexObjectSecurity()
+    page.subject = ("never seen",)
+    page.reindexObject(idxs=["Subject"])
+    for query in new:
+        assert answer(catalog, query) == (["/plone/tagged3"], 1)
+    assert answers(catalog) == answers(make_oracle(portal))
+    with second_connection(portal._p_jar.db()) as (manager, other):
+        for query in new:
+            assert answer(other.portal_catalog, query) == ([], 0)
+        transaction.commit()
+        for query in new:
+            assert answer(other.portal_catalog, query) == ([], 0)
+        manager.begin()
+        for query in new:
+            assert answer(other.portal_catalog, query) == (["/plone/tagged3"], 1)
+    assert len(sql(dsn, "SELECT number FROM pgcatalog_sets")) > before
+
+
+def test_an_abort_leaves_no_list(portal: Any, dsn: str) -> None:
+    before = sql(dsn, "SELECT number FROM pgcatalog_sets")
+    portal["tagged3"].manage_setLocalRoles("somebody", ["Reader"])
+    portal["tagged3"].reindexObjectSecurity()
+    assert answer(portal.portal_catalog, {"allowedRolesAndUsers": "user:somebody"})[1] == 1
+    transaction.abort()
+    assert sql(dsn, "SELECT number FROM pgcatalog_sets") == before
+    assert answer(portal.portal_catalog, {"allowedRolesAndUsers": "user:somebody"})[1] == 0
+
+
+# -- what is kept
+
+
+def test_each_list_is_kept_once_and_the_view_shows_it(portal: Any, dsn: str) -> None:
+    assert interned(dsn) == {"allowed_roles", "object_provides"}
+    [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
+    rows = sql(dsn, f'SELECT path, allowed_roles, object_provides, subject, idx FROM "{relation}_rows"')
+    catalog = portal.portal_catalog
+    assert {row[0] for row in rows} == set(catalog._catalog.uids)
+    for path, roles, interfaces, tags, idx in rows:
+        data = catalog.getIndexDataForRID(catalog.getrid(path))
+        assert (roles, interfaces) == (data["allowedRolesAndUsers"], data["object_provides"])
+        assert (tags or []) == (data["Subject"] or [])
+        assert idx["id"] == path.rpartition("/")[2]
+    lists = sql(dsn, "SELECT name, vals FROM pgcatalog_sets")
+    assert len(lists) == len({(name, *values) for name, values in lists}) < len(rows)
+
+
+@pytest.mark.usefixtures("few_lists_are_enough")
+def test_a_rebuild_drops_what_no_row_has(portal: Any, dsn: str) -> None:
+    page = portal["tagged3"]
+    for name in ("one", "two"):
+        page.manage_setLocalRoles(name, ["Reader"])
+        page.reindexObjectSecurity()
+        transaction.commit()
+    intern_all(portal, dsn)
+    users = {v for (values,) in sql(dsn, "SELECT vals FROM pgcatalog_sets") for v in values if v.startswith("user:")}
+    assert users >= {"user:one", "user:two"}
+    unused = (
+        "SELECT count(*) FROM pgcatalog_sets s WHERE name = 'allowed_roles' AND NOT EXISTS ("
+        "SELECT FROM {} c WHERE c.allowed_roles = s.number)"
+    )
+    assert sql(dsn, unused) == [(0,)]
+    assert differences(portal) == []
+    page.manage_delLocalRoles(["one", "two"])
+    page.reindexObjectSecurity()
+    transaction.commit()
+    assert answers(portal.portal_catalog) == answers(make_oracle(portal))
+
+
+@pytest.mark.usefixtures("few_lists_are_enough")
+def test_an_older_relation_is_searched_and_written_until_a_rebuild(portal: Any, dsn: str) -> None:
+    make_older(dsn)
+    transaction.begin()
+    page = create(portal, "Document", "later", subject=("red",))
+    transaction.commit()
+    assert interned(dsn) == set()
+    assert answers(portal.portal_catalog) == answers(make_oracle(portal))
+    assert differences(portal) == []
+    intern_all(portal, dsn)
+    page.subject = ("violet",)
+    page.reindexObject()
+    transaction.commit()
+    assert answers(portal.portal_catalog) == answers(make_oracle(portal))
+    assert differences(portal) == []
+
+
+# -- cost
+
+
+def test_what_a_process_knows_costs_no_message(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    len(catalog.unrestrictedSearchResults(**ANONYMOUS))
+    create(portal, "Document", "another")
+    transaction.commit()
+    transaction.begin()
+    result_cache().clear()
+    with traced(portal) as traffic:
+        assert len(catalog.unrestrictedSearchResults(portal_type="Document", **ANONYMOUS)) == 4
+    assert not any("vals" in text for text in traffic[0].statements)
+
+
+MANY_ROWS = """
+INSERT INTO "{0}" (rid, zoid, path, portal_type, review_state, allowed_roles, object_provides, effective_range_since,
+    effective_range_until, searchable_text)
+SELECT 1000000 + n, NULL, '/plone/n' || n, CASE n % 5 WHEN 0 THEN 'Event' ELSE 'Document' END, 'published', allowed_roles,
+    object_provides, 0, 2147483647, (SELECT string_agg(concat('w', i * n % 997, ':', i), ' ') FROM generate_series(1, 60) i)::tsvector
+FROM generate_series(1, 20000) n, (SELECT * FROM "{0}" WHERE path = '/plone/tagged0') page
+"""
+COUNTS: list[Callable[[Any], dict[str, Any]]] = [
+    lambda catalog: {"portal_type": "Event"},
+    lambda catalog: {"review_state": "published"},
+    lambda catalog: {"review_state": {"not": "private"}},
+    lambda catalog: {"object_provides": "plone.app.contenttypes.interfaces.IDocument"},
+]
+
+
+@pytest.mark.parametrize("query", COUNTS)
+def test_visitors_counts_read_an_index_and_no_row(portal: Any, query: Callable[[Any], dict[str, Any]]) -> None:
+    catalog = portal.portal_catalog
+    relation = relation_filled(catalog, MANY_ROWS)
+    transaction.begin()
+    relation_filled(catalog)  # once more: a row that an open snapshot does not show is not visible to all
+    asked = {**query(catalog), **ANONYMOUS, "effectiveRange": portal.ZopeTime()}
+    results = catalog.unrestrictedSearchResults(**asked)
+    view = catalog._catalog.view()
+    plan = plan_of(view.session, view.count_statement(results.query))
+    assert f"Index Only Scan using {relation}_seen_by_" in plan
+    assert len(results) >= 4000
