@@ -1,6 +1,7 @@
 """Lists of keywords that rows hold by number: who may see an object, its interfaces, and what a rebuild finds to be few."""
 
 from collections.abc import Callable
+from plone.pgcatalog.database import background
 from plone.pgcatalog.database import sets
 from plone.pgcatalog.indexing import rebuild_relation
 from plone.pgcatalog.results.cache import result_cache
@@ -226,6 +227,22 @@ def test_an_older_relation_is_searched_and_written_until_a_rebuild(portal: Any, 
     page.subject = ("violet",)
     page.reindexObject()
     transaction.commit()
+    assert answers(portal.portal_catalog) == answers(make_oracle(portal))
+    assert differences(portal) == []
+
+
+def test_the_upgrade_has_the_catalog_rebuilt_in_the_background(portal: Any, dsn: str) -> None:
+    make_older(dsn)
+    transaction.begin()
+    setup = portal.portal_setup
+    for _ in range(2):  # the second one finds nothing to do
+        setup.setLastVersionForProfile("plone.pgcatalog:default", "1004")
+        setup.upgradeProfile("plone.pgcatalog:default", dest="1005")
+        transaction.commit()
+        assert background.wait(60)
+    assert len(sql(dsn, "SELECT finished FROM pgcatalog_jobs WHERE message LIKE '%catalogued.'")) == 1
+    assert interned(dsn) == {"allowed_roles", "object_provides"}
+    transaction.begin()
     assert answers(portal.portal_catalog) == answers(make_oracle(portal))
     assert differences(portal) == []
 

@@ -14,6 +14,9 @@ from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.walk import content_of
 from plone.pgcatalog.settings import ATTRIBUTE
 from plone.pgcatalog.storage import is_supported
+from plone.pgcatalog.zmi.jobs import JobError
+from plone.pgcatalog.zmi.jobs import start as start_job
+from plone.pgcatalog.zmi.maintenance import rebuild
 from Products.CMFCore.indexing import processQueue
 from Products.CMFCore.interfaces import ICatalogTool
 from Products.CMFPlone.CatalogTool import CatalogTool
@@ -27,6 +30,7 @@ from zope.component.hooks import setSite
 from zope.interface import implementer
 
 import logging
+import transaction
 
 
 logger = logging.getLogger(__name__)
@@ -143,6 +147,23 @@ def install(setup_tool: Any) -> None:
 def upgrade_settings(setup_tool: Any) -> None:
     """Give the catalog the settings of its site, those that an older version did not copy among them."""
     copy_settings(site_of(setup_tool))
+
+
+def upgrade_rows(setup_tool: Any) -> None:
+    """Have the catalog rebuilt beside the live one when the upgrade is committed, if its rows are of the former kind."""
+    tool = site_of(setup_tool)[ID]
+    state = tool._core.view().read_state()
+    if state is None or state.interned:
+        return
+
+    def begin(is_committed: bool) -> None:
+        if is_committed:
+            try:
+                start_job(tool, "rebuild", rebuild)
+            except JobError as error:
+                logger.warning("the catalog is not rebuilt, begin it in the tab Advanced: %s", error)
+
+    transaction.get().addAfterCommitHook(begin)
 
 
 def uninstall(setup_tool: Any) -> None:

@@ -1,7 +1,5 @@
 """``pgcatalog rebuild``: the catalog anew, beside the live one."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.indexing.rebuild import BrokenObject
@@ -9,6 +7,8 @@ from plone.pgcatalog.indexing.rebuild import PHASES
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildGone
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
+from plone.pgcatalog.indexing.rebuild_helpers import default_workers
+from plone.pgcatalog.indexing.rebuild_helpers import helpers
 from plone.pgcatalog.indexing.rebuild_relation import read
 from plone.pgcatalog.indexing.rebuild_relation import RebuildBusy
 from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
@@ -27,9 +27,6 @@ from rich.progress import TimeRemainingColumn
 
 import click
 import json
-import os
-import subprocess
-import sys
 import time
 
 
@@ -39,14 +36,16 @@ STOPPED = (BrokenObject, RebuildGone, RebuildRunning, RebuildBusy)
 @click.command()
 @needs_site
 @click.option(
-    "--workers", default=1, show_default=True, type=click.IntRange(min=1), help="Processes that visit objects."
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Processes that visit objects; by default one for each core, and one only for few objects.",
 )
 @click.option("--skip-broken", is_flag=True, help="Leave out objects that cannot be catalogued, and name them.")
 @click.option("--abandon", is_flag=True, help="Drop the table of an interrupted rebuild, and stop.")
 @click.option("--worker", is_flag=True, hidden=True)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def rebuild(
-    zope_conf: str, site: str, workers: int, skip_broken: bool, abandon: bool, worker: bool, as_json: bool
+    zope_conf: str, site: str, workers: int | None, skip_broken: bool, abandon: bool, worker: bool, as_json: bool
 ) -> None:
     """Rebuild the catalog beside the live one, and let it take its place in one commit.
 
@@ -63,7 +62,8 @@ def rebuild(
                 if abandon:
                     report_abandoned(runner.abandon(), as_json)
                     return
-                with helpers(workers - 1, zope_conf, site, skip_broken):
+                count = workers or default_workers(len(portal.portal_catalog))
+                with helpers(count - 1, zope_conf, site, skip_broken):
                     report(*run(runner), as_json)
             finally:
                 runner.close()
@@ -100,21 +100,6 @@ def report_abandoned(relation: str | None, as_json: bool) -> None:
         click.echo(json.dumps({"abandoned": relation}))
     else:
         click.echo(f"{relation} is dropped" if relation else "no rebuild was interrupted")
-
-
-@contextmanager
-def helpers(count: int, zope_conf: str, site: str, skip_broken: bool) -> Iterator[None]:
-    """Have *count* more processes visit objects meanwhile; they end when none is left to visit."""
-    command = [sys.executable, "-m", "plone.pgcatalog.cli", "rebuild", zope_conf, "--site", site, "--worker"]
-    if skip_broken:
-        command.append("--skip-broken")
-    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.terminate()
-            process.wait()
 
 
 def help_out(catalog: CatalogTool, skip_broken: bool) -> None:

@@ -1,7 +1,11 @@
 """What the tab *Advanced* has done in the background: rebuild, verify, repair."""
 
+from contextlib import closing
 from plone.pgcatalog.indexing.rebuild import PHASES
 from plone.pgcatalog.indexing.rebuild import Rebuild
+from plone.pgcatalog.indexing.rebuild_helpers import default_workers
+from plone.pgcatalog.indexing.rebuild_helpers import helpers
+from plone.pgcatalog.indexing.rebuild_helpers import own_zope_conf
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.zmi.jobs import Report
@@ -14,13 +18,12 @@ NAMED = 20
 def rebuild(tool: CatalogTool, report: Report, skip_broken: bool = False) -> str:
     """Rebuild the catalog *tool* beside the live one, or resume an interrupted rebuild."""
     runner = Rebuild(tool, skip_broken)
-    steps = runner.steps()
-    try:
+    zope_conf = own_zope_conf()
+    site = "/".join(tool.getPhysicalPath()[1:-1])
+    count = default_workers(len(tool)) - 1 if zope_conf else 0
+    with closing(runner), closing(runner.steps()) as steps, helpers(count, zope_conf or "", site, skip_broken):
         for target in steps:
             report(target.done, target.total, PHASES[target.phase])
-    finally:
-        steps.close()
-        runner.close()
     return f"{target.done:,} objects catalogued."
 
 
