@@ -7,8 +7,11 @@ from Acquisition import aq_base
 from Acquisition import aq_parent
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from plone.pgcatalog.fulltext.lexicon import quoted
+from plone.pgcatalog.fulltext.lexicon import STEM
 from plone.pgcatalog.fulltext.lexicon import Stems
 from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
@@ -19,6 +22,7 @@ from plone.pgcatalog.fulltext.query_expansion import Meaning
 from plone.pgcatalog.fulltext.ranking import NEUTRAL
 from plone.pgcatalog.fulltext.ranking import RankedText
 from plone.pgcatalog.fulltext.ranking import Score
+from plone.pgcatalog.fulltext.ranking import Term
 from plone.pgcatalog.fulltext.site import PLAIN
 from plone.pgcatalog.fulltext.site import search_backend
 from plone.pgcatalog.fulltext.site import search_weights
@@ -29,6 +33,7 @@ from plone.pgcatalog.fulltext.text_labels import texts_of
 from plone.pgcatalog.fulltext.tsquery import Clause
 from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.fulltext.tsquery import NO_CLAUSE
+from plone.pgcatalog.fulltext.tsquery import operation
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
@@ -46,8 +51,8 @@ from typing import Any
 from ZODB.utils import u64
 
 
-#: The index of what counts most in a page.
-TITLE_INDEX = "Title"
+#: The indexes of what counts most in a page.
+HEADINGS = ("Title", "Description")
 #: How many characters of a text are kept to take snippets from.
 SOURCE_LENGTH = 20_000
 
@@ -139,9 +144,9 @@ class ZCTextIndexTranslator(IndexTranslator):
         found = search_backend().score(self._ranked_text(catalog, query), clause.rank, weights)
         if found is None:
             return None
-        titles = self._in_titles(query, clause)
+        headings = self._in_headings(clause.rank)
         if self.tuning is None:
-            return Score.of(found, titles)
+            return Score.of(found, headings)
         pins = self._pinned(query)
 
         def tuned(score: Fragment) -> Fragment:
@@ -149,21 +154,24 @@ class ZCTextIndexTranslator(IndexTranslator):
             return changed
 
         changed = found.changed(tuned) if isinstance(found, IndexedScore) else tuned(found)
-        return Score.of(changed, [*titles, *self.tuning.preferred(pins, self.other)])
+        return Score.of(changed, [*headings, *self.tuning.preferred(pins, self.other)])
 
-    def _in_titles(self, query: Mapping[str, Any], clause: Clause) -> list[Condition]:
-        """Return the condition for pages with a title that *clause*, made of *query*, finds."""
+    def _in_headings(self, terms: Sequence[Term]) -> list[tuple[Condition, ...]]:
+        """Return the conditions for pages with one of *terms* in the title, and in the description."""
         if self.id != SOURCE_INDEX:
             return []
+        # The words themselves: no other index has marked stems.
+        forms = [quoted(word) for t in terms for group in t.related for word in group if not word.startswith(STEM)]
+        tsquery = operation(" | ", dict.fromkeys([*(term.tsquery for term in terms), *forms]))
+        headings = [heading for name in HEADINGS if (heading := self._text_index(name)) is not None]
+        return [tuple(matches(heading.column, tsquery) for heading in headings)] if headings else []
+
+    def _text_index(self, name: str) -> "ZCTextIndexTranslator | None":
         try:
-            titles = self.other(TITLE_INDEX)
+            found = self.other(name)
         except KeyError:
-            return []
-        if not isinstance(titles, ZCTextIndexTranslator):
-            return []
-        if clause.tsquery is None:
-            return [self._compile(self._text(query) or "", query, titles.column).condition]
-        return [matches(titles.column, clause.tsquery)]
+            return None
+        return found if isinstance(found, ZCTextIndexTranslator) else None
 
     def _ranked_text(self, catalog: Any, query: Mapping[str, Any]) -> RankedText:
         columns = self.columns()
