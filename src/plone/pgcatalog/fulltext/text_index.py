@@ -131,23 +131,24 @@ class ZCTextIndexTranslator(IndexTranslator):
 
         Raises TypeError for a value that is no string or sequence of strings, and LimitExceeded for too many words.
         """
-        clause = self._clause(query)
-        return None if clause is None else any_of((clause.condition, *self._pinned(query)))
+        text = self._text(query)
+        return None if text is None else any_of((self._clause(text, query).condition, *self._pinned(text, query)))
 
     def score(self, query: Mapping[str, Any]) -> Fragment | None:
         """Return how often and where the words of *query* stand, the rare ones counting more; longer texts count less."""
-        clause = self._clause(query)
-        if clause is None or not clause.rank:
+        text = self._text(query)
+        clause = NO_CLAUSE if text is None else self._clause(text, query)
+        if text is None or not clause.rank:
             return None
         catalog = aq_parent(self.index)
         weights = search_weights(catalog) if self.id == SOURCE_INDEX else NEUTRAL
-        found = search_backend().score(self._ranked_text(catalog, query), clause.rank, weights)
+        found = search_backend().score(self._ranked_text(catalog, text), clause.rank, weights)
         if found is None:
             return None
         headings = self._in_headings(clause.rank)
         if self.tuning is None:
             return Score.of(found, headings)
-        pins = self._pinned(query)
+        pins = self._pinned(text, query)
 
         def tuned(score: Fragment) -> Fragment:
             changed: Fragment = self.tuning.ranked(score, pins, self.other)
@@ -173,16 +174,16 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None
         return found if isinstance(found, ZCTextIndexTranslator) else None
 
-    def _ranked_text(self, catalog: Any, query: Mapping[str, Any]) -> RankedText:
-        columns = self.columns()
+    def _ranked_text(self, catalog: Any, text: str) -> RankedText:
+        vector, count, *_ = self.columns()
         oid = getattr(aq_base(catalog), "_p_oid", None)
         return RankedText(
-            vector=columns[0].quoted,
-            words=columns[1].quoted,
-            column=columns[0].name,
+            vector=vector.quoted,
+            words=count.quoted,
+            column=vector.name,
             catalog=None if oid is None else u64(oid),
             source=self.source,
-            asked=self._text(query) or "",
+            asked=text,
         )
 
     def exact(self) -> "ZCTextIndexTranslator":
@@ -212,29 +213,28 @@ class ZCTextIndexTranslator(IndexTranslator):
         record = parse(self.index, query)
         return None if record.keys is None else " ".join(record.keys)
 
-    def _clause(self, query: Mapping[str, Any]) -> Clause | None:
-        text = self._text(query)
+    def _clause(self, text: str, query: Mapping[str, Any]) -> Clause:
+        """Return what *text*, that of *query* for this index, finds."""
         if not text:
-            return None if text is None else NO_CLAUSE
+            return NO_CLAUSE
+        lexicon = self.index.getLexicon()
         languages = [] if self.tuning is None else self.tuning.stop_languages(query)
-        question = (text, languages, getattr(self.index.getLexicon(), "_pipeline", None))
+        question = (text, languages, getattr(lexicon, "_pipeline", None))
         if self._compiled is None or self._compiled[0] != question:
-            self._compiled = question, self._compile(text, query, self.column)
+            self._compiled = question, self._compile(lexicon, text, query)
         return self._compiled[1]
 
-    def _compile(self, text: str, query: Mapping[str, Any], column: Column) -> Clause:
-        lexicon = self.index.getLexicon()
+    def _compile(self, lexicon: Any, text: str, query: Mapping[str, Any]) -> Clause:
         meaning = None if self.tuning is None else self.tuning.meaning(lexicon, query)
         if self.word_parts:
             meaning = replace(meaning or Meaning({}, frozenset()), parts=self.word_parts)
         stemming = self.stemming
         related = stemming.related if stemming is not None and self._with_stems else None
-        return compile_text(lexicon, text, column, meaning, related)
+        return compile_text(lexicon, text, self.column, meaning, related)
 
-    def _pinned(self, query: Mapping[str, Any]) -> list[Condition]:
-        """Return the conditions of the pages that are pinned to *query*, in their order."""
-        text = self._text(query) if self._with_pins else None
-        if self.tuning is None or not text:
+    def _pinned(self, text: str, query: Mapping[str, Any]) -> list[Condition]:
+        """Return the conditions of the pages that are pinned to the *text* of *query*, in their order."""
+        if self.tuning is None or not self._with_pins or not text:
             return []
         pinned: list[Condition] = self.tuning.pinned(self.index.getLexicon(), text, query, self.other)
         return pinned
