@@ -15,6 +15,7 @@ from zope.component.hooks import setSite
 
 import psycopg
 import pytest
+import re
 import transaction
 
 
@@ -35,8 +36,11 @@ INSERT INTO "{0}" (rid, path, path_value, parent_path, depth, portal_type, revie
     FROM generate_series(1, 6000) i, LATERAL (
         SELECT '/plone/f' || i % 200 || '/d' || i, timestamptz '2020-01-01' + i * interval '1 hour') AS v(p, at)
 """
+#: NULL where it is no condition.
+OTHER_NULLS = re.compile(r"NULL::text\[\]|NULL AS (score|total)|NULLS LAST")
 SAVED = 16
 SAVES = 10
+CANDIDATES = re.compile(r"Index Scan using \S+_pkey on .*\n +Index Cond: \(rid = ANY \(\(InitPlan")
 #: Pages of the pending list from which on PostgreSQL was seen to take other indexes.
 PAGES = 40
 
@@ -103,6 +107,8 @@ def test_words_are_looked_for_by_the_text_index_alone(site: Any, word: str, more
 def check_plans(site: Any, word: str, more: dict[str, Any]) -> None:
     for operation, plan in plans(site, {"SearchableText": word, **more}).items():
         assert "_searchable_text" in plan, (operation, plan)
+        # Candidates for a rank are fetched by their ids, which is no way to find words.
+        plan = CANDIDATES.sub("", plan)
         for index in ("path_value", "modified", "created", "sortable_title", "portal_type", "allowed_roles", "pkey on"):
             assert f"pgcatalog_{index}" not in plan.replace(relation_of(site), "pgcatalog"), (operation, plan)
 
@@ -133,4 +139,4 @@ def test_what_is_known_of_every_row_is_not_asked(site: Any) -> None:
         if "effective" not in more:
             check_plans(site, "w1", more)
             for text, _ in statements(site, {"SearchableText": "w1", **more}).values():
-                assert "NULL" not in text.replace("NULL::text[]", "").replace("NULL AS score", "")
+                assert "NULL" not in OTHER_NULLS.sub("", text)

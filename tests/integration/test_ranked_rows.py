@@ -1,13 +1,17 @@
-"""Words that very many texts have: what is ranked then comes first, everything else is found as ever, and nothing twice."""
+"""Words that very many texts have: candidates are ranked and come first, all else is found as ever, and nothing twice."""
 
 from collections.abc import Iterator
+from plone.app.textfield.value import RichTextValue
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.planning import MANY_ROWS
+from plone.pgcatalog.results import ranked
 from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.settings import ATTRIBUTE
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.relation import filled
 from tests.integration.settings import tune
+from tests.integration.traffic import traced
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -18,11 +22,14 @@ import transaction
 PAGES = 60
 LIMIT = 5
 WORD = "everywhere"
+IN_TITLES = (1, 4)
+IN_DESCRIPTION = 7
+WEIGHTLESS = {"weight_body": 0.0}
 
 
 @pytest.fixture(scope="module")
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
-    """Pages with the word in their bodies, the older ones more often; one of the oldest has it in its title."""
+    """Pages with the word in their bodies, the older ones more often; old ones have it in their titles and descriptions."""
     dsn = sites.clone(postgres, site_template)
     with sites.opened(dsn) as db, sites.application(db) as app:
         sites.login(app)
@@ -32,8 +39,9 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
                 app.plone,
                 "News Item" if number == 3 else "Document",
                 f"page{number:02}",
-                title="Everywhere at home" if number in (1, 4) else f"Page {number}",
-                description=f"{WORD} " * (PAGES - number),
+                title="Everywhere at home" if number in IN_TITLES else f"Page {number}",
+                description=f"{WORD} and nowhere" if number == IN_DESCRIPTION else "",
+                text=RichTextValue(f"<p>elsewhere {f'{WORD} ' * (PAGES - number)}</p>", "text/html", "text/html"),
             )
         transaction.commit()
         filled(app.plone.portal_catalog)
@@ -44,9 +52,11 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
         transaction.abort()
 
 
-@pytest.fixture(autouse=True)
-def few(monkeypatch: Any) -> None:
+@pytest.fixture(autouse=True, params=["all ids", "large catalog"])
+def few(request: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(settings, "RANKED_ROWS", LIMIT)
+    if request.param == "large catalog":
+        monkeypatch.setattr(ranked, "MANY_ROWS", LIMIT)
 
 
 def found(site: Any, text: str = WORD, **options: Any) -> list[str]:
@@ -65,21 +75,69 @@ def by_score(monkeypatch: Any, site: Any, **options: Any) -> list[str]:
         return found(site, **options)
 
 
-def test_the_newest_are_ranked_and_all_with_the_word_in_their_titles(site: Any, monkeypatch: Any) -> None:
+def test_the_newest_are_ranked_and_all_with_the_word_in_title_or_description(site: Any, monkeypatch: Any) -> None:
     exact = by_score(monkeypatch, site)
-    ranked = {*newest(LIMIT), "page01", "page04"}
-    assert exact[: len(ranked)] != [id for id in exact if id in ranked]
+    candidates = {*newest(LIMIT), "page01", "page04", "page07"}
+    assert exact[: len(candidates)] != [id for id in exact if id in candidates]
     result = found(site)
-    assert result[: len(ranked)] == [id for id in exact if id in ranked]
-    assert result[len(ranked) :] == [id for id in newest(PAGES) if id not in ranked]
-    assert result[:2] == ["page01", "page04"]
+    assert result[: len(candidates)] == [id for id in exact if id in candidates]
+    assert result[len(candidates) :] == [id for id in newest(PAGES) if id not in candidates]
+    assert result[:3] == ["page01", "page04", "page07"]
+
+
+@pytest.mark.parametrize(("good", "expected"), [(1, {"page04"}), (2, {"page01", "page04"})])
+def test_titles_take_the_places_first_and_of_these_the_newest(
+    site: Any, monkeypatch: Any, good: int, expected: set[str]
+) -> None:
+    monkeypatch.setattr(ranked, "GOOD", good)
+    assert set(found(site)[: LIMIT + good]) == {*newest(LIMIT), *expected}
+
+
+@pytest.mark.parametrize("text", ["everywhere elsewhere", "everywhere OR nowhere", "every*", "everywhere AND NOT home"])
+def test_one_of_several_words_in_the_title_is_enough(site: Any, text: str) -> None:
+    result = found(site, text)
+    assert len(result) == len(set(result)) == PAGES - (2 if "NOT" in text else 0)
+    assert {"page04", "page01", "page07"}.intersection(result) <= set(result[: LIMIT + 3])
 
 
 @pytest.mark.parametrize("size", [2, LIMIT, LIMIT + 2, 25])
-def test_pages_make_up_the_whole(site: Any, size: int) -> None:
-    pages = [id for start in range(0, PAGES, size) for id in found(site, b_start=start, b_size=size)]
-    assert pages == found(site)
+@pytest.mark.parametrize("text", [WORD, "every*"])
+def test_pages_make_up_the_whole(site: Any, size: int, text: str) -> None:
+    pages = [id for start in range(0, PAGES, size) for id in found(site, text, b_start=start, b_size=size)]
+    assert pages == found(site, text)
     assert len(set(pages)) == PAGES
+
+
+def test_pages_make_up_the_whole_in_a_transaction_with_changes(site: Any) -> None:
+    site.page20.title = "Everywhere and nowhere"
+    site.page20.reindexObject()
+    try:
+        pages = [id for start in range(0, PAGES, 4) for id in found(site, b_start=start, b_size=4)]
+        assert pages == found(site)
+        assert len(set(pages)) == PAGES
+    finally:
+        transaction.abort()
+
+
+def test_a_page_tells_how_many_there_are(site: Any) -> None:
+    """The batch of a listing asks for both."""
+    result_cache().clear()
+    site.portal_catalog.unrestrictedSearchResults(getId="page00")[0].getPath()
+    with traced(site) as traffic:
+        results = site.portal_catalog.unrestrictedSearchResults(SearchableText=WORD, b_start=0, b_size=3)
+        assert len(results[:3]) == 3
+        asked = results.actual_result_count
+    assert asked == PAGES
+    # A large catalog counts apart: it does not look at all hits for a page.
+    expected = 2 if ranked.MANY_ROWS == LIMIT else 1
+    assert len(traffic[0].matching("searchable_text")) == expected
+
+
+def test_sorted_results_are_not_ranked(site: Any) -> None:
+    result_cache().clear()
+    results = site.portal_catalog.unrestrictedSearchResults(SearchableText=WORD, sort_on="id")
+    assert results.query.score is None
+    assert [brain.getId for brain in results] == sorted(newest(PAGES))
 
 
 def test_slices_of_a_result_are_the_same_pages(site: Any) -> None:
@@ -98,6 +156,16 @@ def test_scores_never_rise(site: Any) -> None:
     assert scores[0] > scores[-1] > 0
 
 
+def test_what_has_no_weight_still_comes_before_what_is_not_ranked(site: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(site.portal_catalog, ATTRIBUTE, dict(WEIGHTLESS), raising=False)
+    try:
+        whole = found(site)
+        assert set(whole[: LIMIT + 3]) == {*newest(LIMIT), "page01", "page04", "page07"}
+        assert [id for start in range(0, PAGES, 3) for id in found(site, b_start=start, b_size=3)] == whole
+    finally:
+        transaction.abort()
+
+
 def test_what_finds_less_is_ranked_as_ever(site: Any, monkeypatch: Any) -> None:
     options = {"id": ["page07", "page30", "page20", "page50"]}
     assert found(site, **options) == by_score(monkeypatch, site, **options)
@@ -106,8 +174,18 @@ def test_what_finds_less_is_ranked_as_ever(site: Any, monkeypatch: Any) -> None:
 
 def test_a_small_catalog_is_ranked_as_ever(site: Any, monkeypatch: Any) -> None:
     exact = by_score(monkeypatch, site)
-    monkeypatch.setattr(settings, "RANKED_ROWS", 20)
+    monkeypatch.setattr(settings, "RANKED_ROWS", 2 * PAGES)
     assert found(site) == exact
+
+
+@pytest.mark.parametrize(("full", "is_exact"), [(PAGES - 1, False), (PAGES, True)])
+def test_as_many_hits_as_may_be_are_all_ranked(site: Any, monkeypatch: Any, full: int, is_exact: bool) -> None:
+    exact = by_score(monkeypatch, site)
+    monkeypatch.setattr(settings, "RANKED_ROWS", full)
+    monkeypatch.setattr(ranked, "NEWEST", LIMIT)
+    monkeypatch.setattr(ranked, "GOOD", LIMIT)
+    # The site has some rows besides the pages.
+    assert (found(site) == exact) is is_exact
 
 
 def test_pins_and_boosts_are_ranked_however_old_they_are(site: Any) -> None:
@@ -119,28 +197,31 @@ def test_pins_and_boosts_are_ranked_however_old_they_are(site: Any) -> None:
         transaction.abort()
 
 
-def test_changes_of_the_transaction_are_ranked_too(site: Any, monkeypatch: Any) -> None:
-    site.page00.title = "Everywhere and nowhere"
-    site.page00.reindexObject()
+def test_changes_of_the_transaction_are_ranked_as_after_its_commit(site: Any) -> None:
+    old = site.page00.title
     try:
-        assert found(site) == by_score(monkeypatch, site)
-        assert "page00" in found(site)[:3]
+        site.page00.title = "Everywhere and nowhere"
+        site.page00.reindexObject()
+        before = found(site)
+        assert "page00" in before[:3]
+        transaction.commit()
+        assert found(site) == before
     finally:
-        transaction.abort()
+        site.page00.title = old
+        site.page00.reindexObject()
+        transaction.commit()
 
 
-def test_no_more_texts_are_read_than_are_ranked(site: Any, monkeypatch: Any) -> None:
-    """The newest rows that match come in the order of their ids, and the text of no other row is looked at for a score."""
-    catalog = site.portal_catalog
-    view = catalog._catalog.view()
-    query = catalog._catalog.search({"SearchableText": WORD}).query
+def test_no_more_texts_are_read_than_are_ranked(site: Any) -> None:
+    """The text of no other row is looked at for a score, however all hits are found."""
+    view = site.portal_catalog._catalog.view()
+    query = site.portal_catalog._catalog.search({"SearchableText": WORD}).query
     statement, params = view.page_statement(query, 0, 3)
     explained = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0]
-    top = explained[0]["Plan"]
-    scores = [node for node in nodes(top) if node.get("Subplan Name", "").startswith("SubPlan")]
+    scores = [node for node in nodes(explained[0]["Plan"]) if node.get("Subplan Name", "").startswith("SubPlan")]
     assert scores
-    # Two branches, the newest ones and titles, of which no row comes twice.
-    assert {node["Actual Loops"] for node in scores} == {LIMIT + 2}
+    # The newest ones, and those with the word in their titles or descriptions; no row comes twice.
+    assert {node["Actual Loops"] for node in scores} == {LIMIT + 3}
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

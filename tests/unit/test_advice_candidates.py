@@ -86,7 +86,7 @@ def test_sort_columns() -> None:
 def test_columns_are_known_unless_something_opaque_is_asked() -> None:
     where = matches(BYTES, "x") & ~equals(A, "y")
     assert columns_of(compiled(where)) == {"t", "a"}
-    assert columns_of(compiled(where, score=Score("1", (), (equals(B, "x"),)))) == {"t", "a", "b"}
+    assert columns_of(compiled(where, score=Score("1", (), ((equals(B, "x"),),)))) == {"t", "a", "b"}
     assert columns_of(compiled(where, score=Fragment("length(body)"))) is None
     assert columns_of(compiled(where & Condition("lower(c) = 'x'"))) is None
     assert columns_of(compiled(where & Condition("lower(c) = 'x'", (), (C,)))) == {"t", "a", "c"}

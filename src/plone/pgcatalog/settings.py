@@ -21,8 +21,8 @@ SOURCE_INDEX = "SearchableText"
 
 #: The largest number that a setting may have; PostgreSQL's integers and Python's floats end somewhere beyond.
 LARGEST = 1e9
-#: How many rows of a large catalog are ranked, 0 for all.  A page of so many takes 50 ms and more.
-RANKED_ROWS = 5000
+#: How many hits of a search are all ranked; of more only candidates are.  0: all of any number, 8 µs and more each.
+RANKED_ROWS = 600
 DEFAULTS: dict[str, Any] = {
     "slow_query_ms": 10.0,
     "slow_query_mask": (),

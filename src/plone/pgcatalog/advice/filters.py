@@ -74,7 +74,7 @@ def columns_of(query: CompiledQuery) -> frozenset[str] | None:
         if not isinstance(query.score, Score):
             return None
         # What is ranked by are the columns that it looks for words in.
-        conditions += query.score.preferred
+        conditions += [condition for group in query.score.preferred for condition in group]
     found: set[str] = set()
     for condition in conditions:
         if condition.columns is None:

@@ -76,13 +76,14 @@ NEUTRAL = Weights(1.0, 1.0, 1.0, 1.0)
 class Score(Fragment):
     """An SQL number that ranks a row, the higher the better.
 
-    ``preferred`` are conditions of what is ranked however many rows are found: what the best ones probably have.
+    ``preferred`` are conditions of what is ranked however many rows are found, since the best ones probably have it: in
+    groups, which do not take places from each other, and in each the best condition first.
     """
 
-    preferred: tuple[Condition, ...] = ()
+    preferred: tuple[tuple[Condition, ...], ...] = ()
 
     @staticmethod
-    def of(score: Fragment, preferred: Iterable[Condition]) -> "Score":
+    def of(score: Fragment, preferred: Iterable[tuple[Condition, ...]]) -> "Score":
         """Return *score* with *preferred*."""
         if isinstance(score, Score):
             return replace(score, preferred=tuple(preferred))

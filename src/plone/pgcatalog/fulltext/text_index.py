@@ -7,8 +7,11 @@ from Acquisition import aq_base
 from Acquisition import aq_parent
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from plone.pgcatalog.fulltext.lexicon import quoted
+from plone.pgcatalog.fulltext.lexicon import STEM
 from plone.pgcatalog.fulltext.lexicon import Stems
 from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
@@ -19,6 +22,7 @@ from plone.pgcatalog.fulltext.query_expansion import Meaning
 from plone.pgcatalog.fulltext.ranking import NEUTRAL
 from plone.pgcatalog.fulltext.ranking import RankedText
 from plone.pgcatalog.fulltext.ranking import Score
+from plone.pgcatalog.fulltext.ranking import Term
 from plone.pgcatalog.fulltext.site import PLAIN
 from plone.pgcatalog.fulltext.site import search_backend
 from plone.pgcatalog.fulltext.site import search_weights
@@ -29,6 +33,7 @@ from plone.pgcatalog.fulltext.text_labels import texts_of
 from plone.pgcatalog.fulltext.tsquery import Clause
 from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.fulltext.tsquery import NO_CLAUSE
+from plone.pgcatalog.fulltext.tsquery import operation
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
@@ -46,8 +51,8 @@ from typing import Any
 from ZODB.utils import u64
 
 
-#: The index of what counts most in a page.
-TITLE_INDEX = "Title"
+#: The indexes of what counts most in a page.
+HEADINGS = ("Title", "Description")
 #: How many characters of a text are kept to take snippets from.
 SOURCE_LENGTH = 20_000
 
@@ -126,55 +131,59 @@ class ZCTextIndexTranslator(IndexTranslator):
 
         Raises TypeError for a value that is no string or sequence of strings, and LimitExceeded for too many words.
         """
-        clause = self._clause(query)
-        return None if clause is None else any_of((clause.condition, *self._pinned(query)))
+        text = self._text(query)
+        return None if text is None else any_of((self._clause(text, query).condition, *self._pinned(text, query)))
 
     def score(self, query: Mapping[str, Any]) -> Fragment | None:
         """Return how often and where the words of *query* stand, the rare ones counting more; longer texts count less."""
-        clause = self._clause(query)
-        if clause is None or not clause.rank:
+        text = self._text(query)
+        clause = NO_CLAUSE if text is None else self._clause(text, query)
+        if text is None or not clause.rank:
             return None
         catalog = aq_parent(self.index)
         weights = search_weights(catalog) if self.id == SOURCE_INDEX else NEUTRAL
-        found = search_backend().score(self._ranked_text(catalog, query), clause.rank, weights)
+        found = search_backend().score(self._ranked_text(catalog, text), clause.rank, weights)
         if found is None:
             return None
-        titles = self._in_titles(query, clause)
+        headings = self._in_headings(clause.rank)
         if self.tuning is None:
-            return Score.of(found, titles)
-        pins = self._pinned(query)
+            return Score.of(found, headings)
+        pins = self._pinned(text, query)
 
         def tuned(score: Fragment) -> Fragment:
             changed: Fragment = self.tuning.ranked(score, pins, self.other)
             return changed
 
         changed = found.changed(tuned) if isinstance(found, IndexedScore) else tuned(found)
-        return Score.of(changed, [*titles, *self.tuning.preferred(pins, self.other)])
+        return Score.of(changed, [*headings, *self.tuning.preferred(pins, self.other)])
 
-    def _in_titles(self, query: Mapping[str, Any], clause: Clause) -> list[Condition]:
-        """Return the condition for pages with a title that *clause*, made of *query*, finds."""
+    def _in_headings(self, terms: Sequence[Term]) -> list[tuple[Condition, ...]]:
+        """Return the conditions for pages with one of *terms* in the title, and in the description."""
         if self.id != SOURCE_INDEX:
             return []
-        try:
-            titles = self.other(TITLE_INDEX)
-        except KeyError:
-            return []
-        if not isinstance(titles, ZCTextIndexTranslator):
-            return []
-        if clause.tsquery is None:
-            return [self._compile(self._text(query) or "", query, titles.column).condition]
-        return [matches(titles.column, clause.tsquery)]
+        # The words themselves: no other index has marked stems.
+        forms = [quoted(word) for t in terms for group in t.related for word in group if not word.startswith(STEM)]
+        tsquery = operation(" | ", dict.fromkeys([*(term.tsquery for term in terms), *forms]))
+        headings = [heading for name in HEADINGS if (heading := self._text_index(name)) is not None]
+        return [tuple(matches(heading.column, tsquery) for heading in headings)] if headings else []
 
-    def _ranked_text(self, catalog: Any, query: Mapping[str, Any]) -> RankedText:
-        columns = self.columns()
+    def _text_index(self, name: str) -> "ZCTextIndexTranslator | None":
+        try:
+            found = self.other(name)
+        except KeyError:
+            return None
+        return found if isinstance(found, ZCTextIndexTranslator) else None
+
+    def _ranked_text(self, catalog: Any, text: str) -> RankedText:
+        vector, count, *_ = self.columns()
         oid = getattr(aq_base(catalog), "_p_oid", None)
         return RankedText(
-            vector=columns[0].quoted,
-            words=columns[1].quoted,
-            column=columns[0].name,
+            vector=vector.quoted,
+            words=count.quoted,
+            column=vector.name,
             catalog=None if oid is None else u64(oid),
             source=self.source,
-            asked=self._text(query) or "",
+            asked=text,
         )
 
     def exact(self) -> "ZCTextIndexTranslator":
@@ -204,29 +213,28 @@ class ZCTextIndexTranslator(IndexTranslator):
         record = parse(self.index, query)
         return None if record.keys is None else " ".join(record.keys)
 
-    def _clause(self, query: Mapping[str, Any]) -> Clause | None:
-        text = self._text(query)
+    def _clause(self, text: str, query: Mapping[str, Any]) -> Clause:
+        """Return what *text*, that of *query* for this index, finds."""
         if not text:
-            return None if text is None else NO_CLAUSE
+            return NO_CLAUSE
+        lexicon = self.index.getLexicon()
         languages = [] if self.tuning is None else self.tuning.stop_languages(query)
-        question = (text, languages, getattr(self.index.getLexicon(), "_pipeline", None))
+        question = (text, languages, getattr(lexicon, "_pipeline", None))
         if self._compiled is None or self._compiled[0] != question:
-            self._compiled = question, self._compile(text, query, self.column)
+            self._compiled = question, self._compile(lexicon, text, query)
         return self._compiled[1]
 
-    def _compile(self, text: str, query: Mapping[str, Any], column: Column) -> Clause:
-        lexicon = self.index.getLexicon()
+    def _compile(self, lexicon: Any, text: str, query: Mapping[str, Any]) -> Clause:
         meaning = None if self.tuning is None else self.tuning.meaning(lexicon, query)
         if self.word_parts:
             meaning = replace(meaning or Meaning({}, frozenset()), parts=self.word_parts)
         stemming = self.stemming
         related = stemming.related if stemming is not None and self._with_stems else None
-        return compile_text(lexicon, text, column, meaning, related)
+        return compile_text(lexicon, text, self.column, meaning, related)
 
-    def _pinned(self, query: Mapping[str, Any]) -> list[Condition]:
-        """Return the conditions of the pages that are pinned to *query*, in their order."""
-        text = self._text(query) if self._with_pins else None
-        if self.tuning is None or not text:
+    def _pinned(self, text: str, query: Mapping[str, Any]) -> list[Condition]:
+        """Return the conditions of the pages that are pinned to the *text* of *query*, in their order."""
+        if self.tuning is None or not self._with_pins or not text:
             return []
         pinned: list[Condition] = self.tuning.pinned(self.index.getLexicon(), text, query, self.other)
         return pinned

@@ -101,9 +101,9 @@ def parse(lexicon: Any, text: str) -> Any:
 
     Raises LimitExceeded for more than MAX_WORDS words.
     """
-    for attempt in (text, plain_words(text)):
+    for attempt in (str, plain_words):
         try:
-            return _Parser(_ParserLexicon(lexicon)).parseQuery(attempt)
+            return _Parser(_ParserLexicon(lexicon)).parseQuery(attempt(text))
         except (ParseError, RecursionError):
             continue
     return None

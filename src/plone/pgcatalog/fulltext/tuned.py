@@ -85,12 +85,15 @@ class SiteTuning:
             return pinned_first(Fragment("0"), pins) if pins else None
         return pinned_first(self._boosted(score, lookup), pins)
 
-    def preferred(self, pins: Sequence[Condition], lookup: Lookup) -> list[Condition]:
-        """Return conditions of what may have a high score for other reasons than its text: *pins*, and types with a boost."""
+    def preferred(self, pins: Sequence[Condition], lookup: Lookup) -> list[tuple[Condition, ...]]:
+        """Return conditions of what may have a high score for other reasons than its text: *pins*, and types with a boost.
+
+        See ``Score.preferred``.
+        """
         portal_type = _translator(lookup, "portal_type")
         boosted = [name for name, factor in self.tuning.types if factor > 1]
         types = [portal_type.match_key(name) for name in boosted] if portal_type is not None else []
-        return [any_of(found) for found in (pins, types) if found]
+        return [(any_of(found),) for found in (pins, types) if found]
 
     def _boosted(self, score: Fragment, lookup: Lookup) -> Fragment:
         portal_type = _translator(lookup, "portal_type")

@@ -110,25 +110,25 @@ class Finder:
             return
         window = self.query.window
         size = wanted - known if window.size is None else window.size
-        rows = self._page(window.start + known, size, with_idx and size <= IDX_BATCH) if size else []
+        rows, total = self._page(window.start + known, size, with_idx and size <= IDX_BATCH) if size else ([], None)
         ended = len(rows) < size
-        total = self.hits.total
+        total = self.hits.total if total is None else total
         if ended and (rows or known or not window.start):
             total = window.start + known + len(rows)
         self._learn(
             Hits(
                 array("q", [*self.hits.rids, *(row[0] for row in rows)]),
-                (*self.hits.scores, *(row[2] for row in rows)) if self.query.score else (),
+                (*self.hits.scores, *(row[2] or 0.0 for row in rows)) if self.query.score else (),
                 ended or window.size is not None,
                 total,
             )
         )
         self._keep_rows(rows)
 
-    def _page(self, start: int, size: int, with_idx: bool) -> list[Any]:
+    def _page(self, start: int, size: int, with_idx: bool) -> tuple[list[Any], int | None]:
         rate = self._hit_rate
         excluded = None if not with_idx or rate.skip_versions(self._stamp) else self.loader.excluded_keys
-        return self.view.page(self.query, start, size, excluded, not rate.skip_metadata(size))
+        return self.view.page_and_total(self.query, start, size, excluded, not rate.skip_metadata(size))
 
     @property
     def _hit_rate(self) -> HitRate:
@@ -152,7 +152,7 @@ class Finder:
             return
         if with_paths or self.query.score:
             rows = self.view.page(self.query, 0, None)
-            scores = tuple(row[2] for row in rows) if self.query.score else ()
+            scores = tuple(row[2] or 0.0 for row in rows) if self.query.score else ()
             self._learn(Hits(array("q", [row[0] for row in rows]), scores, True, len(rows)))
             self._keep_rows(rows)
         else:

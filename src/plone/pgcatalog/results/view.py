@@ -26,10 +26,7 @@ from plone.pgcatalog.observe.trace import Trace
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.results.ranked import LARGE_RATIO
-from plone.pgcatalog.results.ranked import only
-from plone.pgcatalog.results.ranked import ranked_rids
-from plone.pgcatalog.results.ranked import scored
+from plone.pgcatalog.results.ranked import Stages
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.fragment import Fragment
@@ -296,18 +293,32 @@ class CatalogView:
         excluded_keys: Sequence[str] | None = None,
         with_idx: bool = True,
     ) -> Rows:
-        """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result.
+        """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result; the score of what is not ranked is None.
 
         With *excluded_keys*, keys of idx that nobody wants, the rows have more in the fourth place, unless the transaction sees
         changes of its own: their version, and *with_idx* the other keys, see ``idx_texts``.
         """
+        return self.page_and_total(query, start, size, excluded_keys, with_idx)[0]
+
+    def page_and_total(
+        self,
+        query: CompiledQuery,
+        start: int,
+        size: int | None,
+        excluded_keys: Sequence[str] | None = None,
+        with_idx: bool = True,
+    ) -> tuple[Rows, int | None]:
+        """Return what ``page`` does, and the number of all rows that match if that was found out on the way."""
 
         def ask(query: CompiledQuery) -> Rows:
             if excluded_keys is None or not self.is_committed:
                 return self.run("page", lambda state: self.page_statement(query, start, size, state=state))
             return self.run("page", lambda s: self.full_page_statement(query, start, size, excluded_keys, with_idx, s))
 
-        return self._ranked(query, ask)
+        rows = self._ranked(query, ask)
+        if not rows or not has_total(query, size):
+            return rows, None
+        return [row[:-1] for row in rows], rows[0][-1]
 
     def _ranked(self, query: CompiledQuery, ask: Callable[[CompiledQuery], Rows]) -> Rows:
         """Return what *ask* brings of *query*; ranked by an index of an extension, if that is wanted and can be."""
@@ -344,30 +355,36 @@ class CatalogView:
         more: str = "",
         state: CatalogState | None = None,
     ) -> Asked:
-        where, score = self.needed(query.where, state), query.score
+        where, score, first = self.needed(query.where, state), query.score, None
         if score:
-            where, score = self._ranking(where, score, None if size is None else start + size, state)
+            where = self.hide_unselective_indexes(where, state)
+            stages = self._stages(where, score, state)
+            if stages is not None:
+                first = stages.first
+                if size is not None and start + size <= stages.newest:
+                    where = stages.only_ranked
+                else:
+                    score = stages.scored
+        if has_total(query, size):
+            more += f", {'(SELECT total FROM found)' if first else 'NULL'} AS total"
         expressions = f"rid, path, {score.sql if score else 'NULL'} AS score{more}"
-        tail = f"ORDER BY {'score DESC, rid DESC' if score else self._order_by(query, state)}"
+        tail = f"ORDER BY {'score DESC NULLS LAST, rid DESC' if score else self._order_by(query, state)}"
         if size is not None:
             tail += f" LIMIT {size:d}"
         if start:
             tail += f" OFFSET {start:d}"
-        return self.statement(expressions, where, tail, score.params if score else (), state, (start, size))
+        page = self.statement(expressions, where, tail, score.params if score else (), state, (start, size))
+        if page is None or first is None:
+            return page
+        return replace(page, sql=first.sql + page.sql, params=(*first.params, *page.params), is_costly=True)
 
-    def _ranking(
-        self, where: Condition, score: Fragment, end: int | None, state: CatalogState | None
-    ) -> tuple[Condition, Fragment]:
-        """Return which rows are read to rank those that match *where* up to the row *end*, and what ranks them."""
-        asked, limit = state or self.read_state(), settings.RANKED_ROWS
-        is_large = asked is not None and limit > 0 and asked.rows > LARGE_RATIO * limit
-        source = self.source(state) if is_large and self.is_committed else None
-        if source is None or not isinstance(score, Score):
-            return self.hide_unselective_indexes(where, state), score
-        rids = ranked_rids(source, where, score, limit)
-        if end is not None and end <= limit:
-            return only(rids, where), score
-        return self.hide_unselective_indexes(where, state), scored(rids, score)
+    def _stages(self, where: Condition, score: Fragment, state: CatalogState | None) -> Stages | None:
+        """Return the two stages of ranking what matches *where*; None where all of it is ranked."""
+        asked = state or self.read_state()
+        if asked is None or not isinstance(score, Score):
+            return None
+        source = self.source(state)
+        return source and Stages.of(source, where, score, asked.rows, settings.RANKED_ROWS)
 
     def full_page_statement(
         self,
@@ -386,7 +403,8 @@ class CatalogView:
         text, params = versioned_idx_sql("page", excluded_keys, with_idx)
         if page is None:
             return None
-        sql = f"SELECT rid, path, score, {text} FROM ({page.sql}) AS page"
+        total = ", total" if has_total(query, size) else ""
+        sql = f"SELECT rid, path, score, {text}{total} FROM ({page.sql}) AS page"
         return Statement(sql, (*params, *page.params), page.is_costly, page.window)
 
     def rids(self, query: CompiledQuery) -> array[int]:
@@ -455,6 +473,11 @@ class CatalogView:
         if entry.new or committed is None:
             return entry.idx
         return {k: v for k, v in committed.items() if k not in entry.vanished} | entry.idx
+
+
+def has_total(query: CompiledQuery, size: int | None) -> bool:
+    """True if the statement of a page of *query* with *size* rows tells the number of all that match in a last column."""
+    return size is not None and isinstance(query.score, Score)
 
 
 def table_of(state: CatalogState) -> tuple[Any, ...]:
