@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from DateTime import DateTime
 from datetime import timedelta
+from plone.base.batch import Batch
 from typing import Any
 
 
@@ -110,4 +111,9 @@ def touch_page(results: Any) -> list[Any]:
     ]
 
 
-TOUCHES: dict[str, Callable[[Any], Any]] = {"len": touch_len, "page": touch_page}
+def touch_batch(results: Any) -> list[Any]:
+    """Use a result as Plone's batch does: the number of results, and the first page."""
+    return touch_page(Batch(results, PAGE))
+
+
+TOUCHES: dict[str, Callable[[Any], Any]] = {"len": touch_len, "page": touch_page, "page with count": touch_batch}
