@@ -25,6 +25,11 @@ SECTIONS = {
         " relevance, as a member who has a local role in each fourth folder. The first table has what facets, snippets and"
         " suggestions take.",
     ),
+    "pages": (
+        "Whole pages over HTTP",
+        "`pages` asks Zope processes (waitress) for pages of a Plone site. The first table has the geometric means of each"
+        " kind of page, and the page that compares worst.",
+    ),
     "rebuild": (
         "Rebuilding beside the live catalog",
         "`rebuild` runs the command `pgcatalog rebuild` on a filled site. Meanwhile a page is searched for every twentieth"
@@ -68,7 +73,8 @@ Plone's events: real documents with UUID, workflow state and permissions, catalo
   closing it cuts the ZODB cache to its size (400 objects, unless the command says otherwise). *after write*: as request,
   after another thread has changed and committed a document. *cold*: the database newly opened, all caches of the process
   empty; PostgreSQL's are warm.
-- *len*: `len(results)`. *page*: URL and five metadata columns of the first 25 brains.
+- *len*: `len(results)`. *page*: URL and five metadata columns of the first 25 brains. *page with count*: both, as Plone's
+  `Batch` asks. With a ZODB cache of 30,000 objects each kind of search has been made before.
 - A cell is the median, with the 95th percentile in parentheses. *ratio* is ours / RelStorage + ZCatalog, of medians; below
   1 ours is faster. *found* is the number of matches; two numbers mean that the backends disagree.
 - A cell that takes more than 30 seconds has fewer repetitions, at least three."""

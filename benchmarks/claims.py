@@ -1,5 +1,12 @@
 """What the results say, in sentences.  Each figure, and each "slower", comes from the stored results."""
 
+from benchmarks.page_kinds import AFTER
+from benchmarks.page_kinds import FIRST_REQUEST
+from benchmarks.page_kinds import GROUPS
+from benchmarks.page_kinds import MIX
+from benchmarks.page_kinds import READ_ONLY
+from benchmarks.page_tables import both
+from benchmarks.page_tables import quotients
 from benchmarks.tables import number
 from benchmarks.tables import PAIRS
 from benchmarks.tables import records_of
@@ -26,6 +33,8 @@ class State:
     label: str
     values: str
     state: str
+    #: objects in the ZODB cache; None: as few as were measured
+    cache: int | None = None
 
 
 AGAIN = State("the same {} again", "repeating", "request")
@@ -33,8 +42,12 @@ NEW = State("a new {}", "varying", "request")
 IN_MEMORY = State("a new {}, ZCatalog's trees in memory", "varying", "warm")
 AFTER_WRITE = State("the first {} after a save", "repeating", "after write")
 COLD = State("the first {} of a new process", "repeating", "cold")
-STATES = (AGAIN, NEW, IN_MEMORY, AFTER_WRITE, COLD)
+#: Plone's own default.
+NEW_DEFAULT = State("a new {}, ZODB cache of 30,000 objects", "varying", "request", 30_000)
+STATES = (AGAIN, NEW, NEW_DEFAULT, IN_MEMORY, AFTER_WRITE, COLD)
+BATCH = "page with count"
 TOUCHES = {"page": "page", "len": "count"}
+SITE_TOUCHES = {**TOUCHES, BATCH: BATCH}
 CREATION = "creation of a document"
 MODIFICATION = "modification of a document"
 
@@ -77,7 +90,9 @@ def documents(data: dict[str, Any]) -> str:
 
 def scenarios(data: dict[str, Any], state: State, touch: str) -> dict[str, Pair]:
     """Return kind of search -> its figures in *state*."""
-    ours, theirs = (records_of(data, name, state.values, state.state, touch) for name in PAIRS[data["command"]])
+    ours, theirs = (
+        records_of(data, name, state.values, state.state, touch, state.cache) for name in PAIRS[data["command"]]
+    )
     return {name: Pair(theirs[name]["median"], ours[name]["median"]) for name in ours if name in theirs}
 
 
@@ -106,13 +121,19 @@ class Slower:
 def slower(stored: Sequence[dict[str, Any]]) -> Iterator[Slower]:
     """Yield what takes longer: of a site the means of all kinds of search, of searches for words each kind."""
     for data in compared(stored, "level2"):
-        for touch, label in TOUCHES.items():
+        for touch, label in SITE_TOUCHES.items():
             for state in STATES:
                 yield from if_slower(state.label.format(label), data, typical(data, state, touch))
     for data in compared(stored, "search"):
         for touch, label in TOUCHES.items():
             for name, pair in scenarios(data, NEW, touch).items():
                 yield from if_slower(f"a {label} for {name}", data, pair)
+    for data in compared(stored, "pages"):
+        for state in (READ_ONLY, AFTER, FIRST_REQUEST):
+            for kind, (ours, theirs) in both(data, state).items():
+                if kind.page != MIX:
+                    what = f"the page *{kind.page}* over HTTP, {state}"
+                    yield from if_slower(what, data, Pair(theirs["median"], ours["median"]))
     for data in compared(stored, "level2"):
         yield from if_slower("`uniqueValuesFor`", data, measured(data, "uniqueValuesFor, first time"))
 
@@ -131,6 +152,9 @@ def in_short(stored: Sequence[dict[str, Any]]) -> str:
         return "Nothing was measured."
     sentences = {
         "New searches": f"A page of 25 results that is in no cache comes {speeds(sites, NEW, times=True)}",
+        "With Plone's default cache": f"A new page with its count, as each batch of Plone asks, comes"
+        f" {speeds(sites, NEW_DEFAULT, BATCH, times=True)} when the ZODB cache holds 30,000 objects",
+        "Whole pages over HTTP": whole_pages(stored),
         "Again, and cold": f"The same page again comes {speeds(sites, AGAIN)};"
         f" the first page of a new process {speeds(sites, COLD)}",
         "Saves": f"Creating a document takes {figures(sites, CREATION)}; changing one {figures(sites, MODIFICATION)}",
@@ -138,7 +162,24 @@ def in_short(stored: Sequence[dict[str, Any]]) -> str:
         "The price": f"The database takes {figures(sites, 'database size')};"
         f" the memory of a process {figures(sites, 'resident memory')}",
     }
+    if not any(typical(data, NEW_DEFAULT, BATCH) for data in sites):
+        del sentences["With Plone's default cache"]
+    if not compared(stored, "pages"):
+        del sentences["Whole pages over HTTP"]
     return "\n".join(filled(f"**{name}.** {sentence}.", "- ") for name, sentence in sentences.items())
+
+
+def whole_pages(stored: Sequence[dict[str, Any]]) -> str:
+    """Return how long whole pages take, by their group and the size of the site."""
+    parts = []
+    for data in compared(stored, "pages"):
+        means = (
+            f"{group} {number(mean)} (worst: {number(max(found.values()))})"
+            for group in GROUPS
+            if (mean := mean_ratio(list((found := quotients(data, READ_ONLY, group)).values())))
+        )
+        parts.append(f"with {documents(data)} {', '.join(means)}")
+    return f"Their time, ours / ZCatalog's, geometric mean: {'; '.join(parts)}"
 
 
 def filled(text: str, bullet: str = "") -> str:
@@ -157,9 +198,9 @@ def slower_in_short(stored: Sequence[dict[str, Any]]) -> str:
     return ". ".join(parts) or "Nothing, in the mean"
 
 
-def speeds(sites: Sequence[dict[str, Any]], state: State, times: bool = False) -> str:
+def speeds(sites: Sequence[dict[str, Any]], state: State, touch: str = "page", times: bool = False) -> str:
     """Return how many times as fast a page is in each of *sites*, with its *times* on request."""
-    found = [(data, pair) for data in sites if (pair := typical(data, state, "page"))]
+    found = [(data, pair) for data in sites if (pair := typical(data, state, touch))]
     return " and ".join(
         f"{pair.speed} times as fast with {documents(data)}{f' ({pair})' if times else ''}" for data, pair in found
     )

@@ -32,6 +32,12 @@ class Requests:
         """Open the database: nothing of it is in memory then."""
         self.db = open_db(self.backend, self.dsn, self.folder, self.cache_size)
 
+    def use_cache(self, size: int) -> None:
+        """Open the database with a ZODB cache of *size* objects."""
+        self.close()
+        self.cache_size = size
+        self.open()
+
     def close(self) -> None:
         """End the request and close the database."""
         self.leave()

@@ -186,6 +186,7 @@ def add(site: Any, document: Document) -> Any:
         description=document.description,
         subject=document.tags,
         creators=(document.creator,),
+        **rich_text(document),
     )
     setattr(content, ATTRIBUTE_NAME, document.uid)
     content.creation_date = content.modification_date = DateTime(document.created)
@@ -194,6 +195,15 @@ def add(site: Any, document: Document) -> Any:
     content = container[document.id]
     set_state(site.portal_workflow, content, document)
     return content
+
+
+def rich_text(document: Document) -> dict[str, Any]:
+    """Return the text of *document* as the field of a document has it; nothing for none."""
+    from plone.app.textfield.value import RichTextValue
+
+    if not document.text:
+        return {}
+    return {"text": RichTextValue(f"<p>{document.text}</p>", "text/html", "text/x-html-safe")}
 
 
 def set_state(workflows: Any, content: Any, document: Document) -> None:

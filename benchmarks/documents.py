@@ -34,6 +34,7 @@ class Document:
     state: str
     creator: str
     created: datetime
+    text: str = ""
 
     @property
     def uid(self) -> str:

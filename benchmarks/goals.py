@@ -1,5 +1,14 @@
 """What was to be reached, what was reached, and whether that is enough."""
 
+from benchmarks.page_kinds import AFTER
+from benchmarks.page_kinds import FIRST_REQUEST
+from benchmarks.page_kinds import GROUPS
+from benchmarks.page_kinds import READ_ONLY
+from benchmarks.page_kinds import WITH_WRITER
+from benchmarks.page_tables import Kind
+from benchmarks.page_tables import mix_ratio
+from benchmarks.page_tables import quotients
+from benchmarks.page_tables import records
 from benchmarks.tables import number
 from benchmarks.tables import PAIRS
 from benchmarks.tables import ratio
@@ -15,7 +24,9 @@ from dataclasses import dataclass
 from typing import Any
 
 
-SMALL, BIG, HUGE = 500, 20_000, 200_000
+SMALL, SITE, BIG, HUGE = 500, 6_000, 20_000, 200_000
+#: Objects in a ZODB cache: Plone's default.
+DEFAULT_CACHE = 30_000
 Results = dict[tuple[str, int], dict[str, Any]]
 
 
@@ -34,22 +45,26 @@ def by_size(stored: Sequence[dict[str, Any]]) -> Results:
     return {(data["command"], size_of(data)): data for data in stored}
 
 
-def mean(size: int, values: str, state: str, touch: str, command: str = "level2") -> Callable[[Results], float | None]:
+def mean(
+    size: int, values: str, state: str, touch: str, command: str = "level2", cache: int | None = None
+) -> Callable[[Results], float | None]:
     """Return what takes the geometric mean of the scenarios' ratios."""
 
     def reached(results: Results) -> float | None:
         data = results.get((command, size))
-        return mean_ratio(list(ratios(data, values, state, touch).values())) if data else None
+        return mean_ratio(list(ratios(data, values, state, touch, cache).values())) if data else None
 
     return reached
 
 
-def worst(size: int, values: str, state: str, touch: str) -> Callable[[Results], float | None]:
+def worst(
+    size: int, values: str, state: str, touch: str, cache: int | None = None
+) -> Callable[[Results], float | None]:
     """Return what takes the ratio of the worst scenario."""
 
     def reached(results: Results) -> float | None:
         data = results.get(("level2", size))
-        return max(ratios(data, values, state, touch).values(), default=None) if data else None
+        return max(ratios(data, values, state, touch, cache).values(), default=None) if data else None
 
     return reached
 
@@ -144,6 +159,11 @@ def goals() -> Iterator[Goal]:
         name = f"20,000 documents, request, varying, {touch}"
         yield Goal(name, limit, mean(BIG, "varying", "request", touch))
         yield Goal(f"{name}, worst scenario", single, worst(BIG, "varying", "request", touch))
+    for limit, touch, single in ((0.35, "page with count", 1.0), (0.3, "len", 1.0)):
+        name = f"20,000 documents, ZODB cache of 30,000, request, varying, {touch}"
+        yield Goal(name, limit, mean(BIG, "varying", "request", touch, cache=DEFAULT_CACHE))
+        yield Goal(f"{name}, worst scenario", single, worst(BIG, "varying", "request", touch, DEFAULT_CACHE))
+    yield from page_goals()
     yield Goal("500 documents, after somebody's write, page", 0.8, mean(SMALL, "repeating", "after write", "page"))
     for size, limit in ((SMALL, 0.15), (BIG, 0.05)):
         yield Goal(f"{size:,} documents, cold, page", limit, mean(size, "repeating", "cold", "page"))
@@ -169,6 +189,54 @@ def goals() -> Iterator[Goal]:
     yield Goal("database size at 20,000", 0.8, measure(BIG, "database size"))
     yield Goal("resident memory after the run at 20,000", 0.6, measure(BIG, "resident memory"))
     yield Goal("uncached first page / (bare round trip + bare SQL), 20,000 rows", 2, over_the_floor)
+
+
+def page_goals() -> Iterator[Goal]:
+    """Yield the goals of whole pages over HTTP."""
+    for size, limits in ((SMALL, (0.82, 0.7)), (SITE, (0.82, 0.6))):
+        for group, limit in zip(GROUPS, limits, strict=True):
+            name = f"pages over HTTP, {size:,} documents, {group}"
+            yield Goal(name, limit, page_mean(size, group))
+            yield Goal(f"{name}, worst page", 0.95, page_worst(size, group))
+    for state in (READ_ONLY, WITH_WRITER):
+        yield Goal(f"mix of pages, 4 clients, 2 processes, {SITE:,} documents, {state}", 0.85, mixed(SITE, 4, 2, state))
+    yield Goal("first requests of a process, 500 documents, worst page", 1, page_worst(SMALL, None, FIRST_REQUEST))
+    yield Goal("front page after a save, 500 documents", 30, kilobytes(SMALL, Kind("front page", AFTER)), "KB")
+
+
+def page_mean(size: int, group: str) -> Callable[[Results], float | None]:
+    """Return what takes the geometric mean of the ratios of the pages of *group*."""
+    return lambda results: mean_ratio(list(page_ratios(results, size, group).values()))
+
+
+def page_worst(size: int, group: str | None, state: str = READ_ONLY) -> Callable[[Results], float | None]:
+    """Return what takes the ratio of the worst page of *group*."""
+    return lambda results: max(page_ratios(results, size, group, state).values(), default=None)
+
+
+def page_ratios(results: Results, size: int, group: str | None, state: str = READ_ONLY) -> dict[Kind, float]:
+    data = results.get(("pages", size))
+    return quotients(data, state, group) if data else {}
+
+
+def mixed(size: int, clients: int, processes: int, state: str) -> Callable[[Results], float | None]:
+    """Return what takes the ratio of the mix of pages."""
+
+    def reached(results: Results) -> float | None:
+        data = results.get(("pages", size))
+        return mix_ratio(data, clients, processes, state) if data else None
+
+    return reached
+
+
+def kilobytes(size: int, kind: Kind) -> Callable[[Results], float | None]:
+    """Return what takes the KB that our pages of *kind* read from PostgreSQL."""
+
+    def reached(results: Results) -> float | None:
+        data = results.get(("pages", size))
+        return records(data, 0).get(kind, {}).get("kb") if data else None
+
+    return reached
 
 
 def goals_table(stored: Sequence[dict[str, Any]]) -> Table:

@@ -42,7 +42,8 @@ UIDS = 200
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Return the measures, and the records of the queries, of one backend."""
-    place = opened(options, progress, PloneSite)
+    sizes = options.get("cache_sizes") or [options["cache_size"]]
+    place = opened({"cache_size": sizes[0], **options}, progress, PloneSite)
     measures = {"site creation": value(timed(make_site, place), "s")}
     measures |= content(place, options["docs"], progress)
     result: dict[str, Any] = {"measures": measures}
@@ -50,7 +51,12 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     vacuum(options["dsn"])
     if options.get("queries", True):
         place.write = modify_at(options["docs"])
-        result["queries"] = queries.measure(place, scenarios, options["iterations"], options["warmup"], progress)
+        counts = options["iterations"], options["warmup"]
+        result["queries"] = queries.measure(place, scenarios, *counts, progress)
+        for size in sizes[1:]:
+            place.use_cache(size)
+            result["queries"] += queries.measure(place, scenarios, *counts, progress, states=queries.IN_MEMORY)
+        place.use_cache(sizes[0])
         measures |= objects_and_values(place, options["iterations"], progress)
         measures["resident memory"] = value(resident_mb(), "MB")
         measures["database size"] = value(database_mb(options["dsn"]), "MB")

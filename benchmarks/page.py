@@ -11,14 +11,21 @@ from benchmarks.claims import NEW
 from benchmarks.claims import of_command
 from benchmarks.claims import Pair
 from benchmarks.claims import scenarios
+from benchmarks.claims import SITE_TOUCHES
 from benchmarks.claims import slower
 from benchmarks.claims import STATES
 from benchmarks.claims import TOUCHES
 from benchmarks.claims import typical
+from benchmarks.page_kinds import GROUPS
+from benchmarks.page_kinds import MIX
+from benchmarks.page_kinds import READ_ONLY
+from benchmarks.page_tables import both
+from benchmarks.page_tables import quotients
 from benchmarks.tables import number
 from benchmarks.tables import records_of
 from benchmarks.tables import size_of
 from benchmarks.tables import Table
+from benchmarks.timing import mean_ratio
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -59,6 +66,11 @@ WORDS_TEXT = """\
 ## Searches for words
 
 A member with local roles in a quarter of the folders searches for words, sorted by relevance. Times are in ms."""
+PAGES_TEXT = """\
+## Whole pages over HTTP
+
+Zope processes serve Plone sites, and clients ask for pages; the median time of each kind in ms. Plone itself takes most
+of an HTML page, whatever answers its searches."""
 WRITING_TEXT = """\
 ## Saving
 
@@ -113,6 +125,10 @@ def parts(stored: Sequence[dict[str, Any]]) -> Iterator[str]:
         for data in sites:
             yield plot(f"searches-{size_of(data)}", f"New searches in a site of {documents(data)}")
             yield slower_kinds(data)
+    http = compared(stored, "pages")
+    if http:
+        yield PAGES_TEXT
+        yield whole_pages_table(http).markdown(titled=False)
     for data in compared(stored, "search"):
         yield WORDS_TEXT
         yield words_table(data).markdown(titled=False)
@@ -154,8 +170,9 @@ def states_table(sites: Sequence[dict[str, Any]]) -> Table:
     """Return the means by state of the caches."""
     rows = [
         [state.label.format(label), *(cell for data in sites for cell in cells(typical(data, state, touch)))]
-        for touch, label in TOUCHES.items()
+        for touch, label in SITE_TOUCHES.items()
         for state in STATES
+        if any(typical(data, state, touch) for data in sites)
     ]
     return Table("States", ["", *columns(sites)], rows)
 
@@ -170,6 +187,25 @@ def slower_kinds(data: dict[str, Any]) -> str:
     if not found:
         return f"With {documents(data)} every kind of new search is faster than ZCatalog's."
     return filled(f"With {documents(data)} these take longer (ours / ZCatalog's): {'; '.join(found)}.")
+
+
+def whole_pages_table(stored: Sequence[dict[str, Any]]) -> Table:
+    """Return the time of each kind of page, and the means of each group."""
+    found = [
+        {kind.page: Pair(theirs["median"], ours["median"]) for kind, (ours, theirs) in both(data).items()}
+        for data in stored
+    ]
+    rows = []
+    for name in dict.fromkeys(name for pairs in found for name in pairs if name != MIX):
+        sides = [pairs.get(name) for pairs in found]
+        rows.append([name, *(cell for pair in sides for cell in ratio_cells(pair))])
+    for group in GROUPS:
+        means = [mean_ratio(list(quotients(data, READ_ONLY, group).values())) for data in stored]
+        rows.append([f"geometric mean: {group}", *(cell for mean in means for cell in ("", "", number(mean)))])
+    headings = [
+        f"{heading}, {size_of(data):,}" for data in stored for heading in ("ZCatalog", "ours", "ours / ZCatalog")
+    ]
+    return Table("Pages", ["", *headings], rows)
 
 
 def words_table(data: dict[str, Any]) -> Table:

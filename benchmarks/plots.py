@@ -115,7 +115,12 @@ def bars(axes: Any, labels: Sequence[str], series: dict[str, Sequence[Pair | Non
 
 def states(sites: Sequence[dict[str, Any]], path: Path) -> None:
     """Plot the means by state of the caches."""
-    kinds = [(state, touch) for touch in TOUCHES for state in STATES]
+    kinds = [
+        (state, touch)
+        for touch in TOUCHES
+        for state in STATES
+        if any(typical(data, state, touch) is not None for data in sites)
+    ]
     series = {documents(data): [typical(data, state, touch) for state, touch in kinds] for data in sites}
     figure, axes = pyplot.subplots(figsize=(8, 4.4))
     bars(axes, [state.label.format(TOUCHES[touch]) for state, touch in kinds], series)

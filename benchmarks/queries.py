@@ -8,6 +8,8 @@ from benchmarks.timing import timed
 from benchmarks.worker import Progress
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -19,6 +21,10 @@ import pstats
 #: from the pool, in a transaction of its own.  ``after write``: as request, after somebody else has changed a
 #: document.  ``cold``: in a connection of a newly opened database, nothing of which is in memory.
 STATES = {"repeating": ("warm", "request", "after write", "cold"), "varying": ("warm", "request")}
+#: Those that a larger ZODB cache makes another thing of.
+IN_MEMORY = {"repeating": ("request", "after write"), "varying": ("request",)}
+#: From so many objects on a ZODB cache holds what a site's catalog consists of, once it has been read.
+LARGE_CACHE = 10_000
 #: The slow states are measured less often.
 SHARE = {"after write": 0.4, "cold": 0.2}
 #: A cell that takes longer than these seconds has fewer repetitions, but at least so many.
@@ -28,19 +34,33 @@ FUNCTIONS = 12
 
 
 def measure(
-    requests: Requests, scenarios: Iterable[Scenario], iterations: int, warmup: int, progress: Progress
+    requests: Requests,
+    scenarios: Iterable[Scenario],
+    iterations: int,
+    warmup: int,
+    progress: Progress,
+    states: Mapping[str, Sequence[str]] = STATES,
 ) -> list[dict[str, Any]]:
     """Return one record per scenario, touch, values and state; times in milliseconds."""
     records = []
+    size = requests.cache_size
     for scenario in scenarios:
         found = requests.request(scenario.anonymous)(**scenario.query(requests.place, 0)).actual_result_count
-        for values, states in STATES.items():
-            for state in states:
-                progress(f"{scenario.name}, {values}, {state}")
+        for values, wanted in states.items():
+            for state in wanted:
+                progress(f"{scenario.name}, {values}, {state}, cache of {size:,}")
                 count = max(3, round(iterations * SHARE.get(state, 1)))
+                if size >= LARGE_CACHE and state not in SHARE:
+                    run(requests, scenario, "page with count", values, state, count, warmup)
                 for touch in TOUCHES:
                     times = run(requests, scenario, touch, values, state, count, warmup if state not in SHARE else 1)
-                    record = {"scenario": scenario.name, "touch": touch, "values": values, "state": state}
+                    record = {
+                        "scenario": scenario.name,
+                        "touch": touch,
+                        "values": values,
+                        "state": state,
+                        "cache": size,
+                    }
                     records.append(record | {"found": found, "limited": scenario.limited} | summary(times))
     return records
 

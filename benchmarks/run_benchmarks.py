@@ -17,6 +17,7 @@ from benchmarks.backends import BACKENDS
 from benchmarks.backends import OURS
 from benchmarks.claims import in_short
 from benchmarks.marks import put_between
+from benchmarks.page_kinds import PAGES
 from benchmarks.running import Job
 from benchmarks.running import OtherOptions
 from benchmarks.running import ResultFile
@@ -78,7 +79,7 @@ def repeated(iterations: int, warmup: int) -> Callable[[Any], Any]:
 
 
 #: Commands whose backends are measured in turn: scenario by scenario.
-IN_TURN = ("level1", "level2", "search", "plone")
+IN_TURN = ("level1", "level2", "search", "pages", "plone")
 
 
 def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | None, again: bool) -> None:
@@ -114,8 +115,15 @@ def level1(chosen: tuple[str, ...], output: Path | None, again: bool, **options:
 
 @main.command()
 @DOCS
+@click.option(
+    "--cache-size",
+    "cache_sizes",
+    multiple=True,
+    default=(400, 30_000),
+    show_default=True,
+    help="Objects in the ZODB cache of a connection (may be repeated).",
+)
 @click.option("--rebuild", default=1, show_default=True, help="How often to rebuild the whole catalog.")
-@CACHE
 @PROFILE
 @compared(*BACKENDS)
 @ONLY
@@ -133,6 +141,26 @@ def level2(chosen: tuple[str, ...], output: Path | None, again: bool, **options:
 def search(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
     """Searches for words by a member with local roles; facets, snippets and suggestions."""
     run("search", options, [Job("benchmarks.text_search", name, options) for name in chosen], output, again)
+
+
+@main.command()
+@DOCS
+@click.option("--seconds", default=1.0, show_default=True, help="For each kind of page in each round.")
+@click.option("--rounds", default=3, show_default=True, help="How often it is each backend's turn for a page.")
+@click.option("--starts", default=5, show_default=True, help="Processes whose first requests are measured.")
+@compared("relstorage-zcatalog", "pgcatalog")
+@click.option(
+    "--page",
+    "pages",
+    multiple=True,
+    type=click.Choice([page.name for page in PAGES]),
+    help="Only this one, and the mix (may be repeated).",
+)
+@KEPT
+@AGAIN
+def pages(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
+    """Whole pages over HTTP: Zope processes, clients, a writer."""
+    run("pages", options, [Job("benchmarks.pages", name, options) for name in chosen], output, again)
 
 
 @main.command()
@@ -236,6 +264,9 @@ PLAN = {
     "level1-20000": "level1 --rows 20000",
     "level2-20000": "level2 --docs 20000 --iterations 30 --profile",
     "search-20000": "search --docs 20000",
+    "pages-500": "pages --docs 500",
+    "pages-6000": "pages --docs 6000",
+    "pages-50000": "pages --docs 50000 --rounds 2 --starts 3",
     "rebuild-20000": "rebuild --docs 20000",
     "level1-200000": "level1 --rows 200000 --iterations 20",
     "zodbbench-1000000": "zodbbench --count 1000000 --batch 1000",

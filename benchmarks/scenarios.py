@@ -5,10 +5,12 @@ from benchmarks.documents import FIRST_DAY
 from benchmarks.documents import STATES
 from benchmarks.documents import TAGS
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from DateTime import DateTime
 from datetime import timedelta
+from plone.base.batch import Batch
 from typing import Any
 
 
@@ -104,10 +106,20 @@ def touch_len(results: Any) -> int:
 
 def touch_page(results: Any) -> list[Any]:
     """Use a result as a listing does: 25 rows with what it shows of each."""
+    return shown(results[:PAGE])
+
+
+def shown(brains: Iterable[Any]) -> list[Any]:
+    """Return what a listing shows of *brains*."""
     return [
         (brain.getURL(), brain.Title, brain.Description, brain.portal_type, brain.review_state, brain.modified)
-        for brain in results[:PAGE]
+        for brain in brains
     ]
 
 
-TOUCHES: dict[str, Callable[[Any], Any]] = {"len": touch_len, "page": touch_page}
+def touch_batch(results: Any) -> list[Any]:
+    """Use a result as Plone's batch does: the number of results, and the first page."""
+    return shown(Batch(results, PAGE))
+
+
+TOUCHES: dict[str, Callable[[Any], Any]] = {"len": touch_len, "page": touch_page, "page with count": touch_batch}

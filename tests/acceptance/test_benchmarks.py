@@ -4,19 +4,35 @@ from benchmarks.claims import in_short
 from benchmarks.documents import documents
 from benchmarks.goals import goals
 from benchmarks.goals import goals_table
+from benchmarks.page_kinds import AFTER
+from benchmarks.page_kinds import DATA
+from benchmarks.page_kinds import FIRST
+from benchmarks.page_kinds import FIRST_REQUEST
+from benchmarks.page_kinds import MIX
+from benchmarks.page_kinds import READ_ONLY
+from benchmarks.page_kinds import WITH_WRITER
+from benchmarks.page_tables import quotients
+from benchmarks.page_tables import records
+from benchmarks.pages import MIXES
 from benchmarks.run_benchmarks import main
+from benchmarks.tables import number as written
 from benchmarks.tables import tables
 from benchmarks.text_search import SHARED
+from benchmarks.timing import mean_ratio
+from benchmarks.wire import Relay
 from benchmarks.worker import take_turns
 from benchmarks.worker import Worker
 from benchmarks.worker import WorkerFailed
 from collections.abc import Iterator
 from pathlib import Path
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from typing import Any
 from ZODB.DB import DB
 from ZODB.FileStorage import FileStorage
 
 import json
+import psycopg
 import pytest
 import shlex
 import subprocess
@@ -116,7 +132,7 @@ def test_level1_has_the_same_matches_everywhere(level1: dict[str, Any]) -> None:
 def test_level1_measures_every_state(level1: dict[str, Any]) -> None:
     records = level1["results"]["pgcatalog"]["queries"]
     kinds = {(r["values"], r["state"], r["touch"]) for r in records}
-    assert len(kinds) == 12
+    assert len(kinds) == 18
     assert {r["n"] for r in records if r["state"] != "warm"} == {3}
     assert all(r["min"] <= r["median"] <= r["p95"] for r in records)
 
@@ -145,6 +161,12 @@ def level2(results: Path) -> dict[str, Any]:
 def test_level2_compares_writes_searches_and_sizes(level2: dict[str, Any]) -> None:
     matches = found(level2)
     assert matches["pgcatalog"] == matches["relstorage-zcatalog"]
+    records = level2["results"]["pgcatalog"]["queries"]
+    assert {(r["values"], r["state"]) for r in records if r["cache"] == 30_000} == {
+        ("repeating", "request"),
+        ("repeating", "after write"),
+        ("varying", "request"),
+    }
     ours, theirs = medians(level2, "pgcatalog"), medians(level2, "relstorage-zcatalog")
     assert ours.keys() == theirs.keys()
     assert {"site creation", "modification of a document", "rebuild", "database size", "resident memory"} <= ours.keys()
@@ -241,6 +263,60 @@ def test_zodbbench_gives_a_curve(results: Path) -> None:
     for result in data["results"].values():
         assert [point["size"] for point in result["curve"]] == [100, 200]
         assert all(point["inserts per second"] > 0 for point in result["curve"])
+
+
+@pytest.fixture(scope="module")
+def http(results: Path) -> dict[str, Any]:
+    asked = ("--page", "front page", "--page", "live search", "--page", "@search, a usual word")
+    return measured(results, "pages", "--docs", "30", "--seconds", "0.1", "--rounds", "1", "--starts", "1", *asked)
+
+
+@pytest.mark.slow
+def test_pages_are_asked_for_over_http(http: dict[str, Any]) -> None:
+    ours, theirs = records(http, 0), records(http, 1)
+    assert ours.keys() == theirs.keys()
+    assert {(kind.page, kind.state) for kind in ours if kind.page != MIX} == {
+        *((page, READ_ONLY) for page in ("front page", "live search", "@search, a usual word")),
+        *((page, AFTER) for page in ("front page", "live search")),
+        *((page, FIRST_REQUEST) for page in FIRST),
+    }
+    mixes = {(kind.clients, kind.processes, kind.state) for kind in ours if kind.page == MIX}
+    assert mixes == {(*how, state) for how in MIXES for state in (READ_ONLY, WITH_WRITER)}
+    for kind, record in [*ours.items(), *theirs.items()]:
+        assert 0 < record["min"] <= record["median"] <= record["p95"]
+        if kind.state != FIRST_REQUEST:
+            assert record["zope_cpu"] > 0
+        if kind.page != MIX and kind.state in (READ_ONLY, AFTER):
+            assert record["messages"] > 0
+            assert record["kb"] > 0
+
+
+@pytest.mark.slow
+def test_the_pages_over_http_are_reported(http: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "pages.json").write_text(json.dumps(http))
+    page, appendix = report(tmp_path, tmp_path)
+    assert "## Whole pages over HTTP" in page
+    for table in tables(http):
+        assert table.markdown() in appendix
+    mean = mean_ratio(list(quotients(http, READ_ONLY, DATA).values()))
+    assert f"| geometric mean: {DATA} |  |  | {written(mean)} |" in page
+
+
+def test_a_relay_counts_what_goes_through_it(tmp_path: Path) -> None:
+    with (
+        EmbeddedPostgres(settings=TEST_SETTINGS) as server,
+        Relay(server.dsn(), tmp_path) as relay,
+        psycopg.connect(relay.dsn, autocommit=True) as connection,
+    ):
+        messages, received = relay.counts()
+        connection.execute("SELECT repeat('a', 100000)")
+        assert relay.counts()[0] - messages == 1
+        assert 100_000 < relay.counts()[1] - received < 101_000
+        messages, received = relay.counts()
+        with connection.pipeline():
+            for number in range(5):
+                connection.execute("SELECT %s::int", (number,))
+        assert relay.counts()[0] - messages <= 2
 
 
 def test_all_lists_commands_that_exist() -> None:

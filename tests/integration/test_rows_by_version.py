@@ -16,6 +16,8 @@ import transaction
 PAGES = 180
 #: A version takes less; the metadata of a page takes more than ten times as much.
 VERSION_BYTES = 120
+#: A record id in the one value that brings all of them.
+ID_BYTES = 9
 
 
 def fill(portal: Any) -> None:
@@ -66,6 +68,25 @@ def test_a_save_elsewhere_has_no_metadata_read_again(filled: Any) -> None:
     with traced(filled) as again:
         assert titles(filled) == IN_ORDER
     assert again[0].row_bytes < PAGES * VERSION_BYTES
+
+
+@pytest.mark.parametrize("sort_on", ["getId", "getObjPositionInParent"])
+def test_a_navigation_reads_what_has_changed_and_ids(filled: Any, sort_on: str) -> None:
+    """Rows behind the first hundred, and all of a listing in the order of its folder."""
+    for number in range(3):
+        create(filled, "Folder", f"folder{number}")
+        filled.page150.title = f"Changed {number}"
+        filled.page150.reindexObject()
+        transaction.commit()
+        begin(filled)
+        with traced(filled) as traffic:
+            found = titles(filled, sort_on=sort_on)
+        assert found[150] == f"Changed {number}"
+        assert found[:150] + found[151:] == IN_ORDER[:150] + IN_ORDER[151:]
+    beginning = 0 if sort_on == "getObjPositionInParent" else 100 * VERSION_BYTES
+    metadata_of_one = 2000
+    assert traffic[0].row_bytes < beginning + metadata_of_one + PAGES * ID_BYTES
+    assert traffic[0].round_trips <= 5
 
 
 def test_what_has_changed_is_read_again(filled: Any) -> None:

@@ -1,10 +1,14 @@
 """The URLs of brains are those that the request makes of their paths."""
 
+from io import BytesIO
 from plone.pgcatalog.request import with_request
 from plone.pgcatalog.results.urls import CONTEXTS
 from plone.pgcatalog.results.urls import contexts
 from plone.pgcatalog.results.urls import URLs
 from typing import Any
+from ZPublisher.HTTPRequest import HTTPRequest
+from ZPublisher.HTTPRequest import WSGIRequest
+from ZPublisher.HTTPResponse import WSGIResponse
 
 import pytest
 
@@ -54,11 +58,20 @@ def test_another_request_is_another_context(app: Any) -> None:
         check(known, request)
 
 
-def test_requests_to_the_same_server_share_what_is_known(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    request = with_request(app).REQUEST
+def served() -> Any:
+    """Return a request as Zope's publisher makes one."""
+    environ = {"SERVER_NAME": "served.example.org", "SERVER_PORT": "80", "REQUEST_METHOD": "GET", "SCRIPT_NAME": ""}
+    return WSGIRequest(BytesIO(), environ, WSGIResponse())
+
+
+@pytest.mark.parametrize("kind", [HTTPRequest, WSGIRequest])
+def test_requests_to_the_same_server_share_what_is_known(
+    app: Any, monkeypatch: pytest.MonkeyPatch, kind: type[Any]
+) -> None:
+    request, other = (served() if kind is WSGIRequest else with_request(app).REQUEST for _ in range(2))
+    assert type(other) is kind
     expected = URLs().url(request, "/plone/shared/page")
-    other = with_request(app).REQUEST
-    monkeypatch.setattr(type(other), "physicalPathToURL", None)
+    monkeypatch.setattr(HTTPRequest, "physicalPathToURL", None)
     assert URLs().url(other, "/plone/shared/page") == expected
     assert URLs().url(other, "/plone/shared/second page") == expected.replace("page", "second%20page")
 

@@ -233,24 +233,27 @@ class RowLoader:
             if row is not None and row.idx is not None and row.version == version:
                 known += 1
                 row.used = True
-                if stamp is not None:
-                    current += row.stamp == stamp
-                    if not row.is_newer(stamp):
-                        row.stamp = stamp
+                current += row.stamp == stamp
             elif idx:
                 row = Row(path, orjson.loads(idx), version, stamp)
                 new.append((rid, row, len(idx)))
             else:
                 row = Row(path, version=version)
-            seen = rows.get(rid)
-            if seen is not None and seen.path is not None and seen.path != row.path:
-                # The transaction has moved the object.
-                row = Row(seen.path, row.idx)
-            rows[rid] = row
+            self._use(rid, row, rows, stamp)
         result_cache().count(ROWS, known, len(new))
         if share:
             self._give(new)
         return known, current
+
+    def _use(self, rid: int, row: Row, rows: dict[int, Row], stamp: Stamp | None) -> None:
+        """Put *row*, which is the right one in the state *stamp*, into *rows*; None is a state of the transaction's own."""
+        if stamp is not None and not row.is_newer(stamp):
+            row.stamp = stamp
+        seen = rows.get(rid)
+        if seen is not None and seen.path is not None and seen.path != row.path:
+            # The transaction has moved the object.
+            row = Row(seen.path, row.idx)
+        rows[rid] = row
 
     # -- paths
 
@@ -270,6 +273,10 @@ class RowLoader:
     def _load_paths(self, rids: Sequence[int]) -> None:
         self.find(rids)
         wanted = [rid for rid in rids if self._path(rid) is None]
+        known = self._probable(wanted)
+        if len(known) > ROUND_TRIP_ROWS:
+            self._read((), known)
+            wanted = [rid for rid in wanted if self._path(rid) is None]
         if wanted:
             found = self.view.paths(wanted)
             self.place((rid, found.get(rid, "")) for rid in wanted)
@@ -292,7 +299,13 @@ class RowLoader:
         """Return the row *rid* with its idx."""
         row = self.known(rid)
         if row is None:
-            self._load(self._slices.get(rid) or self._next(rid))
+            ahead: Sequence[int] = ()
+            wanted = self._slices.get(rid)
+            if wanted is None:
+                goes_on = self._at(rid) == self._end
+                wanted = self._next(rid)
+                ahead = self.rids[self._end : self._end + MOST_IDX] if goes_on else ()
+            self._load(wanted, ahead)
             row = self.rows[rid]
         return row
 
@@ -307,17 +320,19 @@ class RowLoader:
         self._end = (self._at(wanted[-1]) or 0) + 1
         return wanted
 
-    def _load(self, rids: Sequence[int]) -> None:
+    def _load(self, rids: Sequence[int], ahead: Sequence[int] = ()) -> None:
+        """Have the rows *rids* with their idx; of those *ahead* what the cache knows is confirmed by the way."""
         if not self.view.is_committed:
             # What is committed of a row says where it was before the transaction moved it.
             self._load_paths(rids)
         rids = self._without_idx(self.find(rids), rids)
-        cached = self._cached()
-        known = [rid for rid in rids if (row := cached.get(rid)) is not None and row.idx is not None]
-        if len(known) <= ROUND_TRIP_ROWS:
-            known = []
-        self._read(rids, known)
-        self._read(self._without_idx(self.rows, known))
+        if rids:
+            if self.view.is_committed:
+                ahead = self._without_idx(self.find(ahead), ahead)
+            else:
+                ahead = ()
+            known = self._probable([*rids, *ahead])
+            self._read([rid for rid in rids if rid not in known], known)
         rows = self.rows
         for rid in rids:
             row = rows.get(rid)
@@ -329,13 +344,27 @@ class RowLoader:
     def _without_idx(self, rows: Mapping[int, Row], rids: Iterable[int]) -> list[int]:
         return [rid for rid in rids if (row := rows.get(rid)) is None or row.idx is None]
 
-    def _read(self, rids: Sequence[int], known: Sequence[int] = ()) -> None:
-        """Take the committed rows *rids*; of those that are *known* only the version is read.
+    def _probable(self, rids: Iterable[int]) -> dict[int, Row]:
+        """Return those of *rids* of which the cache has some version, with their idx."""
+        cached = self._cached()
+        return {rid: row for rid in rids if (row := cached.get(rid)) is not None and row.idx is not None}
 
-        Those of another version have no idx then.
-        """
-        if rids:
-            self._take(self.view.idx_texts(rids, self.excluded_keys, known))
+    def _read(self, rids: Sequence[int], known: Mapping[int, Row]) -> None:
+        """Take the committed rows *rids*, and the rows that are *known*: of these, what has changed is read."""
+        if not rids and not known:
+            return
+        versions = {rid: row.version or "" for rid, row in known.items()}
+        found = self.view.idx_texts(rids, self.excluded_keys, versions)
+        rows = self.rows
+        stamp = self._stamp if rows is self._stamped else None
+        changed = {row[0] for row in found}
+        for rid, row in known.items():
+            if rid not in changed:
+                row.used = True
+                self._use(rid, row, rows, stamp)
+        result_cache().count(ROWS, len(known) - len(changed.intersection(known)), 0)
+        # One without a path is gone.
+        self._take(row for row in found if row[1] is not None)
 
     # -- objects
 

@@ -4,12 +4,15 @@ from collections.abc import Hashable
 from typing import Any
 from ZPublisher.BaseRequest import quote
 from ZPublisher.HTTPRequest import HTTPRequest
+from ZPublisher.HTTPRequest import WSGIRequest
 
 import re
 
 
 #: Names that no quoting changes.
 _PLAIN = re.compile("[A-Za-z0-9_.-]+")
+#: Requests whose URLs depend on nothing else than what is compared here: those of a server, and of scripts.
+_REQUESTS = (WSGIRequest, HTTPRequest)
 #: The virtual root of a request that has none.
 _NO_ROOT = ("",)
 #: Folders whose URLs are remembered, of all contexts together, and contexts (any host that somebody asks for is one).
@@ -57,7 +60,7 @@ class URLs:
         """Take up the URLs that are known of a request like this one."""
         self._request = None
         self._absolute, self._relative = {}, {}
-        if type(request) is not HTTPRequest:
+        if type(request) not in _REQUESTS:
             return
         self._request = request
         self._server = request.other.get("SERVER_URL")

@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
 from plone.pgcatalog import settings
@@ -35,6 +36,7 @@ from plone.pgcatalog.sql.predicate import NOT_NULL
 from plone.pgcatalog.sql.predicate import Predicate
 from plone.pgcatalog.sql.sets import listed
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -443,23 +445,34 @@ class CatalogView:
                 found[rid] = pending
         return found
 
-    def idx_texts(self, rids: Sequence[int], excluded_keys: Sequence[str] = (), known: Sequence[int] = ()) -> Rows:
-        """Return (rid, path, text) of the committed rows *rids*; ``split_version(text)`` are the row's version, and its idx as
-        JSON without the keys *excluded_keys*, or "" for those that are *known*.
+    def idx_texts(
+        self, rids: Sequence[int], excluded_keys: Sequence[str] = (), known: Mapping[int, str] = MappingProxyType({})
+    ) -> Rows:
+        """Return (rid, path, text) of the committed rows *rids*, and of those of another version than the *known* one.
+
+        ``split_version(text)`` are the row's version, and its idx as JSON without the keys *excluded_keys*.  *known* are
+        versions by rid; a row that is gone has None for its path.
         """
-        whole = sorted(set(rids).difference(known)) if known else list(rids)
 
         def statement(state: CatalogState | None) -> Asked:
             state = state or self.read_state()
             if state is None:
                 return None
-            selects, params = [], []
-            for asked, with_idx in ((whole, True), (list(known), False)):
-                if asked:
-                    text, values = versioned_idx_sql("c", excluded_keys, with_idx)
-                    source = f"{quote(state.relation)} c WHERE c.rid = ANY(%s::bigint[])"
-                    selects.append(f"SELECT c.rid, c.path, {text} FROM {source}")
-                    params += [*values, asked]
+            selects: list[str] = []
+            params: list[Any] = []
+            relation = quote(state.relation)
+            text, values = versioned_idx_sql("c", excluded_keys)
+            if rids:
+                selects.append(f"SELECT c.rid, c.path, {text} FROM {relation} c WHERE c.rid = ANY(%s::bigint[])")
+                params += [*values, list(rids)]
+            if known:
+                # What has not changed does not come back.
+                version, _ = versioned_idx_sql("c", (), with_idx=False)
+                selects.append(
+                    f"SELECT k.rid, c.path, {text} FROM unnest(%s::bigint[], %s::text[]) AS k (rid, version)"
+                    f" LEFT JOIN {relation} c ON c.rid = k.rid WHERE rtrim({version}) IS DISTINCT FROM k.version"
+                )
+                params += [*values, list(known), list(known.values())]
             return Statement(" UNION ALL ".join(selects), tuple(params)) if selects else None
 
         return self.run("metadata", statement)

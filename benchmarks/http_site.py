@@ -1,0 +1,75 @@
+"""The site of the benchmark ``pages``: made and filled in this process, served by others."""
+
+from benchmarks.content import fill
+from benchmarks.content import FILL_CACHE
+from benchmarks.content import make_folders
+from benchmarks.documents import folders
+from benchmarks.page_kinds import EDITOR
+from benchmarks.page_kinds import READER
+from benchmarks.page_kinds import Visited
+from benchmarks.texts import documents_with_texts
+from benchmarks.worker import Progress
+from benchmarks.zope_site import make_site
+from benchmarks.zope_site import opened
+from benchmarks.zope_site import PloneSite
+from benchmarks.zope_site import SITE
+from typing import Any
+
+import transaction
+
+
+#: Up to so many documents navigation has as many levels as in a new site: it shows all of them.  Nobody leaves it so
+#: with more.
+ALL_IN_NAVIGATION = 1_000
+#: Each of so many folders gives the reader a local role.
+SHARED = 4
+#: Documents that are visited.
+VISITED = 200
+
+
+def make(options: dict[str, Any], progress: Progress) -> Visited:
+    """Make the site as the *options* of a worker say; return what to visit there."""
+    place, count = opened({"cache_size": FILL_CACHE, **options}, progress, PloneSite), options["docs"]
+    make_site(place)
+    make_folders(place, folders(count))
+    fill(place, documents_with_texts(count), count, progress)
+    site = place.enter()
+    furnish(site, count)
+    transaction.commit()
+    place.close()
+    published = [each for each in documents_with_texts(count) if each.state == "published"]
+    step = max(1, len(published) // VISITED)
+    return Visited(f"/{SITE}", folders(count), [f"{each.folder}/{each.id}" for each in published[::step][:VISITED]])
+
+
+def furnish(site: Any, count: int) -> None:
+    """Add the REST API, users, a collection and the settings of navigation, and publish the folders; does not commit."""
+    site.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
+    for login, roles in ((EDITOR, ["Member", "Editor"]), (READER, ["Member"])):
+        name, _, password = login.partition(":")
+        site.acl_users.userFolderAddUser(name, password, roles, [])
+    for number in range(folders(count)):
+        folder = site[f"folder{number}"]
+        site.portal_workflow.doActionFor(folder, "publish")
+        if number % SHARED == 0:
+            folder.manage_setLocalRoles("reader", ["Reader"])
+            folder.reindexObjectSecurity()
+    site.invokeFactory(
+        "Collection",
+        "newest",
+        title="Newest documents",
+        query=[
+            {
+                "i": "portal_type",
+                "o": "plone.app.querystring.operation.selection.any",
+                "v": ["Document"],
+            }
+        ],
+        sort_on="modified",
+        sort_reversed=True,
+        item_count=30,
+    )
+    site.portal_workflow.doActionFor(site.newest, "publish")
+    site.portal_registry["plone.enable_sitemap"] = True
+    if count > ALL_IN_NAVIGATION:
+        site.portal_registry["plone.navigation_depth"] = 1

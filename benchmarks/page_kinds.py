@@ -1,0 +1,130 @@
+"""The pages that the benchmark ``pages`` asks for, and who asks."""
+
+from benchmarks.documents import CREATORS
+from benchmarks.texts import FREQUENT
+from benchmarks.texts import RARE
+from benchmarks.texts import USUAL
+from benchmarks.texts import word
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import quote
+from urllib.parse import urlencode
+
+import json
+
+
+PASSWORD = "secret-of-benchmarks"
+EDITOR = f"editor:{PASSWORD}"
+READER = f"reader:{PASSWORD}"
+HTML, DATA = "HTML", "REST, JSON, live search"
+GROUPS = (HTML, DATA)
+#: Of the contents of a folder.
+COLUMNS = ["ModificationDate", "EffectiveDate", "review_state", "is_folderish", "Title", "id", "portal_type", "getURL"]
+
+
+@dataclass(frozen=True)
+class Visited:
+    """The site: path, number of folders, and paths of published documents below it."""
+
+    path: str
+    folders: int
+    documents: list[str]
+
+    def folder(self, n: int) -> str:
+        return f"{self.path}/folder{n % self.folders}"
+
+    def document(self, n: int) -> str:
+        return f"{self.path}/{self.documents[n * 7 % len(self.documents)]}"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A kind of page: ``path(site, n)`` is what the n-th request asks for; *weight* is its share of the mix."""
+
+    name: str
+    group: str
+    path: Callable[[Visited, int], str]
+    weight: int
+    login: str | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Accept": "application/json" if self.name.startswith("@") else "text/html,*/*"}
+
+
+def asked(path: str, **query: str) -> str:
+    return f"{path}?{urlencode(query, quote_via=quote)}"
+
+
+def two_words(n: int) -> str:
+    """Return the n-th pair of a frequent and a usual word; the first 18,000 are different."""
+    return f"{word(FREQUENT[n % len(FREQUENT)])} {word(USUAL[(n * 7 + n // len(USUAL)) % len(USUAL)])}"
+
+
+def searched(words: Callable[[int], str]) -> Callable[[Visited, int], str]:
+    """Return the path of a REST search for the n-th of *words*."""
+    return lambda site, n: asked(f"{site.path}/@search", SearchableText=words(n), metadata_fields="modified")
+
+
+def live(site: Visited, n: int) -> str:
+    """Return what the search box asks while somebody types: words, the last of which it takes for a beginning."""
+    return asked(f"{site.path}/@@ajax-search", SearchableText=two_words(n)[:-1], perPage="10", page="1")
+
+
+def contents(site: Visited, n: int) -> str:
+    """Return what the contents of a folder ask for."""
+    folder = site.folder(n)
+    criteria = [
+        {
+            "i": "path",
+            "o": "plone.app.querystring.operation.string.path",
+            "v": f"{folder.removeprefix(site.path)}::1",
+        }
+    ]
+    query = {"criteria": criteria, "sort_on": "modified", "sort_order": "descending"}
+    return asked(
+        f"{folder}/@@getVocabulary",
+        name="plone.app.vocabularies.Catalog",
+        query=json.dumps(query),
+        batch=json.dumps({"page": 1, "size": 15}),
+        attributes=json.dumps(COLUMNS),
+    )
+
+
+PAGES = (
+    Page("front page", HTML, lambda site, n: site.path, 10),
+    Page("document", HTML, lambda site, n: site.document(n), 25),
+    Page("listing", HTML, lambda site, n: f"{site.folder(n)}/listing_view", 10),
+    Page("collection", HTML, lambda site, n: f"{site.path}/newest", 4),
+    Page("search page", HTML, lambda site, n: asked(f"{site.path}/@@search", SearchableText=two_words(n)), 4),
+    Page("sitemap", HTML, lambda site, n: f"{site.path}/sitemap", 1),
+    Page("document, as editor", HTML, lambda site, n: site.document(n), 8, EDITOR),
+    Page("sitemap.xml.gz", DATA, lambda site, n: f"{site.path}/sitemap.xml.gz", 1),
+    Page("live search", DATA, live, 8),
+    Page("@search, new words", DATA, searched(two_words), 5),
+    Page("@search, repeated", DATA, searched(lambda n: two_words(0)), 5),
+    Page("@search, new words, as member", DATA, searched(two_words), 3, READER),
+    Page(
+        "@search, a member's name",
+        DATA,
+        lambda site, n: asked(f"{site.path}/@search", Creator=CREATORS[n % len(CREATORS)], sort_on="modified"),
+        2,
+    ),
+    Page("@search, a rare word", DATA, searched(lambda n: word(RARE[n * 7 % len(RARE)])), 3),
+    Page("@search, a usual word", DATA, searched(lambda n: word(USUAL[n * 7 % len(USUAL)])), 3),
+    Page("@search, a frequent word", DATA, searched(lambda n: word(FREQUENT[n % len(FREQUENT)])), 2),
+    Page(
+        "@navigation",
+        DATA,
+        lambda site, n: asked(f"{site.document(n)}/@navigation", **{"expand.navigation.depth": "2"}),
+        4,
+    ),
+    Page("contents data", DATA, contents, 2, EDITOR),
+)
+BY_NAME = {page.name: page for page in PAGES}
+#: The first requests of a process, in this order.
+FIRST = ("front page", "document", "live search")
+#: What is asked for after somebody's save.
+AFTER_SAVE = ("front page", "document", "listing", "live search", "@navigation")
+MIX = "mix"
+READ_ONLY, WITH_WRITER, AFTER, FIRST_REQUEST = "read only", "with a writer", "after a save", "first request"

@@ -1,0 +1,287 @@
+"""Worker of ``pages``: whole pages of a Plone site over HTTP, served by Zope processes of their own."""
+
+from benchmarks import http_site
+from benchmarks.backends import vacuum
+from benchmarks.http_load import Client
+from benchmarks.http_load import Load
+from benchmarks.http_load import Meter
+from benchmarks.http_load import Sample
+from benchmarks.page_kinds import AFTER
+from benchmarks.page_kinds import AFTER_SAVE
+from benchmarks.page_kinds import BY_NAME
+from benchmarks.page_kinds import EDITOR
+from benchmarks.page_kinds import FIRST
+from benchmarks.page_kinds import FIRST_REQUEST
+from benchmarks.page_kinds import MIX
+from benchmarks.page_kinds import Page
+from benchmarks.page_kinds import PAGES
+from benchmarks.page_kinds import READ_ONLY
+from benchmarks.page_kinds import Visited
+from benchmarks.page_kinds import WITH_WRITER
+from benchmarks.timing import summary
+from benchmarks.wire import Relay
+from benchmarks.worker import Progress
+from benchmarks.worker import ROOT
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextlib import ExitStack
+from dataclasses import dataclass
+from dataclasses import field
+from pathlib import Path
+from threading import Event
+from threading import Thread
+from time import perf_counter
+from typing import Any
+
+import itertools
+import psutil
+import psycopg
+import subprocess
+import sys
+import tempfile
+
+
+#: Threads of a Zope process.
+THREADS = 2
+#: Of each page, in each turn: requests that do not count, and how many do at least.
+WARMUP, LEAST = 1, 2
+#: Requests of each page whose messages are counted.
+COUNTED = 4
+#: (clients, processes) that ask for the mix.
+MIXES = ((1, 1), (4, 1), (4, 2))
+#: Seconds between two saves of the writer.
+PAUSE = 0.5
+
+
+@dataclass
+class Farm:
+    """The site of one backend, and what starts its processes."""
+
+    backend: str
+    dsn: str
+    folder: Path
+    site: Visited
+    postmaster: int = field(init=False)
+    #: gives each request and each save a number of its own
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        with psycopg.connect(self.dsn) as connection:
+            self.postmaster = psutil.Process(connection.info.backend_pid).parent().pid
+
+    @contextmanager
+    def process(self, dsn: str = "", name: str = "zope") -> Iterator[tuple[int, int]]:
+        """Start a Zope process; yield its pid and port when it listens."""
+        folder = self.folder / name
+        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.http_server"]
+        command += [self.backend, dsn or self.dsn, str(folder), str(THREADS)]
+        pipe = subprocess.PIPE
+        with (
+            tempfile.TemporaryFile("w+") as log,
+            subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=log, text=True) as process,
+        ):
+            try:
+                assert process.stdout is not None
+                port = process.stdout.readline()
+                if not port:
+                    process.wait()
+                    log.seek(0)
+                    raise RuntimeError(f"Zope has not started:\n{log.read()[-3000:]}")
+                yield process.pid, int(port)
+            finally:
+                process.terminate()
+
+    def meter(self, *pids: int) -> Meter:
+        return Meter(self.postmaster, pids)
+
+
+def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    """Return the records of the pages of one backend."""
+    site = http_site.make(options, progress)
+    vacuum(options["dsn"])
+    farm = Farm(options["backend"], options["dsn"], Path(options["folder"]) / "http", site)
+    rounds, seconds = options["rounds"], options["seconds"]
+    wanted = [page for page in PAGES if page.name in options["pages"]] if options.get("pages") else list(PAGES)
+    progress("starting Zope processes")
+    with farm.process() as (pid, port), farm.process(name="other") as (other_pid, other_port):
+        records = [*single(farm, wanted, pid, port, rounds, seconds, progress)]
+        records += after_saves(farm, wanted, (pid, port), other_port, rounds, seconds, progress)
+        warm_up(farm, other_port, progress)
+        for clients, processes in MIXES:
+            used = [(pid, port), (other_pid, other_port)][:processes]
+            for state in (READ_ONLY, WITH_WRITER):
+                records.append(mix(farm, used, clients, state, rounds, seconds, progress))
+    counted = counts(farm, wanted, progress)
+    for record in records:
+        record |= counted.get((record["page"], record["state"]), {})
+    started, first = first_requests(farm, options["starts"], progress)
+    return {"measures": {"start of a process": summary(started, "s")}, "pages": records + first}
+
+
+def record(page: str, state: str, sample: Sample, clients: int = 1, processes: int = 1) -> dict[str, Any]:
+    """Return the figures of one kind of page."""
+    group = BY_NAME[page].group if page in BY_NAME else MIX
+    kind = {"page": page, "group": group, "state": state, "clients": clients, "processes": processes}
+    return kind | summary(sample.seconds) | sample.costs()
+
+
+def single(
+    farm: Farm, pages: list[Page], pid: int, port: int, rounds: int, seconds: float, progress: Progress
+) -> Iterator[dict[str, Any]]:
+    """Yield a record for each of *pages*, asked for by one client."""
+    client = Client(port)
+    samples = {page.name: Sample(farm.meter(pid)) for page in pages}
+    for _ in range(rounds):
+        for page in pages:
+            progress(page.name)
+            for _ in range(WARMUP):
+                client.get(page, farm.site, next(farm.numbers))
+            until, asked = perf_counter() + seconds, 0
+            with samples[page.name].meter:
+                while asked < LEAST or perf_counter() < until:
+                    samples[page.name].seconds.append(client.get(page, farm.site, next(farm.numbers)))
+                    asked += 1
+    client.close()
+    for page in pages:
+        yield record(page.name, READ_ONLY, samples[page.name])
+
+
+def after_saves(
+    farm: Farm,
+    pages: list[Page],
+    reader: tuple[int, int],
+    writer_port: int,
+    rounds: int,
+    seconds: float,
+    progress: Progress,
+) -> Iterator[dict[str, Any]]:
+    """Yield a record for each of *pages* that is asked for after a save, by way of another process, each time."""
+    client, writer = Client(reader[1]), Client(writer_port)
+    samples = {page.name: Sample(farm.meter(reader[0])) for page in pages if page.name in AFTER_SAVE}
+    for _ in range(rounds):
+        for name, sample in samples.items():
+            progress(f"{name}, {AFTER}")
+            until, asked = perf_counter() + seconds, 0
+            while asked < LEAST or perf_counter() < until:
+                writer.save(farm.site, next(farm.numbers), EDITOR)
+                with sample.meter:
+                    sample.seconds.append(client.get(BY_NAME[name], farm.site, next(farm.numbers)))
+                asked += 1
+    client.close()
+    writer.close()
+    for name, sample in samples.items():
+        yield record(name, AFTER, sample)
+
+
+def warm_up(farm: Farm, port: int, progress: Progress) -> None:
+    """Ask for each kind of page once: nothing else has been asked of this process."""
+    progress("warming up")
+    client = Client(port)
+    for page in PAGES:
+        client.get(page, farm.site, next(farm.numbers))
+    client.close()
+
+
+def mix(
+    farm: Farm,
+    used: list[tuple[int, int]],
+    clients: int,
+    state: str,
+    rounds: int,
+    seconds: float,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Return the record of the mix of pages, asked for by so many *clients* of the processes *used*."""
+    ports = [port for _, port in used]
+    sample = Sample(farm.meter(*(pid for pid, _ in used)))
+    load = Load(farm.site, PAGES, ports, clients)
+    for number in range(1 + rounds):
+        progress(f"{MIX}, {clients} clients, {len(used)} processes, {state}")
+        with ExitStack() as stack:
+            if state == WITH_WRITER:
+                stack.enter_context(writing(farm, ports[-1]))
+            # In the first round connections are opened, and their caches filled.
+            load.run(sample if number else Sample(farm.meter()), seconds * 2)
+    load.close()
+    return record(MIX, state, sample, clients, len(used)) | {"per_second": len(sample.seconds) / sample.elapsed}
+
+
+@contextmanager
+def writing(farm: Farm, port: int) -> Iterator[None]:
+    """Let somebody save documents meanwhile."""
+    client, ended = Client(port), Event()
+    failed: list[Exception] = []
+
+    def write() -> None:
+        try:
+            while not ended.wait(PAUSE):
+                client.save(farm.site, next(farm.numbers), EDITOR)
+        except Exception as error:  # noqa: BLE001  said by the thread that waits
+            failed.append(error)
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        client.close()
+    if failed:
+        raise failed[0]
+
+
+def counts(farm: Farm, pages: list[Page], progress: Progress) -> dict[tuple[str, str], dict[str, float]]:
+    """Return by (page, state) how many messages a page sends to PostgreSQL, and the KB that come back."""
+    progress("counting messages")
+    found = {}
+    with ExitStack() as stack:
+        relay = stack.enter_context(Relay(farm.dsn, Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        _, port = stack.enter_context(farm.process(relay.dsn))
+        _, other_port = stack.enter_context(farm.process(name="other"))
+        client, writer = Client(port), Client(other_port)
+        for page in pages:
+            progress(f"counting messages, {page.name}")
+            # Until the threads' connections have what they keep.
+            for _ in range(THREADS * 2):
+                client.get(page, farm.site, next(farm.numbers))
+            found[page.name, READ_ONLY] = sent(relay, farm, client, page, lambda: None)
+            if page.name in AFTER_SAVE:
+                save = lambda: writer.save(farm.site, next(farm.numbers), EDITOR)  # noqa: E731
+                found[page.name, AFTER] = sent(relay, farm, client, page, save)
+        client.close()
+        writer.close()
+    return found
+
+
+def sent(relay: Relay, farm: Farm, client: Client, page: Page, before: Callable[[], None]) -> dict[str, float]:
+    """Return messages and KB of *page*, each time after *before*."""
+    messages = received = 0
+    for _ in range(COUNTED):
+        before()
+        earlier = relay.counts()
+        client.get(page, farm.site, next(farm.numbers))
+        later = relay.counts()
+        messages += later[0] - earlier[0]
+        received += later[1] - earlier[1]
+    return {"messages": messages / COUNTED, "kb": received / COUNTED / 1024}
+
+
+def first_requests(farm: Farm, starts: int, progress: Progress) -> tuple[list[float], list[dict[str, Any]]]:
+    """Return the seconds of so many *starts* of a process, and the records of its first requests."""
+    started: list[float] = []
+    samples: dict[str, list[float]] = {name: [] for name in FIRST}
+    for _ in range(starts):
+        progress("first requests of a process")
+        begun = perf_counter()
+        with farm.process() as (_, port):
+            started.append(perf_counter() - begun)
+            client = Client(port)
+            for name in FIRST:
+                samples[name].append(client.get(BY_NAME[name], farm.site, next(farm.numbers)))
+            client.close()
+    kind = {"state": FIRST_REQUEST, "clients": 1, "processes": 1}
+    return started, [
+        {"page": name, "group": BY_NAME[name].group} | kind | summary(samples[name]) for name in FIRST if samples[name]
+    ]

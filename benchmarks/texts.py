@@ -1,0 +1,49 @@
+"""Documents with texts: their words are as frequent as in real ones, and look like words."""
+
+from benchmarks.documents import Document
+from benchmarks.documents import documents
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import accumulate
+from random import Random
+
+
+SEED = 815
+SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
+#: The words of a language in use; the one with the number n comes 1/n as often as the first one (Zipf).
+VOCABULARY = 20_000
+#: Numbers of words, by how many of the texts have them: a third and more, a few in a hundred, one or two in a thousand.
+FREQUENT = range(5, 25)
+USUAL = range(300, 1_200)
+RARE = range(8_000, 12_000)
+#: Words in a text: the parameters of a log-normal distribution, and its limits.
+LENGTH = (4.5, 0.8)
+SHORTEST, LONGEST = 10, 1_500
+
+
+def word(number: int) -> str:
+    """Return the word with that *number*: three syllables or more, and no two the same."""
+    # 74,507 and 60 ** 3 have no common divisor. Neighbours in frequency do not begin with the same letters.
+    number = (number * 74_507 + 12_345) % len(SYLLABLES) ** 3
+    parts = []
+    for _ in range(3):
+        number, part = divmod(number, len(SYLLABLES))
+        parts.append(SYLLABLES[part])
+    return "".join(parts)
+
+
+WORDS = [word(number) for number in range(VOCABULARY)]
+WEIGHTS = list(accumulate(1 / number for number in range(1, VOCABULARY + 1)))
+
+
+def text(rng: Random, count: int) -> str:
+    """Return *count* words."""
+    return " ".join(rng.choices(WORDS, cum_weights=WEIGHTS, k=count))
+
+
+def documents_with_texts(count: int) -> Iterator[Document]:
+    """Yield *count* documents; the same ones each time."""
+    rng = Random(SEED)
+    for document in documents(count):
+        length = min(LONGEST, max(SHORTEST, int(rng.lognormvariate(*LENGTH))))
+        yield replace(document, title=text(rng, 4).capitalize(), description=text(rng, 15), text=text(rng, length))

@@ -1,0 +1,74 @@
+"""Counts what goes between a process and PostgreSQL, whatever library it uses: a relay between two sockets."""
+
+from pathlib import Path
+from threading import Lock
+from threading import Thread
+from typing import Self
+
+import contextlib
+import psycopg
+import socket
+
+
+CHUNK = 65_536
+
+
+class Relay:
+    """Passes on what comes to a socket of its own to the server of *dsn*, and counts; a context manager."""
+
+    def __init__(self, dsn: str, folder: Path) -> None:
+        place = psycopg.conninfo.conninfo_to_dict(dsn)
+        name = f".s.PGSQL.{place['port']}"
+        self.dsn = psycopg.conninfo.make_conninfo(dsn, host=str(folder))
+        #: what clients have sent before they got an answer is one message
+        self.messages = 0
+        self.bytes_received = 0
+        self._server = f"{place['host']}/{name}"
+        self._path = folder / name
+        self._lock = Lock()
+        self._sockets: list[socket.socket] = []
+        self._listener = socket.socket(socket.AF_UNIX)
+
+    def __enter__(self) -> Self:
+        self._listener.bind(str(self._path))
+        self._listener.listen()
+        Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for each in (self._listener, *self._sockets):
+            # A thread that waits for it goes on.
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+        self._path.unlink(missing_ok=True)
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many messages were sent, and bytes received, until now."""
+        with self._lock:
+            return self.messages, self.bytes_received
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(self._server)
+                self._sockets += [client, server]
+                # Whether the server has spoken last; both threads of a connection use it.
+                spoken = [True]
+                Thread(target=self._pass, args=(client, server, spoken, True), daemon=True).start()
+                Thread(target=self._pass, args=(server, client, spoken, False), daemon=True).start()
+
+    def _pass(self, source: socket.socket, target: socket.socket, spoken: list[bool], asks: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(CHUNK):
+                with self._lock:
+                    if asks:
+                        self.messages += spoken[0]
+                        spoken[0] = False
+                    else:
+                        self.bytes_received += len(data)
+                        spoken[0] = True
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
