@@ -14,8 +14,8 @@ from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.prefetch import batch_size
 from plone.pgcatalog.results.prefetch import prefetch
 from plone.pgcatalog.results.urls import URLs
+from plone.pgcatalog.results.versions import split_version
 from plone.pgcatalog.results.view import CatalogView
-from plone.pgcatalog.results.view import split_version
 from typing import Any
 from zope.i18nmessageid import Message
 

@@ -28,6 +28,9 @@ from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.ranked import Stages
+from plone.pgcatalog.results.versions import changed_rows
+from plone.pgcatalog.results.versions import split_version
+from plone.pgcatalog.results.versions import versioned_idx_sql
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.fragment import Fragment
@@ -458,22 +461,7 @@ class CatalogView:
             state = state or self.read_state()
             if state is None:
                 return None
-            selects: list[str] = []
-            params: list[Any] = []
-            relation = quote(state.relation)
-            text, values = versioned_idx_sql("c", excluded_keys)
-            if rids:
-                selects.append(f"SELECT c.rid, c.path, {text} FROM {relation} c WHERE c.rid = ANY(%s::bigint[])")
-                params += [*values, list(rids)]
-            if known:
-                # What has not changed does not come back.
-                version, _ = versioned_idx_sql("c", (), with_idx=False)
-                selects.append(
-                    f"SELECT k.rid, c.path, {text} FROM unnest(%s::bigint[], %s::text[]) AS k (rid, version)"
-                    f" LEFT JOIN {relation} c ON c.rid = k.rid WHERE rtrim({version}) IS DISTINCT FROM k.version"
-                )
-                params += [*values, list(known), list(known.values())]
-            return Statement(" UNION ALL ".join(selects), tuple(params)) if selects else None
+            return changed_rows(state.relation, rids, excluded_keys, known)
 
         return self.run("metadata", statement)
 
@@ -496,26 +484,3 @@ def has_total(query: CompiledQuery, size: int | None) -> bool:
 def table_of(state: CatalogState) -> tuple[Any, ...]:
     """Return what a statement takes for granted of the table."""
     return state.relation, state.columns, state.complete, state.interned, state.newest_set
-
-
-def versioned_idx_sql(row: str, excluded_keys: Sequence[str], with_idx: bool = True) -> tuple[str, tuple[Any, ...]]:
-    """Return the SQL of a text with the version of *row*, an alias, and *with_idx* its idx, and the parameters of that.
-
-    A transaction gives all rows it writes its own id: those of the catalog's row and of the object's tell every change.
-    """
-    idx, outer = "", ""
-    params: tuple[Any, ...] = ()
-    if with_idx:
-        idx = f", (coalesce({row}.idx, o.idx) - %s::text[])::text"
-        outer, params = f", ({row}.idx - %s::text[])::text", (list(excluded_keys), list(excluded_keys))
-    return (
-        f"coalesce((SELECT concat({row}.xmin, '.', o.xmin, ' '{idx}) FROM object_state o WHERE o.zoid = {row}.zoid),"
-        f" concat({row}.xmin, '. '{outer}))",
-        params,
-    )
-
-
-def split_version(text: str) -> tuple[str, str]:
-    """Return the version and the idx, as JSON or empty, of a text as ``versioned_idx_sql`` makes it."""
-    version, _, idx = text.partition(" ")
-    return version, idx
