@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from plone.pgcatalog.discovery.facet_statement import Buckets
+from plone.pgcatalog.discovery.facet_groups import Buckets
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.facet_statement import FacetQuery
 from plone.pgcatalog.discovery.facet_statement import FacetStatement
+from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
@@ -39,6 +40,8 @@ def facets(
     names: Sequence[str] = (),
     *,
     ranges: Mapping[str, Buckets] | None = None,
+    children: Mapping[str, str] | None = None,
+    chosen: Mapping[str, Expression] | None = None,
     exclude_own: bool = False,
     limit: int | None = LIMIT,
     timeout: float | None = None,
@@ -46,12 +49,15 @@ def facets(
     """Count the values of the indexes *names* in all rows that match the search of *results*, its limits aside.
 
     Returns {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.
-    *ranges* are further facets, index name -> {label: (from, up to but without)}.  With *exclude_own* a facet does
-    not heed the query's own criterion for its index, so that several values can be chosen.  One statement;
+    *ranges* are further facets, index name -> {label: (from, up to but without)}, and *children*, path index -> path:
+    for each path one level below, the rows there and in it.  With *exclude_own* a facet does not heed the query's own
+    criterion for its index, so that several values can be chosen; *chosen* are further criteria, index name -> query
+    object, of which a facet does not heed the one under its name.  One statement;
     *timeout* is its limit in seconds, None for the site's own.  Raises QueryError for an index that has no facets,
     LimitExceeded for too many facets, and SearchTimeout.
     """
-    query = FacetQuery(results.criteria, results.sort, names, ranges or {}, exclude_own, limit)
+    what = ranges or {}, exclude_own, limit, children or {}, chosen or {}
+    query = FacetQuery(results.criteria, results.sort, names, *what)
     statement = FacetStatement(results.catalog, query)
     view = results.catalog.search_view()
     source = view.source()
