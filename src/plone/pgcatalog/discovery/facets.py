@@ -20,6 +20,8 @@ from typing import Any
 
 #: Values of one facet, unless the caller says otherwise.
 LIMIT = 100
+#: Seconds that counting for a page may take; a page without facets is better than none.
+FACET_SECONDS = 3.0
 
 
 def _cache_key(stamp: Stamp | None, text: str, params: Sequence[Any]) -> Key | None:
