@@ -46,6 +46,8 @@ from zope.interface import providedBy
 
 #: Hits of a page, the first unless the visitor chooses another.
 SIZES = (10, 20, 50, 100)
+#: Pages before and behind the present one that have a link.
+NEIGHBOURS = 2
 #: No page begins further back.
 LAST_START = 10_000_000
 
@@ -102,12 +104,12 @@ class SearchPage(Search):
     def update(self) -> None:
         """Search, and once more for what was meant if that finds nothing."""
         self.found = self._search(self.text)
-        if self.found.total or not self.text:
+        if not self.text or not self.found.is_empty:
             return
         better = if_possible(lambda: self.found.better(self.text))
         meant = self._search(better) if better else None
         # To the page operators are words, and all words are beginnings: it may find nothing all the same.
-        if meant is None or not meant.total:
+        if meant is None or meant.is_empty:
             return
         if self.request.form.get(AS_TYPED) == self.text:
             self.suggestion = better
@@ -221,7 +223,18 @@ class SearchPage(Search):
 
     @cached_property
     def batch(self) -> Any:
-        return Batch(IContentListing(self.found.results), self.size, self.start)
+        # The total first, so that nobody has to count for the batch.
+        return Batch(IContentListing(self.found.results), self.size, self.start) if self.found.total else ()
+
+    @property
+    def page_numbers(self) -> list[int]:
+        """The pages that have a link: the first, the last, and those around the present one."""
+        last, present = self.batch.numpages, self.batch.pagenumber
+        return [n for n in range(1, last + 1) if n in (1, last) or abs(n - present) <= NEIGHBOURS]
+
+    def page_url(self, number: int) -> str:
+        """Return the address of a page of the results, the first being 1."""
+        return str(self.address.without("b_start").having("b_start:int", str((number - 1) * self.size)))
 
     @cached_property
     def _brains(self) -> list[Any]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from plone.pgcatalog.classic.page_facets import OFFERED
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.database.time_limit import SearchTimeout
-from plone.pgcatalog.discovery.facet_statement import Facet
+from plone.pgcatalog.discovery.facet_statement import Facets
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.query.expression import Expression
@@ -66,12 +66,18 @@ class PageSearch:
         """The results, whose window is the page."""
         return self.catalog.searchResults(**self._query, b_start=self.start, b_size=self.size)
 
+    @property
+    def is_empty(self) -> bool:
+        """True if there is no hit, which the page tells unless it is one further back."""
+        return not self.results and (self.start == 0 or self.total == 0)
+
     @cached_property
     def total(self) -> int:
-        """The number of all hits."""
-        # The page first: that statement counts them as well.
-        bool(self.results)
-        total: int = self.results.actual_result_count
+        """The number of all hits; counting the facets counts them, too."""
+        total: int | None = self.counts.total
+        if total is None:
+            return int(self.results.actual_result_count)
+        self.results.actual_result_count = total
         return total
 
     @cached_property
@@ -90,20 +96,20 @@ class PageSearch:
         return snippets
 
     @cached_property
-    def counts(self) -> Mapping[str, Facet]:
+    def counts(self) -> Facets:
         """The counted facets by index; none if counting took too long."""
         if not self.facets:
-            return {}
+            return Facets()
         options: dict[str, Any] = {"names": [], "ranges": {}, "children": {}}
         for facet in self.facets:
             facet.count(options)
         query = {k: v for k, v in self._criteria.items() if k not in SORTING}
         try:
-            counts: Mapping[str, Facet] = self.catalog.facets(
+            counts: Facets = self.catalog.facets(
                 query, chosen=self._chosen, limit=OFFERED, timeout=FACET_SECONDS, **options
             )
         except SearchTimeout:
-            return {}
+            return Facets()
         return counts
 
     def paths(self, paths: Iterable[str]) -> dict[str, Any]:

@@ -50,6 +50,14 @@ class Facet(dict[Any, int]):
     truncated: bool = False
 
 
+class Facets(dict[str, Facet]):
+    """Index name -> Facet; ``total`` is the number of rows that fulfil all criteria, None if it was not counted."""
+
+    __allow_access_to_unprotected_subobjects__ = True
+
+    total: int | None = None
+
+
 @dataclass(frozen=True)
 class FacetQuery:
     """What is to be counted.
@@ -174,6 +182,8 @@ class FacetStatement:
         if names:
             ctes.append(f"counted AS MATERIALIZED ({self._grouping(names)})")
             parts += [self._facet(i, group, names) for i, group in enumerate(self.groups)]
+            # Of the grouping set without columns, whose every bit is set.
+            parts.append(f"(SELECT ARRAY[total] AS total FROM counted WHERE grouped = {(1 << len(names)) - 1}) AS whole")
         if self.buckets:
             counts = (
                 f"count(*) FILTER (WHERE {' AND '.join([f'bucket{i}', *self._others(name)])})"
@@ -200,9 +210,11 @@ class FacetStatement:
             if self.own
             else ["count(*) AS n"]
         )
+        every = [f"own{i}" for i in range(len(self.own))]
+        total = f"count(*) FILTER (WHERE {' AND '.join(every)})" if every else "count(*)"
         return (
-            f"SELECT {', '.join(names)}, GROUPING({', '.join(names)}) AS grouped, {', '.join(counts)}"
-            f" FROM found GROUP BY GROUPING SETS ({', '.join(sets)})"
+            f"SELECT {', '.join(names)}, GROUPING({', '.join(names)}) AS grouped, {', '.join(counts)}, {total} AS total"
+            f" FROM found GROUP BY GROUPING SETS ({', '.join(sets)}, ())"
         )
 
     def _facet(self, number: int, group: Group, names: list[str]) -> str:
@@ -230,11 +242,11 @@ class FacetStatement:
 
     # -- answers
 
-    def facets(self, row: Sequence[Any]) -> dict[str, Facet]:
+    def facets(self, row: Sequence[Any]) -> Facets:
         """Return the facets in the result *row*; empty ones for an empty row."""
         empty: list[Any] = [None] * (2 * len(self.groups))
-        row = row or [*empty, [0] * len(self.buckets)]
-        answer = {}
+        row = row or [*empty, [0], [0] * len(self.buckets)]
+        answer = Facets()
         for i, group in enumerate(self.groups[: self._limited]):
             pairs = self._pairs(row, i)
             facet = answer[group.name] = Facet(pairs[: self.query.limit])
@@ -244,6 +256,8 @@ class FacetStatement:
         if self.buckets:
             for (name, label, _), count in zip(self.buckets, row[-1], strict=True):
                 answer.setdefault(name, Facet())[label] = count
+        if self.groups:
+            [answer.total] = row[2 * len(self.groups)]
         return answer
 
     def _pairs(self, row: Sequence[Any], number: int) -> list[tuple[Any, int]]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.discovery.facet_groups import Buckets
-from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.facet_statement import FacetQuery
+from plone.pgcatalog.discovery.facet_statement import Facets
 from plone.pgcatalog.discovery.facet_statement import FacetStatement
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.results.cache import FACETS
@@ -47,10 +47,11 @@ def facets(
     exclude_own: bool = False,
     limit: int | None = LIMIT,
     timeout: float | None = None,
-) -> dict[str, Facet]:
+) -> Facets:
     """Count the values of the indexes *names* in all rows that match the search of *results*, its limits aside.
 
-    Returns {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.
+    Returns {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.  Its
+    ``total`` is the number of rows that fulfil all criteria, or None if only ranges were counted, which can be.
     *ranges* are further facets, index name -> {label: (from, up to but without)}, and *children*, path index -> path:
     for each path one level below, the rows there and in it.  With *exclude_own* a facet does not heed the query's own
     criterion for its index, so that several values can be chosen; *chosen* are further criteria, index name -> query
