@@ -38,8 +38,8 @@ def axe_source(folder: Path) -> str:
         return script.read().decode()
 
 
-def violations(page: Page, source: str) -> list[str]:
-    """Return what axe-core finds wrong on *page*, one line for each element."""
+def violations(page: Page, source: str, inside: str = "html") -> list[str]:
+    """Return what axe-core finds wrong on *page* *inside* an element (a CSS selector), one line for each place."""
     page.evaluate(source)
-    found = page.evaluate("axe.run(document).then(results => JSON.stringify(results.violations))")
+    found = page.evaluate("inside => axe.run(inside).then(results => JSON.stringify(results.violations))", inside)
     return [f"{rule['id']}: {node['html'][:200]}" for rule in json.loads(found) for node in rule["nodes"]]
