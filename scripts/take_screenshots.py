@@ -15,9 +15,11 @@ import tempfile
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "images"
-TEST = "tests/acceptance/test_browser.py"
+TESTS = ("tests/acceptance/test_browser.py", "tests/acceptance/test_browser_search.py")
 PICTURES = (
     *("search-tuned", "search-tuning", "live-search", "facets-rest", "did-you-mean"),
+    *("search-corrected", "search-facets", "search-small", "search-small-facets", "search-german"),
+    "search-page-settings",
     *("slow-queries", "explain", "advice", "applied", "catalog", "information", "indexes", "advanced", "settings"),
 )
 COLOURS = 64
@@ -28,7 +30,7 @@ LOWEST = 950
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pytest", "-q", TEST, f"--basetemp={folder}/shots"]
+        command = [sys.executable, "-m", "pytest", "-q", *TESTS, f"--basetemp={folder}/shots"]
         subprocess.run(command, cwd=ROOT, check=True)
         FOLDER.mkdir(exist_ok=True)
         for name in PICTURES:

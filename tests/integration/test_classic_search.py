@@ -1,4 +1,4 @@
-"""Plone's own search page, its live search and the REST services over HTTP: ranked and tuned hits, or what was meant."""
+"""Plone's own search page, which a site may prefer to ours, its live search and the REST services over HTTP."""
 
 from collections.abc import Iterator
 from html import unescape
@@ -55,6 +55,7 @@ def web(dsn: str) -> Iterator[Web]:
                 page = create(app.plone, "Document", name, title=title, text=RichTextValue(text, "text/plain"))
                 if name != "secret":
                     publish(page)
+            tune(search_page=False)
             tune(pins="hedgehog = /visits", synonyms="hedgehog, urchin", stop_words="en: the")
             transaction.commit()
             counted(dsn, app.plone.portal_catalog)

@@ -30,6 +30,8 @@ DEFAULTS: dict[str, Any] = {
     "search_timeout": 20.0,
     "stemming": True,
     "parts_of_words": False,
+    "search_page": True,
+    "search_facets": ("portal_type", "Subject", "Date", "Creator", "path"),
 }
 #: The attribute of the tool that holds the site's settings.
 ATTRIBUTE = "_settings"
@@ -90,6 +92,16 @@ def search_timeout(tool: Any = None) -> float | None:
 def parts_of_words(tool: Any = None) -> bool:
     """True if a search for a word also finds the words that contain it, in the site of the catalog *tool*."""
     return bool(site_setting(tool, "parts_of_words"))
+
+
+def search_page(tool: Any) -> bool:
+    """True if the site of the catalog *tool* has our search page in Classic UI."""
+    return bool(site_setting(tool, "search_page"))
+
+
+def search_facets(tool: Any) -> tuple[str, ...]:
+    """Return the indexes that the search page of the site of *tool* has facets for, in order."""
+    return tuple(site_setting(tool, "search_facets"))
 
 
 def stemming(tool: Any = None) -> bool:

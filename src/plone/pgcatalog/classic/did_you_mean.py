@@ -5,6 +5,7 @@ script replaces the results only (``#search-results``), and what viewlets say ar
 So it is put into the results of the finished page, whatever template and class have made it: nothing is overridden.
 """
 
+from collections.abc import Callable
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.vocabulary import finds_something
 from plone.pgcatalog.interfaces import IPGCatalogLayer
@@ -34,6 +35,15 @@ RESULTS = re.compile(r'<[^<>]*\bid="search-results"[^<>]*>')
 DROPPED = (SOURCE_INDEX, "b_start", "ajax_load")
 
 
+def if_possible(better: Callable[[], str | None]) -> str | None:
+    """Return what *better* answers; None, and a warning in the log, if it fails: the page is better than none."""
+    try:
+        return better()
+    except Exception:  # whatever it is, the rest of the page has to reach its reader
+        logger.warning("no suggestion for the search page", exc_info=True)
+        return None
+
+
 @implementer(ITransform)
 @adapter(Search, IPGCatalogLayer)
 class DidYouMeanTransform:
@@ -56,19 +66,13 @@ class DidYouMeanTransform:
 
     def transformUnicode(self, result: str, encoding: str) -> str | None:
         """See ITransform."""
-        if self._request.get("REQUEST_METHOD") != "GET" or not NOTHING_FOUND.search(result):
+        # Our own page corrects what was typed itself.
+        is_own = getattr(self._view, "is_on", False)
+        if is_own or self._request.get("REQUEST_METHOD") != "GET" or not NOTHING_FOUND.search(result):
             return None
         place = RESULTS.search(result)
-        suggestion = self._suggestion() if place else ""
+        suggestion = DidYouMean(self._view, self._request).render() if place else ""
         return result[: place.end()] + suggestion + result[place.end() :] if place and suggestion else None
-
-    def _suggestion(self) -> str:
-        """Return it as HTML, empty for none.  Never fails: a page without it is better than none."""
-        try:
-            return DidYouMean(self._view, self._request).render()
-        except Exception:  # whatever it is, the page is finished and has to reach its reader
-            logger.warning("no suggestion for the search page", exc_info=True)
-            return ""
 
 
 class DidYouMean(BrowserView):
@@ -79,12 +83,11 @@ class DidYouMean(BrowserView):
 
     def render(self) -> str:
         """Return HTML, empty when nothing better is known."""
-        self.text = self._better()
+        self.text = if_possible(self._better)
         html: str = self.template() if self.text else ""
         return html
 
     def _better(self) -> str | None:
-        """Return the text that the user may have meant, and that the page finds something by; None for none."""
         page = self.context
         catalog = getToolByName(page.context, "portal_catalog")
         text = self.request.form.get(SOURCE_INDEX)

@@ -9,6 +9,7 @@ from plone.pgcatalog.controlpanel.interfaces import _
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
+from plone.pgcatalog.controlpanel.search_page import IPGCatalogSearchPageSettings
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.zmi import jobs
@@ -128,3 +129,26 @@ class SearchConfiglet(Configlet):
 
     fields = IPGCatalogSearchSettings
     configlet_id = "pgcatalog-search"
+
+
+class SearchPageForm(PanelForm):
+    """The form of the settings of the search page."""
+
+    id = "PGCatalogSearchPageSettings"
+    label = _("Search Page")
+    description = _("The page that shows search results in Classic UI.")
+    schema = IPGCatalogSearchPageSettings
+
+
+class SearchPagePanel(ControlPanelFormWrapper):
+    """That form in the frame of a control panel."""
+
+    form = SearchPageForm
+
+
+@adapter(Interface, IPGCatalogLayer)
+class SearchPageConfiglet(Configlet):
+    """The same for plone.restapi."""
+
+    fields = IPGCatalogSearchPageSettings
+    configlet_id = "pgcatalog-search-page"

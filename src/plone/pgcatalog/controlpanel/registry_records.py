@@ -4,6 +4,7 @@ from Acquisition import aq_base
 from plone.i18n.interfaces import ILanguageSchema
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
+from plone.pgcatalog.controlpanel.search_page import IPGCatalogSearchPageSettings
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.settings import ATTRIBUTE
 from plone.pgcatalog.settings import LANGUAGES
@@ -15,7 +16,7 @@ from zope.schema import getFieldNames
 
 
 PREFIX = "plone.pgcatalog"
-SCHEMAS = (IPGCatalogSettings, IPGCatalogSearchSettings)
+SCHEMAS = (IPGCatalogSettings, IPGCatalogSearchSettings, IPGCatalogSearchPageSettings)
 
 
 def copy_settings(site: Any) -> None:

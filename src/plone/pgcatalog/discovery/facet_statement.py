@@ -5,10 +5,17 @@ indexes.  So an array of keywords is taken apart once per distinct array, not on
 """
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field
+from plone.pgcatalog.discovery.facet_groups import Buckets
+from plone.pgcatalog.discovery.facet_groups import children_of
+from plone.pgcatalog.discovery.facet_groups import Group
+from plone.pgcatalog.discovery.facet_groups import Steps
+from plone.pgcatalog.discovery.facet_groups import steps_of
+from plone.pgcatalog.discovery.facet_groups import values_of
+from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
@@ -25,7 +32,10 @@ from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.fragment import Fragment
 from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.sets import listed
+from types import MappingProxyType
 from typing import Any
 
 
@@ -33,9 +43,6 @@ from typing import Any
 MAX_COLUMNS = 31
 #: Ranges of all facets: each is a column of the rows that are found, and a table has 1,600 at the most.
 MAX_BUCKETS = 500
-
-#: Buckets of an index: label -> (from, up to but without); None is an open end.
-Buckets = Mapping[str, tuple[Any, Any]]
 
 
 class Facet(dict[Any, int]):
@@ -47,12 +54,21 @@ class Facet(dict[Any, int]):
     truncated: bool = False
 
 
+class Facets(dict[str, Facet]):
+    """Index name -> Facet; ``total`` is the number of rows that fulfil all criteria, None if it was not counted."""
+
+    __allow_access_to_unprotected_subobjects__ = True
+
+    total: int | None = None
+
+
 @dataclass(frozen=True)
 class FacetQuery:
     """What is to be counted.
 
-    ``criteria`` is a whole query dict, restrictions included, ``sort`` its (index name, reverse) pairs; ``names`` and
-    ``ranges`` the facets; with ``exclude_own`` each ignores the criterion for its own index.
+    ``criteria`` is a whole query dict, restrictions included, ``sort`` its (index name, reverse) pairs; ``names``,
+    ``ranges`` and ``children`` the facets.  With ``exclude_own`` each ignores the criterion for its own index;
+    ``chosen`` are further criteria, index name -> query object, of which each facet ignores the one under its own name.
     """
 
     criteria: Mapping[str, Any]
@@ -61,6 +77,8 @@ class FacetQuery:
     ranges: Mapping[str, Buckets]
     exclude_own: bool
     limit: int | None
+    children: Mapping[str, str] = field(default_factory=dict)
+    chosen: Mapping[str, Expression] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if isinstance(self.names, str):
@@ -68,11 +86,20 @@ class FacetQuery:
         object.__setattr__(self, "names", tuple(dict.fromkeys(self.names)))
         if sum(map(len, self.ranges.values())) > MAX_BUCKETS:
             raise LimitExceeded(f"a search has more than {MAX_BUCKETS} ranges in its facets")
-        for name in (*self.names, *self.ranges):
+        for name in self.facets:
             if name in RESTRICTIONS:
                 raise QueryError(f"{name!r} is no facet")
         if both := set(self.names).intersection(self.ranges):
             raise QueryError(f"{sorted(both)[0]!r} is asked for values and for ranges")
+        if both := {*self.names, *self.ranges}.intersection(self.children):
+            raise QueryError(f"{sorted(both)[0]!r} is asked for children and for something else")
+        if hidden := {n for e in self.chosen.values() for n in e.names()}.intersection(RESTRICTIONS):
+            raise QueryError(f"{sorted(hidden)[0]!r} is no facet")
+
+    @property
+    def facets(self) -> tuple[str, ...]:
+        """The names of all facets."""
+        return (*self.names, *self.ranges, *self.children)
 
 
 class FacetStatement:
@@ -81,34 +108,50 @@ class FacetStatement:
     def __init__(self, catalog: Catalog, query: FacetQuery) -> None:
         self.query = query
         self._catalog = catalog
-        self.facet_translators = [_facet_translator(self._translator(name)) for name in query.names]
-        own_names = {*query.names, *query.ranges} if query.exclude_own else set()
-        criteria = query.criteria
-        #: index -> its own condition, which only the other facets heed
-        self.own = {
-            name: self._translator(name).where(criteria) or NOTHING
-            for name in (*query.names, *query.ranges)
-            if name in own_names and name in criteria
-        }
-        self.where = self._base()
-        self.buckets = [
-            (name, label, self._bucket(name, *ends))
-            for name, buckets in query.ranges.items()
-            for label, ends in buckets.items()
+        self.steps: list[Steps] = []
+        self.buckets: list[tuple[str, str, Condition]] = []
+        for number, (name, buckets) in enumerate(query.ranges.items()):
+            if steps := steps_of(self._translator(name), buckets, number):
+                self.steps.append(steps)
+            else:
+                self.buckets += [(name, label, self._bucket(name, *ends)) for label, ends in buckets.items()]
+        self.groups: list[Group] = [
+            *(values_of(self._translator(name)) for name in query.names),
+            *(children_of(self._translator(n), path, i) for i, (n, path) in enumerate(query.children.items())),
+            *(steps.group for steps in self.steps),
         ]
+        #: facet -> its own condition, which only the other facets heed
+        self.own = self._own()
+        self.where = self._base()
 
     def _translator(self, name: str) -> IndexTranslator:
         return find(self._catalog.translator, name)
 
+    def _own(self) -> dict[str, Condition]:
+        """Return the conditions that one facet ignores."""
+        own = {}
+        for name in dict.fromkeys(self.query.facets):
+            conditions = []
+            if self.query.exclude_own and name in self.query.criteria:
+                conditions.append(self._translator(name).where(self.query.criteria) or NOTHING)
+            if name in self.query.chosen:
+                conditions.append(self.query.chosen[name].condition(self._catalog.translator))
+            if conditions:
+                own[name] = all_of(conditions)
+        return own
+
     def _base(self) -> Condition:
-        """Return the condition of all that is no facet's own."""
-        criteria = self.query.criteria
+        """Return the condition that all facets heed."""
+        criteria, facets = self.query.criteria, self.query.facets
         names = set(self._catalog.indexes)
         expression = expression_in(criteria)
         if expression is None and names.isdisjoint(criteria):
             return NOTHING
+        # What is chosen in no facet of these holds for all of them.
+        held = [expression or And(), *(e for name, e in self.query.chosen.items() if name not in facets)]
+        ignored = facets if self.query.exclude_own else ()
         # And() finds all: without own conditions there may be no other.
-        rest = {k: v for k, v in criteria.items() if k not in self.own} | {WHERE: expression or And()}
+        rest = {k: v for k, v in criteria.items() if k not in ignored} | {WHERE: And(*held)}
         return compile_query(rest, self._catalog.indexes, self._catalog.translator, self.query.sort).where
 
     def _bucket(self, name: str, low: Any, high: Any) -> Condition:
@@ -124,7 +167,7 @@ class FacetStatement:
     @property
     def is_empty(self) -> bool:
         """True when there is nothing to count, whatever the catalog holds."""
-        return self.where is NOTHING or not (self.facet_translators or self.buckets)
+        return self.where is NOTHING or not (self.groups or self.buckets)
 
     # -- SQL
 
@@ -135,68 +178,73 @@ class FacetStatement:
         self.buckets = [(name, label, change(condition)) for name, label, condition in self.buckets]
 
     def statement(
-        self, relation: str, source_params: tuple[Any, ...], lists: Callable[[Iterable[Column]], str]
+        self, relation: str, source_params: tuple[Any, ...], interned: Mapping[str, Column] = MappingProxyType({})
     ) -> Statement:
-        """Return the statement over *relation*, with *source_params*; *lists* gives the SQL of columns, lists as such."""
-        flags = list(self.own.values())
-        buckets = [condition for _, _, condition in self.buckets]
-        columns = [c.quoted for t in self.facet_translators for c in t.columns()]
-        if len(columns) > MAX_COLUMNS:
+        """Return the statement over *relation*, with *source_params*; *interned* are the columns of numbers of lists."""
+        flags = [(c, f"own{i}") for i, c in enumerate(self.own.values())]
+        flags += [(c, f"bucket{i}") for i, (_, _, c) in enumerate(self.buckets)]
+        columns = [column for group in self.groups for column in group.columns]
+        names = [name for _, name in columns]
+        if len(names) > MAX_COLUMNS:
             raise LimitExceeded(f"a search has more than {MAX_COLUMNS} facets")
-        found = columns + [f"({c.sql}) IS TRUE AS own{i}" for i, c in enumerate(flags)]
-        found += [f"({c.sql}) IS TRUE AS bucket{i}" for i, c in enumerate(buckets)]
-        params = [p for c in (*flags, *buckets) for p in c.params]
-        ctes = [f"found AS (SELECT {', '.join(dict.fromkeys(found))} FROM {relation} WHERE {self.where.sql})"]
+        read = [*columns, *((Fragment(f"({c.sql}) IS TRUE", c.params), name) for c, name in flags)]
+        found = ", ".join(f"{expression.sql} AS {name}" for expression, name in read) or "1"
+        ctes = [f"found AS (SELECT {found} FROM {relation} WHERE {self.where.sql})"]
         parts = []
-        if columns:
-            ctes.append(f"counted AS MATERIALIZED ({self._grouping(columns)})")
-            parts += [self._facet(i, t, columns, lists) for i, t in enumerate(self.facet_translators)]
-        if buckets:
+        if names:
+            values = {column.quoted: f"{listed(column)} AS {column.quoted}" for column in interned.values()}
+            ctes.append(f"counted AS MATERIALIZED ({self._grouping(names)})")
+            parts += [self._facet(i, group, names, values) for i, group in enumerate(self.groups)]
+            # Of the grouping set without columns, whose every bit is set.
+            parts.append(
+                f"(SELECT ARRAY[total] AS total FROM counted WHERE grouped = {(1 << len(names)) - 1}) AS whole"
+            )
+        if self.buckets:
             counts = (
                 f"count(*) FILTER (WHERE {' AND '.join([f'bucket{i}', *self._others(name)])})"
                 for i, (name, _, _) in enumerate(self.buckets)
             )
             parts.append(f"(SELECT ARRAY[{', '.join(counts)}] AS counts FROM found) AS buckets")
         text = f"WITH {', '.join(ctes)} SELECT * FROM {' CROSS JOIN '.join(parts)}"
+        params = tuple(value for expression, _ in read for value in expression.params)
         return Statement(text, (*params, *source_params, *self.where.params), self.where.is_costly)
 
     def _others(self, name: str) -> list[str]:
         """Return the flags of the conditions that the facet *name* heeds."""
         return [f"own{i}" for i, own in enumerate(self.own) if own != name]
 
-    def _grouping(self, columns: list[str]) -> str:
-        sets = [f"({', '.join(c.quoted for c in t.columns())})" for t in self.facet_translators]
+    def _grouping(self, names: list[str]) -> str:
+        sets = [f"({', '.join(name for _, name in group.columns)})" for group in self.groups]
         counts = (
             [
                 f"count(*) FILTER (WHERE {' AND '.join(others)}) AS n{i}"
-                if (others := self._others(t.id))
+                if (others := self._others(group.name))
                 else f"count(*) AS n{i}"
-                for i, t in enumerate(self.facet_translators)
+                for i, group in enumerate(self.groups)
             ]
             if self.own
             else ["count(*) AS n"]
         )
+        every = [f"own{i}" for i in range(len(self.own))]
+        total = f"count(*) FILTER (WHERE {' AND '.join(every)})" if every else "count(*)"
         return (
-            f"SELECT {', '.join(columns)}, GROUPING({', '.join(columns)}) AS grouped, {', '.join(counts)}"
-            f" FROM found GROUP BY GROUPING SETS ({', '.join(sets)})"
+            f"SELECT {', '.join(names)}, GROUPING({', '.join(names)}) AS grouped, {', '.join(counts)}, {total} AS total"
+            f" FROM found GROUP BY GROUPING SETS ({', '.join(sets)}, ())"
         )
 
-    def _facet(
-        self, number: int, translator: IndexTranslator, columns: list[str], lists: Callable[[Iterable[Column]], str]
-    ) -> str:
+    def _facet(self, number: int, group: Group, names: list[str], values: Mapping[str, str]) -> str:
         """Return the subquery of a facet: one row with its keys, in the index's own type, and their counts."""
-        mine = {c.quoted for c in translator.columns()}
+        mine = {name for _, name in group.columns}
         # A bit is set for each column that does not belong to the grouping set.
-        mask = sum(1 << i for i, column in enumerate(reversed(columns)) if column not in mine)
+        mask = sum(1 << i for i, name in enumerate(reversed(names)) if name not in mine)
         count = f"n{number}" if self.own else "n"
-        groups = (
-            f"SELECT {lists(translator.columns())}, {count} AS n FROM counted WHERE grouped = {mask} AND {count} > 0"
-        )
+        found = ", ".join(values.get(name, name) for _, name in group.columns)
+        groups = f"SELECT {found}, {count} AS n FROM counted WHERE grouped = {mask} AND {count} > 0"
         keys = (
-            f"SELECT key, sum(n)::bigint AS n FROM (SELECT {translator.key_expression()} AS key, n"
+            f"SELECT key, sum(n)::bigint AS n FROM (SELECT {group.key} AS key, n"
             f" FROM ({groups}) AS found) AS one WHERE key IS NOT NULL GROUP BY key"
         )
-        if self.query.limit is not None:
+        if self.query.limit is not None and number < self._limited:
             keys += f" ORDER BY n DESC, key LIMIT {self.query.limit + 1:d}"
         order = "ORDER BY n DESC, key"
         return (
@@ -204,26 +252,32 @@ class FacetStatement:
             f" FROM ({keys}) AS many) AS facet{number}"
         )
 
+    @property
+    def _limited(self) -> int:
+        """How many of the groups may be cut: all but steps, of which none may be missing."""
+        return len(self.groups) - len(self.steps)
+
     # -- answers
 
-    def facets(self, row: Sequence[Any]) -> dict[str, Facet]:
+    def facets(self, row: Sequence[Any]) -> Facets:
         """Return the facets in the result *row*; empty ones for an empty row."""
-        empty: list[Any] = [None] * (2 * len(self.facet_translators))
-        row = row or [*empty, [0] * len(self.buckets)]
-        answer = {}
-        for i, translator in enumerate(self.facet_translators):
-            keys, counts = row[2 * i] or [], row[2 * i + 1] or []
-            pairs = list(zip(map(translator.key, keys), counts, strict=True))
-            facet = answer[translator.id] = Facet(pairs[: self.query.limit])
+        empty: list[Any] = [None] * (2 * len(self.groups))
+        row = row or [*empty, [0], [0] * len(self.buckets)]
+        answer = Facets()
+        for i, group in enumerate(self.groups[: self._limited]):
+            pairs = self._pairs(row, i)
+            facet = answer[group.name] = Facet(pairs[: self.query.limit])
             facet.truncated = len(pairs) > len(facet)
+        for i, steps in enumerate(self.steps, self._limited):
+            answer[steps.name] = Facet(steps.counts(dict(self._pairs(row, i))))
         if self.buckets:
             for (name, label, _), count in zip(self.buckets, row[-1], strict=True):
                 answer.setdefault(name, Facet())[label] = count
+        if self.groups:
+            [answer.total] = row[2 * len(self.groups)]
         return answer
 
-
-def _facet_translator(translator: IndexTranslator) -> IndexTranslator:
-    """Return *translator*; raises QueryError for an index without unique values."""
-    if translator.key_expression() is None:
-        raise QueryError(f"index {translator.id!r} of type {translator.meta_type} has no facets")
-    return translator
+    def _pairs(self, row: Sequence[Any], number: int) -> list[tuple[Any, int]]:
+        """Return the keys, as Python values, and the counts of a group."""
+        keys, counts = row[2 * number] or [], row[2 * number + 1] or []
+        return list(zip(map(self.groups[number].value, keys), counts, strict=True))

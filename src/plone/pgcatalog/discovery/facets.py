@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from plone.pgcatalog.discovery.facet_statement import Buckets
-from plone.pgcatalog.discovery.facet_statement import Facet
+from plone.pgcatalog.discovery.facet_groups import Buckets
 from plone.pgcatalog.discovery.facet_statement import FacetQuery
+from plone.pgcatalog.discovery.facet_statement import Facets
 from plone.pgcatalog.discovery.facet_statement import FacetStatement
+from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
@@ -19,6 +20,8 @@ from typing import Any
 
 #: Values of one facet, unless the caller says otherwise.
 LIMIT = 100
+#: Seconds that counting for a page may take; a page without facets is better than none.
+FACET_SECONDS = 3.0
 
 
 def _cache_key(stamp: Stamp | None, text: str, params: Sequence[Any]) -> Key | None:
@@ -39,19 +42,25 @@ def facets(
     names: Sequence[str] = (),
     *,
     ranges: Mapping[str, Buckets] | None = None,
+    children: Mapping[str, str] | None = None,
+    chosen: Mapping[str, Expression] | None = None,
     exclude_own: bool = False,
     limit: int | None = LIMIT,
     timeout: float | None = None,
-) -> dict[str, Facet]:
+) -> Facets:
     """Count the values of the indexes *names* in all rows that match the search of *results*, its limits aside.
 
-    Returns {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.
-    *ranges* are further facets, index name -> {label: (from, up to but without)}.  With *exclude_own* a facet does
-    not heed the query's own criterion for its index, so that several values can be chosen.  One statement;
+    Returns {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.  Its
+    ``total`` is the number of rows that fulfil all criteria, or None if only ranges were counted, which can be.
+    *ranges* are further facets, index name -> {label: (from, up to but without)}, and *children*, path index -> path:
+    for each path one level below, the rows there and in it.  With *exclude_own* a facet does not heed the query's own
+    criterion for its index, so that several values can be chosen; *chosen* are further criteria, index name -> query
+    object, of which a facet does not heed the one under its name.  One statement;
     *timeout* is its limit in seconds, None for the site's own.  Raises QueryError for an index that has no facets,
     LimitExceeded for too many facets, and SearchTimeout.
     """
-    query = FacetQuery(results.criteria, results.sort, names, ranges or {}, exclude_own, limit)
+    what = ranges or {}, exclude_own, limit, children or {}, chosen or {}
+    query = FacetQuery(results.criteria, results.sort, names, *what)
     statement = FacetStatement(results.catalog, query)
     view = results.catalog.search_view()
     source = view.source()
@@ -59,7 +68,7 @@ def facets(
         return statement.facets([])
     statement.of_rows(view.needed)
     statement.where = view.hide_unselective_indexes(statement.where)
-    asked = statement.statement(*source, view.lists)
+    asked = statement.statement(*source, view.stored().numbered)
     key = _cache_key(view.stamp(), *asked)
     row = None if key is None else result_cache().get(key)
     if row is None:

@@ -53,6 +53,14 @@ OWN = {
 TRUE = ("1", "true", "yes", "on")
 
 
+def buckets(ranges: Any) -> dict[str, dict[str, tuple[Any, Any]]]:
+    """Return ``{index: {label: [from, up to]}}`` with pairs; raises ValueError for anything else."""
+    try:
+        return {index: {label: (low, high) for label, (low, high) in of.items()} for index, of in ranges.items()}
+    except (TypeError, AttributeError) as error:
+        raise ValueError("no ranges") from error
+
+
 class Parameters:
     """Reads the form of *request*, a search on *context*; raises BadRequest for what it cannot read."""
 
@@ -126,12 +134,8 @@ class Parameters:
     def _ranges(self) -> dict[str, dict[str, tuple[Any, Any]]]:
         raw = self._text("facet_ranges")
         try:
-            ranges = json.loads(raw) if raw else {}
-            return {
-                index: {label: (low, high) for label, (low, high) in buckets.items()}
-                for index, buckets in ranges.items()
-            }
-        except (ValueError, TypeError, AttributeError) as error:
+            return buckets(json.loads(raw) if raw else {})
+        except (ValueError, TypeError) as error:
             raise BadRequest("facet_ranges is JSON: {index: {label: [from, up to]}}") from error
 
     # -- the query

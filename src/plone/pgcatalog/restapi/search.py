@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.discovery.facet_statement import Facet
+from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.restapi.documents import documents
@@ -14,10 +15,6 @@ from Products.CMFCore.utils import getToolByName
 from typing import Any
 from zExceptions import BadRequest
 from zope.component.hooks import getSite
-
-
-#: Seconds that counting may take; a response without facets is better than none.
-FACET_SECONDS = 3.0
 
 
 @contextmanager

@@ -1,0 +1,105 @@
+"""A hit as the search page shows it, made of its brain: no object is loaded."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from plone.pgcatalog.classic.titles import Titles
+from plone.registry.interfaces import IRegistry
+from typing import Any
+from zope.component import getMultiAdapter
+from zope.component import getUtility
+
+
+#: Folders of a hit's place that are named; of more, those in the middle are not.
+MOST_CRUMBS = 3
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A hit: ``title`` and ``text`` are HTML, ``crumbs`` (title, address or None), ``uid`` what similar pages go by."""
+
+    brain: Any
+    url: str
+    title: str
+    text: str
+    kind: str
+    author: str
+    author_id: str
+    published: str
+    modified: str
+    crumbs: tuple[tuple[str, str | None], ...]
+    uid: str
+
+    @property
+    def state(self) -> str:
+        return _text(self.brain, "review_state")
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        tags = getattr(self.brain, "Subject", ())
+        return tuple(tags) if isinstance(tags, tuple | list) else ()
+
+
+def folders_of(path: str, root: str) -> list[str]:
+    """Return the paths of the folders below *root* that *path* is in, the outermost first."""
+    if not path.startswith(f"{root}/"):
+        return []
+    parts = path[len(root) + 1 :].split("/")
+    return [f"{root}/{'/'.join(parts[: end + 1])}" for end in range(len(parts) - 1)]
+
+
+def hits(
+    brains: Iterable[Any],
+    *,
+    context: Any,
+    request: Any,
+    titles: Titles,
+    highlighter: Any,
+    snippets: Mapping[int, str],
+    folders: Mapping[str, Any],
+    root: str,
+    show_about: bool,
+) -> list[Hit]:
+    """Return *brains* as hits; *folders* are the brains of the folders at whose paths they may be, *root* where paths begin."""
+    registry = getUtility(IRegistry)
+    plone = getMultiAdapter((context, request), name="plone")
+    viewed = registry.get("plone.types_use_view_action_in_listings", [])
+    length = registry.get("plone.search_results_description_length")
+
+    def day(brain: Any, name: str) -> str:
+        date = _text(brain, name)
+        return (plone.toLocalizedTime(date) or "") if date and date != "None" else ""
+
+    def hit(brain: Any) -> Hit:
+        title = _text(brain, "Title") or brain.getId
+        description = escape(plone.cropText(_text(brain, "Description"), length))
+        author = _text(brain, "Creator") if show_about else ""
+        published, modified = day(brain, "EffectiveDate"), day(brain, "ModificationDate")
+        return Hit(
+            brain=brain,
+            url=brain.getURL() + ("/view" if brain.portal_type in viewed else ""),
+            title=highlighter.mark(title) if highlighter else escape(title),
+            text=snippets.get(brain.getRID()) or description,
+            kind=titles.type(brain.portal_type),
+            author=titles.author(author) if author else "",
+            author_id=author,
+            published=published if show_about else "",
+            modified=modified if show_about and modified != published else "",
+            crumbs=_crumbs(folders_of(brain.getPath(), root), folders),
+            uid=_text(brain, "UID"),
+        )
+
+    return [hit(brain) for brain in brains]
+
+
+def _crumbs(paths: list[str], folders: Mapping[str, Any]) -> tuple[tuple[str, str | None], ...]:
+    """Return the titles and addresses of those of *paths* that are known; the visitor may not know the others."""
+    known = [(_text(folders[p], "Title") or folders[p].getId, folders[p].getURL()) for p in paths if p in folders]
+    return (known[0], ("…", None), *known[-2:]) if len(known) > MOST_CRUMBS else tuple(known)
+
+
+def _text(brain: Any, name: str) -> str:
+    """Return a column of *brain*; empty without the column, or a value in it that is no text."""
+    value = getattr(brain, name, "")
+    return value if isinstance(value, str) else ""

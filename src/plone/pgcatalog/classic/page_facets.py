@@ -1,0 +1,248 @@
+"""The facets of the search page: what a visitor has chosen in each, what is counted, and the values to choose from."""
+
+from abc import ABC
+from abc import abstractmethod
+from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from datetime import tzinfo
+from plone.pgcatalog.discovery.facet_kinds import DATES
+from plone.pgcatalog.discovery.facet_kinds import kind_of
+from plone.pgcatalog.discovery.facet_kinds import PLACES
+from plone.pgcatalog.discovery.facet_kinds import VALUES
+from plone.pgcatalog.query.expression import Expression
+from plone.pgcatalog.query.objects import And
+from plone.pgcatalog.query.objects import In
+from plone.pgcatalog.query.objects import Not
+from plone.pgcatalog.query.objects import Or
+from plone.pgcatalog.query.objects import Path
+from plone.pgcatalog.query.objects import Range
+from typing import Any
+
+import re
+
+
+#: Values of a facet that are offered, and those shown at first.
+OFFERED, SHOWN = 30, 6
+#: Values that may be chosen in a facet.
+MOST_CHOSEN = 20
+#: Years that are offered: from the first on, up to so many after the present one.
+FIRST_YEAR, YEARS_AHEAD = 1950, 10
+
+_PERIOD = re.compile(r"(\d{4})(?:-(0[1-9]|1[0-2]))?")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value to choose: ``token`` is what the address says, ``count`` None if it was not counted; ``parts`` of a year."""
+
+    token: str
+    title: str
+    count: int | None
+    is_chosen: bool
+    parts: tuple["Value", ...] = ()
+
+
+def tokens_in(value: Any) -> list[str] | None:
+    """Return the values of a parameter of a request, None for one that is no text and no list of texts."""
+    values = [value] if isinstance(value, str) else value
+    if not isinstance(values, list | tuple) or not all(isinstance(text, str) for text in values):
+        return None
+    return list(dict.fromkeys(filter(None, values)))[:MOST_CHOSEN]
+
+
+class PageFacet(ABC):
+    """A facet of the index *index* in a search by the parameters in *form*."""
+
+    def __init__(self, index: Any, form: Mapping[str, Any]) -> None:
+        self.index = index
+        self.name: str = index.getId()
+        self.tokens = tokens_in(form.get(self.parameter)) or []
+
+    @property
+    def parameter(self) -> str:
+        """The parameter of the address that has the chosen values: the name of the index, as in Plone's page."""
+        return self.name
+
+    @property
+    def field(self) -> str:
+        """The name of the fields in the form."""
+        return f"{self.parameter}:list"
+
+    @abstractmethod
+    def expression(self) -> Expression | None:
+        """Return what is chosen as a criterion, None for nothing."""
+
+    @abstractmethod
+    def count(self, options: dict[str, Any]) -> None:
+        """Add to *options* of ``facets`` what has to be counted."""
+
+    @abstractmethod
+    def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
+        """Return the values to choose from, *counts* being those of the facet, and *titles* those of tokens.
+
+        What has no title is called by its token.  A chosen value that was not counted is among them.
+        """
+
+    def tokens_of(self, counts: Mapping[Any, int]) -> list[str]:
+        """Return the tokens whose titles ``values`` needs: of what was counted only, which the visitor may know."""
+        return list(map(str, counts))
+
+    def chosen(self, values: Iterable[Value]) -> list[Value]:
+        """Return those of *values* that are chosen and narrow the search."""
+        return [value for value in values if value.is_chosen]
+
+
+class ValueFacet(PageFacet):
+    """Each value of the index."""
+
+    def expression(self) -> Expression | None:
+        return In(self.name, map(self._key, self.tokens)) if self.tokens else None
+
+    def count(self, options: dict[str, Any]) -> None:
+        options["names"].append(self.name)
+
+    def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
+        counted = {str(key): count for key, count in counts.items()}
+        missing = dict.fromkeys(token for token in self.tokens if token not in counted)
+        return [
+            *(Value(token, titles.get(token, token), n, token in self.tokens) for token, n in counted.items()),
+            *(Value(token, token, None, True) for token in missing),
+        ]
+
+    def _key(self, token: str) -> Any:
+        return token == "True" if self.index.meta_type == "BooleanIndex" else token
+
+
+class PlaceFacet(PageFacet):
+    """The folders below *root*, the path of the site or of a part of it that is a root for navigation."""
+
+    def __init__(self, index: Any, form: Mapping[str, Any], root: str) -> None:
+        super().__init__(index, form)
+        self.root = root
+
+    def expression(self) -> Expression | None:
+        return Path(self.tokens) if self.tokens else None
+
+    def count(self, options: dict[str, Any]) -> None:
+        options["children"][self.name] = self.root
+
+    def tokens_of(self, counts: Mapping[Any, int]) -> list[str]:
+        # A place that is chosen need not be below the root.  Its title is asked of the catalog, as all of them.
+        return [*counts, *self.tokens]
+
+    def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
+        missing = [token for token in self.tokens if token not in counts]
+        return [
+            *(Value(token, titles[token], n, token in self.tokens) for token, n in counts.items() if token in titles),
+            *(Value(token, titles.get(token, token), None, True) for token in missing),
+            *(Value(t, t, None, True) for t in self.tokens if t in counts and t not in titles),
+        ]
+
+
+@dataclass(frozen=True)
+class Period:
+    """A year, or a month of it."""
+
+    year: int
+    month: int | None = None
+
+    @property
+    def token(self) -> str:
+        return f"{self.year:04}" if self.month is None else f"{self.year:04}-{self.month:02}"
+
+    def ends(self, zone: tzinfo) -> tuple[datetime, datetime]:
+        """Return when it begins, and when the next one does."""
+        months = self.year * 12 + (self.month or 1) - 1
+        year, month = divmod(months + (12 if self.month is None else 1), 12)
+        start = datetime(self.year, self.month or 1, 1, tzinfo=zone)
+        return start, datetime(year, month + 1, 1, tzinfo=zone)
+
+
+def period(token: str) -> Period | None:
+    """Return the period that *token* stands for, ``2026`` or ``2026-11``; None for anything else."""
+    match = _PERIOD.fullmatch(token)
+    # Further off, its ends are no dates in every time zone.
+    if match is None or not 1000 <= int(match[1]) < 9000:
+        return None
+    return Period(int(match[1]), int(match[2]) if match[2] else None)
+
+
+class DateFacet(PageFacet):
+    """Years, and the months of those that are chosen, in the time zone *zone*; *now* is the present year."""
+
+    def __init__(self, index: Any, form: Mapping[str, Any], zone: tzinfo, now: int) -> None:
+        super().__init__(index, form)
+        self.periods = [found for token in self.tokens if (found := period(token)) is not None]
+        self.tokens = [found.token for found in self.periods]
+        self._zone = zone
+        self._now = now
+
+    @property
+    def parameter(self) -> str:
+        # The name of the index belongs to Plone's own parameters for dates.
+        return f"facet.{self.name}"
+
+    @property
+    def _narrowing(self) -> list[Period]:
+        """The chosen periods without years of which months are chosen."""
+        years = {found.year for found in self.periods if found.month is not None}
+        return [found for found in self.periods if found.month is not None or found.year not in years]
+
+    def expression(self) -> Expression | None:
+        if not self.periods:
+            return None
+        ends = (found.ends(self._zone) for found in self._narrowing)
+        return Or(*(And(Range(self.name, min=low), Not(Range(self.name, min=high))) for low, high in ends))
+
+    def count(self, options: dict[str, Any]) -> None:
+        years = [Period(year) for year in range(FIRST_YEAR, self._now + YEARS_AHEAD + 1)]
+        chosen = dict.fromkeys(found.year for found in self.periods)
+        years += [Period(year) for year in chosen if not FIRST_YEAR <= year <= self._now + YEARS_AHEAD]
+        months = [Period(year, month) for year in chosen for month in range(1, 13)]
+        options["ranges"][self.name] = {found.token: found.ends(self._zone) for found in (*years, *months)}
+
+    def tokens_of(self, counts: Mapping[Any, int]) -> list[str]:
+        return [token for token, count in counts.items() if count or token in self.tokens]
+
+    def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
+        offered = self.tokens_of(counts) if counts else self.tokens
+        # The year of a month that is chosen is there for its months.
+        years = sorted({token[:4] for token in offered}, reverse=True)
+        return [
+            Value(
+                year,
+                titles.get(year, year),
+                counts.get(year),
+                year in self.tokens,
+                tuple(
+                    Value(token, titles.get(token, token), counts.get(token), token in self.tokens)
+                    for token in sorted(offered)
+                    if len(token) > 4 and token.startswith(year)
+                ),
+            )
+            for year in years
+        ]
+
+    def chosen(self, values: Iterable[Value]) -> list[Value]:
+        narrowing = {found.token for found in self._narrowing}
+        every = [value for year in values for value in (year, *year.parts)]
+        return [value for value in every if value.token in narrowing]
+
+
+def page_facets(
+    indexes: Iterable[Any], form: Mapping[str, Any], *, root: str, zone: tzinfo, now: int
+) -> list[PageFacet]:
+    """Return the facets of *indexes*, index objects, in a search by *form*; indexes that are no facets are left out."""
+    made: list[PageFacet] = []
+    for index in indexes:
+        kind = kind_of(index)
+        if kind == VALUES:
+            made.append(ValueFacet(index, form))
+        elif kind == PLACES:
+            made.append(PlaceFacet(index, form, root))
+        elif kind == DATES:
+            made.append(DateFacet(index, form, zone, now))
+    # A value that is no text, such as a record with a range, is a criterion as in Plone's page, and no choice.
+    return [facet for facet in made if tokens_in(form.get(facet.parameter, [])) is not None]

@@ -1,0 +1,354 @@
+"""Plone's search page with facets, snippets, and corrections of what was typed.
+
+It takes the place of Plone's own by the browser layer of the add-on.  A site can have that one back by a setting.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from datetime import tzinfo
+from functools import cached_property
+from plone.app.contentlisting.interfaces import IContentListing
+from plone.base.batch import Batch
+from plone.base.navigationroot import get_navigation_root
+from plone.pgcatalog.classic.address import Address
+from plone.pgcatalog.classic.address import Pair
+from plone.pgcatalog.classic.address import plain
+from plone.pgcatalog.classic.did_you_mean import if_possible
+from plone.pgcatalog.classic.hits import folders_of
+from plone.pgcatalog.classic.hits import Hit
+from plone.pgcatalog.classic.hits import hits
+from plone.pgcatalog.classic.page_facets import page_facets
+from plone.pgcatalog.classic.page_facets import PageFacet
+from plone.pgcatalog.classic.page_facets import PlaceFacet
+from plone.pgcatalog.classic.page_facets import SHOWN
+from plone.pgcatalog.classic.page_facets import Value
+from plone.pgcatalog.classic.searching import PageSearch
+from plone.pgcatalog.classic.titles import _
+from plone.pgcatalog.classic.titles import Titles
+from plone.pgcatalog.discovery.facet_statement import Facet
+from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.settings import search_facets
+from plone.pgcatalog.settings import search_page
+from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.registry.interfaces import IRegistry
+from Products.CMFCore.utils import getToolByName
+from Products.CMFPlone.browser.search import Search
+from typing import Any
+from zoneinfo import ZoneInfo
+from zope.component import getMultiAdapter
+from zope.component import getSiteManager
+from zope.component import getUtility
+from zope.interface import Interface
+from zope.interface import providedBy
+
+
+#: Hits of a page, the first unless the visitor chooses another.
+SIZES = (10, 20, 50, 100)
+#: Pages before and behind the present one that have a link.
+NEIGHBOURS = 2
+#: No page begins further back.
+LAST_START = 10_000_000
+
+#: Parameters of this page alone: a page that the hits are similar to, and a text that is not to be corrected.
+SIMILAR, AS_TYPED = "similar", "as_typed"
+#: Parameters that fields of the form have, and some of Plone's page that this one does not need.
+FIELDS = (SOURCE_INDEX, "sort_on", "sort_order", "b_start", "b_size", SIMILAR, AS_TYPED)
+DROPPED = ("advanced_search", "ajax_load", "pt_toggle")
+
+
+@dataclass(frozen=True)
+class Box:
+    """A facet to show: its values, those shown at first and the others."""
+
+    facet: PageFacet
+    title: str
+    shown: tuple[Value, ...]
+    more: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Chip:
+    """What narrows the search, and the address of the page without it."""
+
+    title: str
+    value: str
+    url: str
+
+
+class SearchPage(Search):
+    """The page, or Plone's own in a site that prefers that one."""
+
+    #: What is searched for in place of the text that was typed, which finds nothing.
+    corrected: str | None = None
+    #: What the text may mean, if it finds nothing but shall not be corrected.
+    suggestion: str | None = None
+
+    def __call__(self) -> Any:
+        if not self.is_on:
+            return self._plones_page()()
+        self.update()
+        return self.index()
+
+    @cached_property
+    def is_on(self) -> bool:
+        """True if this is the site's search page."""
+        return IPGCatalogTool.providedBy(self.catalog) and search_page(self.catalog)
+
+    def _plones_page(self) -> Any:
+        """Return the view that the site has without our layer."""
+        provided = providedBy(self.context), providedBy(self.request) - IPGCatalogLayer
+        return getSiteManager().adapters.lookup(provided, Interface, self.__name__)(self.context, self.request)
+
+    def update(self) -> None:
+        """Search, and once more for what was meant if that finds nothing."""
+        self.found = self._search(self.text)
+        if not self.text or not self.found.is_empty:
+            return
+        better = if_possible(lambda: self.found.better(self.text))
+        meant = self._search(better) if better else None
+        # To the page operators are words, and all words are beginnings: it may find nothing all the same.
+        if meant is None or meant.is_empty:
+            return
+        if self.request.form.get(AS_TYPED) == self.text:
+            self.suggestion = better
+        else:
+            self.corrected, self.found = better, meant
+
+    # -- what was asked
+
+    @cached_property
+    def catalog(self) -> Any:
+        return getToolByName(self.context, "portal_catalog")
+
+    @cached_property
+    def address(self) -> Address:
+        return Address.of(self.request).without(*DROPPED)
+
+    @cached_property
+    def text(self) -> str:
+        """What was typed."""
+        text = self.request.form.get(SOURCE_INDEX, "")
+        return text.strip() if isinstance(text, str) else ""
+
+    @cached_property
+    def root(self) -> str:
+        """The path of the site, or of the part of it that is searched."""
+        root: str = get_navigation_root(self.context)
+        return root
+
+    @cached_property
+    def size(self) -> int:
+        size = self._number("b_size", SIZES[0])
+        return size if size in SIZES else SIZES[0]
+
+    @cached_property
+    def start(self) -> int:
+        return min(self._number("b_start", 0), LAST_START)
+
+    def _number(self, name: str, default: int) -> int:
+        text = str(self.request.form.get(name, ""))
+        return int(text) if text.isascii() and text.isdigit() else default
+
+    @cached_property
+    def similar(self) -> str | None:
+        """The UID of a page that the hits are to be similar to."""
+        uid = self.request.form.get(SIMILAR)
+        return uid if isinstance(uid, str) and uid else None
+
+    @cached_property
+    def show_about(self) -> bool:
+        """Whether the visitor may know who has written what, and when."""
+        state = getMultiAdapter((self.context, self.request), name="plone_portal_state")
+        return not state.anonymous() or bool(self._registry.get("plone.allow_anon_views_about"))
+
+    @cached_property
+    def _registry(self) -> Any:
+        return getUtility(IRegistry)
+
+    @cached_property
+    def _zone(self) -> tzinfo:
+        try:
+            return ZoneInfo(self._registry.get("plone.portal_timezone") or "UTC")
+        except (KeyError, ValueError):
+            return ZoneInfo("UTC")
+
+    # -- searching
+
+    @cached_property
+    def facets(self) -> list[PageFacet]:
+        """The facets of the site, in order."""
+        indexes = {index.getId(): index for index in self.catalog.index_objects()}
+        names = [name for name in search_facets(self.catalog) if name in indexes]
+        if not self.show_about:
+            names = [name for name in names if name != "Creator"]
+        now = datetime.now(self._zone).year
+        form = self.request.form
+        return page_facets([indexes[n] for n in names], form, root=self.root, zone=self._zone, now=now)
+
+    def _search(self, text: str) -> PageSearch:
+        return PageSearch(self.catalog, self._base(text), self.facets, self.start, self.size, self.similar)
+
+    def _base(self, text: str) -> dict[str, Any]:
+        """Return Plone's query dict for *text*, without what is chosen in facets."""
+        form = self.request.form
+        # Without a text, the types alone are a query: it finds the whole site.
+        base: dict[str, Any] = self.filter_query({SOURCE_INDEX: text, "portal_type": []}) or {}
+        if not text:
+            base.pop(SOURCE_INDEX, None)
+            if not form.get("sort_on") and not self.similar:
+                base |= {"sort_on": "Date", "sort_order": "reverse"}
+        if self.similar:
+            # The order is that of similarity.
+            base = {name: value for name, value in base.items() if name not in ("sort_on", "sort_order")}
+        names = {facet.name for facet in self.facets}
+        if "portal_type" in names:
+            base["portal_type"] = self.filter_types([])
+        if "path" in names:
+            base.pop("path", None)
+            places = next(facet.tokens for facet in self.facets if isinstance(facet, PlaceFacet))
+            # As in Plone's page, a part of the site does not hold back who asks for a place elsewhere.
+            if all(f"{place}/".startswith(f"{self.root}/") for place in places):
+                base["path"] = self.root
+        others = names - {"portal_type", "path"}
+        parameters = {facet.parameter for facet in self.facets}
+        return {k: v for k, v in base.items() if k not in parameters or k not in others}
+
+    # -- what the template shows
+
+    @cached_property
+    def titles(self) -> Titles:
+        return Titles(self.context, self.request)
+
+    @cached_property
+    def batch(self) -> Any:
+        # The total first, so that nobody has to count for the batch.
+        return Batch(IContentListing(self.found.results), self.size, self.start) if self.found.total else ()
+
+    @property
+    def page_numbers(self) -> list[int]:
+        """The pages that have a link: the first, the last, and those around the present one."""
+        last, present = self.batch.numpages, self.batch.pagenumber
+        return [n for n in range(1, last + 1) if n in (1, last) or abs(n - present) <= NEIGHBOURS]
+
+    def page_url(self, number: int) -> str:
+        """Return the address of a page of the results, the first being 1."""
+        return str(self.address.without("b_start").having("b_start:int", str((number - 1) * self.size)))
+
+    @cached_property
+    def _brains(self) -> list[Any]:
+        return [item.getDataOrigin() for item in self.batch]
+
+    @cached_property
+    def _folders(self) -> dict[str, Any]:
+        """The folders that are named on the page, by path: where hits are, and places to choose."""
+        paths = [path for brain in self._brains for path in folders_of(brain.getPath(), self.root)]
+        for facet in self.facets:
+            if isinstance(facet, PlaceFacet):
+                paths += facet.tokens_of(self.found.counts.get(facet.name) or Facet())
+        return self.found.paths(paths)
+
+    @cached_property
+    def hits(self) -> list[Hit]:
+        return hits(
+            self._brains,
+            context=self.context,
+            request=self.request,
+            titles=self.titles,
+            highlighter=self.found.highlighter,
+            snippets=self.found.snippets(self._brains),
+            folders=self._folders,
+            root=self.root,
+            show_about=self.show_about,
+        )
+
+    @cached_property
+    def _values(self) -> list[tuple[PageFacet, list[Value]]]:
+        made = []
+        for facet in self.facets:
+            counts = self.found.counts.get(facet.name) or Facet()
+            titles = self.titles.values(facet.name, facet.tokens_of(counts))
+            if isinstance(facet, PlaceFacet):
+                titles = {path: brain.Title or brain.getId for path, brain in self._folders.items()}
+            made.append((facet, facet.values(counts, titles)))
+        return made
+
+    @cached_property
+    def boxes(self) -> list[Box]:
+        """The facets that have any value."""
+        made = []
+        for facet, values in self._values:
+            # What is chosen stays in sight.
+            first = [value for value in values if value.is_chosen] + [v for v in values if not v.is_chosen]
+            shown = [v for v in values if v in first[: max(SHOWN, sum(v.is_chosen for v in values))]]
+            more = [value for value in values if value not in shown]
+            if values:
+                made.append(Box(facet, self.titles.facet(facet.name), tuple(shown), tuple(more)))
+        return made
+
+    @cached_property
+    def chips(self) -> list[Chip]:
+        """What narrows the search: a page that is similar, and chosen values."""
+        address = self.address.without("b_start")
+        chips = []
+        if self.similar:
+            title = self.similar_title or self.similar
+            chips.append(Chip(self.titles.translated(_("Similar to")), title, str(address.without(SIMILAR))))
+        for facet, values in self._values:
+            title = self.titles.facet(facet.name)
+            for value in facet.chosen(values):
+                url = str(address.without_values(facet.parameter, [value.token]))
+                chips.append(Chip(title, value.title, url))
+        return chips
+
+    @cached_property
+    def similar_title(self) -> str | None:
+        """The title of the page that the hits are similar to, None for one that the visitor may not see."""
+        found = self.catalog.searchResults(UID=self.similar, b_start=0, b_size=1) if self.similar else ()
+        return next((brain.Title for brain in found), None)
+
+    @property
+    def unfiltered_url(self) -> str:
+        """The address of the page with nothing chosen."""
+        return str(self.address.without("b_start", SIMILAR, *(facet.parameter for facet in self.facets)))
+
+    @property
+    def as_typed_url(self) -> str:
+        """The address of the page that does not correct what was typed."""
+        return str(self.address.without("b_start", AS_TYPED).having(AS_TYPED, self.text))
+
+    @property
+    def suggestion_url(self) -> str:
+        """The address of the page that searches for the suggestion."""
+        return str(self.address.without("b_start", AS_TYPED, SOURCE_INDEX).having(SOURCE_INDEX, self.suggestion or ""))
+
+    def similar_url(self, hit: Hit) -> str:
+        """Return the address of the page with what is similar to *hit*."""
+        return str(Address(self.address.url).having(SIMILAR, hit.uid))
+
+    def tag_url(self, tag: str) -> str:
+        """Return the address of the page with all that has *tag*."""
+        return str(Address(self.address.url).having("Subject:list", tag))
+
+    def hidden_fields(self) -> Iterator[Pair]:
+        """Yield what was asked for besides: it stays as long as nobody takes it out of the address."""
+        known = {*FIELDS, *(facet.parameter for facet in self.facets)}
+        for name, value in self.address.pairs:
+            if plain(name) not in known:
+                yield name, value
+        if self.similar:
+            yield SIMILAR, self.similar
+        if self.request.form.get(AS_TYPED) == self.text:
+            yield AS_TYPED, self.text
+
+    def sizes(self) -> tuple[int, ...]:
+        return SIZES
+
+    def sort_choices(self) -> list[tuple[str, Any, bool]]:
+        """Return what the hits can be sorted by: key, title, is chosen; nothing for similar pages, which have their order."""
+        if self.similar:
+            return []
+        chosen = self.request.form.get("sort_on") or (self.default_sort_on if self.text else "Date")
+        options = [(option.sortkey, option.title) for option in self.sort_options()]
+        return [(key, title, key == chosen) for key, title in options if self.text or key != "relevance"]

@@ -1,0 +1,122 @@
+"""One search of the search page: its rows, what marks them, and the counts of its facets."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from plone.pgcatalog.classic.page_facets import OFFERED
+from plone.pgcatalog.classic.page_facets import PageFacet
+from plone.pgcatalog.database.time_limit import SearchTimeout
+from plone.pgcatalog.discovery.facet_statement import Facets
+from plone.pgcatalog.discovery.facets import FACET_SECONDS
+from plone.pgcatalog.discovery.suggest import did_you_mean
+from plone.pgcatalog.query.expression import Expression
+from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.objects import And
+from plone.pgcatalog.settings import SOURCE_INDEX
+from typing import Any
+
+
+SORTING = ("sort_on", "sort_order", "sort_limit")
+#: How many pages are similar to one.
+SIMILAR = 50
+
+
+@dataclass(frozen=True)
+class PageSearch:
+    """The search of *catalog*, a tool, by the query dict *base* and by what is chosen in *facets*.
+
+    *start* and *size* say which part of the hits the page shows.  *similar*, a UID, is a page that the hits are similar
+    to.  Nothing is asked before somebody uses it.
+    """
+
+    catalog: Any
+    base: Mapping[str, Any]
+    facets: Sequence[PageFacet]
+    start: int
+    size: int
+    similar: str | None = None
+
+    @cached_property
+    def _criteria(self) -> dict[str, Any]:
+        """The base, with what it means to be similar."""
+        if self.similar is None:
+            return dict(self.base)
+        results = self.catalog.more_like_this(self.similar, SIMILAR, **self.base)
+        return {**self.base, WHERE: expression_in(results.criteria)}
+
+    @cached_property
+    def _chosen(self) -> dict[str, Expression]:
+        found = ((facet.name, facet.expression()) for facet in self.facets)
+        return {name: expression for name, expression in found if expression is not None}
+
+    @cached_property
+    def _query(self) -> dict[str, Any]:
+        """The whole query dict."""
+        query = dict(self._criteria)
+        if self._chosen:
+            given = query.get(WHERE)
+            query[WHERE] = And(*([] if given is None else [given]), *self._chosen.values())
+        return query
+
+    @cached_property
+    def results(self) -> Any:
+        """The results, whose window is the page."""
+        return self.catalog.searchResults(**self._query, b_start=self.start, b_size=self.size)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is no hit, which the page tells unless it is one further back."""
+        return not self.results and (self.start == 0 or self.total == 0)
+
+    @cached_property
+    def total(self) -> int:
+        """The number of all hits; counting the facets counts them, too."""
+        total: int | None = self.counts.total
+        if total is None:
+            return int(self.results.actual_result_count)
+        self.results.actual_result_count = total
+        return total
+
+    @cached_property
+    def highlighter(self) -> Any:
+        """What marks the words of the search; false without any."""
+        return self.results.highlighter()
+
+    def better(self, text: str) -> str | None:
+        """Return the text that somebody who has typed *text* may have meant, in what he may see; None for none."""
+        place = {name: value for name, value in self._query.items() if name not in (SOURCE_INDEX, *SORTING)}
+        return did_you_mean(self.catalog, text, place)
+
+    def snippets(self, brains: Iterable[Any]) -> dict[int, str]:
+        """Return record id -> HTML for *brains*, hits of this page."""
+        snippets: dict[int, str] = self.results.snippets(brains) if self.highlighter else {}
+        return snippets
+
+    @cached_property
+    def counts(self) -> Facets:
+        """The counted facets by index; none if counting took too long."""
+        if not self.facets:
+            return Facets()
+        options: dict[str, Any] = {"names": [], "ranges": {}, "children": {}}
+        for facet in self.facets:
+            facet.count(options)
+        query = {k: v for k, v in self._criteria.items() if k not in SORTING}
+        try:
+            counts: Facets = self.catalog.facets(
+                query, chosen=self._chosen, limit=OFFERED, timeout=FACET_SECONDS, **options
+            )
+        except SearchTimeout:
+            return Facets()
+        return counts
+
+    def paths(self, paths: Iterable[str]) -> dict[str, Any]:
+        """Return path -> brain of the folders *paths*, those that the visitor may see.  One statement."""
+        wanted = sorted(set(paths))
+        if not wanted:
+            return {}
+        query = {"path": {"query": wanted, "depth": 0}, "is_folderish": True}
+        brains = self.catalog.searchResults(**query, b_start=0, b_size=len(wanted))
+        return {brain.getPath(): brain for brain in brains}

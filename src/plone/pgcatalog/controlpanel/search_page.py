@@ -1,0 +1,46 @@
+"""The schema of the settings of the search page in Classic UI, and the facets there are to choose from."""
+
+from plone.pgcatalog.controlpanel.interfaces import _
+from plone.pgcatalog.discovery.facet_kinds import kind_of
+from plone.pgcatalog.settings import DEFAULTS
+from Products.CMFCore.utils import getToolByName
+from typing import Any
+from zope import schema
+from zope.component.hooks import getSite
+from zope.interface import directlyProvides
+from zope.interface import Interface
+from zope.schema.interfaces import IVocabularyFactory
+from zope.schema.vocabulary import SimpleTerm
+from zope.schema.vocabulary import SimpleVocabulary
+
+
+def facets(context: Any) -> SimpleVocabulary:
+    """Return the names of the indexes that can be facets; those of the default always, so that it is always valid."""
+    catalog = getToolByName(getSite(), "portal_catalog")
+    names = {index.getId() for index in catalog.index_objects() if kind_of(index) is not None}
+    return SimpleVocabulary([SimpleTerm(name, name, name) for name in sorted({*names, *DEFAULTS["search_facets"]})])
+
+
+directlyProvides(facets, IVocabularyFactory)
+
+
+class IPGCatalogSearchPageSettings(Interface):
+    """What the search page of Classic UI looks like."""
+
+    search_page = schema.Bool(
+        title=_("Search page with facets"),
+        description=_("If off, the site has Plone's own search page."),
+        required=False,
+        default=DEFAULTS["search_page"],
+    )
+    search_facets = schema.Tuple(
+        title=_("Facets"),
+        description=_(
+            "Indexes by which visitors can narrow a search, in this order. Date indexes are offered by year and month,"
+            " path by the folders at the top of the site."
+        ),
+        value_type=schema.Choice(vocabulary="plone.pgcatalog.Facets"),
+        required=False,
+        default=DEFAULTS["search_facets"],
+        missing_value=(),
+    )

@@ -1,0 +1,106 @@
+"""What a facet groups the found rows by: the keys of an index, the children of a path, steps between dates.
+
+All groups of a statement are counted in one pass (GROUPING SETS).
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.date import DateIndexTranslator
+from plone.pgcatalog.indexes.instants import from_minutes
+from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
+from plone.pgcatalog.query.expression import QueryError
+from plone.pgcatalog.sql.fragment import Fragment
+from typing import Any
+
+
+#: Buckets of an index: label -> (from, up to but without); None is an open end.
+Buckets = Mapping[str, tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A facet of the index *name*.
+
+    ``columns`` are what is read of a found row, each an SQL expression and its name, ``key`` is an SQL expression of these
+    names that gives one key or several, and ``value`` makes a Python value of a key.
+    """
+
+    name: str
+    columns: tuple[tuple[Fragment, str], ...]
+    key: str
+    value: Callable[[Any], Any]
+
+
+def values_of(translator: IndexTranslator) -> Group:
+    """Return the group of the keys of an index; raises QueryError for an index without."""
+    key = translator.key_expression()
+    if key is None:
+        raise QueryError(f"index {translator.id!r} of type {translator.meta_type} has no facets")
+    columns = tuple((Fragment(column.quoted), column.quoted) for column in translator.columns())
+    return Group(translator.id, columns, key, translator.key)
+
+
+def children_of(translator: IndexTranslator, path: str, number: int) -> Group:
+    """Return the group of the paths one level below *path*, each for itself and all that is in it.
+
+    Raises QueryError for an index that is not one of paths.
+    """
+    if not isinstance(translator, ExtendedPathIndexTranslator):
+        raise QueryError(f"index {translator.id!r} of type {translator.meta_type} has no children")
+    start = path.rstrip("/") + "/"
+    column = translator.column.quoted
+    child = f"CASE WHEN starts_with({column}, %s) THEN split_part(substr({column}, %s), '/', 1) END"
+    name = f"child{number}"
+    columns = ((Fragment(child, (start, len(start) + 1)), name),)
+    return Group(translator.id, columns, name, lambda key: start + key)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Buckets of a date index, counted by the steps between all of their ends, however many buckets there are."""
+
+    name: str
+    ends: tuple[datetime, ...]
+    buckets: Mapping[str, tuple[int, int]]
+    number: int
+    column: str
+
+    @property
+    def group(self) -> Group:
+        """The group whose key is the number of ends up to a row's date; -1 without a date."""
+        name = f"step{self.number}"
+        ends = Fragment(f"coalesce(width_bucket({self.column}, %s::timestamptz[]), -1)", (list(self.ends),))
+        return Group(self.name, ((ends, name),), name, int)
+
+    def counts(self, steps: Mapping[int, int]) -> dict[str, int]:
+        """Return label -> number of rows, *steps* being key -> number of rows."""
+        return {
+            label: sum(count for step, count in steps.items() if low <= step < high)
+            for label, (low, high) in self.buckets.items()
+        }
+
+
+def steps_of(translator: IndexTranslator, buckets: Buckets, number: int) -> Steps | None:
+    """Return the steps for *buckets*; None for an index whose values are not single dates, or ends that are none."""
+    if type(translator) is not DateIndexTranslator:
+        return None
+    instants: dict[str, tuple[datetime | None, ...]] = {}
+    for label, ends in buckets.items():
+        keys = [None if end is None else translator.convert_key(end) for end in ends]
+        if any(key is None and end is not None for key, end in zip(keys, ends, strict=True)):
+            return None
+        instants[label] = tuple(None if key is None else from_minutes(key) for key in keys)
+    steps = sorted({end for pair in instants.values() for end in pair if end is not None})
+    place = {end: number for number, end in enumerate(steps, 1)}
+    # Without any end all rows count, those without a date as well.
+    limits = {
+        label: (
+            place[low] if low is not None else (0 if high is not None else -1),
+            place[high] if high is not None else len(steps) + 1,
+        )
+        for label, (low, high) in instants.items()
+    }
+    return Steps(translator.id, tuple(steps), limits, number, translator.column.quoted) if steps else None

@@ -1,0 +1,45 @@
+"""axe-core, which finds what keeps people from using a page; it comes from the npm registry, in one version."""
+
+from base64 import b64encode
+from hashlib import sha512
+from pathlib import Path
+from playwright.sync_api import Page
+
+import json
+import pytest
+import shutil
+import subprocess
+import tarfile
+
+
+VERSION = "4.14.1"
+#: Of the package as npm has it.
+INTEGRITY = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
+SECONDS = 120
+
+
+def axe_source(folder: Path) -> str:
+    """Return the script, loaded into *folder* unless it is there; skips the test where there is no npm or no registry."""
+    package = folder / f"axe-core-{VERSION}.tgz"
+    if not package.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            pytest.skip("no npm to load axe-core with")
+        command = [npm, "pack", "--silent", f"axe-core@{VERSION}"]
+        try:
+            subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=SECONDS)
+        except (subprocess.SubprocessError, OSError) as error:
+            pytest.skip(f"axe-core cannot be loaded: {error}")
+    data = package.read_bytes()
+    assert b64encode(sha512(data).digest()).decode() == INTEGRITY, "this is another axe-core"
+    with tarfile.open(package) as archive:
+        script = archive.extractfile("package/axe.min.js")
+        assert script is not None
+        return script.read().decode()
+
+
+def violations(page: Page, source: str, inside: str = "html") -> list[str]:
+    """Return what axe-core finds wrong on *page* *inside* an element (a CSS selector), one line for each place."""
+    page.evaluate(source)
+    found = page.evaluate("inside => axe.run(inside).then(results => JSON.stringify(results.violations))", inside)
+    return [f"{rule['id']}: {node['html'][:200]}" for rule in json.loads(found) for node in rule["nodes"]]

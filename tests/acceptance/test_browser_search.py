@@ -1,0 +1,226 @@
+"""The search page in a real browser: a typo finds the page, facets narrow it, with and without a script, for everybody."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from playwright.sync_api import Browser
+from playwright.sync_api import expect
+from playwright.sync_api import Page
+from plone.pgcatalog.database import background
+from tests.acceptance.axe import axe_source
+from tests.acceptance.axe import violations
+from tests.acceptance.browser import BROWSERS
+from tests.acceptance.browser import CHROMIUM
+from tests.acceptance.browser import PATIENCE
+from tests.acceptance.search_site import fill
+from tests.integration import site as sites
+from tests.integration.vocabulary import counted
+from tests.integration.web import application
+from tests.integration.web import Site
+from typing import Any
+from waitress.server import create_server
+
+import pytest
+import threading
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason=f"no browser: none of {', '.join(BROWSERS)} is installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def address(site_template: str, postgres: Any) -> Iterator[str]:
+    """Address of a site with hedgehogs, served over HTTP."""
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db:
+        site = Site(db)
+        with site.inside() as portal:
+            fill(portal)
+            portal.portal_registry["plone.available_languages"] = ["en", "de"]
+            portal.portal_registry["plone.use_request_negotiation"] = True
+            portal.portal_registry["plone.allow_anon_views_about"] = True
+        with site.inside() as portal:
+            counted(dsn, portal.portal_catalog)
+        server = create_server(application(db), host="127.0.0.1", port=0)
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        try:
+            yield f"http://localhost:{server.effective_port}/plone"
+        finally:
+            server.close()
+            thread.join(30)
+            assert background.wait(30)
+
+
+def opened(browser: Browser, width: int = 1280, **options: Any) -> Any:
+    expect.set_options(timeout=PATIENCE)
+    context = browser.new_context(viewport={"width": width, "height": 900}, **{"locale": "en-US", **options})
+    context.set_default_timeout(PATIENCE)
+    return context
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Page]:
+    """A page of a browser in which nobody has logged in."""
+    with opened(browser) as context:
+        yield context.new_page()
+
+
+def found(page: Page, number: int) -> None:
+    expect(page.locator("#search-results-number")).to_have_text(str(number))
+
+
+def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str, tmp_path: Path) -> None:
+    page = visitor
+    page.goto(address)
+    page.locator("#searchGadget").fill("hegdehog")
+    page.locator("#searchGadget").press("Enter")
+    expect(page.locator("#search-corrected")).to_contain_text("Showing results for hedgehog")
+    found(page, 49)
+    page.screenshot(path=tmp_path / "search-corrected.png")
+
+    # From here on nothing is loaded anew: what the page remembers stays.
+    page.evaluate("window.remembered = true")
+    page.locator("#search-text").fill("hedgehog")
+    page.locator("#search-text").press("Enter")
+    expect(page.locator("#search-corrected")).to_have_count(0)
+    page.get_by_label("Event").check()
+    found(page, 14)
+    page.get_by_label("2025").check()
+    found(page, 4)
+    page.get_by_label("October 2025").check()
+    found(page, 2)
+    expect(page.locator("#search-chips strong")).to_have_text(["Event", "October 2025"])
+    # Who uses the keyboard goes on where he was.
+    expect(page.get_by_label("October 2025")).to_be_focused()
+    page.screenshot(path=tmp_path / "search-facets.png")
+    assert "facet.Date%3Alist=2025-10" in page.url
+
+    page.locator("#search-chips a", has_text="October 2025").click()
+    found(page, 4)
+    expect(page.locator("#search-heading")).to_be_focused()
+    page.get_by_role("link", name="Remove all filters").click()
+    found(page, 49)
+    page.go_back()
+    found(page, 4)
+    expect(page.get_by_label("Event")).to_be_checked()
+    page.locator("#search-sort").select_option("sortable_title")
+    expect(page.locator(".result-title").first).to_have_text("Garden: a hedgehog, part 10")
+    assert page.evaluate("window.remembered")
+
+    # A bookmark is the same page.
+    page.goto(page.url)
+    found(page, 4)
+    expect(page.get_by_label("2025")).to_be_checked()
+    page.locator("#search-corrected").wait_for(state="detached")
+
+
+def test_more_values_pages_and_similar_ones(visitor: Page, address: str) -> None:
+    page = visitor
+    page.goto(f"{address}/@@search?SearchableText=hedgehog")
+    found(page, 49)
+    page.evaluate("window.remembered = true")
+    tags = page.locator("fieldset[data-facet=Subject]")
+    expect(tags.locator("details")).not_to_have_attribute("open", "")
+    tags.get_by_text("Show more").click()
+    last = tags.locator("details input").last
+    last.check()
+    expect(page.locator("#search-chips strong")).to_have_count(1)
+    page.locator("#search-chips a").first.click()
+    found(page, 49)
+    page.get_by_role("link", name="Next page").click()
+    expect(page.locator("ol.searchResults")).to_have_attribute("start", "11")
+    page.get_by_role("link", name="Similar pages").first.click()
+    expect(page.locator("#search-chips")).to_contain_text("Similar to")
+    assert page.evaluate("window.remembered")
+
+
+def test_it_works_without_a_script(browser: Browser, address: str) -> None:
+    with opened(browser, java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(f"{address}/@@search?SearchableText=hedgehog")
+        page.get_by_label("Event").check()
+        page.get_by_label("Bruno Costa").check()
+        page.get_by_role("button", name="Apply").click()
+        expect(page.locator("#search-chips strong")).to_have_text(["Event", "Bruno Costa"])
+        page.locator("#search-chips a").first.click()
+        found(page, 16)
+        page.locator("#search-text").fill("hegdehog")
+        page.get_by_role("main").get_by_role("button", name="Search").click()
+        found(page, 16)
+        page.locator("#search-corrected a").click()
+        found(page, 0)
+        expect(page.locator("#did-you-mean a")).to_have_text("hedgehog")
+
+
+def test_on_a_small_screen_the_facets_wait_behind_a_button(browser: Browser, address: str, tmp_path: Path) -> None:
+    with opened(browser, width=375) as context:
+        page = context.new_page()
+        page.goto(f"{address}/@@search?SearchableText=hedgehog")
+        expect(page.get_by_label("Event")).to_be_hidden()
+        page.screenshot(path=tmp_path / "search-small.png")
+        page.get_by_role("button", name="Filter the results").click()
+        page.get_by_label("Event").check()
+        found(page, 14)
+        # What was opened stays open.
+        expect(page.get_by_label("Event")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375
+        page.wait_for_timeout(500)  # the facets unfold
+        page.screenshot(path=tmp_path / "search-small-facets.png")
+
+
+def test_it_speaks_german(browser: Browser, address: str, tmp_path: Path) -> None:
+    with opened(browser, locale="de-DE") as context:
+        page = context.new_page()
+        page.goto(f"{address}/@@search?SearchableText=hegdehog&facet.Date:list=2025")
+        expect(page.locator("#search-corrected")).to_contain_text("Ergebnisse für hedgehog")
+        expect(page.locator("legend")).to_have_text(["Typ", "Schlagwörter", "Datum", "Autor", "Ort"])
+        expect(page.get_by_label("Oktober 2025")).to_be_visible()
+        page.screenshot(path=tmp_path / "search-german.png")
+
+
+def test_the_control_panel_chooses_facets(page: Page, address: str, tmp_path: Path) -> None:
+    """*page* is a manager's."""
+    page.goto(f"{address}/@@overview-controlpanel")
+    page.locator("main, #content").get_by_role("link", name="Search Page").last.click()
+    expect(page.get_by_label("Search page with facets")).to_be_checked()
+    page.screenshot(path=tmp_path / "search-page-settings.png")
+    page.get_by_label("Search page with facets").uncheck()
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".portalMessage, .statusmessage").first).to_contain_text("Changes saved")
+    page.goto(f"{address}/@@search?SearchableText=hedgehog")
+    expect(page.locator("#search-filter")).to_be_visible()
+    page.goto(f"{address}/@@pgcatalog-search-page-controlpanel")
+    page.get_by_label("Search page with facets").check()
+    page.get_by_role("button", name="Save").click()
+    page.goto(f"{address}/@@search?SearchableText=hedgehog")
+    expect(page.locator("fieldset")).to_have_count(5)
+
+
+def rules(found: list[str]) -> set[str]:
+    return {line.partition(":")[0] for line in found}
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_nothing_keeps_anybody_from_using_it(
+    browser: Browser, address: str, width: int, pytestconfig: pytest.Config
+) -> None:
+    """axe-core finds nothing in the page; around it, where Plone's theme is, it finds no more than on the front page."""
+    axe = axe_source(pytestconfig.cache.mkdir("axe-core"))
+    with opened(browser, width=width) as context:
+        page = context.new_page()
+        page.goto(address)
+        theme = rules(violations(page, axe))
+        for query in (
+            "SearchableText=hedgehog&portal_type:list=Event&facet.Date:list=2025",
+            "SearchableText=hegdehog",
+            "",
+            "SearchableText=xyzzyxyzzy",
+        ):
+            page.goto(f"{address}/@@search?{query}")
+            if width < 992 and "xyzzy" not in query:
+                page.get_by_role("button", name="Filter the results").click()
+                page.wait_for_timeout(500)
+            assert rules(violations(page, axe)) <= theme, query
+            assert violations(page, axe, "#content-core") == [], query

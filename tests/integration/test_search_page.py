@@ -1,0 +1,428 @@
+"""The search page over HTTP: what is chosen narrows it, what is offered leads somewhere, and nobody learns what is hidden."""
+
+from collections.abc import Iterator
+from html import unescape
+from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.results.cache import FACETS
+from plone.pgcatalog.results.cache import HITS
+from plone.pgcatalog.results.cache import result_cache
+from tests.acceptance.search_site import fill
+from tests.acceptance.search_site import TOPICS
+from tests.integration import site as sites
+from tests.integration.people import share
+from tests.integration.settings import tune
+from tests.integration.traffic import traced
+from tests.integration.vocabulary import counted
+from tests.integration.web import Site
+from tests.integration.web import Web
+from typing import Any
+from urllib.parse import parse_qsl
+from urllib.parse import urlsplit
+from zope.component import getMultiAdapter
+from zope.interface import alsoProvides
+
+import lxml.html
+import pytest
+import transaction
+
+
+ALL = 49
+HIDDEN = ("rendezvous", "Hidden tag", "Hidden place")
+
+
+@pytest.fixture(scope="module")
+def site(site_template: str, postgres: Any) -> Iterator[Site]:
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db:
+        site = Site(db)
+        with site.inside() as portal:
+            fill(portal)
+            portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
+            share(portal.secret, "mara", "Reader")
+        with site.inside() as portal:
+            counted(dsn, portal.portal_catalog)
+        yield site
+
+
+@pytest.fixture(scope="module")
+def web(site: Site) -> Web:
+    return site.web
+
+
+class Page:
+    """A search page."""
+
+    def __init__(self, response: Any) -> None:
+        assert response.status == 200, response.text
+        self.html = response.text
+        # Plone's header has a title that we do not make.
+        self.tree = lxml.html.fromstring(response.text)
+
+    def texts(self, path: str) -> list[str]:
+        return [" ".join(found.text_content().split()) for found in self.tree.xpath(path)]
+
+    @property
+    def total(self) -> int:
+        [total] = self.texts('//*[@id="search-results-number"]')
+        return int(total)
+
+    @property
+    def titles(self) -> list[str]:
+        return self.texts('//*[@class="result-title h5 mb-1"]')
+
+    @property
+    def facets(self) -> dict[str, dict[str, int | None]]:
+        """Index -> token -> count."""
+        return {
+            box.get("data-facet"): {
+                choice.xpath(".//input")[0].get("value"): self._count(choice)
+                for choice in box.xpath('.//div[@class="form-check"]')
+            }
+            for box in self.tree.xpath("//fieldset")
+        }
+
+    @staticmethod
+    def _count(choice: Any) -> int | None:
+        counts = choice.xpath('.//span[@class="ms-2"]')
+        return int(counts[0].text_content()) if counts else None
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Token -> title, of all facets."""
+        return {
+            choice.xpath(".//input")[0].get("value"): choice.xpath(".//label/span")[0].text_content()
+            for choice in self.tree.xpath('//div[@class="form-check"]')
+        }
+
+    @property
+    def checked(self) -> set[str]:
+        return {field.get("value") for field in self.tree.xpath("//fieldset//input[@checked]")}
+
+    @property
+    def chips(self) -> dict[str, str]:
+        """Value -> address without it."""
+        links = self.tree.xpath('//*[@id="search-chips"]//a[strong]')
+        return {link.xpath("./strong")[0].text_content(): link.get("href") for link in links}
+
+
+def search(web: Web, login: str | None = None, path: str = "/plone", /, **query: Any) -> Page:
+    return Page(web.get(f"{path}/@@search", login, "text/html", **query))
+
+
+def follow(web: Web, url: str, login: str | None = None) -> Page:
+    address = urlsplit(unescape(url))
+    pairs = parse_qsl(address.query, keep_blank_values=True)
+    query = {name: [v for n, v in pairs if n == name] for name, _ in pairs}
+    return Page(web.get(address.path, login, "text/html", **query))
+
+
+HEDGEHOG = {"SearchableText": "hedgehog"}
+
+
+# -- facets
+
+
+@pytest.mark.parametrize(
+    ("login", "query"), [(None, HEDGEHOG), ("mara:secret", {}), ("boss:secret", {"SearchableText": "winter"})], ids=str
+)
+def test_each_count_is_what_choosing_it_finds(web: Web, login: str | None, query: dict[str, str]) -> None:
+    page = search(web, login, **query)
+    assert {"portal_type", "Subject", "Date", "path"} <= set(page.facets)
+    for name, values in page.facets.items():
+        parameter = "facet.Date:list" if name == "Date" else f"{name}:list"
+        for token, count in list(values.items())[:2]:
+            chosen = search(web, login, **query, **{parameter: token})
+            assert chosen.total == count, (name, token)
+            assert chosen.checked == {token}
+        assert follow(web, next(iter(chosen.chips.values())), login).total == page.total
+
+
+def test_values_of_a_facet_are_alternatives_and_facets_narrow_each_other(web: Web) -> None:
+    one = search(web, **HEDGEHOG, **{"Subject:list": "Winter"})
+    two = search(web, **HEDGEHOG, **{"Subject:list": ["Winter", "Food"]})
+    assert one.total < two.total < ALL
+    # What is chosen leaves the other values of its own facet as they are.
+    assert one.facets["Subject"] == two.facets["Subject"] == search(web, **HEDGEHOG).facets["Subject"]
+    both = search(web, **HEDGEHOG, **{"Subject:list": ["Winter", "Food"], "portal_type:list": "Event"})
+    assert both.total == two.facets["portal_type"]["Event"]
+    assert both.facets["portal_type"] == two.facets["portal_type"]
+    assert list(both.chips) == ["Event", "Winter", "Food"]
+    assert follow(web, both.chips["Food"]).chips.keys() == {"Event", "Winter"}
+
+
+def test_a_chosen_year_offers_its_months(web: Web) -> None:
+    year = search(web, **HEDGEHOG, **{"facet.Date:list": "2025"})
+    months = {token: count for token, count in year.facets["Date"].items() if token.startswith("2025-")}
+    assert months
+    assert sum(count or 0 for count in months.values()) == year.facets["Date"]["2025"] == year.total
+    month = next(iter(months))
+    # The month is meant, though its year is chosen, too; and several periods are alternatives.
+    narrow = search(web, **HEDGEHOG, **{"facet.Date:list": ["2025", month]})
+    assert narrow.total == months[month]
+    assert len(narrow.chips) == 1
+    other = search(web, **HEDGEHOG, **{"facet.Date:list": ["2023", month]})
+    assert other.total == months[month] + (year.facets["Date"]["2023"] or 0)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"facet.Date:list": ["x", "99999", "2025-13", "0000", "", "9999-12"]},
+        {"facet.Date": "2025; DROP TABLE x"},
+        {"b_size:int": "7", "b_start:int": "-1"},
+        {"b_size": "many", "b_start": "x"},
+        {"b_start": "9" * 400},
+        {"similar": "no such page"},
+        {"similar": ["a", "b"]},
+        {"SearchableText:list": ["a", "b"]},
+        {"sort_on": "nothing"},
+        {"path:list": ["/plone", "/nowhere", ""]},
+        {"path": "/plone/animals"},
+        {"as_typed": "x" * 3000},
+        {"where": "x"},
+        {"created.query:record:date": "2001-01-01", "created.range:record": "min"},
+        {"Subject.query:record": "Winter"},
+        {"Subject:list": [f"tag{n}" for n in range(200)]},
+        {"portal_type:list": ["Document", "Nothing", "Plone Site"]},
+    ],
+    ids=lambda query: str(query)[:60],
+)
+@pytest.mark.parametrize("text", ["hedgehog", ""])
+def test_whatever_an_address_says_is_a_page(web: Web, text: str, query: dict[str, Any]) -> None:
+    assert search(web, SearchableText=text, **query).total >= 0
+
+
+def test_addresses_of_plones_page_mean_the_same(web: Web) -> None:
+    """Links and bookmarks go on: names of indexes are parameters."""
+    tune_off = {"portal_type:list": "Event", "created.query:record:date": "2001-01-01", "created.range:record": "min"}
+    assert search(web, **HEDGEHOG, **tune_off).total == search(web, **HEDGEHOG, **{"portal_type:list": "Event"}).total
+    assert search(web, path="/plone/animals", **HEDGEHOG).total == 16
+    assert search(web, **{"Subject:list": "Winter"}).total > 0
+    assert search(web, **HEDGEHOG, review_state="private").total == 0
+
+
+# -- the page
+
+
+def test_hits_are_marked_and_say_where_they_are(web: Web) -> None:
+    page = search(web, **HEDGEHOG)
+    assert page.total == ALL
+    assert len(page.titles) == 10
+    assert "<mark>hedgehog</mark>" in page.html
+    assert page.texts('//*[@class="result-text mb-1 text-break"]/mark')
+    assert any("Located in Animals" in text for text in page.texts('//ol[contains(@class, "searchResults")]/li'))
+
+
+def test_pages_of_results_neither_repeat_nor_skip(web: Web) -> None:
+    whole = search(web, **HEDGEHOG, **{"b_size:int": "50"}).titles
+    assert len(whole) == ALL
+    page, found = search(web, **HEDGEHOG), []
+    while True:
+        found += page.titles
+        more = page.tree.xpath('//a[@rel="next"]/@href')
+        if not more:
+            break
+        page = follow(web, more[0])
+    assert found == whole
+    by_title = search(web, **HEDGEHOG, sort_on="sortable_title", **{"b_size:int": "50"}).titles
+    assert sorted(by_title) == sorted(whole)
+    assert by_title[0].startswith("A hedgehog")
+
+
+def test_an_empty_query_shows_the_facets_of_the_site(web: Web) -> None:
+    page = search(web)
+    assert page.total == ALL + 4
+    assert page.facets["portal_type"] == {"Document": 22, "Event": 14, "News Item": 14, "Folder": 3}
+    assert set(page.facets["path"]) == {"/plone/animals", "/plone/news", "/plone/station"}
+
+
+def test_a_typo_is_corrected_unless_the_visitor_insists(web: Web) -> None:
+    page = search(web, SearchableText="hegdehog", sort_on="sortable_title")
+    assert page.total == ALL
+    assert page.texts('//*[@id="search-corrected"]')[0].startswith("Showing results for hedgehog")
+    [instead] = page.tree.xpath('//*[@id="search-corrected"]//a/@href')
+    typed = follow(web, instead)
+    assert typed.total == 0
+    assert not typed.texts('//*[@id="search-corrected"]')
+    [meant] = typed.tree.xpath('//*[@id="did-you-mean"]//a/@href')
+    assert follow(web, meant).titles == page.titles
+    # What finds nothing in what is chosen is no correction.
+    chosen = search(web, SearchableText="hegdehog", **{"facet.Date:list": "1999"})
+    assert chosen.total == 0
+    assert not chosen.texts('//*[@id="search-corrected"]')
+
+
+def test_similar_pages_can_be_narrowed_as_well(web: Web) -> None:
+    page = search(web, **HEDGEHOG)
+    link = page.tree.xpath('//a[contains(@href, "similar=")]/@href')[0]
+    similar = follow(web, link)
+    assert similar.total > 0
+    assert page.titles[0] not in similar.titles
+    assert page.titles[0] in similar.chips
+    for token, count in similar.facets["portal_type"].items():
+        assert follow(web, f"{unescape(link)}&portal_type:list={token}").total == count
+
+
+def test_the_feed_and_links_keep_what_was_asked_for(web: Web) -> None:
+    page = search(web, **HEDGEHOG, **{"Subject:list": "Winter", "review_state": "published", "b_start:int": "10"})
+    assert page.tree.xpath('//link[@type="application/rss+xml"]/@href')
+    assert page.tree.xpath('//form[@id="searchform"]//input[@name="review_state"]/@value') == ["published"]
+    for url in page.chips.values():
+        names = [name for name, _ in parse_qsl(urlsplit(url).query)]
+        assert "b_start:int" not in names
+        assert "review_state" in names
+
+
+# -- to whom
+
+
+@pytest.mark.parametrize("path", ["/plone", "/plone/en"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        HEDGEHOG,
+        {"SearchableText": "rendezvous"},
+        {"SearchableText": "rendezvsou"},
+        {"SearchableText": "rendezvsou", "as_typed": "rendezvsou"},
+        {"SearchableText": "closed"},
+        {"Subject:list": "Hidden"},
+        {"allowedRolesAndUsers": "Manager", **HEDGEHOG},
+        {"allowedRolesAndUsers:list": ["Manager", "user:boss"], "show_inactive": "1"},
+        {"path:list": "/plone/closed"},
+        {"path": "/plone/closed", **HEDGEHOG},
+        {"similar": "SECRET"},
+    ],
+    ids=str,
+)
+def test_nobody_learns_a_word_a_title_or_a_count_that_is_hidden(site: Site, path: str, query: Any) -> None:
+    with site.inside() as portal:
+        secret = portal.secret.UID()
+        if path == "/plone/en" and "en" not in portal:
+            from plone.base.interfaces import INavigationRoot
+            from tests.integration.content import create
+            from tests.integration.people import publish
+            from zope.interface import alsoProvides
+
+            alsoProvides(create(portal, "Folder", "en", title="English"), INavigationRoot)
+            publish(portal.en)
+    asked = {name: secret if value == "SECRET" else value for name, value in query.items()}
+    page = search(site.web, None, path, **asked)
+    shown = page.html
+    for value in (v for values in asked.values() for v in ([values] if isinstance(values, str) else values)):
+        shown = shown.replace(value, "")
+    assert not [word for word in HIDDEN if word.lower() in shown.lower()]
+    assert "Hidden tag" not in page.facets.get("Subject", {})
+    assert page.facets.get("review_state") is None
+    assert "/plone/closed" not in {token for token, n in page.facets.get("path", {}).items() if n is not None}
+
+
+def test_who_may_see_it_does_learn_it(web: Web) -> None:
+    assert search(web, "mara:secret", SearchableText="rendezvous").total == 1
+    assert "Hidden tag" in search(web, "mara:secret").facets["Subject"]
+    corrected = search(web, "mara:secret", SearchableText="rendezvsou")
+    assert corrected.texts('//*[@id="search-corrected"]/strong') == ["rendezvous"]
+    assert search(web, "boss:secret").labels["/plone/closed"] == "Hidden place"
+    assert "/plone/closed" not in search(web, "mara:secret").facets["path"]
+
+
+def test_authors_are_named_to_whom_plone_names_them(web: Web) -> None:
+    member = search(web, "mara:secret", **HEDGEHOG)
+    assert member.facets["Creator"] == {"anna": 16, "bruno": 16, "clara": 16, "admin": 2}
+    assert member.labels["clara"] == "Clara Dvořák"
+    visitor = search(web, **HEDGEHOG)
+    assert "Creator" not in visitor.facets
+    assert not [name for name in ("Berger", "Costa", "anna") if name in visitor.html]
+    # The name of a user whom nobody has told the visitor of: no page is his.
+    asked = search(web, "mara:secret", **HEDGEHOG, **{"Creator:list": "boss"})
+    assert asked.total == 0
+    assert asked.chips.keys() == {"boss"}
+    assert "Berger" not in search(web, **HEDGEHOG, **{"Creator:list": "anna"}).html
+
+
+def test_a_type_that_is_not_searched_is_no_value(site: Site) -> None:
+    with site.inside() as portal:
+        portal.portal_registry["plone.types_not_searched"] = ("Event",)
+    try:
+        page = search(site.web, "boss:secret", **HEDGEHOG)
+        assert "Event" not in page.facets["portal_type"]
+        assert search(site.web, "boss:secret", **HEDGEHOG, **{"portal_type:list": "Event"}).total == 0
+    finally:
+        with site.inside() as portal:
+            portal.portal_registry["plone.types_not_searched"] = ()
+
+
+# -- what a site can choose
+
+
+def test_a_site_chooses_its_facets_and_their_order(site: Site) -> None:
+    with site.inside():
+        tune(search_facets=("Subject", "review_state", "modified", "is_folderish"))
+    try:
+        page = search(site.web)
+        assert list(page.facets) == ["Subject", "review_state", "modified", "is_folderish"]
+        assert page.labels["published"] == "Published"
+        assert page.facets["is_folderish"] == {"False": 50, "True": 3} or page.facets["is_folderish"]["True"] >= 3
+        folders = search(site.web, **{"is_folderish:list": "True"})
+        assert folders.total == page.facets["is_folderish"]["True"]
+        # No facet, but a criterion as in Plone's page.
+        assert search(site.web, **{"portal_type:list": "Event"}).total == 14
+        with site.inside():
+            tune(search_facets=())
+        assert search(site.web, **HEDGEHOG).facets == {}
+        assert search(site.web, **HEDGEHOG).total == ALL
+    finally:
+        with site.inside():
+            tune(search_facets=("portal_type", "Subject", "Date", "Creator", "path"))
+
+
+def test_a_site_can_have_plones_page(site: Site) -> None:
+    with site.inside():
+        tune(search_page=False)
+    try:
+        page = site.web.get("/plone/@@search", None, "text/html", **HEDGEHOG)
+        assert "search-facets" not in page.text
+        assert 'class="searchPage pat-formautofocus pat-search"' in page.text
+        assert 'id="did-you-mean"' in site.web.get("/plone/@@search", None, "text/html", SearchableText="hegdehog").text
+    finally:
+        with site.inside():
+            tune(search_page=True)
+    assert search(site.web, **HEDGEHOG).facets
+
+
+def test_all_topics_are_there(web: Web) -> None:
+    assert set(search(web, **HEDGEHOG).facets["Subject"]) == set(TOPICS)
+
+
+# -- what it costs
+
+
+@pytest.mark.parametrize(
+    ("query", "messages"),
+    [
+        (HEDGEHOG, 4),
+        ({**HEDGEHOG, "Subject": ["Winter", "Food"], "facet.Date": ["2025"], "path": ["/plone/news"]}, 4),
+        ({}, 3),
+        # One asks which of the words are there, one for near ones.
+        ({"SearchableText": "xyzzyxyzzy"}, 4),
+    ],
+    ids=str,
+)
+def test_a_page_sends_four_messages(site: Site, query: dict[str, Any], messages: int) -> None:
+    """The rows, their texts, the counts, and the titles of folders."""
+    with site.inside() as portal:
+        portal.REQUEST.form.update(query)
+        alsoProvides(portal.REQUEST, IPGCatalogLayer)
+        view = getMultiAdapter((portal, portal.REQUEST), name="search")
+        # Rows that a process has met are read without their metadata; what is found, counted and marked is not known.
+        list(portal.portal_catalog.unrestrictedSearchResults(path="/", b_size=100))
+        transaction.commit()
+        result_cache().clear(HITS)
+        result_cache().clear(FACETS)
+        with traced(portal) as traffic:
+            view.update()
+            assert len(view.hits) == min(view.found.total, 10)
+            assert view.boxes or not view.found.total
+            assert len(view.chips) == sum(len(value) for value in query.values() if isinstance(value, list))
+        ours = traffic[0].matching("pgcatalog")
+        assert 0 < len(ours) <= messages, "\n".join(ours)
