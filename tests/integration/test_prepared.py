@@ -19,6 +19,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import re
 import tempfile
 import transaction
 
@@ -300,8 +301,9 @@ def test_types_that_most_pages_have_are_compared_row_by_row(portal: Any, types: 
     view = catalog._catalog.view()
     for statement in (view.count_statement(results.query), view.page_statement(results.query, 0, 10)):
         plan = plan_of(view.session, statement)
-        assert f"on {relation}_{index} " in plan or f"using {relation}_{index} " in plan, plan
-        assert plan.count(f"{relation}_") == plan.count(f"{relation}_{index}")
+        used = set(re.findall(rf"(?:on|using) {relation}_(\w+) ", plan))
+        # By the others, candidates for a rank are looked up, and fetched.
+        assert used - {"title", "description", "pkey"} == {index}, plan
     assert len(results) == (20 if types == "Event" else 2980)
 
 

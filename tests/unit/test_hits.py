@@ -36,6 +36,8 @@ class View:
         self.generation = generation
         self.is_committed = is_committed
         self.asked: list[tuple[Any, ...]] = []
+        #: the number of rows that a page tells
+        self.told: int | None = None
         self.session = SimpleNamespace(
             knows_states=lambda: True, generations=Generations(), history=SimpleNamespace(number=None)
         )
@@ -50,6 +52,9 @@ class View:
         self.asked.append(("page", start, size))
         end = None if size is None else start + size
         return [(rid, f"/plone/{rid}", 1.5 if query.score else None) for rid in ROWS[start:end]]
+
+    def page_and_total(self, *asked: Any) -> tuple[list[Any], int | None]:
+        return self.page(*asked), self.told
 
     def rids(self, query: CompiledQuery) -> array[int]:
         self.asked.append(("rids",))
@@ -141,6 +146,15 @@ def test_the_number_of_rows_is_counted_once_and_brings_none() -> None:
     found.first(5, True)
     assert found.total() == len(ROWS)
     assert len(view.asked) == 2
+
+
+def test_the_number_of_rows_that_a_page_tells_is_not_asked_for() -> None:
+    view = View()
+    view.told = len(ROWS)
+    found = finder(view)
+    found.first(5, True)
+    assert (found.total(), found.is_open) == (len(ROWS), True)
+    assert view.asked == [("page", 0, 5)]
 
 
 @pytest.mark.parametrize(
