@@ -365,7 +365,9 @@ class RowLoader:
             if rid not in changed:
                 row.used = True
                 self._use(rid, row, rows, stamp)
-        result_cache().count(ROWS, len(known) - len(changed.intersection(known)), 0)
+        confirmed = len(known) - len(changed.intersection(known))
+        self.view.session.generations.hit_rates[self.view.zoid].learn_listing(confirmed, len(rids) + len(known))
+        result_cache().count(ROWS, confirmed, 0)
         # One without a path is gone.
         self._take(row for row in found if row[1] is not None)
 
