@@ -16,6 +16,8 @@ import transaction
 PAGES = 180
 #: A version takes less; the metadata of a page takes more than ten times as much.
 VERSION_BYTES = 120
+#: More than are worth a message of their own.
+MOVED = 40
 #: A record id in the one value that brings all of them.
 ID_BYTES = 9
 
@@ -74,7 +76,6 @@ def test_a_save_elsewhere_has_no_metadata_read_again(filled: Any) -> None:
 def test_a_navigation_reads_what_has_changed_and_ids(filled: Any, sort_on: str) -> None:
     """Rows behind the first hundred, and all of a listing in the order of its folder."""
     for number in range(3):
-        create(filled, "Folder", f"folder{number}")
         filled.page150.title = f"Changed {number}"
         filled.page150.reindexObject()
         transaction.commit()
@@ -83,10 +84,28 @@ def test_a_navigation_reads_what_has_changed_and_ids(filled: Any, sort_on: str) 
             found = titles(filled, sort_on=sort_on)
         assert found[150] == f"Changed {number}"
         assert found[:150] + found[151:] == IN_ORDER[:150] + IN_ORDER[151:]
-    beginning = 0 if sort_on == "getObjPositionInParent" else 100 * VERSION_BYTES
+    # Pages with their versions; or the positions, objects of the folder, which it may read again.
+    beginning = PAGES * 40 if sort_on == "getObjPositionInParent" else 100 * VERSION_BYTES
     metadata_of_one = 2000
     assert traffic[0].row_bytes < beginning + metadata_of_one + PAGES * ID_BYTES
     assert traffic[0].round_trips <= 5
+
+
+def test_a_listing_by_position_shows_where_a_transaction_has_moved_its_rows(filled: Any) -> None:
+    """The process knows these rows by what is committed: their old paths."""
+    folder = create(filled, "Folder", "folder")
+    for number in range(MOVED):
+        create(folder, "Document", f"inside{number:02}", title=f"Inside {number}")
+    transaction.commit()
+    for name in ("folder", "moved"):
+        begin(filled)
+        if name == "moved":
+            filled.manage_renameObject("folder", name)
+        query = {"path": f"/plone/{name}", "portal_type": "Document", "sort_on": "getObjPositionInParent"}
+        found = filled.portal_catalog.unrestrictedSearchResults(**query)
+        assert [(brain.getPath(), brain.Title) for brain in found] == [
+            (f"/plone/{name}/inside{number:02}", f"Inside {number}") for number in range(MOVED)
+        ]
 
 
 def test_what_has_changed_is_read_again(filled: Any) -> None:

@@ -20,6 +20,7 @@ class HitRate:
     def __init__(self) -> None:
         self.rows = 0.0
         self.pages = 0.0
+        self._listed = 0.0
         self._seen = 0
         self._state: Hashable = None
         self._whole = 0
@@ -36,6 +37,14 @@ class HitRate:
         If some row is unknown then, which has the chance ``1 - pages``, another round trip reads its idx.
         """
         return ROUND_TRIP_ROWS * (1 - self.pages) < self.rows * size
+
+    def learn_listing(self, known: int, size: int) -> None:
+        """Take into account that *known* of *size* rows, at least one, of a long result were in the cache."""
+        self._listed = known / size
+
+    def skip_paths(self) -> bool:
+        """True if most rows of a long result are expected in the cache: where they are is known with their version."""
+        return self._listed > 0.5
 
     def learn_state(self, state: Hashable, whole: bool) -> None:
         """Take into account whether the cache had the *whole* of a page for this *state* of the catalog."""

@@ -151,7 +151,7 @@ class Finder:
         if self.hits.is_whole:
             return
         # Where known rows are is told by their versions.
-        if self.query.score or (with_paths and not self._hit_rate.skip_metadata(IDX_BATCH)):
+        if self.query.score or (with_paths and not self._hit_rate.skip_paths()):
             rows = self.view.page(self.query, 0, None)
             scores = tuple(row[2] or 0.0 for row in rows) if self.query.score else ()
             self._learn(Hits(array("q", [row[0] for row in rows]), scores, True, len(rows)))

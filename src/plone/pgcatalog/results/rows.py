@@ -27,6 +27,8 @@ import orjson
 IDX_BATCH = 50
 #: Upper limit: sequential reads double the batch up to this.
 MOST_IDX = 800
+#: Upper limit of the rows whose versions are compared to learn paths: the path alone takes less of the database.
+MOST_CONFIRMED = 5000
 #: Upper limit of the rows whose path is loaded together.
 PATH_BATCH = 500
 #: What a row and its idx take in memory, in bytes, besides the path, and for each byte of JSON.
@@ -273,8 +275,9 @@ class RowLoader:
     def _load_paths(self, rids: Sequence[int]) -> None:
         self.find(rids)
         wanted = [rid for rid in rids if self._path(rid) is None]
-        known = self._probable(wanted)
-        if len(known) > ROUND_TRIP_ROWS:
+        # What is committed does not say where the transaction has moved an object.
+        known = self._probable(wanted) if self.view.is_committed else {}
+        if ROUND_TRIP_ROWS < len(known) <= MOST_CONFIRMED:
             self._read((), known)
             wanted = [rid for rid in wanted if self._path(rid) is None]
         if wanted:
@@ -362,7 +365,9 @@ class RowLoader:
             if rid not in changed:
                 row.used = True
                 self._use(rid, row, rows, stamp)
-        result_cache().count(ROWS, len(known) - len(changed.intersection(known)), 0)
+        confirmed = len(known) - len(changed.intersection(known))
+        self.view.session.generations.hit_rates[self.view.zoid].learn_listing(confirmed, len(rids) + len(known))
+        result_cache().count(ROWS, confirmed, 0)
         # One without a path is gone.
         self._take(row for row in found if row[1] is not None)
 
