@@ -183,7 +183,9 @@ class FacetStatement:
             ctes.append(f"counted AS MATERIALIZED ({self._grouping(names)})")
             parts += [self._facet(i, group, names) for i, group in enumerate(self.groups)]
             # Of the grouping set without columns, whose every bit is set.
-            parts.append(f"(SELECT ARRAY[total] AS total FROM counted WHERE grouped = {(1 << len(names)) - 1}) AS whole")
+            parts.append(
+                f"(SELECT ARRAY[total] AS total FROM counted WHERE grouped = {(1 << len(names)) - 1}) AS whole"
+            )
         if self.buckets:
             counts = (
                 f"count(*) FILTER (WHERE {' AND '.join([f'bucket{i}', *self._others(name)])})"
