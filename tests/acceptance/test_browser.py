@@ -195,7 +195,11 @@ def test_the_search_page_shows_ranked_hits_and_what_editors_want(page: Page, add
     page.screenshot(path=tmp_path / "facets-rest.png")
 
 
-def test_the_search_page_says_what_was_meant(page: Page, address: str, tmp_path: Path) -> None:
+def test_plones_search_page_says_what_was_meant(page: Page, address: str, tmp_path: Path) -> None:
+    page.goto(f"{address}/@@pgcatalog-search-page-controlpanel")
+    page.get_by_label("Search page with facets").uncheck()
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".alert-info")).to_contain_text("Changes saved")
     meant = page.locator("#did-you-mean a")
     page.goto(f"{address}/@@search?SearchableText=hegdehogs&sort_on=sortable_title")
     expect(meant).to_have_text("hedgehogs")

@@ -20,6 +20,8 @@ READERS: dict[str, Any] = {
     "search_timeout": settings.search_timeout,
     "stemming": settings.stemming,
     "parts_of_words": settings.parts_of_words,
+    "search_page": settings.search_page,
+    "search_facets": lambda tool: frozenset(settings.search_facets(tool)),
 }
 #: name -> what a site may have
 VALUES: dict[str, Any] = {
@@ -29,6 +31,8 @@ VALUES: dict[str, Any] = {
     "search_timeout": 5.0,
     "stemming": False,
     "parts_of_words": True,
+    "search_page": False,
+    "search_facets": ("Subject",),
 }
 #: name -> what the environment may say, and what that means
 OF_THE_PROCESS = {"slow_query_ms": ("5", 5.0), "result_cache_mb": ("0", 0.0)}

@@ -94,12 +94,12 @@ def parts_of_words(tool: Any = None) -> bool:
     return bool(site_setting(tool, "parts_of_words"))
 
 
-def search_page(tool: Any) -> bool:
+def search_page(tool: Any = None) -> bool:
     """True if the site of the catalog *tool* has our search page in Classic UI."""
     return bool(site_setting(tool, "search_page"))
 
 
-def search_facets(tool: Any) -> tuple[str, ...]:
+def search_facets(tool: Any = None) -> tuple[str, ...]:
     """Return the indexes that the search page of the site of *tool* has facets for, in order."""
     return tuple(site_setting(tool, "search_facets"))
 

@@ -103,10 +103,16 @@
     }
   });
 
-  window.addEventListener("popstate", (event) => {
-    if (event.state && event.state.pgcatalogSearch) {
-      document.getElementById("search-text").value = new URL(location.href).searchParams.get("SearchableText") || "";
-      show(location.href, false);
-    }
-  });
+  // Before pat-inject's own listener, which loads the page again for every entry of the history that has a state.
+  window.addEventListener(
+    "popstate",
+    (event) => {
+      if (event.state && event.state.pgcatalogSearch) {
+        event.stopImmediatePropagation();
+        document.getElementById("search-text").value = new URL(location.href).searchParams.get("SearchableText") || "";
+        show(location.href, false);
+      }
+    },
+    true
+  );
 })();

@@ -3,10 +3,14 @@
 from plone.pgcatalog.controlpanel.interfaces import _
 from plone.pgcatalog.discovery.facet_kinds import kind_of
 from plone.pgcatalog.settings import DEFAULTS
+from plone.registry.interfaces import IRegistry
 from Products.CMFCore.utils import getToolByName
 from typing import Any
 from zope import schema
+from zope.component import queryUtility
 from zope.component.hooks import getSite
+from zope.globalrequest import getRequest
+from zope.i18n import translate
 from zope.interface import directlyProvides
 from zope.interface import Interface
 from zope.schema.interfaces import IVocabularyFactory
@@ -18,7 +22,14 @@ def facets(context: Any) -> SimpleVocabulary:
     """Return the names of the indexes that can be facets; those of the default always, so that it is always valid."""
     catalog = getToolByName(getSite(), "portal_catalog")
     names = {index.getId() for index in catalog.index_objects() if kind_of(index) is not None}
-    return SimpleVocabulary([SimpleTerm(name, name, name) for name in sorted({*names, *DEFAULTS["search_facets"]})])
+    return SimpleVocabulary([SimpleTerm(n, n, _title(n)) for n in sorted({*names, *DEFAULTS["search_facets"]})])
+
+
+def _title(name: str) -> str:
+    """Return the name of an index with what Plone's collections call it."""
+    registry = queryUtility(IRegistry)
+    title = registry.get(f"plone.app.querystring.field.{name}.title") if registry is not None else None
+    return f"{name} ({translate(title, context=getRequest())})" if title else name
 
 
 directlyProvides(facets, IVocabularyFactory)
