@@ -51,6 +51,12 @@ def is_unfilled(catalog: Catalog) -> bool:
     return catalog.zoid not in session.pending and expects_relation(catalog.tool)
 
 
+def expect_filling(tool: CatalogTool) -> None:
+    """Have the table that this transaction makes for *tool*, a new catalog, count as unfilled until a rebuild has filled it."""
+    aq_base(tool)._v_reported_missing = True
+    tool._core.change().is_whole = False
+
+
 def report(tool: CatalogTool) -> None:
     """Log that *tool* has lost its table, once as long as the tool stays in its connection's cache."""
     base = aq_base(tool)

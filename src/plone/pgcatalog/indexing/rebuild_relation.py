@@ -72,10 +72,12 @@ def read(cursor: Cursor, catalog: int, lock: str = "") -> RebuildTarget | None:
     return dataclasses.replace(target, columns=tuple(target.columns))
 
 
-def begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -> RebuildTarget:
+def begin(
+    cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str], paths: Sequence[str] | None = None
+) -> RebuildTarget:
     """Begin a rebuild, or return the one that was begun with the same columns.
 
-    *root* are the path of the site's container and the site's id.  No commit runs meanwhile: later ones log what they
+    *root* are the path of the site's container and the site's id; with *paths* only the objects there are visited.  No commit runs meanwhile: later ones log what they
     change.  Raises RebuildBusy.
     """
     cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
@@ -85,12 +87,14 @@ def begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -
         if target is not None and target.signature == layout.signature:
             return target
         schema.forget_rebuild(cursor, catalog)
-        return _begin(cursor, catalog, layout, root)
+        return _begin(cursor, catalog, layout, root, paths)
     except LockNotAvailable as error:
         raise RebuildBusy(f"{RebuildBusy.__doc__} ({error})") from error
 
 
-def _begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -> RebuildTarget:
+def _begin(
+    cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str], paths: Sequence[str] | None
+) -> RebuildTarget:
     version, live = _next_version(cursor, catalog, layout)
     relation = schema.relation_name(catalog, version)
     schema.create_relation(cursor, relation, Layout(layout.columns, ()))
@@ -99,9 +103,12 @@ def _begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) 
         " ON DELETE CASCADE, idx JSONB NOT NULL)"
     )
     cursor.execute(f"SELECT count(*) FROM {quote(live)}")
-    (total,) = cursor.fetchone()
+    (total,) = cursor.fetchone() if paths is None else (len(paths),)
     cursor.execute(BEGIN, [catalog, relation, version, list(layout.names), layout.signature, total])
-    add_tasks(cursor, catalog, root[0], [root[1]])
+    if paths is None:
+        add_tasks(cursor, catalog, root[0], [root[1]])
+    else:
+        add_tasks(cursor, catalog, None, sorted(paths))
     target = read(cursor, catalog)
     assert target is not None
     return target
@@ -123,8 +130,8 @@ def _next_version(cursor: Cursor, catalog: int, layout: Layout) -> tuple[int, st
 # -- tasks
 
 
-def add_tasks(cursor: Cursor, catalog: int, container: str, ids: Sequence[str]) -> None:
-    """Have the objects *ids* in *container*, a path, visited."""
+def add_tasks(cursor: Cursor, catalog: int, container: str | None, ids: Sequence[str]) -> None:
+    """Have the objects *ids* in *container*, a path, visited; or for None the objects whose paths are *ids*."""
     tasks = [json.dumps([container, ids[i : i + SLICE]]) for i in range(0, len(ids), SLICE)]
     if tasks:
         cursor.execute(
