@@ -7,6 +7,7 @@ from pathlib import Path
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.migration import successor
+from Products.CMFCore.indexing import processQueue
 from Products.CMFPlone.CatalogTool import CatalogTool
 from tests.acceptance.cli import command
 from tests.acceptance.cli import pgcatalog
@@ -34,6 +35,7 @@ def fill(portal: Any) -> None:
         folder = create(portal, "Folder", f"f{number}")
         for i in range(15):
             folder.invokeFactory("Document", f"d{i}", title=f"Document {i}")
+    processQueue()
     portal.portal_catalog.uncatalog_object("/plone/f3/d3")
 
 
