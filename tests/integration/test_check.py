@@ -134,7 +134,11 @@ def test_pools_and_connections_that_are_too_few(dsn: str, tmp_path: Path) -> Non
     with psycopg.connect(dsn) as connection:
         found = list(map(str, health.connection_findings(dict_rows(connection), 40, 8, 8, 5)))
         fine = list(health.connection_findings(dict_rows(connection), 1, 4, 7, 8))
-    assert [line.split(":")[:2] for line in found] == [["warning", " pool"], ["error", " pool"], ["error", " connections"]]
+    assert [line.split(":")[:2] for line in found] == [
+        ["warning", " pool"],
+        ["error", " pool"],
+        ["error", " connections"],
+    ]
     assert "40 processes may open 280 connections" in found[2]
     assert fine == []
 
@@ -213,7 +217,9 @@ def test_tables_that_the_planner_knows_nothing_of(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
         connection.execute(f"CREATE TABLE copied (LIKE {relation} INCLUDING ALL)")
-        connection.execute("INSERT INTO copied (rid, path) SELECT n, '/plone/page-' || n FROM generate_series(1, 20000) n")
+        connection.execute(
+            "INSERT INTO copied (rid, path) SELECT n, '/plone/page-' || n FROM generate_series(1, 20000) n"
+        )
         connection.execute("UPDATE pgcatalog_state SET relation = 'copied'")
     assert ("warning", "statistics") in said(dsn)
     execute(dsn, "ANALYZE copied")
@@ -241,7 +247,9 @@ def test_another_distribution_of_the_same_name(dsn: str, tmp_path: Path, monkeyp
     monkeypatch.syspath_prepend(str(tmp_path))
     distribution.mixture.cache_clear()
     try:
-        sentence = "The distribution plone.pgcatalog 9.9 has the same import name, plone.pgcatalog, and is another project"
+        sentence = (
+            "The distribution plone.pgcatalog 9.9 has the same import name, plone.pgcatalog, and is another project"
+        )
         remedy = "Uninstall both with pip, and install this one again."
         assert check(dsn) == [{"level": "error", "subject": "packages", "text": sentence, "remedy": remedy}]
         refused = click.testing.CliRunner().invoke(main, ["status", "--dsn", dsn])

@@ -22,6 +22,7 @@ from plone.pgcatalog.indexing.overlay import Source
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.observe.trace import Trace
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import OLDEST_FIRST
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.ranked import LARGE_RATIO
@@ -63,6 +64,8 @@ class CatalogView:
         self.layout = layout
         #: told how long each statement took
         self.trace: Trace | None = None
+        #: True for rows in the order of their rids whatever is pending: a stream goes on behind the last one
+        self.by_rid = False
         #: seconds that a statement may take, None for as long as the server lets it
         self.limit: float | None = None
         #: the states that the snapshot showed last, and the stamp: each row of a long result asks for it
@@ -298,12 +301,24 @@ class CatalogView:
         if score:
             where, score = self._ranking(where, score, None if size is None else start + size, state)
         expressions = f"rid, path, {score.sql if score else 'NULL'} AS score{more}"
-        tail = f"ORDER BY {'score DESC, rid DESC' if score else query.order_by}"
+        tail = f"ORDER BY {'score DESC, rid DESC' if score else self._order_by(query)}"
         if size is not None:
             tail += f" LIMIT {size:d}"
         if start:
             tail += f" OFFSET {start:d}"
         return self.statement(expressions, where, tail, score.params if score else (), state, (start, size))
+
+    def _order_by(self, query: CompiledQuery) -> str:
+        """Return the ORDER BY of *query*; without an order of its own what the transaction has moved comes last.
+
+        ZCatalog gives a moved object a new rid.  Who searches while he moves objects, as plone.app.multilingual does, takes
+        the first of two for the one that was there before.
+        """
+        pending = self.pending
+        if pending is None or self.by_rid or query.order != (OLDEST_FIRST,):
+            return query.order_by
+        self.source()  # settles which rows are moved
+        return f"{self._overlay(pending).moved()}, {query.order_by}" if pending.left else query.order_by
 
     def _ranking(
         self, where: Condition, score: Fragment, end: int | None, state: CatalogState | None
@@ -350,13 +365,14 @@ class CatalogView:
         return rids
 
     def rids_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Asked:
-        expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {query.order_by})"
+        order = self._order_by(query)
+        expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {order})"
         where = self.hide_unselective_indexes(query.where, state)
         if not where.is_costly:
             return self.statement(expression, where, state=state)
         # Behind OFFSET, PostgreSQL sorts what it has found, and does not compare all rows in the order of an index.
         found = self.statement("*", where, "OFFSET 0", state=state)
-        return found and replace(found, sql=f"SELECT {expression} FROM ({found.sql}) AS found")
+        return found and replace(found, sql=f"SELECT {expression} FROM ({found.sql}) AS catalog")
 
     def paths(self, rids: Iterable[int]) -> dict[int, str]:
         """Return the paths of *rids*, leaving out unknown ones."""
