@@ -59,7 +59,9 @@ def test_the_container_has_a_zope_conf_that_zope_reads(tmp_path: Path) -> None:
 
     text = (ROOT / "scripts/container/zope.conf").read_text("utf-8")
     conf = tmp_path / "zope.conf"
-    conf.write_text(text.replace("@DSN@", "host=db dbname=plone").replace("/app", str(tmp_path)).replace("/data", str(tmp_path)))
+    conf.write_text(
+        text.replace("@DSN@", "host=db dbname=plone").replace("/app", str(tmp_path)).replace("/data", str(tmp_path))
+    )
     [database] = configured_databases(str(conf))
     assert (database.dsn, database.pool_size, database.pool_max) == ("host=db dbname=plone", 8, 10)
 
