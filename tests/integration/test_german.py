@@ -63,4 +63,4 @@ def test_a_message_is_german(web: Web) -> None:
     right = token(web.get(path, MANAGER, accept="text/html").text)
     answer = web.post(path, MANAGER, clear_cache="1", _authenticator=right)
     assert answer.status == 302
-    assert "Der Zwischenspeicher dieses Prozesses ist leer." in unquote_plus(answer.headers["location"])
+    assert "Der Zwischenspeicher dieses Prozesses ist leer." in unquote_plus(answer.headers["Location"])
