@@ -18,7 +18,6 @@ from plone.pgcatalog.protocols import Connection
 import click
 import dataclasses
 import json
-import re
 
 
 #: The oldest version of the storage that has what the catalog needs.
@@ -88,7 +87,7 @@ def distribution_findings() -> Iterator[Finding]:
 
 def numbers(version: str) -> tuple[int, ...]:
     """Return the first two numbers of *version*."""
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
 
 def storage_findings(databases: list[Configured]) -> Iterator[Finding]:
