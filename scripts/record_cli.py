@@ -25,22 +25,14 @@ import tempfile
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference" / "cli"
 DSN = "dbname=plone"
-WIDTH = "100"
+WIDTH = "80"
 
 #: From how many milliseconds on a query of the demo's tour is slow.
 SLOW_MS = "1"
-#: Gives the site its ZCatalog back; in a process of its own, as Zope starts once in each.
-UNINSTALL = """
-import sys, transaction
-from plone.pgcatalog.cli.site import open_site
-with open_site(sys.argv[1], "Plone") as portal:
-    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
-    transaction.commit()
-"""
-
 #: command -> its sessions; CONF, DSN and SCRATCH stand for the real ones.  The number of lines to keep, 0 for all.
 SESSIONS = {
     "status": [("status CONF --indexes", 0)],
+    "check": [("check CONF --processes 4", 0)],
     "verify": [("verify CONF --site Plone", 0)],
     "rebuild": [("rebuild CONF --site Plone --workers 2", 0), ("status CONF", 0)],
     "vacuum": [("vacuum CONF", 0)],
@@ -51,9 +43,13 @@ SESSIONS = {
     "explain": [('explain CONF \'{"portal_type": "Document", "sort_on": "modified", "sort_limit": 10}\'', 0)],
     "demo": [("demo --help", 0)],
     "bench": [("bench --help", 0)],
-    # The last one: it needs a site with Plone's own catalog.
+    "uninstall": [("uninstall CONF --site Plone", 0)],
+    # The last ones: they need a site with Plone's own catalog.
     "compare": [("compare CONF --site Plone --scratch SCRATCH", 0)],
+    "install": [("install CONF --site Plone --dry-run", 0), ("install CONF --site Plone", 0)],
 }
+#: What a command needs that begins with Plone's own catalog.
+STOCK = ("compare", "install")
 
 
 @click.command()
@@ -66,11 +62,13 @@ def main(objects: int, commands: tuple[str, ...]) -> None:
         dsn = postgres.createdb("plone")
         conf = make_site(Path(folder), dsn, objects)
         names = {"CONF": str(conf), "DSN": dsn, "SCRATCH": postgres.createdb("scratch")}
+        is_ours = True
         for command in SESSIONS:
             if commands and command not in commands:
                 continue
-            if command == "compare":
-                subprocess.run([sys.executable, "-W", "ignore", "-c", UNINSTALL, str(conf)], check=True)
+            if command in STOCK and is_ours:
+                record("uninstall CONF --site Plone", 0, names)
+            is_ours = command == "install" or (is_ours and command not in ("uninstall", "compare"))
             text = "\n".join(record(session, lines, names) for session, lines in SESSIONS[command])
             (FOLDER / f"{command}.txt").write_text(text, "utf-8")
 

@@ -99,7 +99,8 @@ def test_without_its_packages_it_says_so_and_leaves_nothing(
     assert ended.returncode == 2, ended.stderr
     names = ", ".join(missing)
     assert " ".join(ended.stdout.split()) == (
-        f"The demo needs packages that are not installed ({names}): pip install 'plone.pgcatalog[demo]'"
+        f"The demo needs packages that are not installed ({names}):"
+        " run make demo in the source distribution or a checkout of this project"
     )
     assert ended.stderr == ""
     assert list(run.iterdir()) == []

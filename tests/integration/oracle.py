@@ -2,9 +2,9 @@
 
 from Acquisition import aq_base
 from plone.pgcatalog.indexes.registry import settings_of
-from plone.pgcatalog.setuphandlers import fill
-from plone.pgcatalog.setuphandlers import revive
-from plone.pgcatalog.setuphandlers import take_settings
+from plone.pgcatalog.migration.tools import fill
+from plone.pgcatalog.migration.tools import revive
+from plone.pgcatalog.migration.tools import take_settings
 from Products.CMFPlone.CatalogTool import CatalogTool
 from typing import Any
 
@@ -21,7 +21,7 @@ def make_oracle(portal: Any) -> Any:
     for name in ours._catalog.names:
         oracle._catalog.addColumn(name)
     # In the order of our rids: results come in the order of the record ids where nothing else is asked for.
-    fill(portal, oracle, list(ours._catalog.paths.values()))
+    fill(oracle, list(ours._catalog.paths.values()))
     return oracle
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from persistent.mapping import PersistentMapping
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.objects import clean_path
-from plone.pgcatalog.setuphandlers import revive
+from plone.pgcatalog.migration.tools import revive
 from Products.CMFPlone.CatalogTool import CatalogTool
 from tests.integration.content import create
 from tests.integration.odd import Extra

@@ -1,7 +1,7 @@
 """The recorded sessions in the reference: each is there, is of its command, and names no machine."""
 
 from pathlib import Path
-from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.cli import commands
 
 import pytest
 import re
@@ -29,4 +29,4 @@ def test_every_session_is_shown() -> None:
 
 
 def test_every_command_has_a_session() -> None:
-    assert set(main.commands) == {path.stem for path in (REFERENCE / "cli").iterdir()}
+    assert set(commands.COMMANDS) == {path.stem for path in (REFERENCE / "cli").iterdir()}

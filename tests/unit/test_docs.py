@@ -157,8 +157,14 @@ def commands() -> list[tuple[str, click.Command]]:
     found: list[tuple[str, click.Command]] = []
     for script, target in scripts.items():
         command = EntryPoint(script, target, "console_scripts").load()
-        subcommands = getattr(command, "commands", {})
-        found += [(f"{script} {name}", sub) for name, sub in subcommands.items()] or [(script, command)]
+        if not isinstance(command, click.Group):
+            found.append((script, command))
+            continue
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            subcommand = command.get_command(context, name)
+            assert subcommand is not None
+            found.append((f"{script} {name}", subcommand))
     return found
 
 

@@ -83,7 +83,7 @@ def test_types_are_shipped():
     """Type checkers read our annotations only with py.typed; it is in the package, since ``plone`` is a namespace."""
     assert PACKAGE / "py.typed" in project_files()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["src/plone"]}
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/plone"]
     assert "Typing :: Typed" in project["project"]["classifiers"]
 
 

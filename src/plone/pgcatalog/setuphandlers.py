@@ -2,17 +2,18 @@
 
 from Acquisition import aq_base
 from plone.base.interfaces import INonInstallable
-from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.controlpanel.registry_records import copy_settings
 from plone.pgcatalog.core import cataloguer
-from plone.pgcatalog.core.index_names import check_index_name
-from plone.pgcatalog.database.missing import is_unfilled
+from plone.pgcatalog.database.missing import expect_filling
 from plone.pgcatalog.database.session import connection_of
-from plone.pgcatalog.indexes.registry import is_known
 from plone.pgcatalog.indexes.registry import settings_of
-from plone.pgcatalog.indexing.walk import content_of
-from plone.pgcatalog.settings import ATTRIBUTE
+from plone.pgcatalog.migration import successor
+from plone.pgcatalog.migration.obstacles import refused_names
+from plone.pgcatalog.migration.obstacles import unknown_indexes
+from plone.pgcatalog.migration.tools import fill
+from plone.pgcatalog.migration.tools import is_filled_later
+from plone.pgcatalog.migration.tools import take_settings
 from plone.pgcatalog.storage import is_supported
 from plone.pgcatalog.zmi.jobs import JobError
 from plone.pgcatalog.zmi.jobs import start as start_job
@@ -23,7 +24,6 @@ from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.GenericSetup.tool import importToolset
 from Products.GenericSetup.tool import TOOLSET_XML
 from Products.ZCatalog.Catalog import CatalogError
-from Products.ZCTextIndex.ZCTextIndex import PLexicon
 from typing import Any
 from xml.dom import minidom
 from zope.component.hooks import setSite
@@ -36,18 +36,6 @@ import transaction
 logger = logging.getLogger(__name__)
 
 ID = "portal_catalog"
-#: Attributes of a catalog tool that make it the tool it is, ours or ZCatalog's; the others are settings.
-OWN_STATE = (
-    "id",
-    "_objects",
-    "_catalog",
-    "_counter",
-    "_indexes",
-    "_index_columns",
-    "_old_columns",
-    "_columns",
-    ATTRIBUTE,
-)
 TOOLSET_STEP = "toolset"
 
 
@@ -96,22 +84,11 @@ def check_indexes(setup_tool: Any) -> None:
     """Refuse, before anything is changed, indexes of types nobody knows (UnsupportedIndexes) or with names that are words
     of the query dict (UnsupportedNames).
     """
-    indexes = aq_base(site_of(setup_tool)[ID])._catalog.indexes
-    unknown = [(name, getattr(i, "meta_type", type(i).__name__)) for name, i in indexes.items() if not is_known(i)]
-    if unknown:
+    tool = site_of(setup_tool)[ID]
+    if unknown := unknown_indexes(tool):
         raise UnsupportedIndexes(unknown)
-    reasons = [reason for name in sorted(indexes) if (reason := refusal(name)) is not None]
-    if reasons:
+    if reasons := refused_names(tool):
         raise UnsupportedNames(reasons)
-
-
-def refusal(name: str) -> str | None:
-    """Return why no index of ours can have the *name*; None if one can."""
-    try:
-        check_index_name(name)
-    except CatalogError as error:
-        return str(error)
-    return None
 
 
 def check_site(setup_tool: Any) -> None:
@@ -122,7 +99,10 @@ def check_site(setup_tool: Any) -> None:
 
 
 def install(setup_tool: Any) -> None:
-    """Replace the site's ZCatalog by ours; does nothing when ours is there."""
+    """Replace the site's ZCatalog by ours; does nothing when ours is there.
+
+    Inside of ``filling_later`` ours is left unfilled, and says so until it is rebuilt.
+    """
     site = site_of(setup_tool)
     protect_tool(setup_tool)
     old = site[ID]
@@ -141,7 +121,10 @@ def install(setup_tool: Any) -> None:
     for name in columns:
         new._catalog.addColumn(name)
     copy_settings(site)
-    fill(site, new, paths)
+    if is_filled_later():
+        expect_filling(new)
+    else:
+        fill(new, paths)
 
 
 def upgrade_settings(setup_tool: Any) -> None:
@@ -167,57 +150,27 @@ def upgrade_rows(setup_tool: Any) -> None:
 
 
 def uninstall(setup_tool: Any) -> None:
-    """Give the site a ZCatalog with the same indexes, columns and entries, and drop our table."""
+    """Give the site a ZCatalog with the same indexes, columns and entries, and drop our table.
+
+    One that was filled beside ours, by ``pgcatalog uninstall``, is brought up to date.
+    """
     site = site_of(setup_tool)
     unprotect_tool(setup_tool)
     old = site[ID]
     if not isinstance(aq_base(old), PlonePGCatalogTool):
         return
     processQueue()
-    catalog = old._catalog
-    paths = [path for path, _ in content_of(old)] if is_unfilled(catalog) else list(catalog.uids.keys())
-    new = CatalogTool()
-    take_settings(old, new)
-    indexes = {name: settings_of(index) for name, index in aq_base(old)._indexes.items()}
-    columns = old._catalog.names
+    new, paths = successor.successor_of(old), []
+    if new is not None and successor.is_current(old, new):
+        successor.catch_up(old, new)
+    else:
+        new, paths = successor.new_successor(old), successor.paths_of(old)
     cataloguer.drop(old._core)
-    new = replace_tool(site, new)
-    for name, index in indexes.items():
-        new._catalog.addIndex(name, index)
-        revive(new, name)
-    for name in columns:
-        new._catalog.addColumn(name)
-    fill(site, new, paths)
+    fill(replace_tool(site, aq_base(new)), paths)
 
 
 def site_of(setup_tool: Any) -> Any:
     return setup_tool.aq_inner.aq_parent
-
-
-def take_settings(old: Any, new: Any) -> None:
-    """Copy properties, local roles and permissions, lexicons and other sub-objects; a lexicon without its words."""
-    items = dict(old.objectItems())
-    for name, value in vars(aq_base(old)).items():
-        if name not in OWN_STATE and name not in items and not name.startswith("_v_"):
-            setattr(new, name, value)
-    for id, item in items.items():
-        item = aq_base(item)
-        new._setObject(id, empty_lexicon(item) if isinstance(item, PLexicon) else item._getCopy(old))
-
-
-def empty_lexicon(lexicon: Any) -> PLexicon:
-    """Return a lexicon with the same id, title and pipeline, and no words."""
-    return PLexicon(lexicon.getId(), lexicon.title, *lexicon._pipeline)
-
-
-def revive(catalog: Any, name: str) -> None:
-    """Make a stripped index of the ZCatalog *catalog* a working, empty one."""
-    index = catalog._catalog.getIndex(name)
-    if index.meta_type == GopipIndex.meta_type:
-        index.catalog = aq_base(catalog._catalog)
-    if hasattr(index, "caller"):
-        index.caller = aq_base(catalog._catalog)
-    index.clear()
 
 
 def replace_tool(site: Any, new: Any) -> Any:
@@ -232,16 +185,6 @@ def replace_tool(site: Any, new: Any) -> Any:
     site.getSiteManager().registerUtility(aq_base(tool), ICatalogTool)
     setSite(site)
     return tool
-
-
-def fill(site: Any, catalog: Any, paths: list[str]) -> None:
-    """Catalogue the objects at *paths*; one that cannot be found any more is logged and left out."""
-    for path in paths:
-        obj = site.unrestrictedTraverse(path, None)
-        if obj is None or "/".join(obj.getPhysicalPath()) != path:
-            logger.warning("%s: in the old catalog, but no object is there: left out", path)
-        else:
-            catalog.catalog_object(obj, path)
 
 
 # -- later profile imports

@@ -4,6 +4,7 @@ from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.database import pool
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.distribution import refuse_mixture
 from plone.pgcatalog.indexing import processor
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.settings import warn_of_former_variables
@@ -12,7 +13,11 @@ from typing import Any
 
 
 def register_processors(event: Any) -> None:
-    """Register the catalog's hooks with every zodb-pgjsonb storage of the opened database; idempotent."""
+    """Register the catalog's hooks with every zodb-pgjsonb storage of the opened database; idempotent.
+
+    Raises MixedDistributions, which ends the start of Zope.
+    """
+    refuse_mixture()
     warn_of_former_variables()
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():

@@ -24,9 +24,9 @@ from plone.pgcatalog.classic.page_facets import PlaceFacet
 from plone.pgcatalog.classic.page_facets import SHOWN
 from plone.pgcatalog.classic.page_facets import Value
 from plone.pgcatalog.classic.searching import PageSearch
-from plone.pgcatalog.classic.titles import _
 from plone.pgcatalog.classic.titles import Titles
 from plone.pgcatalog.discovery.facet_statement import Facet
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.settings import search_facets

@@ -3,15 +3,13 @@
 from collections.abc import Iterable
 from functools import cached_property
 from plone.base.i18nl10n import monthname_msgid
+from plone.pgcatalog.i18n import _
 from plone.registry.interfaces import IRegistry
 from Products.CMFCore.utils import getToolByName
 from typing import Any
 from zope.component import getUtility
 from zope.i18n import translate
-from zope.i18nmessageid import MessageFactory
 
-
-_ = MessageFactory("plone.pgcatalog")
 
 #: What the facets of an index are called, if not as Plone's collections call the index.
 FACETS = {

@@ -1,26 +1,87 @@
-"""``pgcatalog``: commands for the administrator of a site."""
+"""``pgcatalog``: commands for the administrator of a site.
 
-from plone.pgcatalog.cli.advise import advise
-from plone.pgcatalog.cli.bm25 import bm25
-from plone.pgcatalog.cli.compare import compare
-from plone.pgcatalog.cli.delegate import bench
-from plone.pgcatalog.cli.delegate import demo
-from plone.pgcatalog.cli.explain import explain
-from plone.pgcatalog.cli.export import export
-from plone.pgcatalog.cli.metrics import metrics
-from plone.pgcatalog.cli.rebuild import rebuild
-from plone.pgcatalog.cli.slow import slow
-from plone.pgcatalog.cli.status import status
-from plone.pgcatalog.cli.vacuum import vacuum
-from plone.pgcatalog.cli.verify import verify
+A command's module is imported when the command runs or tells its own help, so that those that need no Zope load none.
+"""
+
+from importlib import import_module
 
 import click
 
 
-@click.group()
-def main() -> None:
-    """Commands for a Plone site whose catalog is PostgreSQL."""
+MODULES = "plone.pgcatalog.cli"
+#: The sections of the help: name of a command -> its module, and what it is for.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Set up and look after a site": {
+        "check": ("check", "Look for what keeps a site from working well, and say what to do."),
+        "install": ("install", "Install the catalog in a site, in batches."),
+        "uninstall": ("uninstall", "Give a site Plone's own catalog back, in batches."),
+        "compare": ("compare", "Rehearse the installation on a copy of a site."),
+        "status": ("status", "Show sizes, indexes, connections and rebuilds."),
+        "verify": ("verify", "Compare the catalog with the content."),
+        "rebuild": ("rebuild", "Rebuild the catalog beside the live one."),
+        "vacuum": ("vacuum", "Clear what is left over, and run VACUUM ANALYZE."),
+        "metrics": ("metrics", "Print, or serve, figures for Prometheus."),
+        "export": ("export", "Write all rows as JSON lines or CSV."),
+    },
+    "Make searches faster": {
+        "slow": ("slow", "Show the slow queries."),
+        "explain": ("explain", "Show the SQL of a query and how PostgreSQL runs it."),
+        "advise": ("advise", "Suggest SQL indexes for the slow queries."),
+        "bm25": ("bm25", "Build the index for ranking by pg_textsearch."),
+    },
+    "Try out and measure": {
+        "demo": ("delegate", "Make and serve a Plone site with content."),
+        "bench": ("delegate", "Run the benchmark of a checkout."),
+    },
+}
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
-for _command in (status, verify, rebuild, slow, advise, explain, bm25, vacuum, export, metrics, compare, demo, bench):
-    main.add_command(_command)
+class Commands(click.Group):
+    """A group that knows its commands by name, and imports the one that is wanted."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(f"{MODULES}.{module}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, text) for name, (_, text) in commands.items()])
+
+
+def show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    """Print the versions of this package and of the storage, and end."""
+    if not wanted or ctx.resilient_parsing:
+        return
+    from plone.pgcatalog.distribution import own_distribution
+    from plone.pgcatalog.distribution import version_of
+
+    own = own_distribution()
+    name = "plone.pgcatalog (not installed)" if own is None else f"{own.metadata['Name']} {own.version}"
+    click.echo(f"{name}, zodb-pgjsonb {version_of('zodb-pgjsonb') or 'not installed'}")
+    ctx.exit()
+
+
+@click.group(cls=Commands)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Show versions and exit."
+)
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Commands for a Plone site whose catalog is PostgreSQL.
+
+    pgcatalog COMMAND --help tells the options of a command.
+    """
+    from plone.pgcatalog.distribution import mixture
+
+    # The check tells it among other things.
+    sentence = None if ctx.invoked_subcommand == "check" else mixture()
+    if sentence is not None:
+        raise click.ClickException(sentence)

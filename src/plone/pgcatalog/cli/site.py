@@ -17,20 +17,44 @@ class SiteError(click.UsageError):
     """The site cannot be opened, is not there, or its catalog is not ours."""
 
 
+#: Folders in folders in which sites are looked for.
+DEPTH = 3
+FOLDERS = ("Folder", "Folder (Ordered)")
+
+
 @contextmanager
-def open_site(zope_conf: str, path: str, ours: bool = True) -> Iterator[Any]:
+def open_site(zope_conf: str, path: str, ours: bool | None = True) -> Iterator[Any]:
     """Yield the Plone site at *path* of the Zope that *zope_conf* configures, acting as the system user.
 
-    Its catalog must be ours, or for *ours* False another one.  Aborts what is not committed.  Raises SiteError.
+    Its catalog must be ours, for *ours* False another one, for None any.  Aborts what is not committed.  Raises SiteError.
     """
-    with opened_at(open_zope(zope_conf), "") as app:
+    with open_root(zope_conf) as app:
         portal = app.unrestrictedTraverse(path, None)
         if not ISiteRoot.providedBy(portal):
-            raise SiteError(f"there is no site {path!r}")
+            there = ", ".join("/".join(site.getPhysicalPath())[1:] for site in sites_of(app)) or "none"
+            raise SiteError(f"there is no site {path!r}; there are: {there}")
         setSite(portal)
-        if IPGCatalogTool.providedBy(getattr(portal, "portal_catalog", None)) != ours:
+        if ours is not None and IPGCatalogTool.providedBy(getattr(portal, "portal_catalog", None)) != ours:
             raise SiteError(f"the catalog of {path!r} is {'not' if ours else 'already'} plone.pgcatalog's")
         yield portal
+
+
+@contextmanager
+def open_root(zope_conf: str) -> Iterator[Any]:
+    """Yield the root of the Zope that *zope_conf* configures, acting as the system user.
+
+    Aborts what is not committed.  Raises SiteError.
+    """
+    with opened_at(open_zope(zope_conf), "") as app:
+        yield app
+
+
+def sites_of(folder: Any, depth: int = DEPTH) -> list[Any]:
+    """Return the sites in *folder*, and in folders in it."""
+    sites = [obj for obj in folder.objectValues() if ISiteRoot.providedBy(obj)]
+    for inner in folder.objectValues(FOLDERS) if depth else ():
+        sites += sites_of(inner, depth - 1)
+    return sites
 
 
 def open_zope(zope_conf: str) -> Any:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from plone.pgcatalog.database.connections import connect
 from psycopg.rows import dict_row
 from typing import Any
-from ZConfig import ConfigurationError
 
 import click
 import psycopg
@@ -42,25 +42,63 @@ def find_dsn(zope_conf: str | None, dsn: str | None) -> str:
         if not dsn:
             raise click.UsageError("give a ZOPE_CONF, or the database with --dsn")
         return dsn
+    for database in configured_databases(zope_conf):
+        if database.dsn:
+            return database.dsn
+    raise click.UsageError(f"{zope_conf} has no zodb-pgjsonb storage")
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A database of a zope.conf; *dsn* and *pool_max* are those of its zodb-pgjsonb storage, None without one."""
+
+    name: str
+    is_main: bool
+    storage: str
+    pool_size: int
+    dsn: str | None
+    pool_max: int | None
+
+
+def configured_databases(zope_conf: str) -> list[Configured]:
+    """Return the databases of *zope_conf*, without opening one; raises click.UsageError."""
+    from ZConfig import ConfigurationError
     from Zope2.Startup.options import ZopeWSGIOptions
 
     try:
         root = ZopeWSGIOptions(configfile=zope_conf)().configroot
     except ConfigurationError as error:
         raise click.UsageError(f"{zope_conf} cannot be read: {error}") from error
+    found = []
     for database in root.databases:
-        found = _dsn_of(database.config.storage)
-        if found:
-            return found
-    raise click.UsageError(f"{zope_conf} has no zodb-pgjsonb storage")
+        config = database.config
+        jsonb = _jsonb(config.storage)
+        section = _section_of(config.storage)
+        found.append(
+            Configured(
+                database.name,
+                "/" in config.mount_points,
+                section,
+                config.pool_size,
+                getattr(jsonb, "dsn", None),
+                getattr(jsonb, "pool_max_size", None),
+            )
+        )
+    return found
 
 
-def _dsn_of(storage: Any) -> str | None:
-    """Return the DSN in the configuration of *storage*, or of the one it wraps."""
+def _section_of(storage: Any) -> str:
+    """Return the word by which a zope.conf names the kind of *storage*."""
+    section = getattr(getattr(storage, "config", None), "getSectionType", None)
+    return str(section()) if section else type(storage).__name__
+
+
+def _jsonb(storage: Any) -> Any:
+    """Return the configuration of *storage*, or of the one it wraps, that has a DSN; None without one."""
     config = getattr(storage, "config", None)
-    if config is None:
-        return None
-    return getattr(config, "dsn", None) or _dsn_of(getattr(config, "base", None))
+    if config is None or getattr(config, "dsn", None):
+        return config
+    return _jsonb(getattr(config, "base", None))
 
 
 @contextmanager

@@ -1,12 +1,9 @@
 """The schema of the settings."""
 
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.settings import DEFAULTS
 from zope import schema
-from zope.i18nmessageid import MessageFactory
 from zope.interface import Interface
-
-
-_ = MessageFactory("plone.pgcatalog")
 
 
 class IPGCatalogSettings(Interface):

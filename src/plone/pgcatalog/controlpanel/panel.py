@@ -5,11 +5,11 @@ from AccessControl import Unauthorized
 from AccessControl.Permissions import manage_zcatalog_entries
 from plone.app.registry.browser.controlpanel import ControlPanelFormWrapper
 from plone.app.registry.browser.controlpanel import RegistryEditForm
-from plone.pgcatalog.controlpanel.interfaces import _
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
 from plone.pgcatalog.controlpanel.search_page import IPGCatalogSearchPageSettings
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.zmi import jobs

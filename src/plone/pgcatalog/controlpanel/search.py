@@ -1,11 +1,11 @@
 """The schema of the settings by which a site's editors tune its search."""
 
 from collections.abc import Callable
-from plone.pgcatalog.controlpanel.interfaces import _
 from plone.pgcatalog.fulltext.ranking import Weights
 from plone.pgcatalog.fulltext.tuning import DEFAULTS
 from plone.pgcatalog.fulltext.tuning import MAX_BOOST
 from plone.pgcatalog.fulltext.tuning import problems
+from plone.pgcatalog.i18n import _
 from zope import schema
 from zope.interface import Interface
 from zope.interface import Invalid

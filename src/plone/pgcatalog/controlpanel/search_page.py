@@ -1,7 +1,7 @@
 """The schema of the settings of the search page in Classic UI, and the facets there are to choose from."""
 
-from plone.pgcatalog.controlpanel.interfaces import _
 from plone.pgcatalog.discovery.facet_kinds import kind_of
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.settings import DEFAULTS
 from plone.registry.interfaces import IRegistry
 from Products.CMFCore.utils import getToolByName

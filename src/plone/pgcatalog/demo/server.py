@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from importlib.metadata import distributions
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +67,17 @@ class DemoError(Exception):
 
 
 def check_packages() -> None:
-    """Raise DemoError when the packages of the extra ``demo`` are not installed."""
+    """Raise DemoError when the demo's texts, or the packages of the extra ``demo``, are not installed."""
+    if not files(__package__).joinpath("vocabulary").is_dir():
+        raise DemoError(
+            "The demo's texts are in the source distribution and in a checkout of this project, not in the wheel:"
+            " run make demo there"
+        )
     missing = [name for name in NEEDED if not any(distributions(name=name))]
     if missing:
         raise DemoError(
             f"The demo needs packages that are not installed ({', '.join(missing)}):"
-            " pip install 'plone.pgcatalog[demo]'"
+            " run make demo in the source distribution or a checkout of this project"
         )
 
 

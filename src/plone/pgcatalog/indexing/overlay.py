@@ -44,7 +44,7 @@ class ScratchTable:
             f"CREATE TEMP TABLE IF NOT EXISTS {quote(name)}"
             ' (rid bigint, path text COLLATE "C", zoid bigint'
             + "".join(f", {c.ddl}" for c in layout.columns)
-            + ") ON COMMIT DELETE ROWS"
+            + ", moved boolean) ON COMMIT DELETE ROWS"
         )
         statements = [
             f"CREATE INDEX IF NOT EXISTS {quote(f'{name}_{i}')} ON {self.name} {definition}"
@@ -68,6 +68,11 @@ class ScratchTable:
                 f"INSERT INTO {self.name} ({self.columns}) VALUES ({', '.join(f'%s::{t}' for t in types)})",
                 [[e.rid, e.path, e.zoid, *(stored(c, e.columns.get(c.name)) for c in columns)] for e in entries],
             )
+
+    def mark_moved(self, rids: list[int]) -> None:
+        """Note that the rows *rids* had another path before."""
+        if rids:
+            self.session.run(f"UPDATE {self.name} SET moved = true WHERE rid = ANY(%s::bigint[])", (rids,))
 
     def add_tombstones(self, rids: list[int]) -> None:
         """Insert rows that are nothing but their *rids*."""
@@ -102,6 +107,11 @@ class Overlay:
         )
         return f"({committed} UNION ALL {pending}) AS catalog", ()
 
+    def moved(self) -> str:
+        """Return the SQL condition for rows of the source that the transaction has moved."""
+        moved = f"SELECT moved FROM {self.table.name} AS here WHERE here.rid = catalog.rid AND here.path IS NOT NULL"
+        return f"({moved}) IS TRUE"
+
     def _committed(self, state: CatalogState) -> str:
         """The columns of the committed relation, NULL for what it has not got or is about to lose."""
         lost = self.pending.cleared_columns
@@ -130,6 +140,7 @@ class Overlay:
         self.sets.learn(sets_of(live, self.stored.numbered))
         self.table.insert([e for e in live if e.new])
         self._insert_changed([e for e in live if not e.new])
+        self.table.mark_moved([e.rid for e in live if e.rid is not None and pending.is_moved(e)])
         pending.dirty.clear()
 
     def _insert_changed(self, entries: list[Entry]) -> None:

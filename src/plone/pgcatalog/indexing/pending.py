@@ -110,6 +110,8 @@ class CatalogPending:
         self.owners: dict[int, str] = JournaledDict(self._journal)
         #: committed rows to delete: removed, or their path now belongs to another object
         self.evicted: dict[int, None] = JournaledDict(self._journal)
+        #: zoid -> path that the object has had in this transaction, and was removed from
+        self.left: dict[int, str] = JournaledDict(self._journal)
         self.cleared = False
         self.cleared_columns: frozenset[str] = frozenset()
         self.layout_changed = False
@@ -142,6 +144,9 @@ class CatalogPending:
     def delete(self, path: str) -> None:
         """Note that *path* is no longer catalogued."""
         self.changes += 1
+        earlier = self.entries.get(path)
+        if earlier is not None and not earlier.deleted:
+            self.leave(earlier.zoid, path)
         self._enter(Entry(path, deleted=True))
 
     def _enter(self, entry: Entry) -> None:
@@ -162,6 +167,15 @@ class CatalogPending:
         if entry.late is not None and entry.new:
             self.entries[path] = replace(entry, idx=entry.late() | entry.idx, late=None)
 
+    def leave(self, zoid: int | None, path: str) -> None:
+        """Note that the object *zoid* is no longer at *path*."""
+        if zoid is not None:
+            self.left[zoid] = path
+
+    def is_moved(self, entry: Entry) -> bool:
+        """True when the object of *entry* was at another path before, in this transaction or in the snapshot."""
+        return entry.zoid is not None and self.left.get(entry.zoid, entry.path) != entry.path
+
     def evict(self, rid: int) -> None:
         """Note that the committed row *rid* goes."""
         if rid not in self.evicted:
@@ -173,6 +187,7 @@ class CatalogPending:
         self.changes += 1
         self.entries.clear()
         self.unsettled.clear()
+        self.left.clear()
         self.forget_rows()
         self.dirty.clear()
         self.cleared = self.reset = self.is_whole = True

@@ -14,6 +14,7 @@ from Acquisition import aq_inner
 from Acquisition import aq_parent
 from collections.abc import Generator
 from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from plone.pgcatalog.database import schema
@@ -80,14 +81,16 @@ class Rebuild:
     """The rebuild of *catalog*, a wrapped tool: begins one, or resumes one that was interrupted.
 
     *skip_broken* leaves objects out that cannot be catalogued, with an ERROR in the log each; else they stop it.
+    One that begins visits the objects at *paths* only, if they are given, and else all content.
     """
 
-    def __init__(self, catalog: CatalogTool, skip_broken: bool = False) -> None:
+    def __init__(self, catalog: CatalogTool, skip_broken: bool = False, paths: Sequence[str] | None = None) -> None:
         self.catalog = catalog
         self.core = catalog._core
         self.zoid = self.core.zoid
         self.manager = self.core.jar.transaction_manager
         self.skip_broken = skip_broken
+        self.paths = paths
         self.connection = rebuild_connection(catalog)
         self.worker = Worker(catalog, self.connection, skip_broken)
 
@@ -179,7 +182,7 @@ class Rebuild:
         container = "/".join(site.getPhysicalPath()[:-1])
         self.manager.begin()
         with self.connection.transaction(), self.connection.cursor() as cursor:
-            return relation.begin(cursor, self.zoid, self.catalog._core.layout(), (container, site.getId()))
+            return relation.begin(cursor, self.zoid, self.catalog._core.layout(), (container, site.getId()), self.paths)
 
     def _read(self) -> RebuildTarget:
         with self.connection.cursor() as cursor:

@@ -15,9 +15,12 @@ import sys
 FEW_OBJECTS = 2000
 
 
-def default_workers(objects: int) -> int:
-    """Return how many processes should visit *objects*: as many as this one may use cores, one for few objects."""
-    return len(os.sched_getaffinity(0)) if objects > FEW_OBJECTS else 1
+def default_workers(objects: int | None) -> int:
+    """Return how many processes should visit *objects*, None for an unknown number: as many as this one may use cores.
+
+    One for few objects.
+    """
+    return len(os.sched_getaffinity(0)) if objects is None or objects > FEW_OBJECTS else 1
 
 
 def own_zope_conf() -> str | None:

@@ -81,10 +81,12 @@ def read(cursor: Cursor, catalog: int, lock: str = "") -> RebuildTarget | None:
     return dataclasses.replace(target, columns=tuple(target.columns), interned=frozenset(target.interned))
 
 
-def begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -> RebuildTarget:
+def begin(
+    cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str], paths: Sequence[str] | None = None
+) -> RebuildTarget:
     """Begin a rebuild, or return the one that was begun with the same columns.
 
-    *root* are the path of the site's container and the site's id.  No commit runs meanwhile: later ones log what they
+    *root* are the path of the site's container and the site's id; with *paths* only the objects there are visited.  No commit runs meanwhile: later ones log what they
     change.  Raises RebuildBusy.
     """
     cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
@@ -94,12 +96,14 @@ def begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -
         if target is not None and target.signature == layout.signature:
             return target
         schema.forget_rebuild(cursor, catalog)
-        return _begin(cursor, catalog, layout, root)
+        return _begin(cursor, catalog, layout, root, paths)
     except LockNotAvailable as error:
         raise RebuildBusy(f"{RebuildBusy.__doc__} ({error})") from error
 
 
-def _begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) -> RebuildTarget:
+def _begin(
+    cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str], paths: Sequence[str] | None
+) -> RebuildTarget:
     version, live = _next_version(cursor, catalog, layout)
     relation = schema.relation_name(catalog, version)
     interned = layout.few_lists | _few_lists(cursor, live, layout)
@@ -109,10 +113,13 @@ def _begin(cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str]) 
         " ON DELETE CASCADE, idx JSONB NOT NULL)"
     )
     cursor.execute(f"SELECT count(*) FROM {quote(live)}")
-    (total,) = cursor.fetchone()
+    (total,) = cursor.fetchone() if paths is None else (len(paths),)
     names, lists = list(layout.names), sorted(interned)
     cursor.execute(BEGIN, [catalog, relation, version, names, lists, layout.signature, total])
-    add_tasks(cursor, catalog, root[0], [root[1]])
+    if paths is None:
+        add_tasks(cursor, catalog, root[0], [root[1]])
+    else:
+        add_tasks(cursor, catalog, None, sorted(paths))
     target = read(cursor, catalog)
     assert target is not None
     return target
@@ -141,8 +148,8 @@ def _next_version(cursor: Cursor, catalog: int, layout: Layout) -> tuple[int, st
 # -- tasks
 
 
-def add_tasks(cursor: Cursor, catalog: int, container: str, ids: Sequence[str]) -> None:
-    """Have the objects *ids* in *container*, a path, visited."""
+def add_tasks(cursor: Cursor, catalog: int, container: str | None, ids: Sequence[str]) -> None:
+    """Have the objects *ids* in *container*, a path, visited; or for None the objects whose paths are *ids*."""
     tasks = [json.dumps([container, ids[i : i + SLICE]]) for i in range(0, len(ids), SLICE)]
     if tasks:
         cursor.execute(

@@ -44,6 +44,7 @@ def _settle_removal(pending: CatalogPending, entry: Entry) -> Entry:
     if stored is None:
         return replace(entry, rid=0, exists=False)
     pending.evict(stored[0])
+    pending.leave(stored[1], entry.path)
     return replace(entry, rid=stored[0], zoid=stored[1], exists=True)
 
 

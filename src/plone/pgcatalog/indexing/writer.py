@@ -196,8 +196,12 @@ class Writer:
         schema.forget_rebuild(self.cursor, self.pending.zoid)
         for table in ("pgcatalog_slow_queries", "pgcatalog_indexes", "pgcatalog_jobs", *COUNTED):
             self._execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
-        self._execute("DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation", [self.pending.zoid])
-        for (relation,) in self.cursor.fetchall():
+        query = "DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation, generation"
+        self._execute(query, [self.pending.zoid])
+        known = (self.session.known_states or {}).get(self.pending.zoid)
+        for relation, generation in self.cursor.fetchall():
+            if known is not None and known.generation != generation:
+                raise ConflictError("the catalog was changed by another transaction while this one took it away")
             self._forget_idx(relation)
             schema.retire_relation(self.cursor, relation)
 

@@ -44,6 +44,7 @@ class BrainStream(Iterator[Any]):
             raise QueryError("a stream takes no b_size and no sort_limit")
         self._catalog = catalog
         self._view = catalog.view()
+        self._view.by_rid = True
         # Rows are not ranked: a score is no key to go on from.
         self._query = replace(query, score=None)
         self._keyset = Keyset(self._view.order(query))

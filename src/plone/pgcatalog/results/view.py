@@ -25,6 +25,7 @@ from plone.pgcatalog.indexing.overlay import Source
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.observe.trace import Trace
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import OLDEST_FIRST
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.ranked import Stages
@@ -69,6 +70,8 @@ class CatalogView:
         self.layout = layout
         #: told how long each statement took
         self.trace: Trace | None = None
+        #: True for rows in the order of their rids whatever is pending: a stream goes on behind the last one
+        self.by_rid = False
         #: seconds that a statement may take, None for as long as the server lets it
         self.limit: float | None = None
         #: the states that the snapshot showed last, and the stamp: each row of a long result asks for it
@@ -232,7 +235,17 @@ class CatalogView:
         )
 
     def _order_by(self, query: CompiledQuery, state: CatalogState | None) -> str:
-        return ", ".join([term.sql for term in self.order(query, state)])
+        """Return the ORDER BY of *query*; without an order of its own what the transaction has moved comes last.
+
+        ZCatalog gives a moved object a new rid.  Who searches while he moves objects, as plone.app.multilingual does, takes
+        the first of two for the one that was there before.
+        """
+        order = ", ".join([term.sql for term in self.order(query, state)])
+        pending = self.pending
+        if pending is None or self.by_rid or query.order != (OLDEST_FIRST,):
+            return order
+        self.source()  # settles which rows are moved
+        return f"{self._overlay(pending).moved()}, {order}" if pending.left else order
 
     def lists(self, columns: Iterable[Column], state: CatalogState | None = None) -> str:
         """Return the SQL of *columns* under their names, with the lists where those are interned."""
@@ -429,7 +442,7 @@ class CatalogView:
             return self.statement(expression, where, state=state)
         # Behind OFFSET, PostgreSQL sorts what it has found, and does not compare all rows in the order of an index.
         found = self.statement("*", where, "OFFSET 0", state=state)
-        return found and replace(found, sql=f"SELECT {expression} FROM ({found.sql}) AS found")
+        return found and replace(found, sql=f"SELECT {expression} FROM ({found.sql}) AS catalog")
 
     def paths(self, rids: Iterable[int]) -> dict[int, str]:
         """Return the paths of *rids*, leaving out unknown ones."""

@@ -3,6 +3,8 @@
 from functools import partial
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
 from plone.pgcatalog.results.cache import FACETS
@@ -26,7 +28,7 @@ from typing import Any
 ACTIONS = ("rebuild", "abandon", "verify", "repair", "stop", "clear_cache")
 
 #: What the cache keeps, in words for the page.
-KINDS = {HITS: "searches", FACETS: "facets", VALUES: "lists of index values", ROWS: "rows"}
+KINDS = {HITS: _("searches"), FACETS: _("facets"), VALUES: _("lists of index values"), ROWS: _("rows")}
 
 
 class AdvancedPage(ManagePage):
@@ -45,12 +47,12 @@ class AdvancedPage(ManagePage):
         try:
             message: str = getattr(self, action)()
         except (JobError, RebuildRunning) as error:
-            return f"Not done: {error}."
+            return _("Not done: ${reason}.", mapping={"reason": str(error)})
         return message
 
     def rebuild(self) -> str:
         jobs.start(self.context, "rebuild", partial(rebuild, skip_broken=bool(self.field("skip_broken"))))
-        return "The catalog is being rebuilt."
+        return _("The catalog is being rebuilt.")
 
     def abandon(self) -> str:
         runner = Rebuild(self.context)
@@ -58,23 +60,23 @@ class AdvancedPage(ManagePage):
             runner.abandon()
         finally:
             runner.close()
-        return "What the interrupted rebuild had made is dropped."
+        return _("What the interrupted rebuild had made is dropped.")
 
     def verify(self) -> str:
         jobs.start(self.context, "verify", verify)
-        return "The catalog is being compared with the content."
+        return _("The catalog is being compared with the content.")
 
     def repair(self) -> str:
         jobs.start(self.context, "verify", partial(verify, repair=True))
-        return "The catalog is being compared with the content, and mended."
+        return _("The catalog is being compared with the content, and mended.")
 
     def stop(self) -> str:
         jobs.stop(self.catalog, self.field("stop"))
-        return "It will stop soon."
+        return _("It will stop soon.")
 
     def clear_cache(self) -> str:
         result_cache().clear()
-        return "The cache of this process is empty."
+        return _("The cache of this process is empty.")
 
     # -- for the template
 
@@ -104,7 +106,10 @@ class AdvancedPage(ManagePage):
             "entries": f"{len(kept):,}",
             "bytes": kept.size,
             "limit": kept.limit,
-            "hits": ", ".join(
-                f"{self.percent(c.hits / (c.hits + c.misses))} of the {KINDS[kind]}" for kind, c in counts if c.hits
-            ),
+            "hits": ", ".join(self.had(c.hits / (c.hits + c.misses), KINDS[kind]) for kind, c in counts if c.hits),
         }
+
+    def had(self, part: float, kind: str) -> str:
+        """Return that the cache had *part* of a *kind* of things, for people to read."""
+        values = {"share": self.percent(part), "kind": translated(kind, self.request)}
+        return translated(_("${share} of the ${kind}", mapping=values), self.request)

@@ -12,6 +12,7 @@ from plone.pgcatalog.advice.statistics import duplicates
 from plone.pgcatalog.advice.statistics import IndexStatistics
 from plone.pgcatalog.advice.statistics import Statistics
 from plone.pgcatalog.advice.suggestion import Advice
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any
@@ -45,31 +46,31 @@ class IndexAdvicePage(ManagePage):
         try:
             self.advice = advise(self.catalog)
         except AdviceError as error:
-            self.problem = f"No advice: {error}."
+            self.problem = _("No advice: ${reason}.", mapping={"reason": str(error)})
 
     def _done(self, action: Any, name: str) -> str:
         try:
             message: str = action(IndexTarget.of(self.catalog), name)
         except (BuildError, AdviceError) as error:
-            return f"Not done: {error}."
+            return _("Not done: ${reason}.", mapping={"reason": str(error)})
         return message
 
     def apply(self, target: IndexTarget, name: str) -> str:
         candidate, reason = find_candidate(self.catalog, name)
         builder.apply(target, candidate, reason)
-        return f"{target.index(name)} is being built."
+        return _("${index} is being built.", mapping={"index": target.index(name)})
 
     def build(self, target: IndexTarget, name: str) -> str:
         builder.in_background(builder.build, target, builder.find(target, name).name)
-        return f"{target.index(name)} is being built."
+        return _("${index} is being built.", mapping={"index": target.index(name)})
 
     def cancel(self, target: IndexTarget, name: str) -> str:
         builder.cancel(target, name)
-        return f"{target.index(name)}: stopped."
+        return _("${index}: stopped.", mapping={"index": target.index(name)})
 
     def drop(self, target: IndexTarget, name: str) -> str:
         builder.in_background(builder.drop, target, builder.find(target, name).name)
-        return f"{target.index(name)} is being dropped."
+        return _("${index} is being dropped.", mapping={"index": target.index(name)})
 
     # -- for the template
 
@@ -92,7 +93,7 @@ class IndexAdvicePage(ManagePage):
 
     def _remark(self, index: IndexStatistics, better: str) -> str:
         if not index.is_valid:
-            return "invalid: never built to its end"
+            return _("invalid: never built to its end")
         if better:
-            return f"duplicate of {better}"
-        return "" if index.scans or index.is_unique else "not used yet"
+            return _("duplicate of ${index}", mapping={"index": better})
+        return "" if index.scans or index.is_unique else _("not used yet")

@@ -14,6 +14,7 @@ from datetime import datetime
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.request import opened_at
@@ -50,6 +51,13 @@ TRY_LOCK = "SELECT pg_try_advisory_lock(%(lock)s, hashtext(%(catalog)s || ' ' ||
 Report = Callable[[int, int, str], None]
 #: What a job does with the catalog tool; returns what came out.
 Work = Callable[[Any, Report], str]
+
+
+#: How the states of jobs and of indexes, and the names of jobs, are told apart; pages show them translated.
+WORDS = (
+    *(_("working"), _("stopping"), _("done"), _("failed"), _("interrupted")),
+    *(_("ready"), _("missing"), _("rebuild"), _("verify")),
+)
 
 
 class JobError(Exception):

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.zmi.protect import check
 from plone.pgcatalog.zmi.unfilled import UnfilledNotice
@@ -38,9 +40,16 @@ class ManagePage(BrowserView):
         """Do what the form says, and return the answer; a page without actions of its own shows itself."""
         return self.template()
 
+    #: words of several pages
+    everything = _("(everything)")
+    never = _("never")
+    nothing_yet = _("nothing yet")
+    slow_query = _("slow query")
+    slow_queries = _("slow queries")
+
     def redirect(self, message: str) -> str:
         """Go back to the page, which shows *message*."""
-        query = urlencode({"manage_tabs_message": message})
+        query = urlencode({"manage_tabs_message": translated(message, self.request)})
         self.request.response.redirect(f"{self.url()}?{query}")
         return ""
 

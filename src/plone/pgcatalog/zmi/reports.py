@@ -2,6 +2,8 @@
 
 from plone.pgcatalog.advice.explain import explain_example
 from plone.pgcatalog.advice.replay import ReplayError
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.zmi.page import ManagePage
@@ -48,4 +50,4 @@ class PlanPage(ManagePage):
         try:
             return "" if example is None else explain_example(self.catalog, example, run=False).text
         except ReplayError as error:
-            return f"No plan: {error}."
+            return translated(_("No plan: ${reason}.", mapping={"reason": str(error)}), self.request)

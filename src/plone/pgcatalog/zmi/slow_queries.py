@@ -3,6 +3,7 @@
 from plone.pgcatalog.advice.explain import explain_example
 from plone.pgcatalog.advice.explain import Plan
 from plone.pgcatalog.advice.replay import ReplayError
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexing.codec import CodecError
 from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe.log import Example
@@ -32,7 +33,7 @@ class SlowQueriesPage(ManagePage):
         form = self.request.form
         if "clear" in form:
             count = log.clear(dsn_of(self.catalog.jar), self.catalog.zoid)
-            return self.redirect(f"{count} slow queries deleted.")
+            return self.redirect(_("${count} slow queries deleted.", mapping={"count": str(count)}))
         if "explain" in form:
             self.example = self.find(form["explain"])
             self.explain()
@@ -40,12 +41,12 @@ class SlowQueriesPage(ManagePage):
 
     def explain(self) -> None:
         if self.example is None:
-            self.problem = "This query is not in the log any more."
+            self.problem = _("This query is not in the log any more.")
             return
         try:
             self.plan = explain_example(self.catalog, self.example)
         except ReplayError as error:
-            self.problem = f"Not explained: {error}."
+            self.problem = _("Not explained: ${reason}.", mapping={"reason": str(error)})
 
     def find(self, id: Any) -> Example | None:
         """Return the recorded query number *id*, whatever came in a form."""
@@ -69,6 +70,11 @@ class SlowQueriesPage(ManagePage):
         """Return from when on a query is slow, for people to read."""
         ms = slow_query_ms(self.catalog.tool)
         return f"{ms:g} ms" if ms else ""
+
+    def without(self, names: Any) -> str:
+        """Return that the values of the indexes *names* were left out, for people to read."""
+        text: str = _("without values of ${names}", mapping={"names": self.listed(names)})
+        return text
 
     def masked(self) -> str:
         return ", ".join(sorted(slow_query_mask(self.catalog.tool)))

@@ -1,0 +1,165 @@
+"""What keeps a database from carrying catalogs well: every finding is a line that says what to do.
+
+Reads only; every function takes a psycopg connection whose rows are dicts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.protocols import Connection
+from typing import Any
+
+import shutil
+
+
+ERROR = "error"
+WARNING = "warning"
+#: The oldest version of PostgreSQL that the catalog is tested with.
+OLDEST = 15
+#: PostgreSQL's default: little for a database that is larger.
+SMALL_BUFFERS = 128 << 20
+#: Seconds after which an open transaction is long.
+LONG = 600.0
+#: Bytes of a table for whose rows the planner needs no statistics.
+SMALL_TABLE = 1 << 20
+#: Dead rows of a table that autovacuum should have removed: more than there are live ones.
+MANY_DEAD = 10_000
+#: Connections of a Zope process besides the storage's pool: the storage's own, for commits, and a background thread's.
+BESIDES_POOL = 2
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is wrong (``error``) or should be looked at (``warning``), and what to do."""
+
+    level: str
+    subject: str
+    text: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.subject}: {self.text}. {self.remedy}"
+
+
+def database_findings(connection: Connection) -> Iterator[Finding]:
+    """Yield what is to say of the server, the rights of the connection's role, and what is going on."""
+    server = connection.execute(load_sql("health_server")).fetchone()
+    yield from server_findings(server)
+    yield from rights_findings(connection, server)
+    yield from transaction_findings(connection)
+    for catalog in statistics.sizes(connection) if has_catalogs(connection) else []:
+        yield from table_findings(catalog)
+        # A rebuild keeps the old table until the new one is complete.
+        if server["is_local"]:
+            yield from disk_findings(server["data_directory"], catalog["table_bytes"] + catalog["index_bytes"])
+
+
+def has_catalogs(connection: Connection) -> bool:
+    """True when the database has the tables that all catalogs share."""
+    row = connection.execute("SELECT to_regclass('pgcatalog_state') IS NOT NULL AS found").fetchone()
+    return bool(row["found"])
+
+
+def server_findings(server: dict[str, Any]) -> Iterator[Finding]:
+    """Yield what is to say of *server*, a row of health_server.sql."""
+    if server["version"] < OLDEST * 10000:
+        text = f"version {server['version_name']} is older than {OLDEST}"
+        yield Finding(ERROR, "PostgreSQL", text, f"Upgrade the server to PostgreSQL {OLDEST} or newer.")
+    if server["encoding"] != "UTF8":
+        remedy = "Create a database with ENCODING 'UTF8' TEMPLATE template0, and restore a dump of this one into it."
+        yield Finding(ERROR, "encoding", f"the database has the encoding {server['encoding']}, not UTF8", remedy)
+    for name in ("autovacuum", "track_counts"):
+        if server[name] != "on":
+            text = f"{name} is off: tables grow, and the planner knows nothing of them"
+            yield Finding(ERROR, "settings", text, f"Set {name} = on in postgresql.conf, and reload.")
+    for name in ("fsync", "full_page_writes"):
+        if server[name] != "on":
+            text = f"{name} is off: a crash of the machine destroys the database"
+            yield Finding(ERROR, "settings", text, f"Set {name} = on in postgresql.conf, and reload.")
+    if server["shared_buffers"] <= SMALL_BUFFERS < server["bytes"]:
+        text = f"shared_buffers is {megabytes(server['shared_buffers'])}, the database {megabytes(server['bytes'])}"
+        remedy = "Set shared_buffers to a quarter of the machine's memory, and restart the server."
+        yield Finding(WARNING, "settings", text, remedy)
+
+
+def rights_findings(connection: Connection, server: dict[str, Any]) -> Iterator[Finding]:
+    """Yield what the role of *connection* cannot do; *server* is a row of health_server.sql."""
+    role, schema = server["role"], server["schema"]
+    if not server["may_create"]:
+        text = f"the role {role} may not create tables in the schema {schema or 'of its search_path, which does not exist'}"
+        yield Finding(ERROR, "rights", text, f"GRANT CREATE, USAGE ON SCHEMA {schema or 'public'} TO {role};")
+    if not server["may_use_temporary_tables"]:
+        text = f"the role {role} may not make temporary tables, which searches between changes need"
+        yield Finding(ERROR, "rights", text, f"GRANT TEMPORARY ON DATABASE … TO {role};")
+    foreign = connection.execute(load_sql("health_owners")).fetchall()
+    if foreign:
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        text = f"the table {foreign[0]['name']}{more} belongs to {foreign[0]['owner']}, and {role} cannot alter it"
+        yield Finding(
+            ERROR, "rights", text, f"ALTER TABLE … OWNER TO {role}; or GRANT {foreign[0]['owner']} TO {role};"
+        )
+
+
+def transaction_findings(connection: Connection) -> Iterator[Finding]:
+    """Yield transactions that have been open for long: they hold retired tables and dead rows."""
+    for row in connection.execute(load_sql("health_transactions"), [LONG]).fetchall():
+        text = f"process {row['pid']} ({row['application'] or 'no name'}, {row['state']}) has one open for"
+        remedy = f"End that program, or SELECT pg_terminate_backend({row['pid']});"
+        minutes = f"{row['seconds'] / 60:.0f} minutes, and holds what others have deleted"
+        yield Finding(WARNING, "transactions", f"{text} {minutes}", remedy)
+
+
+def table_findings(catalog: dict[str, Any]) -> Iterator[Finding]:
+    """Yield what is to say of the table of *catalog*, a row of ``statistics.sizes``."""
+    name = catalog["relation"]
+    if catalog["last_analyze"] is None and catalog["estimated_rows"] < 0 and catalog["table_bytes"] > SMALL_TABLE:
+        text = f"the planner has no statistics of {name}"
+        yield Finding(WARNING, "statistics", text, "Run pgcatalog vacuum, or wait for autovacuum.")
+    if catalog["dead_rows"] > max(MANY_DEAD, catalog["estimated_rows"]):
+        text = f"{name} has {catalog['dead_rows']} dead rows"
+        yield Finding(WARNING, "statistics", text, "Run pgcatalog vacuum; look for long transactions.")
+
+
+def disk_findings(folder: str | None, needed: int) -> Iterator[Finding]:
+    """Yield a finding if the disk of *folder*, the server's data, has less than *needed* bytes free.
+
+    None, or a folder that is not on this machine, says nothing.
+    """
+    if folder is None or not Path(folder).exists():
+        return
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        text = f"{megabytes(free)} are free where the server keeps its data, and a rebuild needs {megabytes(needed)}"
+        yield Finding(ERROR, "disk", text, "Make room before the next rebuild.")
+
+
+def connection_findings(
+    connection: Connection, processes: int, threads: int, pool_size: int, pool_max: int
+) -> Iterator[Finding]:
+    """Yield what is wrong with the sizes of pools for *processes* of Zope with so many *threads*.
+
+    *pool_size* is that of the ZODB, *pool_max* the pool-max-size of the storage.
+    """
+    if pool_size <= threads:
+        text = f"pool-size {pool_size} of the ZODB is not larger than the number of threads, {threads}"
+        yield Finding(WARNING, "pool", text, f"Set pool-size {threads + 1} or more in zope.conf.")
+    if pool_max < pool_size:
+        text = f"pool-max-size {pool_max} of the storage is smaller than pool-size {pool_size} of the ZODB"
+        remedy = f"Set pool-max-size {pool_size + 1} in zope.conf: each ZODB connection keeps one of the pool."
+        yield Finding(ERROR, "pool", text, remedy)
+    server = connection.execute(load_sql("health_server")).fetchone()
+    allowed = server["max_connections"] - server["reserved"]
+    if server["database_limit"] >= 0:
+        allowed = min(allowed, server["database_limit"])
+    wanted = processes * (pool_max + BESIDES_POOL)
+    if wanted > allowed:
+        text = f"{processes} processes may open {wanted} connections, and the server allows {allowed}"
+        remedy = f"Set max_connections to {wanted + server['reserved']} or more, or a smaller pool-max-size."
+        yield Finding(ERROR, "connections", text, remedy)
+
+
+def megabytes(count: int) -> str:
+    """Return *count* bytes for people to read."""
+    return f"{count / (1 << 20):,.0f} MB"

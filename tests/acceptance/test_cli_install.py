@@ -1,0 +1,152 @@
+"""The commands pgcatalog install and uninstall: in batches, killed and resumed, with editors at work."""
+
+from Acquisition import aq_base
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from plone.pgcatalog.catalog import PlonePGCatalogTool
+from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.migration import successor
+from Products.CMFCore.indexing import processQueue
+from Products.CMFPlone.CatalogTool import CatalogTool
+from tests.acceptance.cli import command
+from tests.acceptance.cli import pgcatalog
+from tests.acceptance.cli import write_conf
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.fixtures import SiteWith
+from typing import Any
+
+import json
+import psycopg
+import pytest
+import signal
+import subprocess
+import time
+import transaction
+
+
+pytestmark = pytest.mark.slow
+
+
+def fill(portal: Any) -> None:
+    """Make 12 folders of 15 documents; one is in no catalog."""
+    for number in range(12):
+        folder = create(portal, "Folder", f"f{number}")
+        for i in range(15):
+            folder.invokeFactory("Document", f"d{i}", title=f"Document {i}")
+    processQueue()
+    portal.portal_catalog.uncatalog_object("/plone/f3/d3")
+
+
+@pytest.fixture
+def stock_dsn(site_with: SiteWith) -> str:
+    return site_with(fill, stock=True)
+
+
+@pytest.fixture
+def dsn(site_with: SiteWith) -> str:
+    return site_with(fill)
+
+
+@contextmanager
+def opened(dsn: str) -> Iterator[Any]:
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        yield portal
+
+
+def known(portal: Any) -> list[str]:
+    return sorted(portal.portal_catalog._catalog.uids)
+
+
+def start(*args: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command(*args), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def kill_when(process: subprocess.Popen[bytes], dsn: str, query: str) -> None:
+    """Kill *process* as soon as *query* finds a row."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        while not connection.execute(query).fetchall():
+            assert process.poll() is None
+            time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def test_a_killed_installation_is_resumed(stock_dsn: str, tmp_path: Path) -> None:
+    conf = write_conf(tmp_path, stock_dsn)
+    with opened(stock_dsn) as portal:
+        before = known(portal)
+    rehearsed = pgcatalog("install", conf, "--site", "plone", "--dry-run", "--json")
+    assert rehearsed.returncode == 0, rehearsed.stderr
+    assert json.loads(rehearsed.stdout)["objects"] == len(before)
+    with opened(stock_dsn) as portal:
+        assert isinstance(aq_base(portal.portal_catalog), CatalogTool)
+    process = start("install", conf, "--site", "plone")
+    kill_when(process, stock_dsn, "SELECT FROM pgcatalog_rebuild WHERE done > 0")
+    assert pgcatalog("status", "--dsn", stock_dsn).returncode == 1
+    done = pgcatalog("install", conf, "--site", "plone", "--json")
+    assert done.returncode == 0, done.stderr
+    with opened(stock_dsn) as portal:
+        assert isinstance(aq_base(portal.portal_catalog), PlonePGCatalogTool)
+        # What the old catalog knew, and nothing else.
+        assert known(portal) == before
+        assert [d.path for d in Verifier(portal.portal_catalog).differences()] == ["/plone/f3/d3"]
+        assert len(portal.portal_catalog(SearchableText="document", portal_type="Document")) == 179
+    again = pgcatalog("install", conf, "--site", "plone")
+    assert (again.returncode, again.stdout) == (0, "the catalog is installed, there is nothing to do\n")
+    assert pgcatalog("status", "--dsn", stock_dsn).returncode == 0
+
+
+def test_a_killed_uninstallation_is_resumed_and_follows_changes(dsn: str, tmp_path: Path, zope: None) -> None:
+    conf = write_conf(tmp_path, dsn)
+    process = start("uninstall", conf, "--site", "plone")
+    kill_when(process, dsn, "SELECT FROM object_state WHERE class_name = 'CatalogTool'")
+    with opened(dsn) as portal:
+        tool = portal.portal_catalog
+        assert isinstance(aq_base(tool), PlonePGCatalogTool)
+        # As far as another run comes before an editor changes what it has seen.
+        steps = successor.fill_in_batches(tool, successor.begin(tool))
+        assert next(steps)[1] == len(known(portal))
+        list(steps)
+        portal.f1.d1.title = "Changed"
+        portal.f1.d1.reindexObject()
+        portal.f2.d2.manage_setLocalRoles("test_user", ["Reader"])
+        portal.f2.d2.reindexObjectSecurity()
+        portal.manage_delObjects(["f4"])
+        create(portal, "Document", "new", title="New")
+        transaction.commit()
+        expected = known(portal)
+    rehearsed = pgcatalog("uninstall", conf, "--site", "plone", "--dry-run", "--json")
+    assert json.loads(rehearsed.stdout) == {"objects": len(expected), "done": len(expected) + 15}
+    done = pgcatalog("uninstall", conf, "--site", "plone", "--json")
+    assert done.returncode == 0, done.stderr
+    with opened(dsn) as portal:
+        tool = portal.portal_catalog
+        assert isinstance(aq_base(tool), CatalogTool)
+        assert known(portal) == expected
+        assert [b.getPath() for b in tool(Title="Changed")] == ["/plone/f1/d1"]
+        assert [b.Title for b in tool(getId="d1", path="/plone/f1")] == ["Changed"]
+        roles = tool.getIndexDataForUID("/plone/f2/d2")["allowedRolesAndUsers"]
+        assert "user:test_user" in roles
+        assert len(tool(SearchableText="document", portal_type="Document")) == 164
+        # An index and a lexicon work on.
+        portal.f1.d1.title = "Again"
+        portal.f1.d1.reindexObject()
+        assert [b.getPath() for b in tool(SearchableText="again")] == ["/plone/f1/d1"]
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute("TABLE pgcatalog_state").fetchall() == []
+
+
+def test_what_is_in_the_way_is_told_and_nothing_is_changed(stock_dsn: str, tmp_path: Path, zope: None) -> None:
+    with opened(stock_dsn) as portal:
+        portal.portal_catalog.addIndex("sort_limit", "FieldIndex")
+        transaction.commit()
+    conf = write_conf(tmp_path, stock_dsn)
+    rehearsed = pgcatalog("install", conf, "--site", "plone", "--dry-run")
+    assert (rehearsed.returncode, rehearsed.stdout.count("in the way: ")) == (1, 1), rehearsed.stderr
+    refused = pgcatalog("install", conf, "--site", "plone")
+    assert refused.returncode == 2
+    assert "An index cannot have the name 'sort_limit'" in refused.stderr
+    with opened(stock_dsn) as portal:
+        assert isinstance(aq_base(portal.portal_catalog), CatalogTool)

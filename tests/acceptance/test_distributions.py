@@ -1,0 +1,120 @@
+"""The distributions as they would be released: built, unpacked, and used."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import os
+import pytest
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+UV = ROOT / ".tools" / "bin" / "uv"
+#: What has no place in a source distribution: what only the project's own machines read.
+LEFT_OUT = {".gitignore"}
+
+
+#: Starts the demo with no packages but those on a path.
+BARE = "import sys; sys.path += {paths!r}; from plone.pgcatalog.demo.__main__ import main; main()"
+
+
+def project_files() -> list[Path]:
+    """Return what belongs to the project: what git knows or does not ignore."""
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    paths = (ROOT / name for name in listed.stdout.decode().split("\0") if name)
+    return sorted(path for path in paths if path.is_file())
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the source distribution, and the wheel that is made of it."""
+    if not UV.is_file():
+        pytest.skip("the builder, .tools/bin/uv, is made by make")
+    folder = tmp_path_factory.mktemp("dist")
+    done = subprocess.run(
+        [str(UV), "build", "--quiet", "--python", sys.executable, "--out-dir", str(folder), str(ROOT)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def unpacked(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked source distribution."""
+    [archive] = built.glob("*.tar.gz")
+    folder = tmp_path_factory.mktemp("source")
+    with tarfile.open(archive) as file:
+        file.extractall(folder, filter="data")
+    [source] = folder.iterdir()
+    return source
+
+
+@pytest.fixture
+def wheel(built: Path) -> Iterator[Path]:
+    """Folder with the files of the wheel."""
+    [archive] = built.glob("*.whl")
+    with tempfile.TemporaryDirectory() as folder:
+        zipfile.ZipFile(archive).extractall(folder)
+        yield Path(folder)
+
+
+def files_in(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_source_distribution_has_what_the_project_has(unpacked: Path) -> None:
+    project = {path.relative_to(ROOT).as_posix() for path in project_files()} - LEFT_OUT
+    assert project - files_in(unpacked) == set()
+
+
+def test_the_chores_are_listed_in_an_unpacked_source_distribution(unpacked: Path) -> None:
+    for chore in ("help", "demo", "test", "lint"):
+        done = subprocess.run(["make", "--dry-run", chore], cwd=unpacked, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_demo_works_in_an_unpacked_source_distribution(unpacked: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "plone.pgcatalog.demo", "--check", "--objects", "40"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(unpacked / "src"), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all as it should be" in done.stdout
+
+
+def test_the_wheel_has_the_package_and_not_the_data_of_the_demo(wheel: Path) -> None:
+    found = files_in(wheel)
+    package = {path.relative_to(ROOT / "src").as_posix() for path in project_files() if (ROOT / "src") in path.parents}
+    assert {name for name in package - found if "/demo/vocabulary/" not in name} == set()
+    assert [name for name in found if name.startswith("plone/") and "vocabulary/" in name] == []
+    assert {name.partition("/")[0] for name in found if ".dist-info" not in name} == {"plone"}
+
+
+def test_the_demo_of_a_wheel_ends_in_a_sentence_and_leaves_nothing(wheel: Path, tmp_path: Path) -> None:
+    installed = [path for path in sys.path if "site-packages" in path]
+    command = [sys.executable, "-W", "ignore", "-S", "-c", BARE.format(paths=[str(wheel), *installed])]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.returncode == 2, ended.stderr
+    assert " ".join(ended.stdout.split()).startswith(
+        "The demo's texts are in the source distribution and in a checkout"
+    )
+    assert (ended.stderr, list(tmp_path.iterdir())) == ("", [])

@@ -1,0 +1,332 @@
+"""pgcatalog check on databases and sites that are really broken: each finding says what is wrong and what to do."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from plone.pgcatalog import distribution
+from plone.pgcatalog.cli import check_site
+from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.database import health
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.indexing.rebuild import Rebuild
+from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
+from tests.integration import site as sites
+from typing import Any
+from ZODB.DB import DB
+from ZODB.MappingStorage import MappingStorage
+
+import click.testing
+import itertools
+import json
+import psycopg
+import pytest
+import transaction
+
+
+_roles = itertools.count(1)
+CONF = """\
+instancehome {folder}
+<zodb_db main>
+  mount-point /
+  pool-size {pool_size}
+  {storage}
+</zodb_db>
+"""
+JSONB = """%import zodb_pgjsonb
+  <pgjsonb>
+    dsn {dsn}
+    pool-max-size {pool_max}
+  </pgjsonb>"""
+FILE = """<filestorage>
+    path {folder}/Data.fs
+  </filestorage>"""
+
+
+def check(dsn: str, *options: str) -> list[dict[str, str]]:
+    """Return the findings in the database *dsn* that are not of this test server's own settings."""
+    result = click.testing.CliRunner().invoke(main, ["check", "--dsn", dsn, "--json", *options])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    found: list[dict[str, str]] = json.loads(result.stdout)["findings"]
+    assert result.exit_code == bool(found)
+    # Tests do without what protects from a crash of the machine.
+    return [f for f in found if f["text"].partition(" ")[0] not in ("fsync", "full_page_writes", "autovacuum")]
+
+
+def said(dsn: str, *options: str) -> list[tuple[str, str]]:
+    return [(f["level"], f["subject"]) for f in check(dsn, *options)]
+
+
+def execute(dsn: str, *statements: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+@pytest.fixture
+def role(dsn: str) -> Iterator[str]:
+    """A role that owns nothing in the database of a site."""
+    name = f"visitor_{next(_roles)}"
+    execute(dsn, f"CREATE ROLE {name} LOGIN PASSWORD 'x'")
+    yield name
+    execute(dsn, f"DROP OWNED BY {name}", f"DROP ROLE {name}")
+
+
+def as_role(dsn: str, role: str) -> str:
+    return psycopg.conninfo.make_conninfo(dsn, user=role, password="x")
+
+
+def write_conf(folder: Path, storage: str, pool_size: int = 7, **values: Any) -> str:
+    conf = folder / "zope.conf"
+    head, _, body = storage.rpartition("%import zodb_pgjsonb")
+    text = CONF.format(folder=folder, pool_size=pool_size, storage=(head + body).format(folder=folder, **values))
+    conf.write_text(("%import zodb_pgjsonb\n" if body != storage else "") + text)
+    return str(conf)
+
+
+def test_nothing_is_found_in_a_sound_site(dsn: str) -> None:
+    assert check(dsn) == []
+    result = click.testing.CliRunner().invoke(main, ["check"])
+    assert result.exit_code == 2
+    assert "give a ZOPE_CONF, or the database with --dsn" in result.output
+
+
+def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    assert said(f"host={tmp_path} dbname=nothing") == [("error", "database")]
+
+
+def test_another_encoding(postgres: EmbeddedPostgres) -> None:
+    execute(postgres.dsn(), "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    [finding] = check(postgres.dsn("latin"))
+    assert (finding["level"], finding["subject"]) == ("error", "encoding")
+    assert "LATIN1" in finding["text"]
+    assert "ENCODING 'UTF8'" in finding["remedy"]
+    postgres.dropdb("latin")
+
+
+def test_settings_that_lose_data_or_statistics(open_tmp: Path) -> None:
+    wrong = {**TEST_SETTINGS, "autovacuum": "off", "fsync": "off"}
+    with EmbeddedPostgres(settings=wrong, temp_dir=open_tmp) as server:
+        result = click.testing.CliRunner().invoke(main, ["check", "--dsn", server.dsn()])
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert "error: settings: autovacuum is off: tables grow, and the planner knows nothing of them." in lines[0]
+    assert any(line.startswith("error: settings: fsync is off") for line in lines)
+    assert lines[-1] == f"{len(lines) - 1} findings"
+
+
+def test_a_role_without_rights(dsn: str, role: str) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
+    execute(
+        dsn,
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+        f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role}",
+    )
+    found = check(as_role(dsn, role))
+    assert {f["subject"] for f in found} == {"rights"}
+    texts = "\n".join(f["text"] for f in found)
+    for part in ("may not create tables", "may not make temporary tables", "and 14 more belongs to", "cannot alter it"):
+        assert part.partition(" 14 ")[0] in texts
+    assert any(f["remedy"] == f"GRANT CREATE, USAGE ON SCHEMA public TO {role};" for f in found)
+
+
+def test_pools_and_connections_that_are_too_few(dsn: str, tmp_path: Path) -> None:
+    with psycopg.connect(dsn) as connection:
+        found = list(map(str, health.connection_findings(dict_rows(connection), 40, 8, 8, 5)))
+        fine = list(health.connection_findings(dict_rows(connection), 1, 4, 7, 8))
+    assert [line.split(":")[:2] for line in found] == [
+        ["warning", " pool"],
+        ["error", " pool"],
+        ["error", " connections"],
+    ]
+    assert "40 processes may open 280 connections" in found[2]
+    assert fine == []
+
+
+def dict_rows(connection: Any) -> Any:
+    connection.row_factory = psycopg.rows.dict_row
+    return connection
+
+
+def test_a_storage_that_is_none_of_ours(tmp_path: Path) -> None:
+    from plone.pgcatalog.cli.check import storage_findings
+    from plone.pgcatalog.cli.target import configured_databases
+
+    [database] = configured_databases(write_conf(tmp_path, FILE))
+    assert (database.is_main, database.dsn) == (True, None)
+    [finding] = storage_findings([database])
+    assert str(finding) == (
+        "error: storage: the database main has the storage filestorage. Move the objects to zodb-pgjsonb first:"
+        " docs/how-to/move-storage.md."
+    )
+    [database] = configured_databases(write_conf(tmp_path, JSONB, dsn="dbname=x", pool_max=12))
+    assert (database.dsn, database.pool_size, database.pool_max) == ("dbname=x", 7, 12)
+    assert list(storage_findings([database])) == []
+
+
+def test_an_index_that_was_not_built_to_its_end(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
+        # The way an index becomes invalid: CREATE INDEX CONCURRENTLY that fails.
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute(f"CREATE INDEX CONCURRENTLY halfway ON {relation} ((1 / (length(path) - length(path))))")
+    [finding] = check(dsn)
+    assert (finding["level"], finding["subject"]) == ("error", "catalog")
+    assert "halfway was not built to its end" in finding["text"] + finding["remedy"]
+
+
+def test_an_interrupted_rebuild(dsn: str) -> None:
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        runner = Rebuild(portal.portal_catalog)
+        steps = runner.steps()
+        next(steps)
+        steps.close()
+        runner.close()
+    [finding] = check(dsn)
+    assert finding["text"].endswith("a rebuild was interrupted")
+    assert finding["remedy"] == "Pgcatalog rebuild resumes it."
+
+
+def test_a_database_copied_without_its_catalog(dsn: str) -> None:
+    execute(dsn, "DELETE FROM pgcatalog_state")
+    [finding] = check(dsn)
+    assert finding["text"] == "/plone: the catalog has no table, as after the site was copied or imported"
+    assert finding["remedy"] == "Pgcatalog rebuild fills it."
+
+
+def test_a_long_transaction(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "LONG", 0.0)
+    with psycopg.connect(dsn, application_name="report") as connection:
+        connection.execute("SELECT 1")
+        [finding] = check(dsn)
+        pid = connection.info.backend_pid
+    assert (finding["level"], finding["subject"]) == ("warning", "transactions")
+    assert f"process {pid} (report, idle in transaction)" in finding["text"]
+    assert finding["remedy"].endswith(f"SELECT pg_terminate_backend({pid});")
+
+
+def test_a_disk_that_is_too_full(tmp_path: Path) -> None:
+    [finding] = health.disk_findings(str(tmp_path), 1 << 60)
+    assert (finding.level, finding.subject) == ("error", "disk")
+    assert list(health.disk_findings(str(tmp_path), 1)) == []
+    assert list(health.disk_findings(str(tmp_path / "elsewhere"), 1 << 60)) == []
+    assert list(health.disk_findings(None, 1 << 60)) == []
+
+
+def test_tables_that_the_planner_knows_nothing_of(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
+        connection.execute(f"CREATE TABLE copied (LIKE {relation} INCLUDING ALL)")
+        connection.execute(
+            "INSERT INTO copied (rid, path) SELECT n, '/plone/page-' || n FROM generate_series(1, 20000) n"
+        )
+        connection.execute("UPDATE pgcatalog_state SET relation = 'copied'")
+    assert ("warning", "statistics") in said(dsn)
+    execute(dsn, "ANALYZE copied")
+    assert check(dsn) == []
+
+
+def test_an_older_server() -> None:
+    server = {"version": 140011, "version_name": "14.11", "encoding": "UTF8", "shared_buffers": 1, "bytes": 0}
+    server |= dict.fromkeys(("autovacuum", "track_counts", "fsync", "full_page_writes"), "on")
+    assert [f.text for f in health.server_findings(server)] == ["version 14.11 is older than 15"]
+
+
+def write_distribution(folder: Path, name: str, *files: str) -> None:
+    """Make an installed distribution in *folder*, as pip leaves one."""
+    info = folder / f"{name.replace('.', '_')}-9.9.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.9\n")
+    (info / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+
+
+def test_another_distribution_of_the_same_name(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from plone.pgcatalog.subscribers import register_processors
+
+    write_distribution(tmp_path, "plone.pgcatalog", "plone/pgcatalog/interfaces.py")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    distribution.mixture.cache_clear()
+    try:
+        sentence = (
+            "The distribution plone.pgcatalog 9.9 has the same import name, plone.pgcatalog, and is another project"
+        )
+        remedy = "Uninstall both with pip, and install this one again."
+        assert check(dsn) == [{"level": "error", "subject": "packages", "text": sentence, "remedy": remedy}]
+        refused = click.testing.CliRunner().invoke(main, ["status", "--dsn", dsn])
+        assert (refused.exit_code, refused.output) == (1, f"Error: {sentence}. {remedy}\n")
+        # Zope does not start.
+        with pytest.raises(distribution.MixedDistributions):
+            register_processors(None)
+    finally:
+        monkeypatch.undo()
+        distribution.mixture.cache_clear()
+    assert distribution.mixture() is None
+
+
+def test_modules_that_no_distribution_has_recorded(tmp_path: Path) -> None:
+    package = tmp_path / "plone" / "pgcatalog"
+    package.mkdir(parents=True)
+    for name in ("__init__.py", "catalog.py", "columns.py"):
+        (package / name).touch()
+    recorded = ["plone/pgcatalog/__init__.py", "plone/pgcatalog/catalog.py"]
+    assert distribution.foreign_modules(package, recorded) == ["plone/pgcatalog/columns.py"]
+    write_distribution(tmp_path, "plone.pgcatalog", "plone/pgcatalog/columns.py")
+    assert distribution.others([str(tmp_path)]) == ["plone.pgcatalog 9.9"]
+
+
+# -- sites
+
+
+class LengthIndex(FieldIndex):
+    """An index type of an add-on that has no translator for it."""
+
+    meta_type = "LengthIndex"
+
+
+def in_site(dsn: str, change: Any) -> list[health.Finding]:
+    """Return what is found in the catalog of a site after *change*."""
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        change(portal)
+        return list(check_site.catalog_findings("/plone", portal.portal_catalog))
+
+
+def add_foreign_index(portal: Any) -> None:
+    portal.portal_catalog._catalog.addIndex("length", LengthIndex("length"))
+    portal.portal_catalog.addIndex("sort_on", "FieldIndex")
+
+
+def test_indexes_that_cannot_be_kept(stock_dsn: str) -> None:
+    found = in_site(stock_dsn, add_foreign_index)
+    assert [(f.level, f.subject) for f in found] == [("error", "index")] * 2
+    assert "the type of the index length, LengthIndex" in found[0].text
+    assert "'sort_on'" in found[1].text
+
+
+def test_a_sound_site_has_nothing_to_say(stock_dsn: str, dsn: str) -> None:
+    for each in (stock_dsn, dsn):
+        assert in_site(each, lambda portal: None) == []
+
+
+def test_columns_that_the_table_has_not(dsn: str) -> None:
+    def forget_column(portal: Any) -> None:
+        execute(dsn, "UPDATE pgcatalog_state SET columns = array_remove(columns, 'creator')")
+        transaction.begin()
+
+    [finding] = in_site(dsn, forget_column)
+    assert (finding.level, finding.subject) == ("warning", "index")
+    assert "creator" in finding.text
+
+
+def test_a_catalog_that_was_left_on_another_storage(zope: None) -> None:
+    from OFS.Folder import Folder
+    from plone.pgcatalog.catalog import PlonePGCatalogTool
+
+    database = DB(MappingStorage())
+    with database.transaction() as connection:
+        connection.root()["site"] = site = Folder("site")
+        site._setOb("portal_catalog", PlonePGCatalogTool())
+    connection = database.open()
+    [finding] = check_site.catalog_findings("/site", connection.root()["site"].portal_catalog)
+    assert (finding.level, finding.subject) == ("error", "storage")
+    connection.close()
+    database.close()

@@ -1,0 +1,74 @@
+"""Results without sort_on, while objects are moved: what is moved comes behind the others, as in ZCatalog."""
+
+from collections.abc import Callable
+from plone import api
+from tests.integration import site as sites
+from tests.integration.content import create
+from typing import Any
+
+import pytest
+import transaction
+
+
+def fill(portal: Any) -> None:
+    for name in ("a", "b"):
+        create(portal, "Folder", name)
+        for number in range(3):
+            create(portal[name], "Document", f"{name}{number}")
+
+
+@pytest.fixture(params=["dsn", "stock_dsn"], ids=["ours", "ZCatalog"])
+def portal(request: pytest.FixtureRequest) -> Any:
+    """A site with content; ZCatalog numbers what one ZODB connection catalogues, and begins each at a number by chance."""
+    with sites.opened(request.getfixturevalue(request.param)) as db, sites.inside(db) as portal:
+        fill(portal)
+        transaction.commit()
+        yield portal
+
+
+def found(portal: Any, **options: Any) -> list[str]:
+    brains = portal.portal_catalog.unrestrictedSearchResults(portal_type="Document", **options)
+    return [brain.getId for brain in brains]
+
+
+MOVES: dict[str, Callable[[Any], Any]] = {
+    "moved": lambda portal: api.content.move(portal.a.a0, portal.b),
+    "renamed": lambda portal: api.content.rename(portal.a, "c"),
+}
+
+
+@pytest.mark.parametrize(
+    ("move", "expected"),
+    [("moved", ["a1", "a2", "b0", "b1", "b2", "a0"]), ("renamed", ["b0", "b1", "b2", "a0", "a1", "a2"])],
+)
+def test_what_is_moved_comes_behind_the_others(portal: Any, move: str, expected: list[str]) -> None:
+    assert found(portal) == ["a0", "a1", "a2", "b0", "b1", "b2"]
+    MOVES[move](portal)
+    assert found(portal) == expected
+    # As many rows as a long result's record ids are read for, and single rows, agree.
+    results = portal.portal_catalog.unrestrictedSearchResults(portal_type="Document")
+    assert [results[i].getId for i in range(len(results))] == expected
+    assert sorted(found(portal, sort_on="getId")) == found(portal, sort_on="getId")
+
+
+def test_what_was_made_in_the_same_transaction_is_no_exception(portal: Any) -> None:
+    create(portal.a, "Document", "early")
+    create(portal.b, "Document", "late")
+    assert found(portal)[-2:] == ["early", "late"]
+    before = transaction.savepoint()
+    api.content.move(portal.a.early, portal.b)
+    assert found(portal)[-2:] == ["late", "early"]
+    before.rollback()
+    assert found(portal)[-2:] == ["early", "late"]
+
+
+def test_a_stream_and_an_abort_know_no_move(db: Any) -> None:
+    with sites.inside(db) as portal:
+        fill(portal)
+        transaction.commit()
+        before = found(portal)
+        api.content.move(portal.a.a0, portal.b)
+        stream = portal.portal_catalog.iterate({"portal_type": "Document"}, batch=2)
+        assert sorted(brain.getId for brain in stream) == sorted(before)
+        transaction.abort()
+        assert found(portal) == before

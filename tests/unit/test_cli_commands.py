@@ -1,0 +1,59 @@
+"""The command pgcatalog itself: what it lists, and what it loads for it."""
+
+from plone.pgcatalog.cli.commands import COMMANDS
+from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.cli.commands import SECTIONS
+
+import click
+import click.testing
+import pytest
+import subprocess
+import sys
+
+
+#: Packages that only a command with a ZOPE_CONF may load.
+ZOPE = ("AccessControl", "OFS", "Products.CMFCore", "Products.CMFPlone", "Products.ZCatalog", "Zope2", "ZPublisher")
+LOADED = "import sys; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
+
+
+def loaded(code: str) -> str:
+    """Return which packages of Zope a new process has loaded after *code*."""
+    program = f"{code}\n{LOADED}"
+    done = subprocess.run([sys.executable, "-c", program, *ZOPE], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], *([name, "--help"] for name in ("status", "vacuum", "export", "check"))],
+)
+def test_help_and_version_load_no_zope(arguments: list[str]) -> None:
+    code = f"from plone.pgcatalog.cli.commands import main\nmain({arguments!r}, standalone_mode=False)\n"
+    assert loaded(code) == "[]"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_there_under_its_name(name: str) -> None:
+    command = main.get_command(click.Context(main), name)
+    assert isinstance(command, click.Command)
+    assert (command.name, bool(command.help)) == (name, True)
+
+
+def test_commands_for_production_come_before_those_for_trying_out() -> None:
+    text = click.testing.CliRunner().invoke(main, ["--help"]).output
+    places = [text.index(f"{title}:") for title in SECTIONS]
+    assert places == sorted(places)
+    assert text.index("  demo ") > text.index("Try out and measure:") > text.index("  rebuild ")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_version_names_the_storage_too() -> None:
+    text = click.testing.CliRunner().invoke(main, ["--version"]).output
+    assert text.startswith("plone.pgcatalog 1.")
+    assert "zodb-pgjsonb 1." in text
+
+
+def test_an_unknown_command_is_an_error() -> None:
+    result = click.testing.CliRunner().invoke(main, ["instal"])
+    assert result.exit_code == 2
+    assert "No such command 'instal'" in result.output

@@ -1,0 +1,78 @@
+"""What the package says to people can be translated, and is, into German."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from scripts import messages
+
+import pytest
+import re
+
+
+TEMPLATES = sorted(messages.PACKAGE.rglob("*.pt"))
+CATALOGS = sorted(messages.LOCALES.glob(f"*/LC_MESSAGES/{messages.DOMAIN}.po"))
+#: Attributes that people read.
+READ = ("title", "aria-label", "placeholder")
+LETTERS = re.compile(r"[^\W\d_]{2,}")
+#: Nobody reads the content of these as words of a language.
+CODE = {"code", "pre", "script", "style"}
+#: Texts that are an example of what to enter.
+EXAMPLES = {"/path"}
+VARIABLE = re.compile(r"\$\{\w+\}")
+
+
+def untranslated(element: messages.Element) -> Iterator[str]:
+    """Yield the texts in *element* that no marked element contains."""
+    attributes = element.attributes
+    marked = attributes.get("i18n:attributes", "")
+    for name in (*READ, *(["value"] if attributes.get("type") == "submit" and element.tag == "input" else [])):
+        text = attributes.get(name, "")
+        if LETTERS.search(text) and text not in EXAMPLES and name not in re.split(r"[;\s]+", marked):
+            yield f"{name}={text}"
+    if element.is_replaced or element.tag in CODE:
+        return
+    text = re.sub(r"&\w+;|\$\{[^}]*\}", "", element.text)
+    if LETTERS.search(text) and "i18n:translate" not in attributes:
+        yield " ".join(text.split())
+    for part in element.parts:
+        if isinstance(part, messages.Element):
+            yield from untranslated(part)
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_every_text_of_a_page_is_marked(path: Path) -> None:
+    assert list(untranslated(messages.parsed(path))) == []
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_every_part_of_a_text_has_a_name(path: Path) -> None:
+    elements = [e for e in messages.parsed(path).elements if "i18n:translate" in e.attributes and not e.is_replaced]
+    for element in elements:
+        names = [part.attributes.get("i18n:name") for part in element.parts if isinstance(part, messages.Element)]
+        assert None not in names, element.message
+        assert len(set(names)) == len(names), element.message
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_every_page_has_the_domain(path: Path) -> None:
+    assert f'i18n:domain="{messages.DOMAIN}"' in path.read_text("utf-8")
+
+
+def test_the_template_of_catalogs_has_every_message() -> None:
+    """Otherwise run scripts/messages.py."""
+    assert (messages.LOCALES / f"{messages.DOMAIN}.pot").read_text("utf-8") == messages.written({})
+    assert len(messages.messages()) > 150
+
+
+@pytest.mark.parametrize("path", CATALOGS, ids=lambda path: path.parts[-3])
+def test_a_catalog_is_complete_and_compiled(path: Path) -> None:
+    """No message is left out, none is superfluous, and the variables are the message's own."""
+    found, known = messages.translations(path), messages.messages()
+    assert [message for message in known if not found.get(message)] == []
+    assert [message for message in found if message not in known] == []
+    for message, (default, _) in known.items():
+        assert sorted(VARIABLE.findall(found[message])) == sorted(VARIABLE.findall(default)), message
+    assert path.with_suffix(".mo").read_bytes() == messages.compiled(path)
+
+
+def test_german_is_there() -> None:
+    assert [path.parts[-3] for path in CATALOGS] == ["de"]
