@@ -31,6 +31,10 @@ DEFAULTS: dict[str, Any] = {
     "stemming": True,
     "parts_of_words": False,
 }
+#: What is not for the whole site, but for those who tune its search.
+SEARCH_DEFAULTS: dict[str, Any] = {"related_pages": 0, "record_searches": True}
+#: The most related pages that are shown.
+MAX_RELATED = 10
 #: The attribute of the tool that holds the site's settings.
 ATTRIBUTE = "_settings"
 #: The setting with the codes of the site's languages, its default first: a copy of Plone's own.
@@ -90,6 +94,17 @@ def search_timeout(tool: Any = None) -> float | None:
 def parts_of_words(tool: Any = None) -> bool:
     """True if a search for a word also finds the words that contain it, in the site of the catalog *tool*."""
     return bool(site_setting(tool, "parts_of_words"))
+
+
+def related_pages(tool: Any) -> int:
+    """Return how many related pages are shown below a page in the site of the catalog *tool*, 0 for none."""
+    wanted: int = site_settings(tool).get("related_pages", SEARCH_DEFAULTS["related_pages"])
+    return max(0, min(wanted, MAX_RELATED))
+
+
+def record_searches(tool: Any) -> bool:
+    """True if the words that visitors search for in the site of the catalog *tool* are counted."""
+    return bool(site_settings(tool).get("record_searches", SEARCH_DEFAULTS["record_searches"]))
 
 
 def stemming(tool: Any = None) -> bool:
