@@ -45,6 +45,8 @@ class SearchForm(PanelForm):
     label = _("Search Tuning")
     description = _("What searches find first, and what else they find. Changes take effect immediately.")
     schema = IPGCatalogSearchSettings
+    #: The page begins with the box above the form.
+    enable_autofocus = False
     values: dict[str, Any] | None = None
 
     def update(self) -> None:
