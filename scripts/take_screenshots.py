@@ -15,22 +15,31 @@ import tempfile
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "images"
-TESTS = ("tests/acceptance/test_browser.py", "tests/acceptance/test_browser_search.py")
+TESTS = tuple(f"tests/acceptance/{name}.py" for name in ("test_browser", "test_browser_search", "test_browser_tuning"))
 PICTURES = (
-    *("search-tuned", "search-tuning", "live-search", "facets-rest", "did-you-mean"),
+    *("search-tuned", "search-tuning", "live-search-words", "live-search-corrected", "facets-rest", "did-you-mean"),
     *("search-corrected", "search-facets", "search-small", "search-small-facets", "search-german"),
-    "search-page-settings",
+    *("tuning-preview", "tuning-preview-phone", "tuning-preview-german", "related-pages", "search-page-settings"),
     *("slow-queries", "explain", "advice", "applied", "catalog", "information", "indexes", "advanced", "settings"),
 )
 COLOURS = 64
 #: What is further down on a page is cut off.
-HEIGHT = {"search-tuned": 5000, "search-tuning": 5000, "did-you-mean": 5000, "slow-queries": 560, "catalog": 530}
+HEIGHT = {
+    "search-tuned": 5000,
+    "search-tuning": 5000,
+    "did-you-mean": 5000,
+    "slow-queries": 560,
+    "catalog": 530,
+    "tuning-preview": 1300,
+    "tuning-preview-german": 1300,
+    "tuning-preview-phone": 1900,
+}
 LOWEST = 950
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pytest", "-q", *TESTS, f"--basetemp={folder}/shots"]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", *TESTS, f"--basetemp={folder}/shots"]
         subprocess.run(command, cwd=ROOT, check=True)
         FOLDER.mkdir(exist_ok=True)
         for name in PICTURES:

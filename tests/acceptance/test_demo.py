@@ -144,7 +144,9 @@ def test_stops_cleanly_and_comes_up_again(tmp_path: Path, public_folder: Path) -
     for number, number_of_signal in enumerate((signal.SIGTERM, signal.SIGINT)):
         with demo(data, tmp_path / f"{number}.txt") as (process, url):
             with urlopen(url, timeout=60) as response:
-                assert "Deutsch" in response.read().decode()
+                page = response.read().decode()
+            assert "Deutsch" in page
+            assert "Who may log in" in page
             process.send_signal(number_of_signal)
             assert process.wait(30) == 0
         text = (tmp_path / f"{number}.txt").read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
 from plone.pgcatalog.fulltext import tuning
 from plone.pgcatalog.fulltext.ranking import Weights
 from plone.pgcatalog.settings import ATTRIBUTE
+from plone.pgcatalog.settings import SEARCH_DEFAULTS
 from plone.registry.interfaces import IRegistry
 from tests.integration.content import create
 from tests.integration.web import MANAGER
@@ -27,6 +28,8 @@ PANEL = "/plone/@@pgcatalog-search-controlpanel"
 REST = "/plone/++api++/@controlpanels/pgcatalog-search"
 NAMES = getFieldNames(IPGCatalogSearchSettings)
 DEFAULTS = {name: IPGCatalogSearchSettings[name].default for name in NAMES}
+#: What is checked, as it is by default.
+BOXES = [name for name in NAMES if DEFAULTS[name] is True]
 NUMBERS = {"weight_title": 7.5, "weight_body": 0.0}
 LINES = {
     "type_boosts": "News Item = 2",
@@ -41,7 +44,8 @@ def save(db: Any, login: str = MANAGER, **lines: str) -> Response:
     web = Web(db)
     page = web.get(PANEL, login)
     assert page.status == 200
-    form = {f"form.widgets.{name}": lines.get(name) or shown(page.text, name) for name in NAMES}
+    form = {f"form.widgets.{name}": lines.get(name) or shown(page.text, name) for name in NAMES if name not in BOXES}
+    form |= {f"form.widgets.{name}:list": "selected" for name in BOXES}
     return web.post(PANEL, login, **form, **{"form.buttons.save": "Save", "_authenticator": token(page.text)})
 
 
@@ -60,6 +64,7 @@ def kept(portal: Any) -> dict[str, Any]:
 
 
 def test_defaults_are_those_of_the_modules_that_heed_them() -> None:
+    assert {name: DEFAULTS[name] for name in SEARCH_DEFAULTS} == SEARCH_DEFAULTS
     weights = {f"weight_{name}": value for name, value in asdict(Weights()).items()}
     assert {name: DEFAULTS[name] for name in weights} == weights
     assert {name: DEFAULTS[name] for name in tuning.DEFAULTS} == tuning.DEFAULTS
@@ -154,7 +159,8 @@ def test_a_site_administrator_changes_it_and_no_other_panel(staff: str, portal: 
 @pytest.mark.parametrize("login", ["sita:secret", MANAGER])
 def test_only_a_post_with_token_stores_something(staff: str, portal: Any, db: Any, login: str) -> None:
     web = Web(db)
-    form = {f"form.widgets.{name}": str(value) for name, value in (DEFAULTS | LINES).items()}
+    form = {f"form.widgets.{name}": str(value) for name, value in (DEFAULTS | LINES).items() if name not in BOXES}
+    form |= {f"form.widgets.{name}:list": "selected" for name in BOXES}
     form["form.buttons.save"] = "Save"
     right = token(web.get(PANEL, login).text)
     web.post(PANEL, login, **form)

@@ -13,6 +13,7 @@ SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 #: What the modules with regular expressions apply them to.
 REGULAR_EXPRESSIONS = {
     "classic/did_you_mean.py": "search texts",
+    "classic/live_search.py": "search texts",
     "database/embedded_host.py": "names of folders",
     "database/prepared.py": "placeholders, to number them: a part of rendering",
     "database/statistics.py": "the version of an extension",
@@ -24,6 +25,7 @@ REGULAR_EXPRESSIONS = {
     "fulltext/tuning.py": "settings",
     "indexes/keys.py": "values",
     "indexes/path_columns.py": "paths",
+    "observe/searches.py": "search texts",
     "results/urls.py": "paths",
     "sql/names.py": "names of indexes",
     "zmi/pages.py": "names of pages",

@@ -33,6 +33,10 @@ DEFAULTS: dict[str, Any] = {
     "search_page": True,
     "search_facets": ("portal_type", "Subject", "Date", "Creator", "path"),
 }
+#: What is not for the whole site, but for those who tune its search.
+SEARCH_DEFAULTS: dict[str, Any] = {"related_pages": 0, "record_searches": True}
+#: The most related pages that are shown.
+MAX_RELATED = 10
 #: The attribute of the tool that holds the site's settings.
 ATTRIBUTE = "_settings"
 #: The setting with the codes of the site's languages, its default first: a copy of Plone's own.
@@ -102,6 +106,17 @@ def search_page(tool: Any = None) -> bool:
 def search_facets(tool: Any = None) -> tuple[str, ...]:
     """Return the indexes that the search page of the site of *tool* has facets for, in order."""
     return tuple(site_setting(tool, "search_facets"))
+
+
+def related_pages(tool: Any) -> int:
+    """Return how many related pages are shown below a page in the site of the catalog *tool*, 0 for none."""
+    wanted: int = site_settings(tool).get("related_pages", SEARCH_DEFAULTS["related_pages"])
+    return max(0, min(wanted, MAX_RELATED))
+
+
+def record_searches(tool: Any) -> bool:
+    """True if the words that visitors search for in the site of the catalog *tool* are counted."""
+    return bool(site_settings(tool).get("record_searches", SEARCH_DEFAULTS["record_searches"]))
 
 
 def stemming(tool: Any = None) -> bool:

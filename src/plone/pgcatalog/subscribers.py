@@ -6,6 +6,7 @@ from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.distribution import refuse_mixture
 from plone.pgcatalog.indexing import processor
+from plone.pgcatalog.observe import searches
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.settings import warn_of_former_variables
 from plone.pgcatalog.storage import is_supported
@@ -34,6 +35,11 @@ def begin_snapshot(site: Any, event: Any) -> None:
 def release_connection(event: Any) -> None:
     """Give the request's pooled connection back (IPubEnd)."""
     pool.release_request_connection()
+
+
+def count_search(event: Any) -> None:
+    """Count the words that the request has searched for (IPubSuccess)."""
+    searches.count_noted(event.request)
 
 
 def drop_catalog(tool: CatalogTool, event: Any) -> None:

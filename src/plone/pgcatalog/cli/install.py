@@ -7,6 +7,7 @@ from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.indexing.rebuild import Rebuild
+from plone.pgcatalog.indexing.rebuild_helpers import default_workers
 from plone.pgcatalog.indexing.rebuild_helpers import helpers
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.migration.obstacles import refused_names

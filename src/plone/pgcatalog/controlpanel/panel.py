@@ -108,21 +108,6 @@ class SettingsConfiglet(Configlet):
     configlet_id = "pgcatalog"
 
 
-class SearchForm(PanelForm):
-    """The form of the settings by which editors tune the search."""
-
-    id = "PGCatalogSearchSettings"
-    label = _("Search Tuning")
-    description = _("What searches find first, and what else they find. Changes take effect immediately.")
-    schema = IPGCatalogSearchSettings
-
-
-class SearchPanel(ControlPanelFormWrapper):
-    """That form in the frame of a control panel."""
-
-    form = SearchForm
-
-
 @adapter(Interface, IPGCatalogLayer)
 class SearchConfiglet(Configlet):
     """The same for plone.restapi."""

@@ -6,6 +6,8 @@ from plone.pgcatalog.fulltext.tuning import DEFAULTS
 from plone.pgcatalog.fulltext.tuning import MAX_BOOST
 from plone.pgcatalog.fulltext.tuning import problems
 from plone.pgcatalog.i18n import _
+from plone.pgcatalog.settings import MAX_RELATED
+from plone.pgcatalog.settings import SEARCH_DEFAULTS
 from zope import schema
 from zope.interface import Interface
 from zope.interface import Invalid
@@ -83,4 +85,22 @@ class IPGCatalogSearchSettings(Interface):
         "stop_words",
         _("Stop words"),
         _("Words that a page may lack if it has the other words of a search, one language per line: en: the, a, of."),
+    )
+    related_pages = schema.Int(
+        title=_("Related pages"),
+        description=_(
+            "How many pages with a similar text are shown below a page, of those that the visitor may view. 0 shows none."
+        ),
+        min=0,
+        max=MAX_RELATED,
+        default=SEARCH_DEFAULTS["related_pages"],
+    )
+    record_searches = schema.Bool(
+        title=_("Count searches"),
+        description=_(
+            "The words that visitors search for without having logged in are counted for four weeks, to be shown on this"
+            " page. Who has searched is not recorded."
+        ),
+        required=False,
+        default=SEARCH_DEFAULTS["record_searches"],
     )

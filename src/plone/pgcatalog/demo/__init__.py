@@ -11,6 +11,7 @@
 ``plan``        what the site contains: pure data, the same for the same seed
                 (an ``item`` each; ``specials``: events, files …; ``people``)
 ``content``     the plan made real, in batches
+``front_page``  what to try, and what has to be there for it
 ``tour``        ten typical queries with counts and timings
 ``oracle``      a stock ZCatalog in memory, filled from the same content
 ``check``       every tour query asked of both, every difference named

@@ -165,13 +165,17 @@ def _where_to_click(url: str) -> None:
     catalog = f"{url}/portal_catalog"
     names = ", ".join(person.id for person in people.PEOPLE)
     for title, link in (
-        ("The site", url),
+        ("What to try", url),
         ("Search", f"{url}/@@search?SearchableText=water"),
         ("Suche", f"{url}/@@search?SearchableText=Bücher"),
+        ("A typo", f"{url}/@@search?SearchableText=climte"),
+        ("Search tuning", f"{url}/@@pgcatalog-search-controlpanel?try_text=water&try=1"),
         ("Folder contents", f"{url}/de/news/folder_contents"),
         ("Catalog: objects", f"{catalog}/manage_catalogView"),
         ("Catalog: indexes", f"{catalog}/manage_catalogIndexes"),
         ("Catalog: advanced", f"{catalog}/manage_catalogAdvanced"),
+        ("Slow queries", f"{catalog}/manage_slow_queries"),
+        ("Index advice", f"{catalog}/manage_index_advice"),
     ):
         console.print(f"  {title:18} {link}", soft_wrap=True)
     rest = f"curl -H 'Accept: application/json' '{url}/@search?SearchableText=water'"

@@ -56,6 +56,7 @@ def problems(site: Any, root_url: str) -> Iterator[str]:
     base = f"{root_url}/{site.getId()}"
     expected = count(site)
     yield from _page("front page", base, f">{LANGUAGE_TITLES['de']}<")
+    yield from _page("front page", base, "Who may log in")
     yield from _page("folder", f"{base}/de/news", site["de"]["news"]["climate"].title)
     yield from _page("search form", f"{base}/@@search?SearchableText=water", "water")
 

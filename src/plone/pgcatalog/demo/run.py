@@ -7,6 +7,7 @@ from datetime import datetime
 from plone.pgcatalog.demo import check
 from plone.pgcatalog.demo import content
 from plone.pgcatalog.demo import fetch
+from plone.pgcatalog.demo import front_page
 from plone.pgcatalog.demo import oracle
 from plone.pgcatalog.demo import people
 from plone.pgcatalog.demo import plan
@@ -80,6 +81,8 @@ class Session:
             content.write(self.site, rest, advance)
         with self.timed("A day of editing"):
             content.live(self.site, items)
+        with self.timed("The front page"):
+            front_page.make(self.site)
             sites.mark(self.site, complete=True)
             content.commit(self.site)
 

@@ -64,18 +64,29 @@ def did_you_mean(tool: CatalogTool, text: str, query: Mapping[str, Any] | None =
     The words stand in what ``searchResults(**query)`` of the catalog *tool* finds, and the whole text finds some of it.
     At most five statements, one when all words are known.
     """
+    corrected = correction(tool, text, query)
+    if corrected is None or not finds_something(tool, {**(query or {}), SOURCE_INDEX: corrected}):
+        return None
+    return corrected
+
+
+def correction(tool: CatalogTool, text: str, query: Mapping[str, Any] | None = None, quick: bool = False) -> str | None:
+    """Return *text* as ``did_you_mean`` does, but maybe one that finds nothing: its words may stand in different pages.
+
+    At most four statements.  With *quick* two, for a text that is known to find nothing; words that are two edits away
+    may then be missed.
+    """
     text = storable_text(text)
     asked = _plain_words(lexicon_of(tool), text)
     vocabulary = Vocabulary(tool, query or {})
-    known = vocabulary.known(word for _, word in asked)
-    better = _corrections(vocabulary, sorted({word for _, word in asked} - known))
+    typed = {word for _, word in asked}
+    known = set() if quick else vocabulary.known(typed)
+    better = _corrections(vocabulary, sorted(typed - known), quick)
     corrected = text
     for token, word in reversed(asked):
         if word in better:
             corrected = corrected[: token.start()] + _as_typed(better[word], token[0]) + corrected[token.end() :]
-    if corrected == text:
-        return None
-    return corrected if finds_something(tool, {**(query or {}), SOURCE_INDEX: corrected}) else None
+    return None if corrected == text else corrected
 
 
 def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
@@ -89,19 +100,22 @@ def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
     return found[:MAX_WORDS]
 
 
-def _corrections(vocabulary: Vocabulary, unknown: Sequence[str]) -> dict[str, str]:
-    """Return the best word that is there for each of *unknown* that has one."""
-    if not unknown:
+def _corrections(vocabulary: Vocabulary, words: Sequence[str], quick: bool) -> dict[str, str]:
+    """Return the best word that is there for each of *words* that has one.
+
+    They are all unknown, but with *quick* not: then that is asked together with the others, and pg_trgm is not looked for.
+    """
+    if not words:
         return {}
-    nearest: dict[str, list[tuple[int, bool, int, str]]] = {word: [] for word in unknown}
-    for word, other, documents in vocabulary.near(unknown, max(map(allowed_edits, unknown))):
+    nearest: dict[str, list[tuple[int, bool, int, str]]] = {word: [] for word in words}
+    for word, other, documents in vocabulary.near(words, max(map(allowed_edits, words)), trigrams=not quick):
         edits = distance(word, other, allowed_edits(word))
         if edits and other.upper() not in KEYWORDS:
             nearest[word].append((edits, word[0] != other[0], -documents, other))
     ranked = {word: [entry[-1] for entry in sorted(found)[:NEAREST]] for word, found in nearest.items()}
-    known = vocabulary.known(other for others in ranked.values() for other in others)
+    known = vocabulary.known([*(words if quick else ()), *(other for others in ranked.values() for other in others)])
     best = {word: next((other for other in others if other in known), None) for word, others in ranked.items()}
-    return {word: other for word, other in best.items() if other is not None}
+    return {word: other for word, other in best.items() if other is not None and word not in known}
 
 
 def _as_typed(word: str, token: str) -> str:

@@ -90,14 +90,15 @@ def finds_something(tool: CatalogTool, query: Mapping[str, Any]) -> bool:
 
 
 def near_words(
-    execute: Callable[..., Rows], catalog: int, column: str, words: Sequence[str], edits: int
+    execute: Callable[..., Rows], catalog: int, column: str, words: Sequence[str], edits: int, trigrams: bool = True
 ) -> list[tuple[str, str, int]]:
     """Return (word, another one, its documents) for *words* and those counted in *column* of *catalog* (its zoid).
 
-    All that are one edit away are among them, and many that are two.  *execute* takes SQL and values, and returns rows.
+    All that are one edit away are among them, and many that are two, more with *trigrams* where the server has them.
+    *execute* takes SQL and values, and returns rows.
     """
     close = DELETIONS
-    if schema := trigram_schema(execute):
+    if trigrams and (schema := trigram_schema(execute)):
         close += f" OR w.word OPERATOR({schema}.%%) asked.word"
     return execute(NEAR.format(close=close, neighbours=NEIGHBOURS), (list(words), catalog, column, edits))
 
@@ -127,12 +128,12 @@ class Vocabulary:
         patterns = near_beginnings(text)
         return self._like(text[:EXACT_PREFIX], "AND word LIKE ANY (%s::text[])", (patterns,), limit) if patterns else []
 
-    def near(self, words: Sequence[str], edits: int) -> list[tuple[str, str, int]]:
+    def near(self, words: Sequence[str], edits: int, trigrams: bool = True) -> list[tuple[str, str, int]]:
         """Return (word, another one, its documents) for *words* and what may be up to *edits* edits away.
 
-        Some of them are further away, and **not all are visible**: see ``known``.  Two statements.
+        Some of them are further away, and **not all are visible**: see ``known``.  Two statements, one without *trigrams*.
         """
-        return near_words(self._view.execute, self._catalog.zoid, self._column.name, words, edits)
+        return near_words(self._view.execute, self._catalog.zoid, self._column.name, words, edits, trigrams)
 
     def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> list[str]:
         candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))

@@ -1,6 +1,7 @@
 """What a site's settings make of its full-text search: what ranks, what words count, their stems, and its tuning."""
 
 from collections.abc import Callable
+from collections.abc import Mapping
 from functools import cache
 from plone.pgcatalog.fulltext.bm25 import PlainBackend
 from plone.pgcatalog.fulltext.pg_textsearch import TextSearchBackend
@@ -35,6 +36,12 @@ def site_tuning(tool: Any, find_site: Callable[[], str | None]) -> SiteTuning | 
     """
     tuning = tuning_in(site_settings(tool))
     site = None if tuning is None else find_site()
+    return None if tuning is None or site is None else SiteTuning(tuning, site, request_language)
+
+
+def tuning_with(settings: Mapping[str, Any], site: str | None) -> SiteTuning | None:
+    """Return how the site at the path *site* would tune its search with *settings*; None for not at all."""
+    tuning = tuning_in(settings)
     return None if tuning is None or site is None else SiteTuning(tuning, site, request_language)
 
 

@@ -23,10 +23,12 @@ from plone.pgcatalog.fulltext.ranking import NEUTRAL
 from plone.pgcatalog.fulltext.ranking import RankedText
 from plone.pgcatalog.fulltext.ranking import Score
 from plone.pgcatalog.fulltext.ranking import Term
+from plone.pgcatalog.fulltext.ranking import Weights
 from plone.pgcatalog.fulltext.site import PLAIN
 from plone.pgcatalog.fulltext.site import search_backend
 from plone.pgcatalog.fulltext.site import search_weights
 from plone.pgcatalog.fulltext.site import site_stemming
+from plone.pgcatalog.fulltext.site import tuning_with
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.text_labels import find_parts
 from plone.pgcatalog.fulltext.text_labels import texts_of
@@ -53,6 +55,8 @@ from ZODB.utils import u64
 
 #: The indexes of what counts most in a page.
 HEADINGS = ("Title", "Description")
+#: The labels in a tsvector of the parts that have weights; words of the body have none, which is d.
+LABELS_OF_WEIGHTS = {"title": "a", "description": "b", "keywords": "c", "body": "d"}
 #: How many characters of a text are kept to take snippets from.
 SOURCE_LENGTH = 20_000
 
@@ -68,6 +72,8 @@ class ZCTextIndexTranslator(IndexTranslator):
     _with_pins = False
     #: False for what a search excludes
     _with_stems = True
+    #: None for those of the site
+    _weights: Weights | None = None
 
     def columns(self) -> tuple[Column, ...]:
         """Return the tsvector, the number of words, and for SearchableText the beginning, to take snippets from.
@@ -141,7 +147,7 @@ class ZCTextIndexTranslator(IndexTranslator):
         if text is None or not clause.rank:
             return None
         catalog = aq_parent(self.index)
-        weights = search_weights(catalog) if self.id == SOURCE_INDEX else NEUTRAL
+        weights = (self._weights or search_weights(catalog)) if self.id == SOURCE_INDEX else NEUTRAL
         found = search_backend().score(self._ranked_text(catalog, text), clause.rank, weights)
         if found is None:
             return None
@@ -185,6 +191,28 @@ class ZCTextIndexTranslator(IndexTranslator):
             source=self.source,
             asked=text,
         )
+
+    def tried(self, settings: Mapping[str, Any], site: str | None) -> "ZCTextIndexTranslator":
+        """Return the translator for a search as it would be if the site at the path *site* had *settings*."""
+        return self._changed(tuning=tuning_with(settings, site), _weights=Weights.of(settings))
+
+    def scores_of_parts(self, query: Mapping[str, Any]) -> dict[str, Fragment]:
+        """Return for each part of a page an SQL number: the score that a page of this part alone would have.
+
+        By the built-in ranking, whatever ranks, without pins and boosts; nothing for a *query* that is not ranked.
+        """
+        text = self._text(query)
+        clause = NO_CLAUSE if text is None else self._clause(text, query)
+        if text is None or not clause.rank:
+            return {}
+        catalog = aq_parent(self.index)
+        whole, weights = self._ranked_text(catalog, text), self._weights or search_weights(catalog)
+        parts = {
+            name: replace(whole, vector=f"ts_filter({whole.vector}, '{{{label}}}'::\"char\"[])")
+            for name, label in LABELS_OF_WEIGHTS.items()
+        }
+        scores = {name: PLAIN.score(part, clause.rank, weights) for name, part in parts.items()}
+        return {name: score for name, score in scores.items() if score is not None}
 
     def exact(self) -> "ZCTextIndexTranslator":
         """See IndexTranslator."""

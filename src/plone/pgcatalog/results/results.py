@@ -34,7 +34,7 @@ class CatalogSearchResults(LazyMap):
     ``len()`` of an unlimited result counts; its first rows, and a limited result, come with their metadata in one
     statement; everything beyond is read as one array of record ids.  ``complete()`` reads all that is still open.
     *criteria* and *sort* are what *query* was compiled from: the whole query dict, with what restricts it, and (index
-    name, reverse) pairs.  *on_start* is called when the first part of the answer is there.
+    name, reverse) pairs.  *on_start* is called when the first part of the answer is there, with True if it has rows.
     """
 
     # What trusted code may ask; others could change it, and then count what they may not see.
@@ -47,7 +47,7 @@ class CatalogSearchResults(LazyMap):
         query: CompiledQuery,
         criteria: Mapping[str, Any] = MappingProxyType({}),
         sort: Sequence[tuple[str, bool]] = (),
-        on_start: Callable[[], Any] | None = None,
+        on_start: Callable[[bool], Any] | None = None,
     ) -> None:
         self._asked = (catalog, view, query, criteria, tuple(sort))
         self._loader = RowLoader(view, array("q"), catalog.excluded_keys)
@@ -164,7 +164,7 @@ class CatalogSearchResults(LazyMap):
         self._loader.rids = self._rids
         if self._on_start is not None:
             on_start, self._on_start = self._on_start, None
-            on_start()
+            on_start(bool(self._rids or self._hits.total))
 
     def complete(self, ending: bool = False) -> None:
         """Read what is still open: before a change of the catalog all of it, before the *ending* of the transaction

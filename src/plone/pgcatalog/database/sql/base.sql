@@ -154,3 +154,13 @@ CREATE TABLE IF NOT EXISTS pgcatalog_jobs (
     finished TIMESTAMPTZ,
     PRIMARY KEY (catalog, name)
 );
+
+-- What visitors search for, by day; written by a thread of its own, outside of the searching transactions.
+CREATE TABLE IF NOT EXISTS pgcatalog_searches (
+    catalog         BIGINT NOT NULL,            -- zoid of the catalog tool
+    day             DATE NOT NULL DEFAULT current_date,
+    words           TEXT COLLATE "C" NOT NULL,
+    searches        BIGINT NOT NULL,
+    without_results BIGINT NOT NULL,            -- of them
+    PRIMARY KEY (catalog, day, words)
+);

@@ -1,0 +1,104 @@
+"""Plone's live search, which also completes words, and corrects what finds nothing.
+
+Plone's pattern asks and shows it as before: ``items`` are pages, and nothing else.  ``livesearch.js`` shows the rest, and
+makes a combobox of it all.
+"""
+
+from plone.pgcatalog.discovery.suggest import correction
+from plone.pgcatalog.discovery.suggest import suggest
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.settings import SOURCE_INDEX
+from Products.CMFCore.utils import getToolByName
+from Products.CMFPlone.browser.search import AjaxSearch
+from typing import Any
+from urllib.parse import urlencode
+from zope.i18n import translate
+
+import json
+import re
+
+
+#: Words that are suggested.
+WORDS = 3
+#: Rows that are read at once to know whether there are more.
+MAX_ROWS = 50
+
+_LAST_WORD = re.compile(r"\w+$")
+
+
+class LiveSearch(AjaxSearch):
+    """The answer to what has been typed so far, as JSON; four statements at most, five for many corrected hits.
+
+    ``total`` and ``items`` are Plone's; of the corrected text if the typed one finds nothing, and ``corrected`` says so.
+    ``words`` are completions of what was typed.  Both have a ``label`` and the ``url`` of their search.
+    """
+
+    corrected: str | None = None
+
+    def __call__(self) -> str:
+        if not IPGCatalogTool.providedBy(getToolByName(self.context, "portal_catalog")):
+            return str(super().__call__())
+        answer = json.loads(super().__call__())
+        answer["label"] = translate(_("live_search_results", default="Suggestions and pages"), context=self.request)
+        if self.corrected is not None:
+            answer["corrected"] = self._link(
+                self.corrected,
+                _("showing_results_for", default="Showing results for ${text}", mapping={"text": self.corrected}),
+            )
+        answer["words"] = [
+            self._link(text, _("search_for", default="Search for ${text}", mapping={"text": text}))
+            for text in self._completions(answer["total"])
+        ]
+        return json.dumps(answer)
+
+    def results(self, *args: Any, **options: Any) -> Any:
+        """See Search: what it finds, else what the corrected text does."""
+        found = super().results(*args, **options)
+        catalog, text = getToolByName(self.context, "portal_catalog"), self._text
+        if not text or not IPGCatalogTool.providedBy(catalog) or self._has_rows(found):
+            return found
+        better = correction(catalog, text, self._place(), quick=True)
+        if better is None:
+            return found
+        typed = self.request.form[SOURCE_INDEX]
+        self.request.form[SOURCE_INDEX] = better
+        try:
+            corrected = super().results(*args, **options)
+        finally:
+            self.request.form[SOURCE_INDEX] = typed
+        if not self._has_rows(corrected):
+            return found
+        self.corrected = better
+        return corrected
+
+    @property
+    def _text(self) -> str:
+        text = self.request.form.get(SOURCE_INDEX)
+        return text.strip() if isinstance(text, str) else ""
+
+    def _place(self) -> dict[str, Any]:
+        """Return the query without its text and order: where words have to stand."""
+        left_out = (SOURCE_INDEX, "sort_on", "sort_order", "sort_limit")
+        return {name: value for name, value in self.filter_query({}).items() if name not in left_out}
+
+    def _has_rows(self, found: Any) -> bool:
+        """Return whether *found* is not empty.  Reads one row more than is shown: whoever gets fewer need not count."""
+        try:
+            rows = int(self.request.form.get("page", 1)) * int(self.request.form.get("perPage", 10)) + 1
+        except (TypeError, ValueError):
+            rows = 1
+        return len(found[: max(1, min(rows, MAX_ROWS))]) > 0
+
+    def _completions(self, total: int) -> list[str]:
+        """Return what has been typed with its last word completed; nothing on later pages, or beside a correction."""
+        last = _LAST_WORD.search(self._text)
+        if last is None or not total or self.corrected is not None or self.request.form.get("page", "1") != "1":
+            return []
+        catalog, begin = getToolByName(self.context, "portal_catalog"), self._text[: last.start()]
+        words = suggest(catalog, self._text, WORDS + 1, self._place())
+        return [begin + word for word in words if word != last[0].lower()][:WORDS]
+
+    def _link(self, text: str, label: Any) -> dict[str, str]:
+        url = f"{self.context.absolute_url()}/@@search?{urlencode({SOURCE_INDEX: text})}"
+        return {"text": text, "label": translate(label, context=self.request), "url": url}

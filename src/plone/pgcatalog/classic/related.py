@@ -1,0 +1,45 @@
+"""The viewlet *Related pages*: what is like a page by its text, below it; off until the site's editors want it."""
+
+from plone.app.layout.viewlets.common import ViewletBase
+from plone.pgcatalog.discovery.similar import more_like_this
+from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.protocols import CatalogTool
+from plone.pgcatalog.settings import related_pages
+from plone.registry.interfaces import IRegistry
+from Products.CMFCore.utils import getToolByName
+from Products.CMFPlone.browser.search import Search
+from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
+from typing import Any
+from zope.component import queryUtility
+
+
+class RelatedPages(ViewletBase):
+    """Links to as many pages as the setting says, of types that Plone's search finds, and that the visitor may see."""
+
+    index = ViewPageTemplateFile("related.pt")
+
+    def update(self) -> None:
+        """See IViewlet."""
+        super().update()
+        catalog = getToolByName(self.context, "portal_catalog")
+        wanted = related_pages(catalog) if IPGCatalogTool.providedBy(catalog) else 0
+        self.pages = self._found(catalog, wanted) if wanted else []
+
+    def _found(self, catalog: CatalogTool, wanted: int) -> list[dict[str, str]]:
+        types = Search(self.context, self.request).filter_types([])
+        root = "/".join(self.portal_state.navigation_root().getPhysicalPath())
+        brains = more_like_this(catalog, self.context, wanted, {"portal_type": types, "path": root})
+        registry = queryUtility(IRegistry)
+        with_view = (registry and registry.get("plone.types_use_view_action_in_listings")) or ()
+        return [
+            {
+                "title": brain.Title or brain.getId,
+                "description": brain.Description,
+                "url": brain.getURL() + "/view" * (brain.portal_type in with_view),
+            }
+            for brain in brains
+        ]
+
+    def render(self) -> Any:
+        """See IViewlet; empty when there is nothing to show."""
+        return self.index() if self.pages else ""

@@ -1,0 +1,94 @@
+"""A search tried with settings that are not saved: its order before and after, and why each page is where it is."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
+from plone.pgcatalog.fulltext.tuning import tuning_in
+from plone.pgcatalog.indexes.base import HIGHEST_SCORE
+from plone.pgcatalog.indexing.objects import site_path
+from plone.pgcatalog.protocols import CatalogTool
+from plone.pgcatalog.query.compiler import compile_query
+from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.settings import site_settings
+from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.sql.column import RID
+from plone.pgcatalog.sql.predicate import any_value
+from typing import Any
+
+
+#: Pages that are explained, and pages whose place before is known.
+SHOWN, COMPARED = 10, 50
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A page and its places, from 1, after and before the change; None for not among the first COMPARED.
+
+    ``shares`` says of title, description, keywords and body which part of its relevance each has, from 0 to 1; empty if none
+    of them has what was searched for.  ``boost`` is the factor of its type.
+    """
+
+    brain: Any
+    place: int
+    place_before: int | None
+    is_pinned: bool
+    boost: float
+    shares: dict[str, float]
+
+
+def preview(tool: CatalogTool, query: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Hit]:
+    """Return the first SHOWN hits of ``searchResults(**query)`` of *tool* as they are with *settings*, those of its site by name.
+
+    Nothing is changed.  The query must search in SearchableText, and have no ``sort_on``.  Three statements.
+    """
+    query = {name: value for name, value in query.items() if name not in ("b_start", "b_size")}
+    before = tool.searchResults(**query)
+    after = _searched_with(tool, before, settings)
+    places = {brain.getRID(): place for place, brain in enumerate(before[:COMPARED], 1)}
+    brains = after[:SHOWN]
+    shares = _shares(after, [brain.getRID() for brain in brains])
+    tuning = tuning_in({**site_settings(tool), **settings})
+    boosts = {} if tuning is None else dict(tuning.types)
+    return [
+        Hit(
+            brain,
+            place,
+            places.get(brain.getRID()),
+            brain.data_record_score_ > 1000 * HIGHEST_SCORE,
+            boosts.get(brain.portal_type, 1.0),
+            shares.get(brain.getRID(), {}),
+        )
+        for place, brain in enumerate(brains, 1)
+    ]
+
+
+def _searched_with(
+    tool: CatalogTool, results: CatalogSearchResults, settings: Mapping[str, Any]
+) -> CatalogSearchResults:
+    """Return what the search of *results* finds with *settings*."""
+    catalog = results.catalog
+    text = catalog.translator(SOURCE_INDEX)
+    assert isinstance(text, ZCTextIndexTranslator)
+    changed = text.tried({**site_settings(tool), **settings}, site_path(tool))
+    catalog = catalog.pinned(catalog.configuration, {**catalog.indexes, SOURCE_INDEX: changed})
+    compiled = compile_query(results.criteria, catalog.indexes, catalog.translator, results.sort)
+    return CatalogSearchResults(catalog, catalog.search_view(), compiled, results.criteria, results.sort)
+
+
+def _shares(results: CatalogSearchResults, rids: Sequence[int]) -> dict[int, dict[str, float]]:
+    """Return for each of *rids* which part of its relevance its parts have.  One statement."""
+    text = results.catalog.translator(SOURCE_INDEX)
+    assert isinstance(text, ZCTextIndexTranslator)
+    scores = text.scores_of_parts(results.criteria)
+    if not scores or not rids:
+        return {}
+    expressions = ", ".join(["rid", *(score.sql for score in scores.values())])
+    params = [param for score in scores.values() for param in score.params]
+    rows = results.catalog.search_view().select(expressions, any_value(RID, list(rids)), params=params)
+    return {rid: dict(zip(scores, _in_parts(values), strict=True)) for rid, *values in rows if sum(values) > 0}
+
+
+def _in_parts(values: Sequence[float]) -> list[float]:
+    whole = sum(values)
+    return [value / whole for value in values]

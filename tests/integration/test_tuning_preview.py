@@ -1,0 +1,240 @@
+"""The box *Try a query* of the control panel Search Tuning: the order with settings that are not saved, and why."""
+
+from collections.abc import Iterator
+from plone.app.textfield import RichTextValue
+from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
+from plone.pgcatalog.discovery.preview import Hit
+from plone.pgcatalog.discovery.preview import preview
+from plone.pgcatalog.observe.searches import record
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.settings import ATTRIBUTE
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.people import acting_as
+from tests.integration.people import add_users
+from tests.integration.people import publish
+from tests.integration.settings import tune
+from tests.integration.traffic import traced
+from tests.integration.vocabulary import counted
+from tests.integration.web import MANAGER
+from tests.integration.web import Web
+from typing import Any
+from zope.component.hooks import setSite
+from zope.schema import getFieldNames
+
+import html
+import pytest
+import re
+import transaction
+
+
+PANEL = "/plone/@@pgcatalog-search-controlpanel"
+#: id -> (title, description, keywords, text)
+PAGES = {
+    "titled": ("All about hedgehogs", "", (), "Spines and more"),
+    "described": ("Garden", "Visitors such as hedgehogs", (), "Leaves and more"),
+    "tagged": ("Night", "", ("hedgehogs",), "Owls and more"),
+    "texted": ("Winter", "", (), "Hedgehogs sleep, and hedgehogs dream"),
+    "urchins": ("Urchins", "", (), "The older name"),
+    "visits": ("Our station", "", (), "When we are open"),
+    "secret": ("Secret hedgehogs", "", (), "Nobody sees them"),
+}
+FOUND = ["titled", "described", "tagged", "texted"]
+QUERY = {"SearchableText": "hedgehogs"}
+
+
+@pytest.fixture(scope="module")
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """(portal, Web, dsn): a site with pages, all public but one, and users; nothing that stays is changed."""
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db, sites.application(db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        add_users(app.plone)
+        app.plone.acl_users.userFolderAddUser("sita", "secret", ["Site Administrator"], [])
+        for name, (title, description, subject, text) in PAGES.items():
+            page = create(app.plone, "Document", name, title=title, description=description, subject=subject)
+            page.text = RichTextValue(text, "text/plain")
+            page.reindexObject()
+            if name == "secret":
+                for permission in ("View", "Access contents information"):
+                    page.manage_permission(permission, ["Manager"])
+                page.reindexObjectSecurity()
+            else:
+                publish(page)
+        transaction.commit()
+        counted(dsn, app.plone.portal_catalog)
+        yield app.plone, Web(db), dsn
+
+
+@pytest.fixture
+def portal(site: Any) -> Iterator[Any]:
+    """The site as its manager sees it; what a test tunes is forgotten."""
+    sites.return_to(site[0])
+    transaction.begin()
+    yield site[0]
+    transaction.abort()
+
+
+def hits(portal: Any, user: str | None = "mara", **settings: Any) -> list[Hit]:
+    with acting_as(portal, user):
+        return preview(portal.portal_catalog, QUERY, settings)
+
+
+def ids(hits: list[Hit]) -> list[str]:
+    return [hit.brain.getId for hit in hits]
+
+
+def test_unchanged_settings_give_the_order_of_searches(portal: Any) -> None:
+    found = hits(portal)
+    with acting_as(portal, "mara"):
+        assert ids(found) == [brain.getId for brain in portal.portal_catalog(**QUERY)]
+    assert sorted(ids(found)) == sorted(FOUND)
+    assert [(hit.place, hit.place_before) for hit in found] == [(place, place) for place in range(1, 5)]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"weight_keywords": 1000.0},
+        {"weight_title": 0.0, "weight_body": 9.0},
+        {"type_boosts": "Document = 3"},
+        {"pins": "hedgehogs = /visits\nhedgehogs = /texted"},
+        {"synonyms": "hedgehogs, urchins"},
+        {"pins": "hedgehogs = /secret", "synonyms": "hedgehogs => urchins", "weight_description": 50.0},
+    ],
+)
+def test_the_order_is_the_one_that_saving_gives(portal: Any, settings: dict[str, Any]) -> None:
+    before, found = ids(hits(portal)), hits(portal, **settings)
+    assert not getattr(portal.portal_catalog, ATTRIBUTE).get("pins")
+    tune(**settings)
+    with acting_as(portal, "mara"):
+        assert ids(found) == [brain.getId for brain in portal.portal_catalog(**QUERY)]
+    places = {name: place for place, name in enumerate(before, 1)}
+    assert [hit.place_before for hit in found] == [places.get(name) for name in ids(found)]
+
+
+def test_shares_say_where_the_words_stand(portal: Any) -> None:
+    found = {hit.brain.getId: hit for hit in hits(portal, synonyms="hedgehogs => urchins", pins="hedgehogs = /visits")}
+    parts = {"titled": "title", "described": "description", "tagged": "keywords", "texted": "body"}
+    for name, part in parts.items():
+        shares = found[name].shares
+        assert sum(shares.values()) == pytest.approx(1)
+        assert max(shares, key=lambda key: shares[key]) == part, (name, shares)
+    assert [name for name, hit in found.items() if hit.is_pinned] == ["visits"]
+    assert found["visits"].shares == {}
+    assert found["visits"].place_before is None
+
+
+def test_boosts_are_told(portal: Any) -> None:
+    assert {hit.boost for hit in hits(portal)} == {1.0}
+    assert {hit.boost for hit in hits(portal, type_boosts="Document = 0.5")} == {0.5}
+
+
+@pytest.mark.parametrize("user", [None, "mara"])
+def test_nobody_is_shown_what_he_may_not_see(portal: Any, user: str | None) -> None:
+    assert "secret" not in ids(hits(portal, user, pins="hedgehogs = /secret"))
+    assert "secret" in ids(hits(portal, "boss"))
+
+
+def test_it_takes_three_messages(portal: Any) -> None:
+    result_cache().clear()
+    transaction.begin()
+    with traced(portal) as traffic:
+        assert hits(portal, "mara", pins="hedgehogs = /visits", weight_title=9.0)
+    ours = traffic[0].matching("pgcatalog")
+    assert len(ours) == 3, ours
+
+
+# -- the panel
+
+
+def sent(**form: str) -> dict[str, str]:
+    """Return the form with its defaults, as a browser sends it, and *form*."""
+    names = getFieldNames(IPGCatalogSearchSettings)
+    defaults = {name: IPGCatalogSearchSettings[name].default for name in names}
+    widgets = {f"form.widgets.{name}": str(value) for name, value in defaults.items() if value is not True}
+    return widgets | {"form.widgets.record_searches:list": "selected"} | form
+
+
+def listed(page: Any) -> list[str]:
+    """Return the ids of the hits on the panel, in order."""
+    assert page.status == 200
+    return re.findall(r'data-path="/plone/([^"]+)"', page.text)
+
+
+def lines(page: Any, name: str) -> str:
+    found = re.search(rf'<textarea[^>]*name="form.widgets.{name}"[^>]*>([^<]*)</textarea>', page.text)
+    assert found
+    return html.unescape(found[1]).strip().replace("\r", "")
+
+
+@pytest.mark.parametrize("login", ["sita:secret", MANAGER])
+def test_a_query_is_tried_and_nothing_saved(site: Any, login: str) -> None:
+    portal, web, _ = site
+    before = portal.portal_catalog.getCounter()
+    page = web.post(
+        PANEL, login, **sent(**{"form.widgets.pins": "hedgehogs = /visits"}), try_text="hedgehogs", **{"try": "1"}
+    )
+    found = listed(page)
+    assert found[0] == "visits"
+    assert ("secret" in found) == (login == MANAGER)
+    assert lines(page, "pins") == "hedgehogs = /visits"
+    transaction.begin()
+    assert not getattr(portal.portal_catalog, ATTRIBUTE).get("pins")
+    assert portal.portal_catalog.getCounter() == before
+    # What is saved is not changed, and what is wrong is told.
+    page = web.post(PANEL, login, **sent(**{"form.widgets.pins": "nowhere"}), try_text="hedgehogs", **{"try": "1"})
+    assert listed(page) == []
+    assert "Line 1: &#x27;nowhere&#x27; is not of the form" in page.text or "Line 1: 'nowhere' is not" in page.text
+
+
+def test_a_link_can_try_a_query_with_what_is_saved(site: Any) -> None:
+    _, web, _ = site
+    page = web.get(PANEL, "sita:secret", "text/html", try_text="hedgehogs", **{"try": "1"})
+    assert sorted(listed(page)) == sorted(FOUND)
+    nothing = web.get(PANEL, "sita:secret", "text/html", try_text="xyzzy", **{"try": "1"})
+    assert 'id="try-nothing"' in nothing.text
+
+
+def test_pins_and_synonyms_are_put_into_the_form(site: Any) -> None:
+    portal, web, _ = site
+    uid = portal.visits.UID()
+    page = web.post(PANEL, "sita:secret", **sent(), pin_words="hedgehogs", pin_page=uid, add_pin="1")
+    assert listed(page)[0] == "visits"
+    assert lines(page, "pins") == f"hedgehogs = {uid}"
+    known = sent(**{"form.widgets.pins": "winter = /texted"})
+    page = web.post(PANEL, "sita:secret", **known, try_text="hedgehogs", pin=portal.tagged.UID())
+    assert listed(page)[0] == "tagged"
+    assert lines(page, "pins") == f"winter = /texted\nhedgehogs = {portal.tagged.UID()}"
+    page = web.post(PANEL, "sita:secret", **sent(), synonym_word="hedgehogs", synonym_other="urchins", add_synonym="1")
+    assert "urchins" in listed(page)
+    assert lines(page, "synonyms") == "hedgehogs, urchins"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"pin_words": "a\nb = /c", "pin_page": "nonsense", "add_pin": "1"},
+        {"pin_words": "", "pin_page": "/x", "add_pin": "1"},
+        {"try_text": "<script>", "pin": "<script>"},
+        {"synonym_word": "one", "synonym_other": "", "add_synonym": "1"},
+        {"synonym_word": "\0", "synonym_other": "=>", "add_synonym": "1"},
+    ],
+)
+def test_what_cannot_be_added_is_told(site: Any, form: dict[str, str]) -> None:
+    _, web, _ = site
+    page = web.post(PANEL, "sita:secret", **sent(), **form)
+    assert page.status == 200
+    assert "is not of the form" in html.unescape(page.text) or "is neither a path" in html.unescape(page.text)
+    assert "<script>" not in page.text.partition('id="try-a-query"')[2].partition("</section>")[0]
+    assert (lines(page, "pins"), lines(page, "synonyms")) == ("", "")
+
+
+@pytest.mark.parametrize("login", [None, "mara:secret", "edith:secret"])
+def test_it_is_for_those_who_may_tune(site: Any, login: str | None) -> None:
+    _, web, dsn = site
+    record(dsn, site[0].portal_catalog._core.zoid, "hedgehogs", True)
+    page = web.get(PANEL, login, try_text="hedgehogs", **{"try": "1"})
+    assert page.status in (302, 401)
+    assert "top-searches" not in page.text
