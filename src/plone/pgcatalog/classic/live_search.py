@@ -40,15 +40,14 @@ class LiveSearch(AjaxSearch):
         if not IPGCatalogTool.providedBy(getToolByName(self.context, "portal_catalog")):
             return str(super().__call__())
         answer = json.loads(super().__call__())
-        answer["label"] = translate(_("live_search_results", default="Suggestions and pages"), context=self.request)
+        answer["label"] = translate(_("Suggestions and pages"), context=self.request)
         if self.corrected is not None:
             answer["corrected"] = self._link(
                 self.corrected,
-                _("showing_results_for", default="Showing results for ${text}", mapping={"text": self.corrected}),
+                _("Showing results for ${text}", {"text": self.corrected}),
             )
         answer["words"] = [
-            self._link(text, _("search_for", default="Search for ${text}", mapping={"text": text}))
-            for text in self._completions(answer["total"])
+            self._link(text, _("Search for ${text}", {"text": text})) for text in self._completions(answer["total"])
         ]
         return json.dumps(answer)
 

@@ -82,7 +82,7 @@ def _similar_rows(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, 
     results = tool.searchResults(**given)
     catalog = results.catalog
     view = catalog.search_view()
-    where = view.needed(results.condition)
+    itself, where = view.needed(itself), view.needed(results.condition)
     source = view.source()
     if source is None:
         return []
