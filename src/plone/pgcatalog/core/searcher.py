@@ -13,6 +13,7 @@ from plone.pgcatalog.database.missing import report as report_missing
 from plone.pgcatalog.fulltext.counting import request_count
 from plone.pgcatalog.fulltext.infix import find_word_parts
 from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe.report import report_slow
 from plone.pgcatalog.observe.trace import Trace
 from plone.pgcatalog.protocols import Catalog
@@ -98,8 +99,9 @@ def log_missing(tool: CatalogTool, view: CatalogView) -> None:
 def report(
     catalog: Catalog, view: CatalogView, compiled: CompiledQuery, query: Mapping[str, Any], trace: Trace
 ) -> None:
-    """Called when a result first reads rows: feed the query report, schedule a word count."""
+    """Called when a result first reads rows: feed the query report, schedule what is done now and then."""
     report_slow(catalog.tool, query, trace.seconds)
+    recorder.tick(dsn_of(catalog.jar))
     session = view.session
     if compiled.score is not None and session.knows_states() and view.zoid in session.read_states():
         request_count(dsn_of(catalog.jar), view.zoid, session.read_states()[view.zoid].generation)

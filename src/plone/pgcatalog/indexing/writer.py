@@ -158,7 +158,7 @@ class Writer:
     def _drop(self) -> None:
         self._execute(f"SET LOCAL lock_timeout = '{schema.LOCK_TIMEOUT}'")
         schema.forget_rebuild(self.cursor, self.pending.zoid)
-        for table in ("pgcatalog_slow_queries", "pgcatalog_indexes", "pgcatalog_jobs", *COUNTED):
+        for table in ("pgcatalog_slow_queries", "pgcatalog_history", "pgcatalog_indexes", "pgcatalog_jobs", *COUNTED):
             self._execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
         self._execute("DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation", [self.pending.zoid])
         for (relation,) in self.cursor.fetchall():
