@@ -18,11 +18,19 @@ FOLDER = ROOT / "docs" / "images"
 TEST = "tests/acceptance/test_browser.py"
 PICTURES = (
     *("search-tuned", "search-tuning", "live-search", "facets-rest", "did-you-mean"),
-    *("slow-queries", "explain", "advice", "applied", "catalog", "information", "indexes", "advanced", "settings"),
+    *("overview", "slow-queries", "explain", "advice", "applied", "catalog", "information", "indexes", "advanced"),
+    "settings",
 )
-COLOURS = 64
+COLOURS = 128
 #: What is further down on a page is cut off.
-HEIGHT = {"search-tuned": 5000, "search-tuning": 5000, "did-you-mean": 5000, "slow-queries": 560, "catalog": 530}
+HEIGHT = {
+    "search-tuned": 5000,
+    "search-tuning": 5000,
+    "did-you-mean": 5000,
+    "slow-queries": 740,
+    "settings": 1150,
+    "catalog": 530,
+}
 LOWEST = 950
 
 
