@@ -20,15 +20,17 @@ PICTURES = (
     *("search-tuned", "search-tuning", "live-search-words", "live-search-corrected", "facets-rest", "did-you-mean"),
     *("search-corrected", "search-facets", "search-small", "search-small-facets", "search-german"),
     *("tuning-preview", "tuning-preview-phone", "tuning-preview-german", "related-pages", "search-page-settings"),
-    *("slow-queries", "explain", "advice", "applied", "catalog", "information", "indexes", "advanced", "settings"),
+    *("overview", "slow-queries", "explain", "advice", "applied", "catalog", "information", "indexes", "advanced"),
+    "settings",
 )
-COLOURS = 64
+COLOURS = 128
 #: What is further down on a page is cut off.
 HEIGHT = {
     "search-tuned": 5000,
     "search-tuning": 5000,
     "did-you-mean": 5000,
-    "slow-queries": 560,
+    "slow-queries": 740,
+    "settings": 1150,
     "catalog": 530,
     "tuning-preview": 1300,
     "tuning-preview-german": 1300,

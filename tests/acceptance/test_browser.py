@@ -1,11 +1,13 @@
 """In a real browser: slow queries, a plan, an index and its end; the site's search, live search and how to tune it."""
 
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from plone.pgcatalog.database import background
 from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.observe.histogram import histogram
 from tests.acceptance.browser import BROWSERS
 from tests.acceptance.browser import CHROMIUM
 from tests.integration import site as sites
@@ -19,6 +21,7 @@ from waitress.server import create_server
 from zope.component.hooks import setSite
 
 import json
+import psycopg
 import pytest
 import threading
 import transaction
@@ -56,6 +59,7 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
             counted(dsn, app.plone.portal_catalog)
             patch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.000001")
             slow_listing(app.plone)
+            past_day(dsn)
         server = create_server(application(db), host="127.0.0.1", port=0)
         thread = threading.Thread(target=server.run)
         thread.start()
@@ -69,6 +73,37 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
             assert recorder.flush(10)
 
 
+def past_day(dsn: str) -> None:
+    """Give the slow query a history: of the 23 hours before, and of the same time last week; and the catalog sizes."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [line] = connection.execute("SELECT catalog, operation, shape FROM pgcatalog_history").fetchall()
+        for hour in range(1, 24):
+            times = [12.0 + (hour * n) % 37 + (180 if hour == 9 else 0) for n in range(3 + (hour * 7) % 19)]
+            for days, times_then in ((0, times), (7, times[::2])):
+                connection.execute(
+                    "INSERT INTO pgcatalog_history SELECT %s, date_trunc('hour', now(), 'UTC')"
+                    " - %s * interval '1 hour' - %s * interval '1 day', %s, %s, %s",
+                    (line[0], hour, days, *line[1:], histogram(times_then)),
+                )
+        connection.execute(
+            "INSERT INTO pgcatalog_history SELECT %s, now() - interval '6 days', '', '', %s",
+            (line[0], [3412, 10, 10, 1]),
+        )
+
+
+def fits(page: Page) -> bool:
+    """Return whether nobody has to scroll sideways to read the page."""
+    return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
+
+
+def narrow(page: Page, path: Path) -> None:
+    """Look at the page on a telephone, and take a picture of it there."""
+    page.set_viewport_size({"width": 375, "height": 800})
+    page.screenshot(path=path, full_page=True)
+    assert fits(page)
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
 def test_from_a_slow_query_to_an_index_and_back(
     page: Page,
     address: str,
@@ -78,15 +113,30 @@ def test_from_a_slow_query_to_an_index_and_back(
     page.goto(f"{address}/portal_catalog/manage_catalogAdvanced")
     page.get_by_role("link", name="Slow Queries").click()
     expect(page.locator("#groups tbody tr")).to_have_count(1)
-    expect(page.locator("#groups")).to_contain_text("Creator =; portal_type =; sort modified desc; limit")
+    shape = page.locator("#groups tbody a")
+    expect(shape).to_have_text("Creator =; portal_type =; sort modified desc; limit")
+    expect(page.locator("#chart svg").first.locator("rect")).to_have_count(24)
     # As it is by default; so what is slow from here on is recorded, and our query is the last of the list.
     monkeypatch.setenv("PGCATALOG_SLOW_QUERY_MS", "10")
     page.reload()
     page.screenshot(path=tmp_path / "slow-queries.png", full_page=True)
+    narrow(page, tmp_path / "slow-queries-narrow.png")
+    page.get_by_label("Period").select_option("the last 7 days")
+    page.get_by_label("new since the last start").check()
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("#empty")).to_be_visible()
+    page.get_by_label("new since the last start").uncheck()
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_label("Period")).to_have_value("168")
 
+    shape.click()
+    page.screenshot(path=tmp_path / "shape.png", full_page=True)
     page.get_by_role("button", name="Explain").last.click()
-    expect(page.locator("#plan")).to_contain_text("Execution Time")
+    expect(page.locator("#plan")).to_contain_text("Time on the server")
+    expect(page.locator("#then")).to_contain_text("Time on the server")
+    expect(page.locator("#then")).not_to_contain_text("creator7")
     page.screenshot(path=tmp_path / "explain.png", full_page=True)
+    narrow(page, tmp_path / "explain-narrow.png")
 
     page.get_by_role("link", name="Index Advice").first.click()
     page.get_by_role("button", name="Look for indexes").click()
@@ -125,12 +175,15 @@ def test_the_tabs_of_the_catalog(page: Page, address: str, tmp_path: Path) -> No
     expect(page.locator("tr[data-index=Subject]")).to_contain_text("USING gin")
     page.screenshot(path=tmp_path / "indexes.png", full_page=True)
 
-    page.get_by_role("link", name="Query Report").click()
-    expect(page.locator("#report")).to_be_visible()
-    page.screenshot(path=tmp_path / "report.png", full_page=True)
-    page.get_by_role("link", name="Query Plan").click()
-    expect(page.locator("section pre").first).to_contain_text("Scan")
-    page.screenshot(path=tmp_path / "plan.png", full_page=True)
+
+def languages(page: Page, address: str, default: str) -> None:
+    """Make *default* the language of the site, by Plone's control panel."""
+    answer = page.request.patch(
+        f"{address}/++api++/@controlpanels/language",
+        data={"available_languages": ["en", "de"], "default_language": default},
+        headers={"Accept": "application/json", "Authorization": f"Basic {b64encode(b'boss:secret').decode()}"},
+    )
+    assert answer.ok, answer.text()
 
 
 def test_the_control_panel_changes_settings(page: Page, address: str, tmp_path: Path) -> None:
@@ -138,7 +191,15 @@ def test_the_control_panel_changes_settings(page: Page, address: str, tmp_path: 
     page.locator("main, #content").get_by_role("link", name="PostgreSQL Catalog").last.click()
     field = page.locator("input[name='form.widgets.slow_query_ms']")
     expect(field).to_have_value("10.0")
+    expect(page.locator("#health")).to_have_text("Healthy: nothing needs attention")
     page.screenshot(path=tmp_path / "settings.png", full_page=True)
+    narrow(page, tmp_path / "settings-narrow.png")
+    languages(page, address, "de")
+    page.reload()
+    expect(page.locator("#figures")).to_contain_text("Letzte Änderung")
+    page.screenshot(path=tmp_path / "settings-german.png", full_page=True)
+    languages(page, address, "en")
+    page.reload()
     field.fill("25")
     page.get_by_role("button", name="Save").click()
     expect(page.locator("input[name='form.widgets.slow_query_ms']")).to_have_value("25.0")
@@ -224,8 +285,11 @@ def test_plones_search_page_says_what_was_meant(page: Page, address: str, tmp_pa
 def test_rebuild_with_a_click(page: Page, address: str, tmp_path: Path) -> None:
     """Comes after what needs the generated rows, which no object is behind."""
     page.goto(f"{address}/portal_catalog/manage_catalogAdvanced")
-    expect(page.locator("#figures")).to_contain_text("SQL indexes")
     page.screenshot(path=tmp_path / "advanced.png", full_page=True)
+    page.get_by_role("link", name="Overview").click()
+    expect(page.locator("#figures")).to_contain_text("SQL indexes")
+    page.screenshot(path=tmp_path / "overview.png", full_page=True)
+    narrow(page, tmp_path / "overview-narrow.png")
     page.get_by_role("button", name="Verify", exact=True).click()
     # The page loads itself again while the work goes on.
     expect(page.locator("tr[data-name=verify]")).to_have_attribute("data-state", "done")

@@ -153,6 +153,7 @@ def test_status_as_tables(dsn: str) -> None:
     assert result.exit_code == 0, result.output
     for word in ("/plone", "generation", "connections:", "SQL indexes of pgcatalog_"):
         assert word in result.stdout
+    assert result.stdout.splitlines()[-1] == "Healthy: nothing needs attention"
 
 
 @pytest.mark.parametrize(
@@ -172,6 +173,9 @@ def test_status_names_what_wants_attention(dsn: str, statement: str, sentence: s
     result = run("status", "--dsn", dsn, "--check")
     assert result.exit_code == 1
     assert sentence in re.sub(r"\s+", " ", result.stdout)
+    line = result.stdout.splitlines()[-1]
+    assert line.startswith("Needs attention: ")
+    assert sentence in line
 
 
 def test_a_catalog_without_rows(dsn: str) -> None:

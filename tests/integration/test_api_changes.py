@@ -276,7 +276,8 @@ def test_sorts_rids_by_position(filled: Any, portal: Any) -> None:
     assert ids(filled) == ids(make_oracle(portal)) == portal.my_folder.objectIds()
 
 
-def test_slow_searches_are_reported(filled: Any, portal: Any) -> None:
+def test_slow_searches_are_reported(filled: Any, portal: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PGCATALOG_SLOW_QUERY_MS")
     oracle = make_oracle(portal)
     for catalog in (filled, oracle):
         catalog.manage_resetCatalogReport()

@@ -5,7 +5,7 @@ from pathlib import Path
 from plone.pgcatalog import distribution
 from plone.pgcatalog.cli import check_site
 from plone.pgcatalog.cli.commands import main
-from plone.pgcatalog.database import health
+from plone.pgcatalog.database import findings as health
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.indexing.rebuild import Rebuild

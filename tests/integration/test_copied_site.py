@@ -32,6 +32,7 @@ import transaction
 
 #: Pages of the catalog tool that a manager opens, and the control panel.
 TABS = [
+    "manage_catalogOverview",
     "manage_catalogView",
     "manage_catalogIndexes",
     "manage_catalogAdvanced",

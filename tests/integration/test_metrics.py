@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from plone.pgcatalog.metrics.database import database_metrics
+from plone.pgcatalog.metrics.database import replicas
 from plone.pgcatalog.metrics.process import process_metrics
 from plone.pgcatalog.observe import counters
 from plone.pgcatalog.results.cache import HITS
@@ -11,13 +12,18 @@ from tests.integration.content import create
 from tests.integration.rebuilding import rebuilding
 from typing import Any
 
+import json
 import psycopg
 import pytest
 import re
 import threading
 import transaction
+import yaml
 
 
+MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
+#: As pg_stat_replication tells of a replica.
+REPLICA = [{"name": "standby", "state": "streaming", "sync_state": "async", "lag_bytes": 10, "lag_seconds": 0.1}]
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
 
@@ -39,8 +45,51 @@ def fresh_counters(monkeypatch: Any) -> None:
 def test_every_figure_is_in_the_reference(portal: Any, db: Any, dsn: str) -> None:
     len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
     names = {name for name, _ in of_process(db)} | set(of_database(dsn, check=True)) | {"pgcatalog_up"}
+    names |= {metric.name for metric in replicas(REPLICA)}
     documented = set(re.findall(r"^\| `(pgcatalog_\w+)`", REFERENCE.read_text("utf-8"), re.M))
     assert documented == names
+
+
+def queries() -> list[str]:
+    """Return the PromQL of the dashboard and of the alert rules that are shipped."""
+    dashboard = json.loads((MONITORING / "grafana-dashboard.json").read_text("utf-8"))
+    rules = yaml.safe_load((MONITORING / "alerts.yml").read_text("utf-8"))
+    shown = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    alerts = [rule for group in rules["groups"] for rule in group["rules"]]
+    assert all(rule["alert"].startswith("Catalog") and rule["annotations"]["summary"] for rule in alerts)
+    assert len({rule["alert"] for rule in alerts}) == len(alerts) >= 10
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"]) >= 10
+    return shown + [rule["expr"] for rule in alerts]
+
+
+def test_the_dashboard_and_the_alerts_ask_for_what_there_is(portal: Any, db: Any, dsn: str) -> None:
+    """Names, and the labels that are chosen or summed by; the figures of replicas are in the reference only."""
+    len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
+    labels: dict[str, set[str]] = {}
+    with psycopg.connect(dsn, autocommit=True, row_factory=dict_row) as connection:
+        found = [*process_metrics(db), *database_metrics(connection, True), *replicas(REPLICA)]
+    for metric in found:
+        labels.setdefault(metric.name, set()).update(metric.labels)
+    # Prometheus has these itself, and would rename ours.
+    assert {"job", "instance"}.isdisjoint(set().union(*labels.values()))
+    labels["pgcatalog_up"] = set()
+    for query in queries():
+        names = set(re.findall(r"\bpgcatalog_\w+", query))
+        assert names, query
+        assert names <= set(labels), query
+        asked = {label for by in re.findall(r"\bby \(([^)]+)\)", query) for label in by.split(", ")}
+        asked |= set(re.findall(r"[{,] *(\w+)=", query))
+        for name in names:
+            assert asked <= labels[name] or len(names) > 1, query
+        assert query.count("(") == query.count(")")
+
+
+def test_replicas_are_told_apart_and_what_nobody_may_see_is_left_out() -> None:
+    hidden = {"name": "", "state": None, "sync_state": None, "lag_bytes": None, "lag_seconds": None}
+    found = [(m.name, m.value, m.labels) for m in replicas([*REPLICA, *REPLICA, hidden])]
+    assert found[0][:2] == ("pgcatalog_replicas", 3)
+    assert len(found) == 5
+    assert {labels["number"] for _, _, labels in found[1:]} == {"0", "1"}
 
 
 @pytest.mark.parametrize(

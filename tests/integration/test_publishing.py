@@ -192,7 +192,11 @@ ACTIONS = [
     Action("manage_edit", lambda p: p.portal_catalog.threshold == 7, {"threshold": "7"}),
     Action("manage_subbingToggle", lambda p: p.portal_catalog.threshold is None),
     Action("manage_setProgress", lambda p: getattr(p.portal_catalog, "pgthreshold", 0) == 7, {"pgthreshold:int": "7"}),
-    Action("manage_editCatalogReport", lambda p: p.portal_catalog.long_query_time == 7, {"long_query_time": "7"}),
+    Action(
+        "manage_editCatalogReport",
+        lambda p: p.portal_catalog._settings["slow_query_ms"] == 7000,
+        {"long_query_time": "7"},
+    ),
 ]
 
 
@@ -235,7 +239,6 @@ PAGES = (
     "manage_catalogAdvanced",
     "manage_catalogFind",
     "manage_catalogIndexes",
-    "manage_catalogReport",
     "manage_catalogSchema",
     "manage_catalogView",
 )

@@ -8,6 +8,9 @@ from plone.pgcatalog.database.embedded import EmbeddedPostgresError
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.database.embedded import with_standby
 from plone.pgcatalog.database.embedded_host import PACKAGES
+from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.database.statistics import executing
+from plone.pgcatalog.database.statistics import overview
 from tests.integration.servers import execute
 from tests.integration.servers import fetch
 from typing import Any
@@ -53,6 +56,34 @@ def test_what_the_primary_commits_the_standby_shows(primary: EmbeddedPostgres, s
     assert numbers(standby.dsn()) == [1]
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         write(standby.dsn(), 2)
+
+
+def replicas(dsn: str, role: str = "postgres") -> list[dict[str, Any]]:
+    """Return what the tab Overview tells of the replicas of the server *dsn*, to the database user *role*."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(f"SET ROLE {role}")
+        found: list[dict[str, Any]] = overview(executing(connection))["replicas"]
+        return found
+
+
+def test_replicas_and_how_far_they_are_are_told(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
+    """To a user with pg_monitor; another one learns that they are there."""
+    for statement in (
+        "CREATE TABLE object_state (zoid BIGINT PRIMARY KEY)",
+        "CREATE TABLE transaction_log (tid BIGINT PRIMARY KEY)",
+        load_sql("base"),
+        "CREATE ROLE somebody",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA public TO somebody",
+    ):
+        execute(primary.dsn(), statement)
+    standby.catch_up()
+    [replica] = replicas(primary.dsn())
+    assert replica["state"] == "streaming"
+    assert replica["lag_bytes"] >= 0
+    [hidden] = replicas(primary.dsn(), "somebody")
+    assert (hidden["state"], hidden["lag_bytes"], hidden["lag_seconds"]) == (None, None, None)
+    # The standby itself has none, and has no newest position of its own to compare with.
+    assert replicas(standby.dsn()) == []
 
 
 @pytest.mark.slow

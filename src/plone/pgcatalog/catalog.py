@@ -12,6 +12,7 @@ from plone.pgcatalog.compat.catalog import CatalogFacade
 from plone.pgcatalog.compat.mappings import Indexes
 from plone.pgcatalog.compat.zcatalog import borrow
 from plone.pgcatalog.compat.zcatalog import borrow_rest
+from plone.pgcatalog.controlpanel.registry_records import set_slow_query_ms
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
@@ -25,6 +26,7 @@ from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.results.iterate import BATCH
 from plone.pgcatalog.settings import RESTRICTIONS
+from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.zmi.pages import page_of
 from plone.pgcatalog.zmi.pages import PostForms
 from plone.pgcatalog.zmi.protect import post_only
@@ -67,12 +69,12 @@ WEB_FORMS = ("manage_catalogFind",)
 OWN_PAGES = (
     "manage_catalogAdvanced",
     "manage_catalogIndexes",
-    "manage_catalogPlan",
-    "manage_catalogReport",
     "manage_catalogSchema",
     "manage_catalogView",
     "manage_objectInformation",
 )
+#: Those of ZCatalog's that one view stands in for: page -> view.
+FORMER_PAGES = {"manage_catalogPlan": "manage_slow_queries", "manage_catalogReport": "manage_slow_queries"}
 
 
 # What untrusted code, such as a Script (Python), may import: to narrow a search that it may make.
@@ -102,7 +104,6 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     zmi_icon = "fas fa-search"
     title = ""
     threshold = 10000
-    long_query_time = 0.1
 
     #: SQL columns of removed indexes, which stay in the relation: name -> type
     _old_columns: dict[str, str] = {}
@@ -110,12 +111,11 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     security = ClassSecurityInfo()
 
     manage_options = (
+        {"label": "Overview", "action": "manage_catalogOverview"},
         {"label": "Contents", "action": "manage_main"},
         {"label": "Catalog", "action": "manage_catalogView"},
         {"label": "Indexes & Metadata", "action": "manage_catalogIndexes"},
         {"label": "Advanced", "action": "manage_catalogAdvanced"},
-        {"label": "Query Report", "action": "manage_catalogReport"},
-        {"label": "Query Plan", "action": "manage_catalogPlan"},
         {"label": "Slow Queries", "action": "manage_slow_queries"},
         {"label": "Index Advice", "action": "manage_index_advice"},
         {"label": "Properties", "action": "manage_propertiesForm"},
@@ -130,10 +130,19 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     for _page in WEB_FORMS:
         borrow(locals(), CatalogTool, _page)
         locals()[_page] = PostForms(locals()[_page])
-    for _page in OWN_PAGES:
+    for _page in (*OWN_PAGES, *FORMER_PAGES):
         borrow(locals(), CatalogTool, _page)
-        locals()[_page] = page_of(_page)
+        locals()[_page] = page_of(FORMER_PAGES.get(_page, _page))
     del _action, _page
+
+    @property
+    def long_query_time(self) -> float:
+        """ZCatalog's name for the slow query threshold, in seconds."""
+        return slow_query_ms(self) / 1000
+
+    @long_query_time.setter
+    def long_query_time(self, seconds: Any) -> None:
+        set_slow_query_ms(self, float(seconds) * 1000)
 
     @property
     def _core(self) -> Catalog:

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
+from urllib.parse import urlsplit
 from zope.component.hooks import getSite
 from zope.component.hooks import setSite
 from zope.component.interfaces import ISite
 from zope.globalrequest import clearRequest
+from zope.globalrequest import getRequest
 from zope.globalrequest import setRequest
 from zope.publisher.browser import setDefaultSkin
 from ZPublisher.BaseRequest import RequestContainer
@@ -21,6 +23,17 @@ from ZPublisher.HTTPRequest import HTTPRequest
 from ZPublisher.HTTPResponse import HTTPResponse
 
 import transaction
+
+
+#: Characters of an address that are kept.
+LONGEST_PATH = 300
+
+
+def asking_path() -> str:
+    """Return the path of the address that the browser has asked for, without what was asked there; empty outside of requests."""
+    request = getRequest()
+    path = urlsplit(request.get("ACTUAL_URL", "") or "").path if request is not None else ""
+    return path[:LONGEST_PATH].replace("\0", "").encode(errors="replace").decode()
 
 
 def with_request(root: Any) -> Any:

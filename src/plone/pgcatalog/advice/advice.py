@@ -28,6 +28,7 @@ from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexes.field import FieldIndexTranslator
 from plone.pgcatalog.indexes.keys import MAX_BYTES as KEY_BYTES
 from plone.pgcatalog.indexes.path_columns import MAX_BYTES as PATH_BYTES
+from plone.pgcatalog.observe.log import Choice
 from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.observe.log import SlowQueryLog
@@ -126,7 +127,7 @@ class Adviser:
         if group.operation not in REPLAYED:
             raise ReplayError(f"{group.operation} is read by record id, for which there is an index")
         found, problem = [], "there is no example any more"
-        for example in log.examples(group.shape, group.operation, SEEN):
+        for example in log.examples(Choice(key=group.key), SEEN):
             try:
                 _query, compiled = compile_example(self.catalog, example)
                 page = page_in(example.query)

@@ -1,12 +1,14 @@
 """EXPLAIN of a query, with ANALYZE and BUFFERS if it may run: on a connection of its own, read-only, and not for long."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from plone.pgcatalog.advice.replay import compile_example
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.advice.replay import statement_of
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
-from plone.pgcatalog.database.planning import NO_SCAN
+from plone.pgcatalog.observe import plan
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.record import page_in
 from plone.pgcatalog.protocols import Catalog
@@ -23,40 +25,42 @@ SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A statement, the values of its placeholders, and how PostgreSQL ran it."""
+    """A statement, the values of its placeholders, and how PostgreSQL ran it; in figures, too, if they are wanted."""
 
     statement: str
     values: tuple[Any, ...]
     text: str
+    figures: plan.PlanFigures | None = None
 
 
-def explain_example(catalog: Catalog, example: Example, run: bool = True) -> Plan:
-    """Return the plan of a recorded query in the *catalog*.  Raises ReplayError.
-
-    Without *run* PostgreSQL only says how it would run the query.
-    """
+def explain_example(catalog: Catalog, example: Example) -> Plan:
+    """Run a recorded query in the *catalog* and return its plan, with its figures.  Raises ReplayError."""
     _query, compiled = compile_example(catalog, example)
     statement = statement_of(catalog, compiled, example.operation, page_in(example.query))
-    return explain(dsn_of(catalog.jar), statement, run=run)
+    with explaining(dsn_of(catalog.jar), SECONDS) as connection:
+        found = plan.explain_json(connection, statement)
+    figures = plan.PlanFigures.of(plan.summary(found))
+    text = plan.text(found["Plan"], None if figures is None else figures.server_ms)
+    return Plan(statement.sql, statement.params, text, figures)
 
 
-def explain(dsn: str, statement: Statement, seconds: float = SECONDS, run: bool = True) -> Plan:
-    """Run *statement* in a read-only transaction and return its plan; without *run* it is planned only.
+def explain(dsn: str, statement: Statement, seconds: float = SECONDS) -> Plan:
+    """Run *statement* in a read-only transaction and return its plan as PostgreSQL writes it.
 
     Raises ReplayError when it takes longer than *seconds* or PostgreSQL refuses it.
     """
+    with explaining(dsn, seconds) as connection:
+        lines = plan.explain_rows(connection, statement, "ANALYZE, BUFFERS")
+    return Plan(statement.sql, statement.params, "\n".join(line for (line,) in lines))
+
+
+@contextmanager
+def explaining(dsn: str, seconds: float) -> Iterator[Any]:
+    """Yield a connection on which a statement may take *seconds*; an error of the database becomes a ReplayError."""
     try:
         with connect(dsn, "explain", seconds) as connection:
-            # What searches run with: a plan for the very values.
-            connection.execute("SET plan_cache_mode = force_custom_plan")
-            connection.execute("BEGIN READ ONLY")
-            if statement.is_costly:
-                connection.execute(NO_SCAN)
-            options = "ANALYZE, BUFFERS" if run else "ANALYZE false"
-            lines = connection.execute(f"EXPLAIN ({options}) {statement.sql}", statement.params).fetchall()
-            connection.execute("ROLLBACK")
+            yield connection
     except psycopg.errors.QueryCanceled as error:
         raise ReplayError(f"the query was stopped after {seconds:g} seconds") from error
     except psycopg.Error as error:
         raise ReplayError(f"PostgreSQL: {plain(error)}") from error
-    return Plan(statement.sql, statement.params, "\n".join(line for (line,) in lines))

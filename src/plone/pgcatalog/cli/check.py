@@ -1,18 +1,18 @@
 """``pgcatalog check``: what keeps a site from working well with the catalog, before and after it is installed."""
 
 from collections.abc import Iterator
-from plone.pgcatalog.cli.status import collect
 from plone.pgcatalog.cli.target import CONF
 from plone.pgcatalog.cli.target import Configured
 from plone.pgcatalog.cli.target import configured_databases
 from plone.pgcatalog.cli.target import connected
-from plone.pgcatalog.database.health import connection_findings
-from plone.pgcatalog.database.health import database_findings
-from plone.pgcatalog.database.health import ERROR
-from plone.pgcatalog.database.health import Finding
-from plone.pgcatalog.database.health import has_catalogs
+from plone.pgcatalog.database.findings import connection_findings
+from plone.pgcatalog.database.findings import database_findings
+from plone.pgcatalog.database.findings import ERROR
+from plone.pgcatalog.database.findings import Finding
+from plone.pgcatalog.database.findings import has_catalogs
 from plone.pgcatalog.distribution import mixture
 from plone.pgcatalog.distribution import version_of
+from plone.pgcatalog.observe.health import collect
 from plone.pgcatalog.protocols import Connection
 
 import click

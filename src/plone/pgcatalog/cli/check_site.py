@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from plone.pgcatalog.cli.site import open_root
 from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.site import sites_of
-from plone.pgcatalog.database.health import ERROR
-from plone.pgcatalog.database.health import Finding
-from plone.pgcatalog.database.health import WARNING
+from plone.pgcatalog.database.findings import ERROR
+from plone.pgcatalog.database.findings import Finding
+from plone.pgcatalog.database.findings import WARNING
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.migration.obstacles import refused_names
 from plone.pgcatalog.migration.obstacles import unknown_indexes

@@ -29,7 +29,7 @@ CATALOGS = "SELECT catalog, max(path) FROM pgcatalog_slow_queries GROUP BY catal
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def slow(dsn: str, limit: int, as_json: bool) -> None:
-    """Slow queries by shape, those first that cost most time.
+    """Slow queries by shape, those first that are slow for the site.
 
     Exit code 0: there are none; 1: there are; 2: there is no catalog.
     """

@@ -3,10 +3,7 @@
 from datetime import datetime
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
-from plone.pgcatalog.database import statistics
-from plone.pgcatalog.database.missing import sites_without_table
-from plone.pgcatalog.fulltext.pg_textsearch_index import index_name
-from plone.pgcatalog.protocols import Connection
+from plone.pgcatalog.observe import health
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
@@ -22,74 +19,17 @@ import json
 @click.option("--check", is_flag=True, help="Also count damaged rows (reads all rows).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def status(dsn: str, indexes: bool, check: bool, as_json: bool) -> None:
-    """Sizes, generation, indexes, connections and rebuilds of the catalogs of a database.
+    """Sizes, generation, indexes, connections and rebuilds of the catalogs of a database, and their health in one line.
 
     Exit code 0: all is well; 1: something needs attention, and is named; 2: there is no catalog.
     """
     with connected(dsn) as connection:
-        found = collect(connection, check)
+        found = health.collect(connection, check)
     if as_json:
         click.echo(json.dumps(found, default=datetime.isoformat))
     else:
         show(found, indexes)
     raise SystemExit(1 if found["attention"] else 0)
-
-
-def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
-    """Return everything ``status`` shows, as JSON data."""
-    catalogs = statistics.catalogs(connection)
-    for catalog in catalogs:
-        catalog["indexes"] = statistics.indexes(connection, catalog["relation"])
-        catalog["ranked_by_textsearch"] = statistics.has_textsearch(connection, catalog["catalog"])
-    found: dict[str, Any] = {
-        "pg_textsearch": statistics.textsearch_version(connection),
-        "catalogs": catalogs,
-        "without_table": [{"catalog": zoid, "site": site} for zoid, site in sites_without_table(connection).items()],
-        "retired": statistics.retired(connection),
-        "connections": statistics.connections(connection),
-    }
-    if check:
-        for catalog in catalogs:
-            catalog["rows_without_idx"] = statistics.rows_without_idx(connection, catalog["relation"])
-        relations = [catalog["relation"] for catalog in catalogs]
-        found["stale_objects"] = statistics.stale_objects(connection, relations)
-    found["attention"] = attention(found)
-    return found
-
-
-def attention(found: dict[str, Any]) -> list[str]:
-    """Return a sentence for everything that somebody should look at."""
-    sentences = [
-        f"{tool['site']}: the catalog has no table, as after the site was copied or imported; pgcatalog rebuild fills it"
-        for tool in found["without_table"]
-    ]
-    for catalog in found["catalogs"]:
-        name = catalog["site"] or catalog["relation"]
-        rebuild = catalog["rebuild"]
-        if catalog["unfilled"] and not (rebuild and rebuild["running"]):
-            sentences.append(
-                f"{name}: the catalog has only what was saved since the site was copied or imported;"
-                " pgcatalog rebuild fills it"
-            )
-        if rebuild is not None and not rebuild["running"]:
-            sentences.append(f"{name}: a rebuild was interrupted; pgcatalog rebuild resumes it")
-        invalid = [index["name"] for index in catalog["indexes"] if not index["valid"]]
-        sentences += [f"{name}: the index {index} was not built to its end" for index in invalid]
-        if catalog["ranked_by_textsearch"]:
-            sentences += [f"{name}: {sentence}" for sentence in textsearch_attention(catalog, found["pg_textsearch"])]
-        if catalog.get("rows_without_idx"):
-            sentences.append(f"{name}: {catalog['rows_without_idx']} rows have no metadata; see pgcatalog verify")
-    if found.get("stale_objects"):
-        sentences.append(f"{found['stale_objects']} objects have an idx and no row; pgcatalog vacuum clears it")
-    return sentences
-
-
-def textsearch_attention(catalog: dict[str, Any], version: str | None) -> list[str]:
-    """Return what is to say of the index of pg_textsearch that *catalog* is to have."""
-    wanted = index_name(catalog["relation"])
-    if version is None or wanted not in [index["name"] for index in catalog["indexes"]]:
-        return [f"the index {wanted} is not there; pgcatalog bm25 builds it, --drop forgets it"]
-    return [f"pg_textsearch {version} {statistics.UNSAFE}"] if statistics.is_unsafe(version) else []
 
 
 def show(found: dict[str, Any], with_indexes: bool) -> None:
@@ -122,6 +62,7 @@ def show(found: dict[str, Any], with_indexes: bool) -> None:
     )
     for sentence in found["attention"]:
         console.print(f"[bold red]{sentence}")
+    console.print(health.line(found), soft_wrap=True)
 
 
 def index_table(catalog: dict[str, Any]) -> Table:

@@ -2,25 +2,15 @@
 
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
-from plone.pgcatalog.database import schema
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.fulltext.term_statistics import count_words
-from plone.pgcatalog.protocols import Connection
-from plone.pgcatalog.sql import locks
-from psycopg import sql
+from plone.pgcatalog.indexing.vacuum import clear_stale
+from plone.pgcatalog.indexing.vacuum import drop_retired
+from plone.pgcatalog.indexing.vacuum import vacuum_analyze
 from rich.console import Console
 
 import click
 import json
-
-
-#: Objects in one transaction; commits of the storage wait for it.
-BATCH = 1000
-CLEAR = (
-    "WITH batch AS (SELECT o.zoid FROM object_state o WHERE o.zoid > %s AND o.idx IS NOT NULL AND {nowhere}"
-    " ORDER BY o.zoid LIMIT %s)"
-    " UPDATE object_state o SET idx = NULL FROM batch WHERE o.zoid = batch.zoid RETURNING o.zoid"
-)
 
 
 @click.command()
@@ -41,7 +31,7 @@ def vacuum(dsn: str, as_json: bool) -> None:
             cleared = clear_stale(connection)
         for relation in relations:
             with console.status(f"VACUUM ANALYZE {relation}"):
-                connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(relation)))
+                vacuum_analyze(connection, relation)
         with console.status("Counting the words of texts"):
             counted = [c["catalog"] for c in catalogs if count_words(connection, c["catalog"])]
         waiting = [row["relation"] for row in statistics.retired(connection)]
@@ -53,27 +43,3 @@ def vacuum(dsn: str, as_json: bool) -> None:
         click.echo(f"{cleared} objects had an idx and no row")
         click.echo(f"vacuumed: {', '.join(relations) or 'nothing'}")
         click.echo(f"words counted: {len(counted)} catalogs")
-
-
-def drop_retired(connection: Connection) -> list[str]:
-    """Drop the relations that no snapshot can need; return the names of those that are gone."""
-    with connection.transaction(), connection.cursor() as cursor:
-        names = schema.drop_retired(cursor)
-    still = {row["relation"] for row in statistics.retired(connection)}
-    return [name for name in names if name not in still]
-
-
-def clear_stale(connection: Connection) -> int:
-    """Clear the idx of objects without a row, batch by batch; return how many there were."""
-    cleared, last = 0, -1
-    while True:
-        with connection.transaction(), connection.cursor() as cursor:
-            # No commit may be about to write the row, or to point to another table.
-            cursor.execute(locks.HOLD_COMMITS)
-            relations = [c["relation"] for c in cursor.execute("SELECT relation FROM pgcatalog_state").fetchall()]
-            query = sql.SQL(CLEAR).format(nowhere=statistics.nowhere(relations))
-            zoids = [row["zoid"] for row in cursor.execute(query, [last, BATCH]).fetchall()]
-        cleared += len(zoids)
-        if len(zoids) < BATCH:
-            return cleared
-        last = max(zoids)

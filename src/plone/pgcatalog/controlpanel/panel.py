@@ -13,6 +13,7 @@ from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.zmi import jobs
+from plone.pgcatalog.zmi.figures import Figures
 from plone.pgcatalog.zmi.jobs import JobError
 from plone.pgcatalog.zmi.maintenance import rebuild
 from plone.pgcatalog.zmi.protect import check
@@ -98,6 +99,12 @@ class SettingsPanel(ControlPanelFormWrapper):
         """Return a notice, as HTML, if the catalog was not filled."""
         tool = self.context.portal_catalog
         return UnfilledNotice(tool, self.request, self.url)() if IPGCatalogTool.providedBy(tool) else ""
+
+    def figures(self) -> str:
+        """Return how the catalog is, as HTML, for those who may manage it."""
+        tool = self.context.portal_catalog
+        may = getSecurityManager().checkPermission(manage_zcatalog_entries, tool)
+        return Figures(tool, self.request)() if may and IPGCatalogTool.providedBy(tool) else ""
 
 
 @adapter(Interface, IPGCatalogLayer)

@@ -1,6 +1,8 @@
 """Copies the registry's records to the catalog tool, where searches find them without a look-up."""
 
 from Acquisition import aq_base
+from Acquisition import aq_inner
+from Acquisition import aq_parent
 from plone.i18n.interfaces import ILanguageSchema
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
@@ -8,6 +10,7 @@ from plone.pgcatalog.controlpanel.search_page import IPGCatalogSearchPageSetting
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.settings import ATTRIBUTE
 from plone.pgcatalog.settings import LANGUAGES
+from plone.pgcatalog.settings import site_settings
 from plone.registry.interfaces import IRegistry
 from typing import Any
 from zope.component import queryUtility
@@ -16,6 +19,8 @@ from zope.schema import getFieldNames
 
 
 PREFIX = "plone.pgcatalog"
+#: A threshold that every search reaches; 0 turns recording off.
+EVERY_SEARCH_MS = 0.001
 SCHEMAS = (IPGCatalogSettings, IPGCatalogSearchSettings, IPGCatalogSearchPageSettings)
 
 
@@ -33,6 +38,20 @@ def copy_settings(site: Any) -> None:
     kept[LANGUAGES] = site_languages(registry)
     if kept != getattr(aq_base(tool), ATTRIBUTE, {}):
         setattr(aq_base(tool), ATTRIBUTE, kept)
+
+
+def set_slow_query_ms(tool: Any, milliseconds: float) -> None:
+    """Store from how many *milliseconds* on a search of the catalog *tool* is slow; 0 is every search, as for ZCatalog.
+
+    The setting of the control panel is changed; the registry's record tells the tool.
+    """
+    value = milliseconds or EVERY_SEARCH_MS
+    registry = queryUtility(IRegistry, context=aq_parent(aq_inner(tool)))
+    record = None if registry is None else registry.records.get(f"{PREFIX}.slow_query_ms")
+    if record is not None:
+        record.value = value
+    else:
+        setattr(aq_base(tool), ATTRIBUTE, site_settings(tool) | {"slow_query_ms": value})
 
 
 def site_languages(registry: Any) -> tuple[str, ...]:

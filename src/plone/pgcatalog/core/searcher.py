@@ -13,6 +13,7 @@ from plone.pgcatalog.database.missing import report as report_missing
 from plone.pgcatalog.fulltext.counting import request_count
 from plone.pgcatalog.fulltext.infix import find_word_parts
 from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.observe.report import report_slow
 from plone.pgcatalog.observe.trace import Trace
@@ -99,8 +100,9 @@ def log_missing(tool: CatalogTool, view: CatalogView) -> None:
 def report(
     catalog: Catalog, view: CatalogView, compiled: CompiledQuery, query: Mapping[str, Any], trace: Trace, found: bool
 ) -> None:
-    """Called when a result first reads rows: feed the query report, note the words, schedule a count of words."""
+    """Called when a result first reads rows: feed the query report, note the words, schedule what is done now and then."""
     report_slow(catalog.tool, query, trace.seconds)
+    recorder.tick(dsn_of(catalog.jar))
     if SOURCE_INDEX in query:
         searches.note(catalog, query[SOURCE_INDEX], found)
     session = view.session

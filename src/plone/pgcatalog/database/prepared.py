@@ -56,6 +56,8 @@ class PreparedStatements:
         self._number = 0
         #: seconds the last message took to become Python's values
         self.decoding = 0.0
+        #: whether the last message had a statement that this connection had not met before
+        self.met_new = False
         #: for each result of the message: what is prepared with it, None when it prepares nothing
         self._sent: list[Key | None] = []
 
@@ -102,6 +104,7 @@ class PreparedStatements:
         pgconn.enter_pipeline_mode()
         try:
             self._sent.clear()
+            self.met_new = False
             for command in before:
                 pgconn.send_query_params(command.encode(), None)
                 self._sent.append(None)
@@ -147,6 +150,7 @@ class PreparedStatements:
             self._sent.append(key)
         elif name is None:
             self._known[key] = None
+            self.met_new = True
             _, forgotten = self._known.popitem(last=False) if len(self._known) > SIZE else (None, None)
             if forgotten is not None:
                 self._pgconn.send_query_params(b"DEALLOCATE " + forgotten, None)

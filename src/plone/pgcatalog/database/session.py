@@ -45,6 +45,11 @@ logger = logging.getLogger(__name__)
 
 Rows = list[tuple[Any, ...]]
 
+#: What a statement was the first one of: its process, since a write, on its connection.
+COLD_PROCESS = "process"
+COLD_WRITE = "write"
+COLD_CONNECTION = "connection"
+
 SAVEPOINT = "SAVEPOINT pgcatalog"
 ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
 #: One row at least, for what it says of the history.
@@ -87,6 +92,8 @@ class Session:
         self._synchronized: Any = None
         #: seconds it has taken so far to make Python's values of rows
         self.fetching = 0.0
+        #: whether the last message had a statement that was new to the connection
+        self.met_new = False
         #: results that still have to read from this snapshot before it changes
         self.open_results: WeakSet[Any] = WeakSet()
         #: catalog -> overlay that shows its pending rows
@@ -183,6 +190,12 @@ class Session:
         if self.known_states is None and not self.keeps_history:
             self.known_states = self.generations.states_at(self.history.tid)
         return self.known_states is not None
+
+    def coldness(self) -> str:
+        """Return what the next statement will be the first one of: ``process``, ``write`` (after one), or nothing of these."""
+        if not self.generations.newest:
+            return COLD_PROCESS
+        return "" if self.keeps_history or self.knows_states() else COLD_WRITE
 
     def read_states(self) -> States:
         """Return the catalogs of this snapshot by tool zoid; read from the database when no thread has met its newest
@@ -282,6 +295,7 @@ class Session:
             results = prepared.run(statements, before, prepare=not self.overlays)
             self._has_savepoint = self._has_savepoint or is_first
             self.fetching += prepared.decoding
+            self.met_new = prepared.met_new
             return results
 
         found: list[Rows] = self._guarded(action)

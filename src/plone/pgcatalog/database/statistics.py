@@ -1,8 +1,13 @@
 """What PostgreSQL knows about the catalogs of a database: sizes, use, what is going on.
 
-Reads only; every function takes a psycopg connection whose rows are dicts.
+Reads only; a connection is one of psycopg whose rows are dicts.
 """
 
+from collections.abc import Callable
+from collections.abc import Mapping
+from datetime import datetime
+from datetime import UTC
+from persistent.timestamp import TimeStamp
 from plone.pgcatalog.database.schema import is_unfilled
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.protocols import Connection
@@ -10,10 +15,19 @@ from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.names import RANKING_INDEX
 from psycopg import sql
 from typing import Any
+from ZODB.utils import p64
 
 import re
 
 
+#: Runs a statement with named values and returns its rows, as tuples or dicts.
+Execute = Callable[[str, Mapping[str, Any]], list[Any]]
+
+#: A search is slow for its site from so many milliseconds on.
+LONG_MS = 100.0
+#: A statement reads too much when it reads so many times the rows that it returns, and at least so many.
+WASTEFUL = 10
+FEW = 1000
 #: Rows whose metadata are nowhere, and objects with metadata that no catalog has: 0 in a sound database.
 ROWS_WITHOUT_IDX = (
     "SELECT count(*) AS n FROM {relation} c LEFT JOIN object_state o ON o.zoid = c.zoid"
@@ -25,45 +39,50 @@ UNSAFE = "does not survive a crash of the server: REINDEX INDEX after one, or sa
 STALE = "SELECT count(*) AS n FROM object_state o WHERE o.idx IS NOT NULL AND {nowhere}"
 
 
-def sizes(connection: Connection) -> list[dict[str, Any]]:
-    """Return a dict per catalog with what PostgreSQL knows without looking at rows."""
-    found: list[dict[str, Any]] = connection.execute(load_sql("statistics_catalogs")).fetchall()
-    return found
+def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
+    """Return what PostgreSQL knows of the database without looking at rows of catalogs; one message.
+
+    The keys are ``catalogs``, a list with all of them, or the one with tool oid *catalog*; ``retired``, ``connections``,
+    ``oldest`` (transaction), ``replicas`` and ``pg_textsearch``.  Times are texts as ISO 8601 has them.
+    """
+    values = {
+        "catalog": catalog,
+        "rebuild": locks.REBUILD,
+        "ranking": RANKING_INDEX,
+        "long": LONG_MS,
+        "few": FEW,
+        "wasteful": WASTEFUL,
+    }
+    [row] = execute(load_sql("statistics"), values)
+    [found] = row.values() if isinstance(row, dict) else row
+    for catalog_found in found["catalogs"]:
+        catalog_found["unfilled"] = is_unfilled(catalog_found["relation"])
+    result: dict[str, Any] = found
+    return result
 
 
-def catalogs(connection: Connection) -> list[dict[str, Any]]:
-    """Return a dict per catalog: names, counts, sizes in bytes.
+def catalogs(connection: Connection, found: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
+    """Return the catalogs *found* by ``overview``, all if None, each with its number of ``rows`` and its ``site``.
 
-    ``site`` is the first path, None when it is empty; ``unfilled`` says that it has only what was saved since the site was
+    That is the first path, None when it is empty; ``unfilled`` says that it has only what was saved since the site was
     copied or imported.
     """
-    found = sizes(connection)
+    found = overview(executing(connection))["catalogs"] if found is None else found
     for catalog in found:
         relation = sql.Identifier(catalog["relation"])
         query = sql.SQL("SELECT count(*) AS rows, min(path) AS site FROM {}").format(relation)
         catalog.update(connection.execute(query).fetchone())
-        catalog["unfilled"] = is_unfilled(catalog["relation"])
-        catalog["rebuild"] = rebuild_of(connection, catalog["catalog"])
     return found
 
 
-def rebuild_of(connection: Connection, catalog: int) -> dict[str, Any] | None:
-    """Return the rebuild of *catalog* that is under way, or was interrupted; None when there is none."""
-    found: dict[str, Any] | None = connection.execute(
-        "SELECT relation, phase, done, total, started,"
-        " (SELECT count(*) FROM pgcatalog_rebuild_change c WHERE c.catalog = r.catalog) AS changes,"
-        " EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = %s AND l.objid = %s"
-        " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-        " AND l.granted) AS running FROM pgcatalog_rebuild r WHERE r.catalog = %s",
-        [*locks.of_catalog(locks.REBUILD, catalog), catalog],
-    ).fetchone()
-    return found
+def executing(connection: Connection) -> Execute:
+    """Return what runs a statement on *connection* and returns its rows."""
+    return lambda query, values: connection.execute(query, values).fetchall()
 
 
-def indexes(connection: Connection, relation: str) -> list[dict[str, Any]]:
-    """Return a dict per SQL index of *relation*, the largest first."""
-    found: list[dict[str, Any]] = connection.execute(load_sql("statistics_indexes"), [relation]).fetchall()
-    return found
+def saved_at(tid: int) -> datetime | None:
+    """Return when the transaction *tid* was made; None for 0."""
+    return datetime.fromtimestamp(TimeStamp(p64(tid)).timeTime(), UTC) if tid else None
 
 
 def textsearch_version(connection: Connection) -> str | None:
@@ -76,18 +95,6 @@ def is_unsafe(version: str) -> bool:
     """Return whether an index of pg_textsearch *version* may be broken after a crash."""
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     return numbers < SAFE_VERSION
-
-
-def has_textsearch(connection: Connection, catalog: int) -> bool:
-    """Return whether *catalog* is to have an index of pg_textsearch."""
-    query = "SELECT FROM pgcatalog_indexes WHERE catalog = %s AND name = %s"
-    return connection.execute(query, [catalog, RANKING_INDEX]).fetchone() is not None
-
-
-def connections(connection: Connection) -> dict[str, Any]:
-    """Return how many connections the database has, and what they do."""
-    found: dict[str, Any] = connection.execute(load_sql("statistics_connections")).fetchone()
-    return found
 
 
 def retired(connection: Connection) -> list[dict[str, Any]]:

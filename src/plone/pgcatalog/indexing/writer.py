@@ -194,7 +194,8 @@ class Writer:
     def _drop(self) -> None:
         self._execute(f"SET LOCAL lock_timeout = '{schema.LOCK_TIMEOUT}'")
         schema.forget_rebuild(self.cursor, self.pending.zoid)
-        for table in ("pgcatalog_slow_queries", "pgcatalog_searches", "pgcatalog_indexes", "pgcatalog_jobs", *COUNTED):
+        recorded = ("pgcatalog_slow_queries", "pgcatalog_history", "pgcatalog_searches")
+        for table in (*recorded, "pgcatalog_indexes", "pgcatalog_jobs", *COUNTED):
             self._execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
         query = "DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation, generation"
         self._execute(query, [self.pending.zoid])

@@ -1,8 +1,10 @@
 """Figures of the database: what its catalogs hold, and what goes on in it."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.metrics.metric import Metric
+from plone.pgcatalog.observe.health import attention
 from plone.pgcatalog.protocols import Connection
 from typing import Any
 
@@ -16,6 +18,15 @@ CATALOG = {
     "index_bytes": "Size of the SQL indexes of a catalog",
     "dead_rows": "Rows that VACUUM has to remove",
     "generation": "Change counter of a catalog",
+    "slow_queries": "Slow queries recorded in the last 24 hours, by all processes",
+    "long_queries": "Those of them that took 100 ms or more",
+    "advice_waiting": "Shapes of slow queries that read far more rows than they return, and have no index of their own",
+}
+#: Work that can be begun in the ZMI.
+JOBS = ("rebuild", "vacuum", "verify")
+REPLICA = {
+    "lag_bytes": "Bytes of the write-ahead log that a replica has not replayed",
+    "lag_seconds": "Seconds by which a replica is behind",
 }
 CONNECTIONS = {
     "connections": "Connections to the database",
@@ -31,24 +42,27 @@ def database_metrics(connection: Connection, check: bool = False) -> Iterator[Me
 
     *check* adds what must be 0, for which all rows are read.
     """
-    catalogs = statistics.catalogs(connection)
+    found = statistics.overview(statistics.executing(connection))
+    catalogs = statistics.catalogs(connection, found["catalogs"])
     for catalog in catalogs:
         labels = {"catalog": catalog["relation"].split("_")[1], "site": catalog["site"] or ""}
         for name, help in CATALOG.items():
             yield gauge(f"pgcatalog_{name}", catalog[name], help, labels)
         yield from rebuild(catalog["rebuild"], labels)
+        yield from work(catalog, labels)
         if check:
             number = statistics.rows_without_idx(connection, catalog["relation"])
             yield gauge("pgcatalog_rows_without_metadata", number, "Rows without any metadata; must be 0", labels)
     if check:
         number = statistics.stale_objects(connection, [catalog["relation"] for catalog in catalogs])
         yield gauge("pgcatalog_stale_objects", number, "Objects with an idx that no catalog has; should be 0")
-    waiting = statistics.retired(connection)
+    yield gauge("pgcatalog_attention", len(attention(found)), "Things that somebody should look at; should be 0")
+    waiting = found["retired"]
     yield gauge("pgcatalog_retired_relations", len(waiting), "Relations that wait to be dropped")
     yield gauge("pgcatalog_retired_bytes", sum(r["bytes"] for r in waiting), "Size of the relations that wait")
-    state = statistics.connections(connection)
     for name, help in CONNECTIONS.items():
-        yield gauge(f"pgcatalog_database_{name}", state[name], help)
+        yield gauge(f"pgcatalog_database_{name}", found["connections"][name], help)
+    yield from replicas(found["replicas"])
     yield Metric("pgcatalog_clock_offset_seconds", clock_offset(connection), "gauge", CLOCK)
 
 
@@ -67,6 +81,35 @@ def rebuild(state: dict[str, Any] | None, labels: dict[str, str]) -> Iterator[Me
     yield gauge("pgcatalog_rebuild_done", state["done"], "Objects that a rebuild has catalogued", labels)
     yield gauge("pgcatalog_rebuild_expected", state["total"], "Objects that a rebuild expects", labels)
     yield gauge("pgcatalog_rebuild_changes", state["changes"], "Changes that a rebuild has to follow", labels)
+
+
+def work(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
+    """Yield when the work of maintenance was done last, as seconds since 1970, and whether it failed."""
+    for name, help in (("vacuum", "VACUUM"), ("analyze", "ANALYZE")):
+        yield gauge(f"pgcatalog_last_{name}_seconds", seconds(catalog[f"last_{name}"]), f"When {help} ran last", labels)
+    for name in JOBS:
+        job = catalog["jobs"].get(name) or {"finished": None, "failed": False}
+        of_job = labels | {"work": name}
+        yield gauge(
+            "pgcatalog_job_finished_seconds", seconds(job["finished"]), "When work begun in the ZMI ended", of_job
+        )
+        yield gauge("pgcatalog_job_failed", int(job["failed"]), "1 if it has failed", of_job)
+
+
+def seconds(time: str | None) -> float:
+    """Return a *time* as seconds since 1970; 0 for never."""
+    return datetime.fromisoformat(time).timestamp() if time else 0.0
+
+
+def replicas(found: list[dict[str, Any]]) -> Iterator[Metric]:
+    """Yield how many replicas there are, and how far those are behind of which this user may see it."""
+    yield gauge("pgcatalog_replicas", len(found), "Connected replicas of the database server")
+    for number, replica in enumerate(found):
+        # Several may have the same name, and two metrics must not.
+        labels = {"replica": replica["name"] or str(number), "number": str(number)}
+        for name, help in REPLICA.items():
+            if replica[name] is not None:
+                yield gauge(f"pgcatalog_replica_{name}", float(replica[name]), help, labels)
 
 
 def gauge(name: str, value: float, help: str, labels: dict[str, str] | None = None) -> Metric:

@@ -32,6 +32,8 @@ OWN_STATE = (
     "_index_columns",
     "_old_columns",
     "_columns",
+    # A setting of ours: a ZCatalog's own value has nothing to do with it.
+    "long_query_time",
     ATTRIBUTE,
     SUCCESSOR,
 )

@@ -3,10 +3,14 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from dataclasses import field
 from datetime import datetime
 from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.statistics import LONG_MS
 from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.observe.histogram import BOUNDS
+from plone.pgcatalog.observe.histogram import quantile
 from plone.pgcatalog.observe.sql import log_sql
 from plone.pgcatalog.protocols import Catalog
 from typing import Any
@@ -15,10 +19,35 @@ from typing import Any
 #: Runs a statement with named values and returns its rows as tuples.
 Execute = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 
+#: A recorded query is slow for its site from LONG_MS on, or from so many times the median of its shape.
+TIMES_MEDIAN = 10.0
+#: Pages that a filter offers.
+PAGES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which slow queries are looked at: of the last *hours*, of the group with this *key*, of this *page*; None for any."""
+
+    hours: int | None = None
+    key: str | None = None
+    page: str | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return {"hours": self.hours, "key": self.key, "page": self.page}
+
+
+EVERYTHING = Choice()
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All slow queries of one shape and operation; times in milliseconds, share of all time from 0 to 1."""
+    """All slow queries of one shape and operation; times in milliseconds, share of all time from 0 to 1.
+
+    *long* are slow for this site, the group *is_new* since the last start of a process; *compile_ms* to *server_ms* are
+    sums of what the times consist of, *server_ms* None without a plan.  *cold* counts what statements were the first of.
+    """
 
     shape: str
     operation: str
@@ -30,11 +59,21 @@ class Group:
     last: datetime
     share: float
     newest: int
+    key: str
+    median_ms: float
+    long: int
+    is_new: bool
+    compile_ms: float
+    execute_ms: float
+    decode_ms: float
+    server_ms: float | None
+    cold: dict[str, int]
+    plan: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One recorded query; ``query`` is what ``record.recall`` takes."""
+    """One recorded query; ``query`` is what ``record.recall`` takes, ``plan`` the newest of its shape if it has none."""
 
     id: int
     recorded_at: datetime
@@ -49,6 +88,35 @@ class Example:
     decode_ms: float
     result_rows: int
     statement: str
+    page: str = ""
+    cold: str = ""
+    plan: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How many slow queries there were, and about how long they took."""
+
+    count: int = 0
+    p50_ms: float = 0.0
+    p95_ms: float = 0.0
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int] | None) -> "Figures":
+        """Return those of *counts*, numbers of buckets (as JSON has them) and how many queries are there."""
+        buckets = [0] * (len(BOUNDS) + 1)
+        for number, count in (counts or {}).items():
+            buckets[int(number)] += count
+        return cls(sum(buckets), quantile(buckets, 0.5), quantile(buckets, 0.95))
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Figures of a period: of its hours, of each group by its key, and of each group a week before."""
+
+    hours: dict[datetime, Figures] = field(default_factory=dict)
+    now: dict[str, Figures] = field(default_factory=dict)
+    before: dict[str, Figures] = field(default_factory=dict)
 
 
 class SlowQueryLog:
@@ -58,23 +126,37 @@ class SlowQueryLog:
         self._execute = execute
         self.zoid = zoid
 
-    def groups(self, limit: int = 50) -> list[Group]:
-        """Return the groups, those first that cost most time."""
-        rows = self._execute(log_sql("groups"), {"catalog": self.zoid, "limit": limit})
-        return [Group(*row) for row in rows]
+    def groups(self, limit: int = 50, choice: Choice = EVERYTHING) -> list[Group]:
+        """Return the groups: those first that are slow for this site, then those that cost most time."""
+        values = {"limit": limit, "long": LONG_MS, "times": TIMES_MEDIAN, "started": recorder.STARTED}
+        return [Group(*row) for row in self._read("groups", choice, values)]
 
-    def examples(self, shape: str | None = None, operation: str | None = None, limit: int = 20) -> list[Example]:
-        """Return the newest queries, of one shape and operation when they are given."""
-        return self._examples(shape, operation, None, limit)
+    def examples(self, choice: Choice = EVERYTHING, limit: int = 20) -> list[Example]:
+        """Return the newest queries."""
+        return [Example(*row) for row in self._read("examples", choice, {"id": None, "limit": limit})]
 
     def example(self, id: int) -> Example | None:
         """Return the query number *id* if it is in this catalog's log."""
-        found = self._examples(None, None, id, 1) if 0 <= id < 2**63 else []
-        return found[0] if found else None
+        found = self._read("examples", EVERYTHING, {"id": id, "limit": 1}) if 0 <= id < 2**63 else []
+        return Example(*found[0]) if found else None
 
-    def _examples(self, shape: str | None, operation: str | None, id: int | None, limit: int) -> list[Example]:
-        values = {"catalog": self.zoid, "shape": shape, "operation": operation, "id": id, "limit": limit}
-        return [Example(*row) for row in self._execute(log_sql("examples"), values)]
+    def pages(self, choice: Choice) -> list[str]:
+        """Return the pages that have asked slow queries, those first that waited longest."""
+        return [page for (page,) in self._read("pages", choice, {"limit": PAGES})]
+
+    def history(self, choice: Choice) -> History:
+        """Return the figures of the hours of *choice*, which must name how many."""
+        found = History()
+        for hour, key, is_before, counts in self._read("history", choice, {"bounds": list(BOUNDS)}):
+            figures = Figures.of(counts)
+            if key is not None:
+                (found.before if is_before else found.now)[key] = figures
+            elif not is_before:
+                found.hours[hour] = figures
+        return found
+
+    def _read(self, name: str, choice: Choice, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        return self._execute(log_sql(name), {"catalog": self.zoid, **choice.values, **values})
 
 
 def log_of(catalog: Catalog) -> SlowQueryLog:
@@ -83,7 +165,8 @@ def log_of(catalog: Catalog) -> SlowQueryLog:
 
 
 def clear(dsn: str, zoid: int) -> int:
-    """Delete the log of the catalog with tool oid *zoid*; return how many queries it had."""
+    """Delete the log of the catalog with tool oid *zoid*, and its history; return how many queries it had."""
     recorder.recorders[dsn].flush(EXIT_SECONDS)
     with connect(dsn, "clear slow queries") as connection:
+        connection.execute("DELETE FROM pgcatalog_history WHERE catalog = %s AND operation <> ''", (zoid,))
         return connection.execute("DELETE FROM pgcatalog_slow_queries WHERE catalog = %s", (zoid,)).rowcount

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import fields
 from plone.pgcatalog.indexing.codec import CodecError
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.codec import encode
@@ -12,6 +13,7 @@ from plone.pgcatalog.observe.expressions import load_expression
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
 
 import orjson
@@ -26,7 +28,10 @@ WINDOW = ("b_start", "b_size")
 
 @dataclass(frozen=True, slots=True)
 class SlowQuery:
-    """A slow query, as it goes into ``pgcatalog_slow_queries``; times in milliseconds."""
+    """A slow query, as it goes into ``pgcatalog_slow_queries``; times in milliseconds.
+
+    The values of the *statement* are for EXPLAIN, and are not kept.
+    """
 
     catalog: int
     path: str
@@ -39,7 +44,20 @@ class SlowQuery:
     execute_ms: float
     decode_ms: float
     result_rows: int
-    statement: str
+    statement: Statement
+    #: path of the address that was asked for, and what the statement was the first one of (``Session.coldness``)
+    page: str = ""
+    cold: str = ""
+
+    @property
+    def kind(self) -> tuple[int, str, str]:
+        """What is slow for one reason: catalog, operation and shape."""
+        return self.catalog, self.operation, self.shape
+
+    def row(self) -> tuple[Any, ...]:
+        """Return the values that are kept."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return tuple((values | {"statement": self.statement.sql}).values())
 
 
 def keep(

@@ -1,8 +1,8 @@
-"""ZCatalog's query report: searches that took longer than the tool's ``long_query_time``."""
+"""ZCatalog's query report, for code that asks ``getCatalogReport``: the slow searches of this process."""
 
-from Acquisition import aq_base
 from collections.abc import Mapping
 from plone.pgcatalog.protocols import CatalogTool
+from plone.pgcatalog.settings import slow_query_ms
 from Products.ZCatalog.plan import CatalogPlan
 from typing import Any
 
@@ -24,6 +24,6 @@ class ReportEntry(CatalogPlan):
 
 def report_slow(tool: CatalogTool, query: Mapping[str, Any], seconds: float) -> None:
     """Put *query*, answered by the catalog *tool* in *seconds*, into the report if it was slow."""
-    threshold = getattr(aq_base(tool), "long_query_time", None)
-    if threshold is not None and seconds >= threshold:
+    threshold = slow_query_ms(tool) / 1000
+    if 0 < threshold <= seconds:
         ReportEntry(tool, query, threshold, seconds).log()

@@ -9,6 +9,7 @@ from plone.pgcatalog.observe.record import SlowQuery
 from plone.pgcatalog.observe.shape import shape_of
 from plone.pgcatalog.observe.throttle import Throttle
 from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.request import asking_path
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.sql.fragment import Statement
@@ -46,17 +47,19 @@ class Trace:
         """Note that the statement is made."""
         self._compile = self.seconds = perf_counter() - self._started
 
-    def ran(self, operation: str, statement: Statement, seconds: float, fetching: float, rows: int) -> None:
-        """Note that *statement* took *seconds*, *fetching* of them to read its rows."""
+    def ran(
+        self, operation: str, statement: Statement, seconds: float, fetching: float, rows: int, cold: str = ""
+    ) -> None:
+        """Note that *statement* took *seconds*, *fetching* of them to read its rows; for *cold* see ``Session.coldness``."""
         observe(self._query[0], operation, seconds)
         compiling, self._compile = self._compile, 0.0
         self.seconds += seconds
         if 0 < slow_query_ms(self._catalog.tool) <= (compiling + seconds) * 1000:
             times = (1000 * (compiling + seconds), 1000 * compiling, 1000 * (seconds - fetching), 1000 * fetching)
-            self._record(operation, statement, times, rows)
+            self._record(operation, statement, times, rows, cold)
 
     def _record(
-        self, operation: str, statement: Statement, times: tuple[float, float, float, float], rows: int
+        self, operation: str, statement: Statement, times: tuple[float, float, float, float], rows: int, cold: str
     ) -> None:
         catalog = self._catalog
         query, sort, limit = self._query
@@ -76,5 +79,6 @@ class Trace:
                 f", and {left_out_lines} more like it since the last line" if left_out_lines else "",
                 shape,
             )
-        entry = SlowQuery(catalog.zoid, path, operation, shape, text, left_out, *times, rows, statement.sql)
+        page = asking_path()
+        entry = SlowQuery(catalog.zoid, path, operation, shape, text, left_out, *times, rows, statement, page, cold)
         recorder.record(dsn_of(catalog.jar), entry)

@@ -10,6 +10,7 @@ from plone.pgcatalog import settings
 from plone.pgcatalog.database.planning import hide_unselective_indexes
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.session import COLD_CONNECTION
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.sets import in_numbers
 from plone.pgcatalog.database.sets import KnownSets
@@ -272,6 +273,7 @@ class CatalogView:
         When nobody has met the snapshot's newest transaction yet, its state is read in the message of a first try with
         the one that is known; that counts if it names the same table.
         """
+        cold = "" if self.trace is None else self.session.coldness()
         started, fetched = perf_counter(), self.session.fetching
         guess = self._guess()
         if guess is not None:
@@ -283,8 +285,9 @@ class CatalogView:
             sent = statement(None)
             rows = [] if sent is None else self.ask(sent)
         if self.trace is not None and sent is not None:
-            fetching = self.session.fetching - fetched
-            self.trace.ran(operation, sent, perf_counter() - started, fetching, len(rows))
+            seconds, fetching = perf_counter() - started, self.session.fetching - fetched
+            cold = cold or (COLD_CONNECTION if self.session.met_new else "")
+            self.trace.ran(operation, sent, seconds, fetching, len(rows), cold)
         return rows
 
     def _try(self, statement: Statement, guess: CatalogState) -> Rows | None:

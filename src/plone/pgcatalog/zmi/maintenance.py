@@ -1,14 +1,21 @@
-"""What the tab *Advanced* has done in the background: rebuild, verify, repair."""
+"""What the tab *Advanced* has done in the background: rebuild, verify, repair, vacuum."""
 
 from contextlib import closing
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.indexing.rebuild import PHASES
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild_helpers import default_workers
 from plone.pgcatalog.indexing.rebuild_helpers import helpers
 from plone.pgcatalog.indexing.rebuild_helpers import own_zope_conf
+from plone.pgcatalog.indexing.vacuum import clear_stale
+from plone.pgcatalog.indexing.vacuum import drop_retired
+from plone.pgcatalog.indexing.vacuum import vacuum_analyze
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.protocols import CatalogTool
+from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.zmi.jobs import Report
+from psycopg.rows import dict_row
 
 
 #: So many differences are named; the others are counted.
@@ -41,3 +48,20 @@ def verify(tool: CatalogTool, report: Report, repair: bool = False) -> str:
     done = "found" if not repair else f"mended, {left:,} left" if left else "mended"
     count = len(found) - left if repair else len(found)
     return "\n".join([f"{verifier.checked:,} objects compared, {count:,} differences {done}.", *lines])
+
+
+def vacuum(tool: CatalogTool, report: Report) -> str:
+    """Do what ``pgcatalog vacuum`` does, for the table of the catalog *tool* only."""
+    catalog = tool._core
+    state = catalog.view().read_state()
+    with connect(dsn_of(catalog.jar), "vacuum", 0, row_factory=dict_row) as connection:
+        report(0, 0, "Dropping retired tables")
+        dropped = drop_retired(connection)
+        report(0, 0, "Clearing what is left of objects that no catalog has")
+        cleared = clear_stale(connection)
+        if state is not None:
+            report(0, 0, "VACUUM ANALYZE")
+            vacuum_analyze(connection, state.relation)
+            report(0, 0, "Counting the words of texts")
+            count_words(connection, catalog.zoid)
+    return f"Vacuumed; {len(dropped)} retired tables dropped, {cleared} objects cleared."

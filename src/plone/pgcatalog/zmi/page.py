@@ -92,7 +92,7 @@ class ManagePage(BrowserView):
         return readable(text)
 
     def when(self, value: datetime) -> str:
-        return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        return when(value)
 
     def quoted(self, name: str) -> str:
         """Return *name* as a part of a URL."""
@@ -100,6 +100,11 @@ class ManagePage(BrowserView):
 
     def listed(self, values: Iterable[str]) -> str:
         return ", ".join(values)
+
+
+def when(value: datetime) -> str:
+    """Return a time for people to read."""
+    return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def readable(text: str) -> str:

@@ -1,32 +1,76 @@
-"""The tab *Slow Queries*: what took long, by shape; examples, and how PostgreSQL runs them."""
+"""The tab *Slow Queries*: what took long, when, for whom and why; examples, and how PostgreSQL runs them then and now."""
 
+from functools import cached_property
 from plone.pgcatalog.advice.explain import explain_example
 from plone.pgcatalog.advice.explain import Plan
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexing.codec import CodecError
 from plone.pgcatalog.observe import log
+from plone.pgcatalog.observe import plan
+from plone.pgcatalog.observe.log import Choice
 from plone.pgcatalog.observe.log import Example
+from plone.pgcatalog.observe.log import Figures
 from plone.pgcatalog.observe.log import Group
+from plone.pgcatalog.observe.log import History
+from plone.pgcatalog.observe.plan import PlanFigures
 from plone.pgcatalog.observe.record import recall
+from plone.pgcatalog.observe.why import COMPILE
+from plone.pgcatalog.observe.why import PLAN
+from plone.pgcatalog.observe.why import TRANSFER
+from plone.pgcatalog.observe.why import UNKNOWN
+from plone.pgcatalog.observe.why import WAITING
+from plone.pgcatalog.observe.why import Why
+from plone.pgcatalog.observe.why import why
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.storage import dsn_of
+from plone.pgcatalog.zmi.chart import Chart
+from plone.pgcatalog.zmi.chart import chart_of
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any
+from urllib.parse import urlencode
 
 import json
 
 
+#: Hours -> how the period is called.
+PERIODS = {24: "the last 24 hours", 168: "the last 7 days", 720: "the last 30 days"}
+#: The longest period that can be compared with the one a week before.
+WEEK = 168
+#: A deviation from the week before is worth a word from this factor on, and from so many queries on.
+DEVIATION = 1.5
+FEW = 5
+#: Parts of the time -> what they are called, and their colours.
+PARTS = {
+    COMPILE: ("making the SQL", "#6f42c1"),
+    WAITING: ("waiting for the server", "#b35900"),
+    PLAN: ("PostgreSQL's work", "#1f6fb2"),
+    UNKNOWN: ("PostgreSQL, or waiting for it", "#6c757d"),
+    TRANSFER: ("reading the rows", "#2b7a3d"),
+}
+COLD = {
+    "process": "the first of its process",
+    "write": "the first after a change",
+    "connection": "the first of its kind on its connection",
+}
+
+
 class SlowQueriesPage(ManagePage):
-    """Shows the log; POST with ``explain``, the number of a query, shows its plan, with ``clear`` empties the log."""
+    """Shows the log; POST with ``explain``, the number of a query, shows its plans, with ``clear`` empties the log.
+
+    The fields ``hours``, ``page``, ``new`` and ``shape``, the key of a group, choose what is shown.
+    """
 
     template = ViewPageTemplateFile("templates/slow_queries.pt")
+    explained = ViewPageTemplateFile("templates/explained.pt")
     name = "manage_slow_queries"
+    periods = PERIODS
+    legend = tuple(PARTS.values())
 
     example: Example | None = None
-    plan: Plan | None = None
+    now: Plan | None = None
     problem = ""
 
     def post(self) -> Any:
@@ -37,6 +81,7 @@ class SlowQueriesPage(ManagePage):
         if "explain" in form:
             self.example = self.find(form["explain"])
             self.explain()
+            return self.explained()
         return self.template()
 
     def explain(self) -> None:
@@ -44,7 +89,7 @@ class SlowQueriesPage(ManagePage):
             self.problem = _("This query is not in the log any more.")
             return
         try:
-            self.plan = explain_example(self.catalog, self.example)
+            self.now = explain_example(self.catalog, self.example)
         except ReplayError as error:
             self.problem = _("Not explained: ${reason}.", mapping={"reason": str(error)})
 
@@ -52,19 +97,62 @@ class SlowQueriesPage(ManagePage):
         """Return the recorded query number *id*, whatever came in a form."""
         return self.log.example(int(id)) if isinstance(id, str) and id.isascii() and id.isdecimal() else None
 
-    # -- for the template
+    # -- for the templates: what is chosen
 
     @property
     def log(self) -> log.SlowQueryLog:
         return log.log_of(self.catalog)
 
+    @cached_property
+    def choice(self) -> Choice:
+        hours = self.field("hours")
+        chosen = int(hours) if hours in map(str, PERIODS) else min(PERIODS)
+        return Choice(chosen, self._clean("shape"), self._clean("page"))
+
+    def _clean(self, name: str) -> str | None:
+        return self.field(name).replace("\0", "").encode(errors="replace").decode() or None
+
+    @property
+    def only_new(self) -> bool:
+        return bool(self.field("new"))
+
+    def link(self, **changed: Any) -> str:
+        """Return the address of this page, with what is chosen, *changed*."""
+        choice = self.choice
+        fields = {"hours": choice.hours, "page": choice.page, "shape": choice.key, "new": self.field("new")} | changed
+        return f"{self.url()}?{urlencode({name: value for name, value in fields.items() if value})}"
+
+    # -- what there is
+
     def groups(self) -> list[Group]:
-        return self.log.groups()
+        return [group for group in self.log.groups(choice=self.choice) if group.is_new or not self.only_new]
 
     def examples(self) -> list[Example]:
-        """Return the newest queries: of the shape of the group that the form names by its newest query, or of all."""
-        chosen = self.find(self.request.form.get("like", ""))
-        return self.log.examples(chosen.shape, chosen.operation) if chosen else self.log.examples()
+        return self.log.examples(self.choice)
+
+    def pages(self) -> list[str]:
+        """Return the pages that can be chosen."""
+        chosen = [self.choice.page] if self.choice.page else []
+        return list(dict.fromkeys([*chosen, *self.log.pages(Choice(self.choice.hours))]))
+
+    def history(self) -> History:
+        return self.log.history(self.choice)
+
+    def chart(self, history: History) -> Chart:
+        assert self.choice.hours is not None
+        return chart_of(history, self.choice.hours)
+
+    def deviation(self, group: Group, history: History) -> str:
+        """Return what is different from the week before, for people to read; empty if nothing, or if nobody knows."""
+        now, before = (found.get(group.key, Figures()) for found in (history.now, history.before))
+        if (self.choice.hours or 0) > WEEK or max(now.count, before.count) < FEW:
+            return ""
+        if not before.count:
+            return "none last week"
+        changes = [("queries", now.count / before.count), ("95 %", now.p95_ms / before.p95_ms)]
+        return ", ".join(
+            f"{factor:.1f} times the {name}" for name, factor in changes if not 1 / DEVIATION < factor < DEVIATION
+        )
 
     def threshold(self) -> str:
         """Return from when on a query is slow, for people to read."""
@@ -79,6 +167,52 @@ class SlowQueriesPage(ManagePage):
     def masked(self) -> str:
         return ", ".join(sorted(slow_query_mask(self.catalog.tool)))
 
+    # -- why
+
+    def why(self, group: Group) -> Why:
+        return why(group)
+
+    def parts(self, found: Why) -> list[tuple[str, str, float, float]]:
+        """Return name, colour, beginning and width (of 100) of the parts of the time, in their order."""
+        shown, start = [], 0.0
+        for part, share in found.parts.items():
+            name, colour = PARTS[part]
+            if share > 0:
+                shown.append((name, colour, 100 * start, 100 * share))
+            start += share
+        return shown
+
+    def reason(self, found: Why, group: Group) -> str:
+        """Return the cause in a sentence."""
+        if found.cause == "cold":
+            kinds = [COLD[kind] for kind, count in group.cold.items() if count]
+            return f"Cold: {found.cold} of {group.count} were {' or '.join(kinds)}."
+        name, _colour = PARTS[found.cause]
+        share = f"{self.percent(found.parts[found.cause])} of the time is {name}"
+        if found.plan is None:
+            return f"{share}."
+        if found.cause == PLAN:
+            return f"{share}: {self.rows_text(found.plan)}."
+        if found.cause == WAITING:
+            return f"{share}: explained, it took {self.ms(found.plan.server_ms)} ms there."
+        return f"{share}."
+
+    def rows_text(self, figures: PlanFigures) -> str:
+        return f"{figures.rows_read:,} rows read, {figures.rows_returned:,} returned"
+
+    def cold(self, example: Example) -> str:
+        return COLD.get(example.cold, "")
+
+    # -- examples and plans
+
+    def then(self, example: Example) -> PlanFigures | None:
+        return PlanFigures.of(example.plan)
+
+    def then_text(self, example: Example) -> str:
+        """Return the plan that was kept, empty if there is none."""
+        kept = example.plan
+        return plan.text(kept["plan"], kept.get("server_ms")) if kept else ""
+
     def query_text(self, example: Example) -> str:
         """Return the query as code would write it."""
         try:
@@ -92,5 +226,5 @@ class SlowQueriesPage(ManagePage):
             query["sort_limit"] = limit
         return repr(query)
 
-    def values_text(self, plan: Plan) -> str:
-        return ", ".join(f"{value!r:.200}" for value in plan.values)
+    def values_text(self, found: Plan) -> str:
+        return ", ".join(f"{value!r:.200}" for value in found.values)

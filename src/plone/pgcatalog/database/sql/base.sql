@@ -93,6 +93,20 @@ CREATE TABLE IF NOT EXISTS pgcatalog_slow_queries (
     result_rows INTEGER NOT NULL,
     statement   TEXT NOT NULL           -- with placeholders
 );
+ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS page TEXT NOT NULL DEFAULT '';
+ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS cold TEXT NOT NULL DEFAULT '';
+ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS process_started TIMESTAMPTZ;
+ALTER TABLE pgcatalog_slow_queries ADD COLUMN IF NOT EXISTS plan JSONB;
+
+-- A line an hour: how many slow queries a shape had, and how large a catalog was.  Kept when single queries are deleted.
+CREATE TABLE IF NOT EXISTS pgcatalog_history (
+    catalog   BIGINT NOT NULL,         -- zoid of the catalog tool
+    hour      TIMESTAMPTZ NOT NULL,
+    operation TEXT NOT NULL,           -- as of a slow query; '' for the sizes of the catalog
+    shape     TEXT NOT NULL,           -- as of a slow query
+    figures   BIGINT[] NOT NULL,       -- queries by how long they took; or rows, bytes of table and indexes, generation
+    PRIMARY KEY (catalog, hour, operation, shape)
+);
 
 -- SQL indexes that were made on advice; a relation that replaces another gets them, too.
 CREATE TABLE IF NOT EXISTS pgcatalog_indexes (

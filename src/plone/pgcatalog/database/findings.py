@@ -45,11 +45,12 @@ class Finding:
 
 def database_findings(connection: Connection) -> Iterator[Finding]:
     """Yield what is to say of the server, the rights of the connection's role, and what is going on."""
-    server = connection.execute(load_sql("health_server")).fetchone()
+    server = connection.execute(load_sql("findings_server")).fetchone()
     yield from server_findings(server)
     yield from rights_findings(connection, server)
     yield from transaction_findings(connection)
-    for catalog in statistics.sizes(connection) if has_catalogs(connection) else []:
+    known = statistics.overview(statistics.executing(connection)) if has_catalogs(connection) else {"catalogs": []}
+    for catalog in known["catalogs"]:
         yield from table_findings(catalog)
         # A rebuild keeps the old table until the new one is complete.
         if server["is_local"]:
@@ -93,7 +94,7 @@ def rights_findings(connection: Connection, server: dict[str, Any]) -> Iterator[
     if not server["may_use_temporary_tables"]:
         text = f"the role {role} may not make temporary tables, which searches between changes need"
         yield Finding(ERROR, "rights", text, f"GRANT TEMPORARY ON DATABASE … TO {role};")
-    foreign = connection.execute(load_sql("health_owners")).fetchall()
+    foreign = connection.execute(load_sql("findings_owners")).fetchall()
     if foreign:
         more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
         text = f"the table {foreign[0]['name']}{more} belongs to {foreign[0]['owner']}, and {role} cannot alter it"
@@ -104,7 +105,7 @@ def rights_findings(connection: Connection, server: dict[str, Any]) -> Iterator[
 
 def transaction_findings(connection: Connection) -> Iterator[Finding]:
     """Yield transactions that have been open for long: they hold retired tables and dead rows."""
-    for row in connection.execute(load_sql("health_transactions"), [LONG]).fetchall():
+    for row in connection.execute(load_sql("findings_transactions"), [LONG]).fetchall():
         text = f"process {row['pid']} ({row['application'] or 'no name'}, {row['state']}) has one open for"
         remedy = f"End that program, or SELECT pg_terminate_backend({row['pid']});"
         minutes = f"{row['seconds'] / 60:.0f} minutes, and holds what others have deleted"
@@ -112,7 +113,7 @@ def transaction_findings(connection: Connection) -> Iterator[Finding]:
 
 
 def table_findings(catalog: dict[str, Any]) -> Iterator[Finding]:
-    """Yield what is to say of the table of *catalog*, a row of ``statistics.sizes``."""
+    """Yield what is to say of the table of *catalog*, one of those of ``statistics.overview``."""
     name = catalog["relation"]
     if catalog["last_analyze"] is None and catalog["estimated_rows"] < 0 and catalog["table_bytes"] > SMALL_TABLE:
         text = f"the planner has no statistics of {name}"
@@ -149,7 +150,7 @@ def connection_findings(
         text = f"pool-max-size {pool_max} of the storage is smaller than pool-size {pool_size} of the ZODB"
         remedy = f"Set pool-max-size {pool_size + 1} in zope.conf: each ZODB connection keeps one of the pool."
         yield Finding(ERROR, "pool", text, remedy)
-    server = connection.execute(load_sql("health_server")).fetchone()
+    server = connection.execute(load_sql("findings_server")).fetchone()
     allowed = server["max_connections"] - server["reserved"]
     if server["database_limit"] >= 0:
         allowed = min(allowed, server["database_limit"])

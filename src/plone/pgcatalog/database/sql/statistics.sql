@@ -1,0 +1,85 @@
+-- What PostgreSQL knows of the catalogs of a database, or of one of them, without looking at their rows; as JSON.
+SELECT jsonb_build_object(
+    'catalogs', (SELECT coalesce(jsonb_agg(to_jsonb(one) ORDER BY one.catalog), '[]') FROM (
+        SELECT s.catalog, s.relation, s.version, s.generation, s.tid, cardinality(s.columns) AS columns,
+            c.reltuples::bigint AS estimated_rows,
+            pg_table_size(c.oid) AS table_bytes,
+            pg_indexes_size(c.oid) AS index_bytes,
+            coalesce(t.n_dead_tup, 0) AS dead_rows,
+            greatest(t.last_vacuum, t.last_autovacuum) AS last_vacuum,
+            greatest(t.last_analyze, t.last_autoanalyze) AS last_analyze,
+            -- The rebuild that is under way, or was interrupted.
+            (SELECT to_jsonb(b) FROM (
+                SELECT r.relation, r.phase, r.done, r.total, r.started,
+                    (SELECT count(*) FROM pgcatalog_rebuild_change x WHERE x.catalog = r.catalog) AS changes,
+                    EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted
+                        AND l.classid = %(rebuild)s::int::oid AND l.objid::bigint = r.catalog %% 2147483648
+                        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())) AS running
+                FROM pgcatalog_rebuild r WHERE r.catalog = s.catalog) b) AS rebuild,
+            (SELECT coalesce(jsonb_agg(to_jsonb(k) ORDER BY k.bytes DESC, k.name), '[]') FROM (
+                SELECT i.relname AS name, am.amname AS method, pg_relation_size(i.oid) AS bytes,
+                    coalesce(u.idx_scan, 0) AS scans, x.indisvalid AS valid
+                FROM pg_index x
+                JOIN pg_class i ON i.oid = x.indexrelid
+                JOIN pg_am am ON am.oid = i.relam
+                LEFT JOIN pg_stat_user_indexes u ON u.indexrelid = x.indexrelid
+                WHERE x.indrelid = c.oid) k) AS indexes,
+            EXISTS (SELECT FROM pgcatalog_indexes a WHERE a.catalog = s.catalog AND a.name = %(ranking)s)
+                AS ranked_by_textsearch,
+            -- The last work that was begun in the ZMI, by its name.
+            (SELECT coalesce(jsonb_object_agg(j.name, to_jsonb(j)), '{}') FROM pgcatalog_jobs j
+                WHERE j.catalog = s.catalog) AS jobs,
+            -- The first line of the last 30 days: its hour; rows, bytes of table and indexes, and generation.
+            (SELECT jsonb_build_object('hour', h.hour, 'figures', h.figures) FROM pgcatalog_history h
+                WHERE h.catalog = s.catalog AND h.operation = '' AND h.hour >= now() - interval '30 days'
+                ORDER BY h.hour LIMIT 1) AS growth,
+            q.slow_queries, q.long_queries, q.advice_waiting
+        FROM pgcatalog_state s
+        JOIN pg_class c ON c.oid = to_regclass(quote_ident(s.relation))
+        LEFT JOIN pg_stat_user_tables t ON t.relid = c.oid
+        CROSS JOIN LATERAL (
+            SELECT count(*) FILTER (WHERE recorded_at >= now() - interval '1 day') AS slow_queries,
+                count(*) FILTER (WHERE recorded_at >= now() - interval '1 day' AND total_ms >= %(long)s) AS long_queries,
+                -- Shapes of which far more rows are read than returned, and for which no index was made yet.
+                count(DISTINCT shape) FILTER (WHERE plan IS NOT NULL
+                    AND (plan ->> 'rows_read')::bigint
+                        >= greatest(%(few)s, %(wasteful)s * (plan ->> 'rows_returned')::bigint)
+                    AND NOT EXISTS (SELECT FROM pgcatalog_indexes a
+                        WHERE a.catalog = w.catalog AND a.created_at > w.recorded_at)) AS advice_waiting
+            FROM pgcatalog_slow_queries w WHERE w.catalog = s.catalog
+        ) q
+        WHERE %(catalog)s::bigint IS NULL OR s.catalog = %(catalog)s::bigint
+    ) one),
+    -- Relations that wait to be dropped.
+    'retired', (SELECT coalesce(jsonb_agg(to_jsonb(r) ORDER BY r.relation), '[]') FROM (
+        SELECT relation, coalesce(pg_total_relation_size(to_regclass(quote_ident(relation))), 0) AS bytes
+        FROM pgcatalog_retired) r),
+    -- How many connections there are, idle in a transaction, waiting; how old the oldest transaction is.
+    'connections', (SELECT to_jsonb(a) FROM (
+        SELECT count(*) AS connections,
+            count(*) FILTER (WHERE state = 'active') AS active,
+            count(*) FILTER (WHERE state LIKE 'idle in transaction%%') AS in_transaction,
+            count(*) FILTER (WHERE wait_event_type = 'Lock') AS waiting,
+            coalesce(extract(epoch FROM clock_timestamp() - min(xact_start)), 0)::float8 AS oldest_transaction_seconds,
+            current_setting('max_connections')::int AS max_connections
+        FROM pg_stat_activity
+        WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()) a),
+    -- The oldest transaction of another session, and which relations it has locked.
+    'oldest', (SELECT to_jsonb(o) FROM (
+        SELECT pid, application_name, state,
+            extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds,
+            coalesce((SELECT jsonb_agg(DISTINCT l.relation::regclass::text) FROM pg_locks l
+                WHERE l.pid = a.pid AND l.locktype = 'relation' AND l.granted AND l.mode <> 'AccessShareLock'
+                    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())), '[]') AS locks
+        FROM pg_stat_activity a
+        WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+            AND xact_start IS NOT NULL
+        ORDER BY xact_start LIMIT 1) o),
+    -- Without the role pg_monitor there is nothing to see but that they are there.
+    'replicas', (SELECT coalesce(jsonb_agg(to_jsonb(p) ORDER BY p.name), '[]') FROM (
+        SELECT coalesce(application_name, '') AS name, state, sync_state,
+            CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn) END AS lag_bytes,
+            extract(epoch FROM replay_lag)::float8 AS lag_seconds
+        FROM pg_stat_replication) p),
+    'pg_textsearch', (SELECT extversion FROM pg_extension WHERE extname = 'pg_textsearch')
+) AS found

@@ -1,0 +1,131 @@
+"""How PostgreSQL runs a statement, as EXPLAIN tells it, and what is kept of that: no values, no conditions."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from plone.pgcatalog.database.planning import NO_SCAN
+from plone.pgcatalog.database.statistics import FEW
+from plone.pgcatalog.database.statistics import WASTEFUL
+from plone.pgcatalog.protocols import Connection
+from plone.pgcatalog.sql.fragment import Statement
+from typing import Any
+
+
+RUN = "ANALYZE, BUFFERS, FORMAT JSON"
+ONLY_PLAN = "FORMAT JSON"
+#: What is kept of a node of a plan.
+KEPT = (
+    *("Node Type", "Relation Name", "Index Name", "Join Type", "Plan Rows", "Actual Rows", "Actual Loops"),
+    *("Actual Total Time", "Rows Removed by Filter", "Rows Removed by Index Recheck", "Rows Removed by Join Filter"),
+    *("Shared Hit Blocks", "Shared Read Blocks", "Sort Method"),
+)
+#: Conditions, which have the values that were asked for.
+CONDITIONS = ("Index Cond", "Recheck Cond", "Filter", "Hash Cond", "Join Filter", "Sort Key")
+REMOVED = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
+
+
+def explain_rows(connection: Connection, statement: Statement, options: str) -> list[tuple[Any, ...]]:
+    """Return what EXPLAIN with *options* says of *statement*, planned as a search plans it, in a read-only transaction."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION READ ONLY")
+        connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+        if statement.is_costly:
+            connection.execute(NO_SCAN)
+        found = connection.execute(f"EXPLAIN ({options}) {statement.sql}", statement.params).fetchall()
+    return found
+
+
+def explain_json(connection: Connection, statement: Statement, run: bool = True) -> dict[str, Any]:
+    """Return the plan of *statement* as PostgreSQL's JSON data; with *run* it is run for that.
+
+    The rows of *connection* are tuples.  Raises psycopg.Error.
+    """
+    [([plan],)] = explain_rows(connection, statement, RUN if run else ONLY_PLAN)
+    found: dict[str, Any] = plan
+    return found
+
+
+def summary(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of the plan *raw*: its times, rows and nodes, without any value."""
+    top = raw["Plan"]
+    kept: dict[str, Any] = {"plan": without_values(top)}
+    if "Execution Time" in raw:
+        kept["server_ms"] = raw["Planning Time"] + raw["Execution Time"]
+        kept["planning_ms"] = raw["Planning Time"]
+        kept["rows_read"] = round(rows_read(top))
+        kept["rows_returned"] = round(rows_returned(top))
+        kept["pages_read"] = top.get("Shared Read Blocks", 0)
+    return kept
+
+
+def without_values(node: Mapping[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {name: node[name] for name in KEPT if name in node}
+    if "Plans" in node:
+        kept["Plans"] = [without_values(part) for part in node["Plans"]]
+    return kept
+
+
+def rows_read(node: Mapping[str, Any]) -> float:
+    """Return how many rows the scans of tables below *node* have looked at."""
+    below = sum(rows_read(part) for part in node.get("Plans", ()))
+    if "Relation Name" not in node:
+        return below
+    rows = node["Actual Rows"] + sum(node.get(name, 0) for name in REMOVED)
+    return float(below + rows * node["Actual Loops"])
+
+
+def rows_returned(node: Mapping[str, Any]) -> float:
+    """Return how many rows *node* had to give: those that are counted, if it counts them."""
+    while node["Node Type"] == "Aggregate" and node.get("Plans"):
+        node = node["Plans"][0]
+    return float(node["Actual Rows"] * node["Actual Loops"])
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFigures:
+    """What a plan that was run says in figures; times in milliseconds."""
+
+    server_ms: float
+    rows_read: int
+    rows_returned: int
+    pages_read: int
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any] | None) -> "PlanFigures | None":
+        """Return those of what ``summary`` has kept; None when the statement was not run."""
+        if not kept or "server_ms" not in kept:
+            return None
+        return cls(*(kept[name] for name in cls.__slots__))
+
+    @property
+    def is_wasteful(self) -> bool:
+        """True when far more rows are read than returned."""
+        return self.rows_read >= max(FEW, WASTEFUL * self.rows_returned)
+
+
+def lines(plan: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
+    """Yield lines for people to read of the node *plan*, of a plan as it is kept or as PostgreSQL gives it."""
+    indent = "  " * depth
+    name = " ".join(filter(None, (plan.get("Join Type", ""), plan["Node Type"])))
+    name += f" using {plan['Index Name']}" if "Index Name" in plan else ""
+    name += f" on {plan['Relation Name']}" if "Relation Name" in plan else ""
+    figures = [f"{plan['Plan Rows']:,} rows expected"]
+    if "Actual Rows" in plan:
+        times = plan["Actual Loops"]
+        figures = [f"{plan['Actual Rows']:,.0f} rows", *figures, f"{plan['Actual Total Time'] * times:.2f} ms"]
+        figures += [f"{times:,.0f} times"] if times != 1 else []
+        removed = sum(plan.get(key, 0) for key in REMOVED)
+        figures += [f"{removed * times:,.0f} rows read in vain"] if removed else []
+    yield f"{indent}{name}: {', '.join(figures)}"
+    for condition in CONDITIONS:
+        if condition in plan:
+            found = plan[condition]
+            yield f"{indent}    {condition}: {', '.join(found) if isinstance(found, list) else found}"
+    for part in plan.get("Plans", ()):
+        yield from lines(part, depth + 1)
+
+
+def text(plan: Mapping[str, Any], server_ms: float | None) -> str:
+    """Return the plan whose first node is *plan*, and the time that it took on the server."""
+    end = [] if server_ms is None else [f"Time on the server: {server_ms:.3f} ms"]
+    return "\n".join([*lines(plan), *end])

@@ -1,0 +1,6 @@
+-- A line of this hour with the sizes of each catalog; the first process that writes it is enough.
+INSERT INTO pgcatalog_history (catalog, hour, operation, shape, figures)
+SELECT s.catalog, date_trunc('hour', now(), 'UTC'), '', '',
+    ARRAY[greatest(c.reltuples, 0)::bigint, pg_table_size(c.oid), pg_indexes_size(c.oid), s.generation]
+FROM pgcatalog_state s JOIN pg_class c ON c.oid = to_regclass(quote_ident(s.relation))
+ON CONFLICT DO NOTHING

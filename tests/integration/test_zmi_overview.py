@@ -1,0 +1,236 @@
+"""The tab Overview and the head of the control panel: figures that are right, in few messages, for managers only."""
+
+from collections.abc import Iterator
+from lxml import html
+from plone.pgcatalog.database import background
+from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.prepared import PreparedStatements
+from plone.pgcatalog.observe import health
+from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.zmi.figures import Figures
+from psycopg.rows import dict_row
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.people import USERS
+from tests.integration.slow_queries import generate_rows
+from tests.integration.web import MANAGER
+from tests.integration.web import REFUSED
+from tests.integration.web import Site
+from typing import Any
+
+import psycopg
+import pytest
+import re
+
+
+TOOL = "/plone/portal_catalog"
+OVERVIEW = f"{TOOL}/manage_catalogOverview"
+PANEL = "/plone/@@pgcatalog-controlpanel"
+#: Messages of the catalog's own that a page may send.
+MOST = 4
+
+
+@pytest.fixture(scope="module")
+def site(site_template: str, postgres: Any) -> Iterator[Site]:
+    """A site with more rows than are counted, and users."""
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db:
+        site = Site(db)
+        with site.inside() as portal:
+            for name, roles in USERS.items():
+                portal.acl_users.userFolderAddUser(name, "secret", roles, [])
+            create(portal, "Document", "page", title="Page")
+        generate_rows(dsn)
+        yield site
+        assert background.wait(60)
+        assert recorder.flush(10)
+
+
+def page(site: Site, url: str = OVERVIEW, **query: str) -> Any:
+    response = site.web.get(url, MANAGER, accept="text/html", **query)
+    assert response.status == 200, response.text
+    return html.fromstring(response.body)
+
+
+def text(element: Any) -> str:
+    return " ".join(element.text_content().split())
+
+
+def figures(site: Site, url: str = OVERVIEW) -> dict[str, str]:
+    parts = [text(part) for part in page(site, url).xpath("//dl[@id='figures']/*")]
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def connected(site: Site) -> Any:
+    return psycopg.connect(site.db.storage._dsn, autocommit=True, row_factory=dict_row)
+
+
+@pytest.mark.parametrize("url", [OVERVIEW, PANEL])
+def test_the_figures_are_those_of_postgresql(site: Site, url: str) -> None:
+    with connected(site) as connection:
+        [state] = connection.execute("SELECT * FROM pgcatalog_state").fetchall()
+    found = figures(site, url)
+    assert state["relation"] in found["Table"]
+    assert f"(number {state['generation']:,})" in found["Last change"]
+    assert found["Rows"].startswith("about 4,")
+    assert found["Oldest transaction"] == "younger than a minute"
+    assert found["Replicas"] == "none connected"
+    assert " waiting for a lock" in found["Connections"]
+
+
+def test_it_is_told_in_the_language_of_the_site(db: Any) -> None:
+    site = Site(db)
+    with site.inside() as portal:
+        portal.portal_registry["plone.available_languages"] = ["en", "de"]
+        portal.portal_registry["plone.default_language"] = "de"
+    for url in (OVERVIEW, PANEL):
+        found = figures(site, url)
+        assert {"Zeilen", "SQL-Indizes", "Letzte Änderung", "Verbindungen", "Replikate", "Tabelle"} <= set(found)
+        assert text(page(site, url).get_element_by_id("health")) == "Gesund: Nichts braucht Aufmerksamkeit"
+        assert found["Älteste Transaktion"] == "jünger als eine Minute"
+        assert found["Empfehlungen"] == "0 Arten von Suchen brauchen vielleicht einen Index"
+        assert found["Langsame Suchen in 24 Stunden"] == "0, davon 0 über 100 ms"
+        assert re.fullmatch(r"\d+ von \d+, 0 warten auf eine Sperre", found["Verbindungen"])
+        assert re.search(r"\(Nummer \d+\)$", found["Letzte Änderung"])
+        heads = [text(cell) for cell in page(site, url).xpath("//table[@id='maintenance']//th")]
+        assert heads == ["Wartung", "Zuletzt", "Ergebnis"]
+        assert "tote Zeilen; Statistik vom" in text(page(site, url).get_element_by_id("maintenance"))
+
+
+def test_few_rows_are_counted_also_before_the_first_analyze(db: Any) -> None:
+    site = Site(db)
+    with site.inside() as portal:
+        rows = len(portal.portal_catalog)
+    assert figures(site)["Rows"] == str(rows)
+
+
+def test_growth_is_told_from_the_history(site: Site) -> None:
+    queue = recorder.Recorder(site.db.storage._dsn)
+    queue.tick()
+    assert queue.flush(10)
+    assert "(" not in figures(site)["Rows"]  # a process notes nothing in its first minutes
+    queue.sizes_due = 0.0
+    queue.tick()
+    queue.tick()
+    assert queue.flush(10)
+    with connected(site) as connection:
+        [line] = connection.execute("SELECT * FROM pgcatalog_history").fetchall()
+        assert (line["operation"], line["shape"]) == ("", "")
+        rows, _table, indexes, _generation = line["figures"]
+        earlier = [rows - 17, 0, indexes + 5000, 1]
+        connection.execute(
+            "INSERT INTO pgcatalog_history SELECT catalog, hour - interval '6 days', '', '', %s FROM pgcatalog_history",
+            [earlier],
+        )
+    found = figures(site)
+    assert "(+17 in 6 days)" in found["Rows"]
+    assert "(-5.0 kB in 6 days)" in found["SQL indexes"]
+
+
+def test_hit_rates_are_told_by_kind(site: Site) -> None:
+    result_cache().clear()
+    with site.inside() as portal:
+        for _ in range(2):
+            assert len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
+    assert "searches " in figures(site)["Found in the cache of this process"]
+
+
+def test_an_old_transaction_is_named_with_what_it_has_locked(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plone.pgcatalog.zmi.figures.OLD", 0)
+    monkeypatch.setattr(health, "OLDEST_SECONDS", 0)
+    with psycopg.connect(site.db.storage._dsn, application_name="a report") as connection:
+        connection.execute("LOCK TABLE pgcatalog_jobs IN SHARE MODE")
+        tree = page(site)
+        oldest = text(tree.get_element_by_id("oldest"))
+        assert "a report idle in transaction has locked pgcatalog_jobs" in oldest
+        line = text(tree.get_element_by_id("health"))
+        assert line.startswith("Needs attention: the transaction of process ")
+        assert f"process {connection.info.backend_pid} " in line
+
+
+def test_the_line_about_the_health_is_the_same_everywhere(site: Site) -> None:
+    with connected(site) as connection:
+        told = health.line(health.collect(connection))
+    assert told == "Healthy: nothing needs attention"
+    for url in (OVERVIEW, PANEL):
+        assert text(page(site, url).get_element_by_id("health")) == told
+    with connected(site) as connection:
+        connection.execute(
+            "INSERT INTO pgcatalog_jobs (catalog, name, failed, finished)"
+            " SELECT catalog, 'verify', true, now() FROM pgcatalog_state"
+        )
+        assert "the last verify failed" in health.line(health.collect(connection))
+        assert "the last verify failed" in text(page(site).get_element_by_id("health"))
+        connection.execute("DELETE FROM pgcatalog_jobs")
+
+
+def test_maintenance_is_begun_here_and_its_result_told(site: Site) -> None:
+    tree = page(site)
+    [form] = [form for form in tree.forms if form.xpath(".//button[@name='vacuum']")]
+    assert form.method == "POST"
+    assert form.action.endswith("/manage_catalogAdvanced")
+    address = f"{TOOL}/manage_catalogAdvanced"
+    assert site.web.post(address, MANAGER, vacuum="1").status == 403
+    for action in ("vacuum", "verify"):
+        answer = site.web.post(address, MANAGER, _authenticator=form.fields["_authenticator"], **{action: "1"})
+        assert answer.status == 302
+        assert background.wait(60)
+    lines = [text(line) for line in page(site).xpath("//table[@id='maintenance']/tbody/tr")]
+    assert "objects compared" in lines[0]
+    assert lines[1].endswith("–")
+    assert lines[2].startswith("Vacuum 20")
+    assert " 0 dead rows; statistics of 20" in lines[2]
+    with connected(site) as connection:
+        [catalog] = statistics.overview(statistics.executing(connection))["catalogs"]
+    assert catalog["jobs"]["vacuum"]["message"].startswith("Vacuumed; ")
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The catalog's messages to PostgreSQL, each the SQL of its statements."""
+    sent: list[Any] = []
+    real = PreparedStatements.run
+
+    def run(prepared: PreparedStatements, statements: Any, *args: Any, **options: Any) -> Any:
+        sent.append([statement.sql for statement in statements])
+        return real(prepared, statements, *args, **options)
+
+    monkeypatch.setattr(PreparedStatements, "run", run)
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("manage_catalogOverview", {}),
+        ("manage_catalogAdvanced", {}),
+        ("manage_slow_queries", {}),
+        ("manage_slow_queries", {"shape": "x", "page": "y"}),
+    ],
+)
+def test_a_page_sends_few_messages(site: Site, sent: list[Any], name: str, query: dict[str, str]) -> None:
+    page(site, f"{TOOL}/{name}", **query)
+    assert 0 < len(sent) <= MOST, sent
+
+
+def test_the_head_of_the_control_panel_sends_few_messages(site: Site, sent: list[Any]) -> None:
+    with site.inside() as portal:
+        sent.clear()
+        assert 'id="figures"' in Figures(portal.portal_catalog, portal.REQUEST)()
+    assert 0 < len(sent) <= MOST, sent
+
+
+@pytest.mark.parametrize("login", [None, "mara:secret", "edith:secret", "rita:secret"])
+def test_only_managers_see_it(site: Site, login: str | None) -> None:
+    for address in (OVERVIEW, OVERVIEW.replace("manage_", "@@manage_"), PANEL):
+        assert site.web.get(address, login).status in REFUSED
+    assert site.web.get(OVERVIEW, "boss:secret").status == 200
+
+
+def test_a_manager_of_a_catalog_sees_that_catalog_only(site: Site) -> None:
+    with site.inside() as portal:
+        found = Figures(portal.portal_catalog, portal.REQUEST).found["catalogs"]
+        assert [one["catalog"] for one in found] == [portal.portal_catalog._core.zoid]
+        other = statistics.overview(portal.portal_catalog._core.session.execute, 12345)
+        assert other["catalogs"] == []
