@@ -102,17 +102,17 @@ def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str,
     expect(page.locator("#search-heading")).to_be_focused()
     page.get_by_role("link", name="Remove all filters").click()
     found(page, 49)
+    assert page.evaluate("window.remembered")
     page.go_back()
     found(page, 4)
     expect(page.get_by_label("Event")).to_be_checked()
     page.locator("#search-sort").select_option("sortable_title")
     expect(page.locator(".result-title").first).to_have_text("Garden: a hedgehog, part 10")
-    assert page.evaluate("window.remembered")
 
     # A bookmark is the same page.
     page.goto(page.url)
     found(page, 4)
-    expect(page.get_by_label("2025")).to_be_checked()
+    expect(page.get_by_label("2025", exact=True)).to_be_checked()
     page.locator("#search-corrected").wait_for(state="detached")
 
 
