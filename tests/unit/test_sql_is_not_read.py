@@ -14,6 +14,7 @@ SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 REGULAR_EXPRESSIONS = {
     "classic/did_you_mean.py": "search texts",
     "classic/live_search.py": "search texts",
+    "classic/page_facets.py": "months in addresses",
     "database/embedded_host.py": "names of folders",
     "database/prepared.py": "placeholders, to number them: a part of rendering",
     "database/statistics.py": "the version of an extension",

@@ -226,14 +226,12 @@ class CatalogView:
     def order(self, query: CompiledQuery, state: CatalogState | None = None) -> tuple[Order, ...]:
         """Return the terms that *query* is sorted by, for the rows in *state*, by default the snapshot's."""
         interned = self.stored(state).numbered
-        if not any(term.column is not None and term.column.name in interned for term in query.order):
-            return query.order
-        return tuple(
-            replace(term, expression=listed(interned[term.column.name]))
-            if term.column is not None and term.column.name in interned
-            else term
-            for term in query.order
-        )
+
+        def asked(term: Order) -> Order:
+            column = interned.get(term.column.name) if term.column is not None else None
+            return term if column is None else replace(term, expression=listed(column))
+
+        return tuple(map(asked, query.order))
 
     def _order_by(self, query: CompiledQuery, state: CatalogState | None) -> str:
         """Return the ORDER BY of *query*; without an order of its own what the transaction has moved comes last.
