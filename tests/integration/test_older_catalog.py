@@ -51,6 +51,7 @@ def make_older(dsn: str, later: tuple[str, ...]) -> None:
         gone = [f"{text}_{end}" for text in texts for end in later if f"{text}_{end}" in columns]
         for text in texts:
             connection.execute(PLAIN.replace("{relation}", relation).replace("{column}", text))
+        connection.execute(f'DROP VIEW "{relation}_rows"')
         for name in gone:
             connection.execute(f'ALTER TABLE "{relation}" DROP COLUMN {name}')
         connection.execute(

@@ -67,7 +67,7 @@ def test_the_end_of_a_request_gives_it_back(zope: None, database: str) -> None:
     from ZPublisher.pubevents import PubSuccess
 
     pool.get_request_connection(dsn=database)
-    notify(PubSuccess(SimpleNamespace(environ={})))
+    notify(PubSuccess(SimpleNamespace(environ={}, other={})))
     stats = pool.pool_for(database).get_stats()
     assert stats["pool_available"] == stats["pool_size"] == 1
 

@@ -1,6 +1,6 @@
 """A rebuild of one site's catalog, and another site in the same database."""
 
-from plone.pgcatalog.database.statistics import rebuild_of
+from plone.pgcatalog.database import statistics
 from plone.pgcatalog.indexing.verify import Verifier
 from psycopg.rows import dict_row
 from tests.integration import site as sites
@@ -73,7 +73,8 @@ def test_a_rebuild_in_one_database_does_not_run_in_another(
 
     def is_running(where: str, zoid: int) -> Any:
         with psycopg.connect(where, row_factory=dict_row) as connection:
-            return rebuild_of(connection, zoid)["running"]  # type: ignore[index]
+            [found] = statistics.overview(statistics.executing(connection), zoid)["catalogs"]
+            return found["rebuild"]["running"]
 
     other = sites.clone(postgres, two_sites_template)
     with sites.opened(other) as opened, rebuilding(opened, "plone") as interrupted:

@@ -184,7 +184,7 @@ def test_a_table_that_is_gone_is_no_error(filled: Any, dsn: str) -> None:
         create(filled, "Document", "only")
         transaction.commit()
         with psycopg.connect(dsn, autocommit=True) as other:
-            other.execute(f'DROP TABLE IF EXISTS "{old}"')
+            other.execute(f'DROP TABLE IF EXISTS "{old}" CASCADE')
         manager.begin()
         assert [path for path, _, _ in shown(portal)] == ["/plone/only"]
         assert portal.only.Title() == ""

@@ -30,11 +30,14 @@ DEFAULTS: dict[str, Any] = {
     "search_timeout": 20.0,
     "stemming": True,
     "parts_of_words": False,
+}
+#: What those choose who see to the search of the site.
+SEARCH_DEFAULTS: dict[str, Any] = {
     "search_page": True,
     "search_facets": ("portal_type", "Subject", "Date", "Creator", "path"),
+    "related_pages": 0,
+    "record_searches": True,
 }
-#: What is not for the whole site, but for those who tune its search.
-SEARCH_DEFAULTS: dict[str, Any] = {"related_pages": 0, "record_searches": True}
 #: The most related pages that are shown.
 MAX_RELATED = 10
 #: The attribute of the tool that holds the site's settings.
@@ -62,7 +65,8 @@ def site_settings(tool: Any) -> dict[str, Any]:
 
 def site_setting(tool: Any, name: str) -> Any:
     """Return the setting *name* as the control panel of the site of *tool* has it, else its default."""
-    return site_settings(tool).get(name, DEFAULTS[name])
+    found = site_settings(tool)
+    return found[name] if name in found else DEFAULTS[name] if name in DEFAULTS else SEARCH_DEFAULTS[name]
 
 
 def site_number(tool: Any, name: str) -> float:
@@ -110,13 +114,12 @@ def search_facets(tool: Any = None) -> tuple[str, ...]:
 
 def related_pages(tool: Any) -> int:
     """Return how many related pages are shown below a page in the site of the catalog *tool*, 0 for none."""
-    wanted: int = site_settings(tool).get("related_pages", SEARCH_DEFAULTS["related_pages"])
-    return max(0, min(wanted, MAX_RELATED))
+    return max(0, min(site_setting(tool, "related_pages"), MAX_RELATED))
 
 
 def record_searches(tool: Any) -> bool:
     """True if the words that visitors search for in the site of the catalog *tool* are counted."""
-    return bool(site_settings(tool).get("record_searches", SEARCH_DEFAULTS["record_searches"]))
+    return bool(site_setting(tool, "record_searches"))
 
 
 def stemming(tool: Any = None) -> bool:

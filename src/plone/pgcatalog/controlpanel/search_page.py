@@ -2,7 +2,7 @@
 
 from plone.pgcatalog.discovery.facet_kinds import kind_of
 from plone.pgcatalog.i18n import _
-from plone.pgcatalog.settings import DEFAULTS
+from plone.pgcatalog.settings import SEARCH_DEFAULTS
 from plone.registry.interfaces import IRegistry
 from Products.CMFCore.utils import getToolByName
 from typing import Any
@@ -22,7 +22,7 @@ def facets(context: Any) -> SimpleVocabulary:
     """Return the names of the indexes that can be facets; those of the default always, so that it is always valid."""
     catalog = getToolByName(getSite(), "portal_catalog")
     names = {index.getId() for index in catalog.index_objects() if kind_of(index) is not None}
-    return SimpleVocabulary([SimpleTerm(n, n, _title(n)) for n in sorted({*names, *DEFAULTS["search_facets"]})])
+    return SimpleVocabulary([SimpleTerm(n, n, _title(n)) for n in sorted({*names, *SEARCH_DEFAULTS["search_facets"]})])
 
 
 def _title(name: str) -> str:
@@ -42,7 +42,7 @@ class IPGCatalogSearchPageSettings(Interface):
         title=_("Search page with facets"),
         description=_("If off, the site has Plone's own search page."),
         required=False,
-        default=DEFAULTS["search_page"],
+        default=SEARCH_DEFAULTS["search_page"],
     )
     search_facets = schema.Tuple(
         title=_("Facets"),
@@ -52,6 +52,6 @@ class IPGCatalogSearchPageSettings(Interface):
         ),
         value_type=schema.Choice(vocabulary="plone.pgcatalog.Facets"),
         required=False,
-        default=DEFAULTS["search_facets"],
+        default=SEARCH_DEFAULTS["search_facets"],
         missing_value=(),
     )
