@@ -425,7 +425,7 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
     view = catalog._catalog.view()
     statement = FacetStatement(catalog._catalog, asked)
     statement.of_rows(view.needed)
-    text, params = statement.statement(*view.source(), view.stored().numbered)
+    text, params = statement.statement(*view.source(), view.values())
     rows = view.session.execute(f"EXPLAIN {text}", params)
     return "\n".join(line for (line,) in rows)
 

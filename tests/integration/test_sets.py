@@ -152,6 +152,11 @@ def test_lists_that_are_not_committed_are_found_by_their_transaction_alone(porta
     for query in new:
         assert answer(catalog, query) == (["/plone/tagged3"], 1)
     assert answers(catalog) == answers(make_oracle(portal))
+    data = catalog.getIndexDataForRID(catalog.getrid("/plone/tagged3"))
+    assert "user:somebody" in data["allowedRolesAndUsers"]
+    assert data["Subject"] == ["never seen"]
+    assert "never seen" in catalog.uniqueValuesFor("Subject")
+    assert catalog.unrestrictedSearchResults(Subject="never seen").facets(["Subject"])["Subject"] == {"never seen": 1}
     with second_connection(portal._p_jar.db()) as (manager, other):
         for query in new:
             assert answer(other.portal_catalog, query) == ([], 0)
@@ -162,6 +167,19 @@ def test_lists_that_are_not_committed_are_found_by_their_transaction_alone(porta
         for query in new:
             assert answer(other.portal_catalog, query) == (["/plone/tagged3"], 1)
     assert len(sql(dsn, "SELECT number FROM pgcatalog_sets")) > before
+
+
+def test_a_transaction_may_have_very_many_lists(portal: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sets, "MANY_LISTS", 3)
+    pages = [portal[f"tagged{number}"] for number in range(1, 12)]
+    for number, page in enumerate(pages):
+        page.manage_setLocalRoles(f"user{number}", ["Reader"])
+        page.reindexObjectSecurity()
+    for _ in range(2):
+        for number, page in enumerate(pages):
+            found = answer(portal.portal_catalog, {"allowedRolesAndUsers": f"user:user{number}"})
+            assert found == (["/".join(page.getPhysicalPath())], 1)
+        transaction.commit()
 
 
 def test_an_abort_leaves_no_list(portal: Any, dsn: str) -> None:

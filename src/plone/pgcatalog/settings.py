@@ -114,7 +114,8 @@ def search_facets(tool: Any = None) -> tuple[str, ...]:
 
 def related_pages(tool: Any) -> int:
     """Return how many related pages are shown below a page in the site of the catalog *tool*, 0 for none."""
-    return max(0, min(site_setting(tool, "related_pages"), MAX_RELATED))
+    wanted: int = site_setting(tool, "related_pages")
+    return max(0, min(wanted, MAX_RELATED))
 
 
 def record_searches(tool: Any) -> bool:

@@ -4,6 +4,7 @@ Everything here runs on the cursor of a commit (the storage's ``finalize`` hook)
 grows or goes together with the ZODB change that wanted it, or not at all.
 """
 
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -119,6 +120,11 @@ class CatalogState:
     complete: frozenset[str] = frozenset()
     interned: frozenset[str] = frozenset()
     newest_set: int = 0
+
+    @property
+    def form(self) -> tuple[Hashable, ...]:
+        """What a statement takes for granted of the relation."""
+        return self.relation, self.columns, self.complete, self.interned, self.newest_set
 
 
 def stored_indexes(layout: Layout, interned: frozenset[str]) -> tuple[SQLIndex, ...]:

@@ -22,6 +22,7 @@ from plone.pgcatalog.sql.predicate import Predicate
 from psycopg import sql
 from typing import Any
 
+import math
 import operator
 import orjson
 import threading
@@ -65,12 +66,13 @@ Sets = Mapping[int, tuple[str, Any]]
 
 
 class KnownSets:
-    """The lists a process has read, by column; safe for threads.
+    """The lists a process has read, by column; safe for threads.  Or those of a transaction, which are not bounded.
 
     It may know more lists than a snapshot has: no row of that has their numbers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_bounded: bool = True) -> None:
+        self._is_bounded = is_bounded
         self._lock = threading.Lock()
         #: ``added`` of the newest list that was read
         self.newest = 0
@@ -94,10 +96,14 @@ class KnownSets:
                 for value in values:
                     # A set that another thread may be looking at only grows.
                     numbers.setdefault(value, set()).add(number)
-            for name in [name for name, numbers in self._all.items() if len(numbers) > MANY_LISTS]:
+            most = MANY_LISTS if self._is_bounded else math.inf
+            for name in [name for name, numbers in self._all.items() if len(numbers) > most]:
                 self.many |= {name}
                 del self._all[name], self._numbers[name]
             self.newest = max(self.newest, newest)
+
+    def __contains__(self, number: int) -> bool:
+        return any(number in numbers for numbers in list(self._all.values()))
 
     def find(self, part: Predicate) -> set[int]:
         """Return the numbers of the lists that *part* is true of, a predicate on an array."""

@@ -31,10 +31,9 @@ from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.settings import RESTRICTIONS
-from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.fragment import Fragment
 from plone.pgcatalog.sql.fragment import Statement
-from plone.pgcatalog.sql.sets import listed
 from types import MappingProxyType
 from typing import Any
 
@@ -178,9 +177,9 @@ class FacetStatement:
         self.buckets = [(name, label, change(condition)) for name, label, condition in self.buckets]
 
     def statement(
-        self, relation: str, source_params: tuple[Any, ...], interned: Mapping[str, Column] = MappingProxyType({})
+        self, relation: str, source_params: tuple[Any, ...], lists: Mapping[str, str] = MappingProxyType({})
     ) -> Statement:
-        """Return the statement over *relation*, with *source_params*; *interned* are the columns of numbers of lists."""
+        """Return the statement over *relation*, with *source_params*; *lists* the SQL of lists for columns that are interned."""
         flags = [(c, f"own{i}") for i, c in enumerate(self.own.values())]
         flags += [(c, f"bucket{i}") for i, (_, _, c) in enumerate(self.buckets)]
         columns = [column for group in self.groups for column in group.columns]
@@ -192,7 +191,7 @@ class FacetStatement:
         ctes = [f"found AS (SELECT {found} FROM {relation} WHERE {self.where.sql})"]
         parts = []
         if names:
-            values = {column.quoted: f"{listed(column)} AS {column.quoted}" for column in interned.values()}
+            values = {quote(name): f"{value} AS {quote(name)}" for name, value in lists.items()}
             ctes.append(f"counted AS MATERIALIZED ({self._grouping(names)})")
             parts += [self._facet(i, group, names, values) for i, group in enumerate(self.groups)]
             # Of the grouping set without columns, whose every bit is set.

@@ -68,7 +68,7 @@ def facets(
         return statement.facets([])
     statement.of_rows(view.needed)
     statement.where = view.hide_unselective_indexes(statement.where)
-    asked = statement.statement(*source, view.stored().numbered)
+    asked = statement.statement(*source, view.values())
     key = _cache_key(view.stamp(), *asked)
     row = None if key is None else result_cache().get(key)
     if row is None:

@@ -28,6 +28,12 @@ from typing import Any
 
 #: An SQL relation to select from, and the values of its placeholders.
 Source = tuple[str, tuple[Any, ...]]
+#: Lists of pending rows that nobody has saved, of all catalogs.
+LISTS = "pg_temp.pgcatalog_pending_lists"
+MAKE_LISTS = (
+    'CREATE TEMP TABLE IF NOT EXISTS pgcatalog_pending_lists (number bigint PRIMARY KEY, vals text[] COLLATE "C")'
+    " ON COMMIT DELETE ROWS"
+)
 FIXED = ("rid", "path", "zoid")
 
 
@@ -92,7 +98,9 @@ class Overlay:
         self.table = ScratchTable(session, f"pgcatalog_overlay_{pending.zoid:x}", self.stored, indexes)
         self.fresh = True
         #: the lists of pending rows, and maybe of some that are pending no more
-        self.sets = KnownSets()
+        self.sets = KnownSets(is_bounded=False)
+        #: the table with those that nobody has saved; empty as long as there are none
+        self.lists = ""
 
     def source(self) -> Source:
         """Return the union of committed and pending rows, after bringing the latter up to date."""
@@ -137,11 +145,26 @@ class Overlay:
         pending.unsynced_deletions.clear()
         entries = [pending.entries[path] for path in pending.dirty if path in pending.entries]
         live = [e for e in entries if not e.deleted]
-        self.sets.learn(sets_of(live, self.stored.numbered))
+        self._learn(live)
         self.table.insert([e for e in live if e.new])
         self._insert_changed([e for e in live if not e.new])
         self.table.mark_moved([e.rid for e in live if e.rid is not None and pending.is_moved(e)])
         pending.dirty.clear()
+
+    def _learn(self, entries: list[Entry]) -> None:
+        """Note the lists of *entries*, in the database those that it has not."""
+        lists = list(sets_of(entries, self.stored.numbered))
+        saved = self.session.generations.sets
+        new = {number: values for number, _, values in lists if number not in self.sets and number not in saved}
+        self.sets.learn(lists)
+        if new:
+            if not self.lists:
+                self.session.run(MAKE_LISTS)
+                self.lists = LISTS
+            rows = [[number, values] for number, values in new.items()]
+            self.session.write_overlay(
+                f"INSERT INTO {LISTS} VALUES (%s::bigint, %s::text[]) ON CONFLICT DO NOTHING", rows
+            )
 
     def _insert_changed(self, entries: list[Entry]) -> None:
         """Copy committed rows and change what the partial *entries* change."""

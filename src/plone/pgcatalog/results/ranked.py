@@ -15,6 +15,7 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.overlay import Source
+from plone.pgcatalog.query.compiler import CompiledQuery
 
 
 #: How many candidates there are of the newest hits, a first window at least, and for each thing that makes a good one.
@@ -104,3 +105,8 @@ class Stages:
     def scored(self) -> Fragment:
         """The score of any row that matches, NULL for one that is not ranked."""
         return Fragment(f"CASE WHEN rid IN (SELECT rid FROM ranked) THEN {self.score.sql} END", self.score.params)
+
+
+def has_total(query: CompiledQuery, size: int | None) -> bool:
+    """True if the statement of a page of *query* with *size* rows tells the number of all that match in a last column."""
+    return size is not None and isinstance(query.score, Score)

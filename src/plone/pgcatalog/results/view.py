@@ -29,6 +29,7 @@ from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import OLDEST_FIRST
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.ranked import has_total
 from plone.pgcatalog.results.ranked import Stages
 from plone.pgcatalog.results.versions import changed_rows
 from plone.pgcatalog.results.versions import split_version
@@ -225,11 +226,11 @@ class CatalogView:
 
     def order(self, query: CompiledQuery, state: CatalogState | None = None) -> tuple[Order, ...]:
         """Return the terms that *query* is sorted by, for the rows in *state*, by default the snapshot's."""
-        interned = self.stored(state).numbered
+        values = self.values(state)
 
         def asked(term: Order) -> Order:
-            column = interned.get(term.column.name) if term.column is not None else None
-            return term if column is None else replace(term, expression=listed(column))
+            value = values.get(term.column.name) if term.column is not None else None
+            return term if value is None else replace(term, expression=value)
 
         return tuple(map(asked, query.order))
 
@@ -248,10 +249,19 @@ class CatalogView:
 
     def lists(self, columns: Iterable[Column], state: CatalogState | None = None) -> str:
         """Return the SQL of *columns* under their names, with the lists where those are interned."""
-        interned = self.stored(state).numbered
-        return ", ".join(
-            f"{listed(interned[c.name])} AS {c.quoted}" if c.name in interned else c.quoted for c in columns
-        )
+        values = self.values(state)
+        return ", ".join(f"{values[c.name]} AS {c.quoted}" if c.name in values else c.quoted for c in columns)
+
+    def values(self, state: CatalogState | None = None) -> dict[str, str]:
+        """Return the SQL of the lists themselves for each column that is interned, by name."""
+        pending = "" if self.is_committed else self._lists(state)
+        return {name: listed(column, pending) for name, column in self.stored(state).numbered.items()}
+
+    def _lists(self, state: CatalogState | None) -> str:
+        """Return the table with lists that the transaction has not saved yet."""
+        self.source(state)  # brings the overlay up to date
+        overlay: Overlay | None = self.session.overlays.get(self.zoid)
+        return overlay.lists if overlay else ""
 
     def hide_unselective_indexes(self, where: Condition, state: CatalogState | None = None) -> Condition:
         """Return *where* for a statement that needs all rows that match; see ``hide_unselective_indexes``."""
@@ -294,7 +304,7 @@ class CatalogView:
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
             return None
         state = self.read_state()
-        return rows if state and table_of(state) == table_of(guess) else None
+        return rows if state and state.form == guess.form else None
 
     def count(self, query: CompiledQuery) -> int:
         """Return the number of rows that match."""
@@ -488,13 +498,3 @@ class CatalogView:
         if entry.new or committed is None:
             return entry.idx
         return {k: v for k, v in committed.items() if k not in entry.vanished} | entry.idx
-
-
-def has_total(query: CompiledQuery, size: int | None) -> bool:
-    """True if the statement of a page of *query* with *size* rows tells the number of all that match in a last column."""
-    return size is not None and isinstance(query.score, Score)
-
-
-def table_of(state: CatalogState) -> tuple[Any, ...]:
-    """Return what a statement takes for granted of the table."""
-    return state.relation, state.columns, state.complete, state.interned, state.newest_set

@@ -31,6 +31,14 @@ def stored(column: Column, value: Any) -> Any:
     return set_number(column.name, value) if column.is_interned and value is not None else value
 
 
-def listed(column: Column) -> str:
-    """Return the SQL of the value that an index translator knows, of *column* of a relation."""
-    return LISTED.format(column=column.quoted) if column.is_interned else column.quoted
+def listed(column: Column, pending: str = "") -> str:
+    """Return the SQL of the value that an index translator knows, of *column* of a relation.
+
+    *pending* is a table with lists that nobody has saved yet.
+    """
+    if not column.is_interned:
+        return column.quoted
+    saved = LISTED.format(column=column.quoted)
+    if not pending:
+        return saved
+    return f"coalesce({saved}, (SELECT vals FROM {pending} AS pending WHERE pending.number = {column.quoted}))"

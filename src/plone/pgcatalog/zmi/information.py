@@ -2,7 +2,7 @@
 
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import is_rid
-from plone.pgcatalog.sql.sets import listed
+from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.zmi.page import ManagePage
 from plone.pgcatalog.zmi.page import readable
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
@@ -83,7 +83,8 @@ class InformationPage(ManagePage):
     def row(self) -> dict[str, Any]:
         view = self.catalog.view()
         names = ["rid", "path", "zoid", *view.layout.names]
-        columns = ", ".join(f"{value}::text" for value in (*names[:3], *map(listed, view.stored().columns)))
+        lists = view.values()
+        columns = ", ".join(f"{lists.get(name, quote(name))}::text" for name in names)
         [values] = view.select(columns, Condition("rid = %s", (self.rid,)))
         return dict(zip(names, values, strict=True))
 
