@@ -93,7 +93,7 @@ class SearchPanel(ControlPanelFormWrapper):
                 self._add("synonyms", f"{words}, {self._field('synonym_other')}", read_synonyms)
                 form["try_text"] = words
         except LineError as error:
-            self.problem = str(error)
+            self.problem = error.message
         super().update()
 
     def _add(self, name: str, line: str, read: Any) -> None:
