@@ -29,10 +29,16 @@ def joined(messages: Sequence[str]) -> str:
 
 
 def translated(message: str, request: Any) -> str:
-    """Return *message*, if it is marked, in the language of *request*; any other text as it is."""
+    """Return *message*, if it is marked, in the language of *request*, English without one; any other text as it is.
+
+    Messages among the values are translated first: zope.i18n takes two of them with the same text for a circle.
+    """
     # Needs a quarter of a second to import, which commands without a page can do without.
     from zope.i18n import translate
 
+    if isinstance(message, Message) and message.mapping:
+        values = {name: translated(value, request) for name, value in message.mapping.items()}
+        message = Message(str(message), message.domain, message.default, values)
     text: str = translate(message, context=request)
     return text
 

@@ -6,11 +6,11 @@ from plone.pgcatalog.fulltext.tuning import DEFAULTS
 from plone.pgcatalog.fulltext.tuning import MAX_BOOST
 from plone.pgcatalog.fulltext.tuning import problems
 from plone.pgcatalog.i18n import _
-from plone.pgcatalog.i18n import joined
-from plone.pgcatalog.i18n import MessageError
+from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.settings import MAX_RELATED
 from plone.pgcatalog.settings import SEARCH_DEFAULTS
 from zope import schema
+from zope.globalrequest import getRequest
 from zope.interface import Interface
 from zope.interface import Invalid
 
@@ -19,17 +19,14 @@ from zope.interface import Invalid
 MAX_PROBLEMS = 5
 
 
-class Unreadable(MessageError, Invalid):
-    """Lines of a setting cannot be read; the message says which, and why."""
-
-
 def readable(name: str) -> Callable[[str], bool]:
-    """Return a constraint for the setting *name*, which is read line by line: it raises Unreadable."""
+    """Return a constraint for the setting *name*, which is read line by line: it raises Invalid, with what is wrong."""
 
     def constraint(text: str) -> bool:
         wrong = problems(name, text)
         if wrong:
-            raise Unreadable(joined(wrong[:MAX_PROBLEMS]))
+            request = getRequest()
+            raise Invalid("; ".join(translated(problem, request) for problem in wrong[:MAX_PROBLEMS]))
         return True
 
     return constraint
