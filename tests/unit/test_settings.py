@@ -22,7 +22,10 @@ READERS: dict[str, Any] = {
     "parts_of_words": settings.parts_of_words,
     "search_page": settings.search_page,
     "search_facets": lambda tool: frozenset(settings.search_facets(tool)),
+    "related_pages": settings.related_pages,
+    "record_searches": settings.record_searches,
 }
+DEFAULTS = settings.DEFAULTS | settings.SEARCH_DEFAULTS
 #: name -> what a site may have
 VALUES: dict[str, Any] = {
     "slow_query_ms": 250.0,
@@ -33,6 +36,8 @@ VALUES: dict[str, Any] = {
     "parts_of_words": True,
     "search_page": False,
     "search_facets": ("Subject",),
+    "related_pages": 5,
+    "record_searches": False,
 }
 #: name -> what the environment may say, and what that means
 OF_THE_PROCESS = {"slow_query_ms": ("5", 5.0), "result_cache_mb": ("0", 0.0)}
@@ -45,12 +50,12 @@ def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_setting_of_a_site_has_a_reader_here() -> None:
-    assert set(READERS) == set(settings.DEFAULTS)
+    assert set(READERS) == set(DEFAULTS)
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_without_a_site_and_in_a_site_that_says_nothing_the_default_counts(name: str) -> None:
-    default = settings.DEFAULTS[name]
+    default = DEFAULTS[name]
     expected = frozenset(default) if isinstance(default, tuple) else default
     # An older site has been saved without settings that came later.
     for nobody in (None, SimpleNamespace(), tool(), tool(languages=("en",))):
