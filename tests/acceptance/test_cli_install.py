@@ -129,7 +129,12 @@ def test_a_killed_uninstallation_is_resumed_and_follows_changes(dsn: str, tmp_pa
         assert [b.Title for b in tool(getId="d1", path="/plone/f1")] == ["Changed"]
         roles = tool.getIndexDataForUID("/plone/f2/d2")["allowedRolesAndUsers"]
         assert "user:test_user" in roles
-        assert len(tool(SearchableText="document", portal_type="Document")) == 164
+        # All that are left, but for the one that has another title now, and the new one.
+        assert (
+            len(tool(SearchableText="document", portal_type="Document"))
+            == len([p for p in expected if "/d" in p]) - 1
+            == 163
+        )
         # An index and a lexicon work on.
         portal.f1.d1.title = "Again"
         portal.f1.d1.reindexObject()

@@ -77,7 +77,7 @@ def test_a_damaged_catalog_is_whole_again(filled: Any, db: Any, dsn: str, statem
         # A database that another storage was copied to has no table, either.
         with psycopg.connect(dsn, autocommit=True) as connection:
             transaction.abort()
-            connection.execute(f"DROP TABLE {' '.join(tables(dsn))}")
+            connection.execute(f"DROP TABLE {' '.join(tables(dsn))} CASCADE")
     rebuild(db)
     transaction.begin()
     assert everything(filled) == before
