@@ -39,8 +39,9 @@ msgstr ""
 class Element:
     """An element of a page template: *parts* are its texts and elements, in their order."""
 
-    def __init__(self, tag: str, attributes: dict[str, str]) -> None:
+    def __init__(self, tag: str, attributes: dict[str, str], domain: str = "") -> None:
         self.tag, self.attributes = tag, attributes
+        self.domain = attributes.get("i18n:domain", domain)
         self.parts: list[str | Element] = []
 
     @property
@@ -84,7 +85,9 @@ def parsed(path: Path) -> Element:
         if tag[1]:
             stack.pop()
             continue
-        element = Element(tag[2], {name: one or other for name, one, other in ATTRIBUTE.findall(tag[3])})
+        element = Element(
+            tag[2], {name: one or other for name, one, other in ATTRIBUTE.findall(tag[3])}, stack[-1].domain
+        )
         stack[-1].parts.append(element)
         if not tag[4] and tag[2] not in EMPTY_TAGS:
             stack.append(element)
@@ -92,8 +95,10 @@ def parsed(path: Path) -> Element:
 
 
 def in_template(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the messages of a page template: ids, and default texts."""
+    """Yield the messages of a page template: ids, and default texts; not those that Plone has."""
     for element in parsed(path).elements:
+        if element.domain != DOMAIN:
+            continue
         if "i18n:translate" in element.attributes and not element.is_replaced:
             yield element.message
         for name in filter(None, re.split(r"[;\s]+", element.attributes.get("i18n:attributes", ""))):

@@ -88,7 +88,7 @@ def test_an_object_that_cannot_be_loaded_answers_503(web: Web, cut: Any) -> None
     for accept in ("text/html", "application/json"):
         web.db.cacheMinimize()
         response = web.get("/plone/page", "admin:secret", accept=accept)
-        assert (response.status, response.text) == (503, TEXT)
+        assert (response.status, response.text) == (503, f"{TEXT}\n")
         assert response.headers["Retry-After"] == "10"
 
 
@@ -98,7 +98,7 @@ def test_a_request_that_cannot_begin_answers_503() -> None:
 
     answers: list[Any] = []
     body = make_filter({})(application)({"REQUEST_METHOD": "GET"}, lambda *answer: answers.append(answer))
-    assert b"".join(body).decode() == TEXT
+    assert b"".join(body).decode() == f"{TEXT}\n"
     ((status, headers),) = answers
     assert status == "503 Service Unavailable"
     assert dict(headers)["Retry-After"] == "10"

@@ -1,5 +1,6 @@
 """Which error is an outage, which one takes too long or asks for too much, and which is neither."""
 
+from collections.abc import Iterator
 from plone.pgcatalog.database.errors import ServiceUnavailable
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.query.expression import LimitExceeded
@@ -9,7 +10,13 @@ from plone.pgcatalog.unavailable import make_filter
 from plone.pgcatalog.unavailable import SEARCH_TIMED_OUT
 from plone.pgcatalog.unavailable import TEXT
 from plone.pgcatalog.unavailable import TIMED_OUT
+from scripts import messages
 from typing import Any
+from zope.component import getGlobalSiteManager
+from zope.component import provideUtility
+from zope.i18n.gettextmessagecatalog import GettextMessageCatalog
+from zope.i18n.interfaces import ITranslationDomain
+from zope.i18n.translationdomain import TranslationDomain
 
 import psycopg
 import psycopg_pool
@@ -50,7 +57,7 @@ def test_all_kinds_of_errors_were_met() -> None:
         (psycopg_pool.PoolTimeout("no connection"), "503", TEXT),
         (ServiceUnavailable("lost"), "503", TEXT),
         (SearchTimeout("longer than 3 s"), "503", SEARCH_TIMED_OUT),
-        (LimitExceeded("more than 3 words"), "400", "more than 3 words\n"),
+        (LimitExceeded("more than 3 words"), "400", "more than 3 words"),
     ],
 )
 def test_answers(error: Exception, status: str, text: str) -> None:
@@ -63,6 +70,33 @@ def test_answers(error: Exception, status: str, text: str) -> None:
 @pytest.mark.parametrize("error", [QueryError("no such index"), ValueError("x"), psycopg.DataError("x")])
 def test_other_errors_are_none_of_ours(error: Exception) -> None:
     assert answer_to(error) is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "beginning"),
+    [
+        ({}, "The database"),
+        ({"HTTP_ACCEPT_LANGUAGE": "fr-CA, fr"}, "The database"),
+        ({"HTTP_ACCEPT_LANGUAGE": "en, de;q=0.5"}, "The database"),
+        ({"HTTP_ACCEPT_LANGUAGE": "de-AT, en;q=0.5"}, "Die Datenbank"),
+        ({"HTTP_ACCEPT_LANGUAGE": "en", "LANGUAGE": "de"}, "Die Datenbank"),
+        ({"LANGUAGE": ["de"]}, "The database"),
+    ],
+)
+def test_the_answer_is_in_the_language_of_the_request(environ: dict[str, Any], beginning: str, german: None) -> None:
+    answer = answer_to(psycopg.OperationalError("connection refused"))
+    assert answer is not None
+    assert answer.told(environ).startswith(beginning)
+
+
+@pytest.fixture
+def german() -> Iterator[None]:
+    """The German translation, as Zope registers it."""
+    domain = TranslationDomain(messages.DOMAIN)
+    domain.addCatalog(GettextMessageCatalog("de", messages.DOMAIN, str(next(messages.LOCALES.glob("de/*/*.mo")))))
+    provideUtility(domain, ITranslationDomain, messages.DOMAIN)
+    yield
+    getGlobalSiteManager().unregisterUtility(domain, ITranslationDomain, messages.DOMAIN)
 
 
 def test_the_filter_lets_other_errors_pass() -> None:

@@ -20,6 +20,8 @@ from plone.pgcatalog.discovery import features
 from plone.pgcatalog.discovery.similar import more_like_this
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import suggest
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.query.expression import as_dict
 from plone.pgcatalog.query.expression import expression_in
@@ -111,13 +113,13 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     security = ClassSecurityInfo()
 
     manage_options = (
-        {"label": "Overview", "action": "manage_catalogOverview"},
+        {"label": _("Overview"), "action": "manage_catalogOverview"},
         {"label": "Contents", "action": "manage_main"},
-        {"label": "Catalog", "action": "manage_catalogView"},
-        {"label": "Indexes & Metadata", "action": "manage_catalogIndexes"},
-        {"label": "Advanced", "action": "manage_catalogAdvanced"},
-        {"label": "Slow Queries", "action": "manage_slow_queries"},
-        {"label": "Index Advice", "action": "manage_index_advice"},
+        {"label": _("Catalog"), "action": "manage_catalogView"},
+        {"label": _("Indexes & Metadata"), "action": "manage_catalogIndexes"},
+        {"label": _("Advanced"), "action": "manage_catalogAdvanced"},
+        {"label": _("Slow Queries"), "action": "manage_slow_queries"},
+        {"label": _("Index Advice"), "action": "manage_index_advice"},
         {"label": "Properties", "action": "manage_propertiesForm"},
         {"label": "Security", "action": "manage_access"},
     )
@@ -134,6 +136,12 @@ class PlonePGCatalogTool(UniqueObject, Folder):
         borrow(locals(), CatalogTool, _page)
         locals()[_page] = page_of(FORMER_PAGES.get(_page, _page))
     del _action, _page
+
+    # Without a docstring, as the one it calls: nothing to be published.
+    @security.public
+    def filtered_manage_options(self, REQUEST: Any = None) -> list[dict[str, Any]]:
+        tabs = super().filtered_manage_options(REQUEST)
+        return [tab | {"label": translated(tab["label"], self.REQUEST)} for tab in tabs]
 
     @property
     def long_query_time(self) -> float:

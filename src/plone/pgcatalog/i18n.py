@@ -1,16 +1,21 @@
-"""Messages for people: marked where they are written, translated where a request shows them."""
+"""Messages for people: marked where they are written, translated where a request shows them, else in English."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence
+from functools import reduce
+from string import Template
 from typing import Any
-from zope.i18n import translate
+from zope.i18nmessageid import Message
 from zope.i18nmessageid import MessageFactory
+
+import json
 
 
 _factory = MessageFactory("plone.pgcatalog")
 
 
 def _(message: str, mapping: Mapping[str, str] | None = None) -> str:
-    """Return *message*, marked for translation, with values for its ``${names}``.
+    """Return *message*, marked for translation, with values for its ``${names}``; these may be messages themselves.
 
     ``scripts/messages.py`` finds the calls by this name.
     """
@@ -18,7 +23,57 @@ def _(message: str, mapping: Mapping[str, str] | None = None) -> str:
     return marked
 
 
+def joined(messages: Sequence[str]) -> str:
+    """Return one message of several, at least one, with semicolons between them."""
+    return reduce(lambda texts, text: _("${texts}; ${text}", {"texts": texts, "text": text}), messages)
+
+
 def translated(message: str, request: Any) -> str:
-    """Return *message*, if it is marked, in the language of *request*; any other text as it is."""
+    """Return *message*, if it is marked, in the language of *request*, English without one; any other text as it is.
+
+    Messages among the values are translated first: zope.i18n takes two of them with the same text for a circle.
+    """
+    # Needs a quarter of a second to import, which commands without a page can do without.
+    from zope.i18n import translate
+
+    if isinstance(message, Message) and message.mapping:
+        values = {name: translated(value, request) for name, value in message.mapping.items()}
+        message = Message(str(message), message.domain, message.default, values)
     text: str = translate(message, context=request)
     return text
+
+
+def english(message: str) -> str:
+    """Return *message* with its values, for logs and commands."""
+    values = getattr(message, "mapping", None) or {}
+    return Template(message).safe_substitute({name: english(value) for name, value in values.items()})
+
+
+def stored(message: str) -> str:
+    """Return *message* as a text that ``restored`` makes the message of; any text that is not marked as it is."""
+    if not isinstance(message, Message):
+        return message
+    values = {name: stored(value) for name, value in (message.mapping or {}).items()}
+    return json.dumps([str(message), values], ensure_ascii=False)
+
+
+def restored(text: str) -> str:
+    """Return the message that *text* was made of, and any other text as it is."""
+    try:
+        message, values = json.loads(text)
+        return _factory(message, mapping={name: restored(value) for name, value in values.items()})  # type: ignore[no-any-return]
+    except (ValueError, TypeError, AttributeError):
+        return text
+
+
+class MessageError(Exception):
+    """An error with a *message* that people read: translated on pages, and in English elsewhere."""
+
+    @property
+    def message(self) -> str:
+        """What was raised, with its mark."""
+        text: str = self.args[0] if self.args else ""
+        return text
+
+    def __str__(self) -> str:
+        return english(self.message)

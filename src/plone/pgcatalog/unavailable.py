@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from plone.pgcatalog.database.time_limit import SearchTimeout
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.rest.interfaces import IAPIRequest
 from Products.Five.browser import BrowserView
@@ -14,9 +15,11 @@ from psycopg.errors import QueryCanceled
 from typing import Any
 from zExceptions import BadRequest
 from zope.component import getSiteManager
+from zope.i18n import translate
 from zope.interface import implementedBy
 from zope.interface import Interface
 from zope.interface import providedBy
+from zope.publisher.browser import BrowserLanguages
 
 import logging
 import psycopg
@@ -24,9 +27,9 @@ import psycopg
 
 logger = logging.getLogger(__name__)
 
-TEXT = "The database is not available at the moment. Please try again in a few seconds.\n"
-SEARCH_TIMED_OUT = "The search took too long and was stopped. Please search for something more specific.\n"
-TIMED_OUT = "The database took too long to answer and was stopped. Please try again later.\n"
+TEXT = _("The database is not available at the moment. Please try again in a few seconds.")
+SEARCH_TIMED_OUT = _("The search took too long and was stopped. Please search for something more specific.")
+TIMED_OUT = _("The database took too long to answer and was stopped. Please try again later.")
 #: How PostgreSQL says that a connection is lost, or that there is none to be had: too many, a server that stops or starts.
 NO_CONNECTION = ("08", "53300", "57P")
 
@@ -39,7 +42,10 @@ class ServiceUnavailable(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a browser gets; clients of the REST API get *error*, None when it is better not to look for more."""
+    """What a browser gets; clients of the REST API get *error*, None when it is better not to look for more.
+
+    *text* is a message.
+    """
 
     status: str
     text: str
@@ -50,11 +56,20 @@ class Answer:
         headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store"}
         return headers if self.status.startswith("400") else {"Retry-After": "10"} | headers
 
+    def told(self, environ: Mapping[str, Any]) -> str:
+        """Return the text in the language of a request: the one Plone has found, else what the browser asks for first.
+
+        Plone itself might look for a site's languages, in a database that is away.
+        """
+        languages = [environ.get("LANGUAGE"), *BrowserLanguages(environ).getPreferredLanguages()]
+        language = next((language for language in languages if language), "en")
+        return f"{translate(self.text, target_language=str(language).partition('-')[0])}\n"
+
 
 def answer_to(error: Exception) -> Answer | None:
     """Return the answer to a request that *error* has ended; None for an error of somebody else."""
     if isinstance(error, LimitExceeded):
-        return Answer("400 Bad Request", f"{error.args[0]}\n", BadRequest)
+        return Answer("400 Bad Request", str(error.args[0]), BadRequest)
     if isinstance(error, QueryCanceled):
         text = SEARCH_TIMED_OUT if isinstance(error, SearchTimeout) else TIMED_OUT
         return Answer("503 Service Unavailable", text, ServiceUnavailable)
@@ -74,12 +89,12 @@ class ErrorView(BrowserView):
         if answer is None:
             return self._usual(self.context)
         if answer.error is not None and IAPIRequest.providedBy(self.request):
-            return self._usual(answer.error(answer.text.strip()))
+            return self._usual(answer.error(answer.told(self.request).strip()))
         response = self.request.response
         response.setStatus(int(answer.status[:3]), lock=1)
         for name, value in answer.headers.items():
             response.setHeader(name, value)
-        return answer.text
+        return answer.told(self.request)
 
     def _usual(self, error: Exception) -> Any:
         """Return what any other exception gets, for *error*."""
@@ -109,6 +124,6 @@ def unavailable_filter(application: Application) -> Application:
                 raise
             logger.error("%s %s: %s", environ.get("REQUEST_METHOD"), environ.get("PATH_INFO"), error)
             start_response(answer.status, list(answer.headers.items()))
-            return [answer.text.encode()]
+            return [answer.told(environ).encode()]
 
     return call

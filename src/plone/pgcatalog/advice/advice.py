@@ -24,6 +24,9 @@ from plone.pgcatalog.advice.trial import SampleTrial
 from plone.pgcatalog.advice.trial import Trial
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import joined
+from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexes.field import FieldIndexTranslator
 from plone.pgcatalog.indexes.keys import MAX_BYTES as KEY_BYTES
@@ -54,7 +57,7 @@ WORTH = 0.2
 SECONDS = 60
 
 
-class AdviceError(Exception):
+class AdviceError(MessageError):
     """There can be no advice; the message says why."""
 
 
@@ -66,7 +69,7 @@ def advise(catalog: Catalog) -> Advice:
     log = log_of(catalog)
     groups = log.groups(SHAPES)
     if not groups:
-        raise AdviceError("no slow query of this catalog has been recorded yet")
+        raise AdviceError(_("no slow query of this catalog has been recorded yet"))
     with adviser_of(catalog) as adviser:
         return adviser.advise(log, groups)
 
@@ -76,13 +79,13 @@ def adviser_of(catalog: Catalog) -> Iterator["Adviser"]:
     """Yield an adviser with a connection of its own.  Raises AdviceError for what PostgreSQL refuses."""
     state = catalog.view().read_state()
     if state is None:
-        raise AdviceError("the catalog has no table yet")
+        raise AdviceError(_("the catalog has no table yet"))
     try:
         with connect(dsn_of(catalog.jar), "advice", SECONDS) as connection:
             connection.execute("SET plan_cache_mode = force_custom_plan")
             yield Adviser(catalog, connection, state.relation)
     except psycopg.Error as error:
-        raise AdviceError(f"PostgreSQL: {plain(error)}") from error
+        raise AdviceError(_("PostgreSQL: ${error}", {"error": plain(error)})) from error
 
 
 class Adviser:
@@ -101,14 +104,14 @@ class Adviser:
     def advise(self, log: SlowQueryLog, groups: list[Group]) -> Advice:
         """Return the best index for each of *groups*."""
         if not self.rows:
-            raise AdviceError("the catalog is empty: there is nothing to advise on")
+            raise AdviceError(_("the catalog is empty: there is nothing to advise on"))
         questions, without = [], []
         for group in groups:
             try:
                 questions.append(self.question(log, group))
             except ReplayError as error:
-                without.append((group, str(error)))
-        advice = Advice("no trial, since no query could be run again", self.rows, without=without)
+                without.append((group, error.message))
+        advice = Advice(_("no trial, since no query could be run again"), self.rows, without=without)
         if not questions:
             return advice
         with self._trial(questions) as trial:
@@ -125,15 +128,17 @@ class Adviser:
     def question(self, log: SlowQueryLog, group: Group) -> Question:
         """Return the queries of *group*.  Raises ReplayError when they cannot be run again."""
         if group.operation not in REPLAYED:
-            raise ReplayError(f"{group.operation} is read by record id, for which there is an index")
-        found, problem = [], "there is no example any more"
+            raise ReplayError(
+                _("${operation} is read by record id, for which there is an index", {"operation": group.operation})
+            )
+        found, problem = [], _("there is no example any more")
         for example in log.examples(Choice(key=group.key), SEEN):
             try:
                 _query, compiled = compile_example(self.catalog, example)
                 page = page_in(example.query)
                 found.append((compiled, statement_of(self.catalog, compiled, group.operation, page)))
             except ReplayError as error:
-                problem = str(error)
+                problem = error.message
         if not found:
             raise ReplayError(problem)
         newest = found[0][0]
@@ -154,17 +159,21 @@ class Adviser:
                 ddl = candidate.ddl(self.relation)
                 found.append(Suggestion(candidate, question.group, before, after, ddl, cost, size))
         if not found:
-            return "no further index would be used, or none would save a fifth"
+            return _("no further index would be used, or none would save a fifth")
         # Of those about as good as the best, the smallest.
         limit = min(s.after.cost for s in found) * 1.1 + 1
         return min((s for s in found if s.after.cost <= limit), key=lambda s: s.after.bytes)
 
     def _write_cost(self, candidate: Candidate, size: int) -> str:
-        text = f"about {size / self.rows:.0f} bytes for each row written; {len(self.indexes)} indexes are there"
+        text = _(
+            "about ${bytes} bytes for each row written; ${number} indexes are there",
+            {"bytes": f"{size / self.rows:.0f}", "number": str(len(self.indexes))},
+        )
         indexed = {name for index in self.indexes for name in (*index.keys, *index.included)}
         fresh = [name for name in candidate.columns if name not in indexed]
         if fresh:
-            text += f"; so far a change of {', '.join(fresh)} alone has touched none of them"
+            names = {"names": ", ".join(fresh)}
+            text = joined([text, _("so far a change of ${names} alone has touched none of them", names)])
         return text
 
     @contextmanager
@@ -200,7 +209,7 @@ def find_candidate(catalog: Catalog, name: str) -> tuple[Candidate, str]:
             for candidate in adviser.candidates.propose(question.filters, question.sort):
                 if candidate.name == name:
                     return candidate, f"{group.shape} ({group.operation})"
-    raise AdviceError(f"there is no suggestion {name!r:.50} any more; look for indexes again")
+    raise AdviceError(_("there is no suggestion ${name} any more; look for indexes again", {"name": f"{name!r:.50}"}))
 
 
 def union(sets: Iterable[frozenset[str] | None]) -> frozenset[str] | None:

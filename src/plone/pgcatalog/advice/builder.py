@@ -14,6 +14,8 @@ from plone.pgcatalog.advice.candidates import PREFIX
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.observe.log import Execute
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.sql import locks
@@ -33,7 +35,7 @@ logger = logging.getLogger(__name__)
 START_SECONDS = 10
 
 
-class BuildError(Exception):
+class BuildError(MessageError):
     """An index was not built or not dropped; the message says why, and nothing is half-done."""
 
 
@@ -54,7 +56,7 @@ class IndexTarget:
         """Return that of *catalog*; raises BuildError when it has no relation yet."""
         state = catalog.view().read_state()
         if state is None:
-            raise BuildError("the catalog has no table yet")
+            raise BuildError(_("the catalog has no table yet"))
         return cls(dsn_of(catalog.jar), catalog.zoid, state.relation)
 
     def index(self, name: str) -> str:
@@ -68,7 +70,7 @@ class IndexTarget:
             with connect(self.dsn, purpose, seconds) as connection:
                 yield connection, lambda query, values: connection.execute(query, values).fetchall()
         except psycopg.Error as error:
-            raise BuildError(f"PostgreSQL: {plain(error)}") from error
+            raise BuildError(_("PostgreSQL: ${error}", {"error": plain(error)})) from error
 
 
 def apply(target: IndexTarget, candidate: Candidate, reason: str) -> None:
@@ -79,7 +81,7 @@ def apply(target: IndexTarget, candidate: Candidate, reason: str) -> None:
 
 def register(target: IndexTarget, candidate: Candidate, reason: str) -> None:
     """Note that *candidate* is to be an index.  Raises BuildError."""
-    with target.connected("register index") as (_, execute):
+    with target.connected("register index") as (_connection, execute):
         registry.register(execute, target.zoid, candidate, reason)
 
 
@@ -108,7 +110,7 @@ def drop(target: IndexTarget, name: str, started: Callable[[], object] = lambda:
     with working(target, name, "drop index") as connection:
         started()
         drop_index(connection, entry.index)
-        with target.connected("forget index") as (_, execute):
+        with target.connected("forget index") as (_connection, execute):
             registry.forget(execute, target.zoid, name)
 
 
@@ -116,18 +118,18 @@ def cancel(target: IndexTarget, name: str) -> None:
     """Stop whoever builds the index *name*.  Raises BuildError when nobody does."""
     entry = find(target, name)
     if entry.pid is None:
-        raise BuildError(f"{entry.index} is not being built")
-    with target.connected("cancel build") as (_, execute):
+        raise BuildError(_("${index} is not being built", {"index": entry.index}))
+    with target.connected("cancel build") as (_connection, execute):
         execute("SELECT pg_cancel_backend(%(pid)s)", {"pid": entry.pid})
 
 
 def find(target: IndexTarget, name: str) -> registry.Registered:
     """Return the registered index *name*; raises BuildError for any other one."""
-    with target.connected("look up index") as (_, execute):
+    with target.connected("look up index") as (_connection, execute):
         for entry in registry.registered(execute, target.zoid, target.relation):
             if entry.name == name and name.startswith(PREFIX):
                 return entry
-    raise BuildError(f"{name!r} is no index made on advice for this catalog")
+    raise BuildError(_("${name} is no index made on advice for this catalog", {"name": repr(name)}))
 
 
 @contextmanager
@@ -141,14 +143,14 @@ def working(target: IndexTarget, name: str, purpose: str) -> Iterator[Connection
                 {"lock": locks.ADVISED_INDEX, "index": index},
             )
             if not free:
-                raise BusyError(f"{index} is being built or dropped already")
+                raise BusyError(_("${index} is being built or dropped already", {"index": index}))
             yield connection
     except BusyError:
         raise
     except BuildError as error:
         tidy_up(target, name, str(error))
         raise
-    with target.connected("note success") as (_, execute):
+    with target.connected("note success") as (_connection, execute):
         registry.set_message(execute, target.zoid, name, "")
     logger.info("%s %s: done", purpose, index)
 

@@ -8,6 +8,7 @@ from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.advice.replay import statement_of
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.observe import plan
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.record import page_in
@@ -61,6 +62,6 @@ def explaining(dsn: str, seconds: float) -> Iterator[Any]:
         with connect(dsn, "explain", seconds) as connection:
             yield connection
     except psycopg.errors.QueryCanceled as error:
-        raise ReplayError(f"the query was stopped after {seconds:g} seconds") from error
+        raise ReplayError(_("the query was stopped after ${seconds} seconds", {"seconds": f"{seconds:g}"})) from error
     except psycopg.Error as error:
-        raise ReplayError(f"PostgreSQL: {plain(error)}") from error
+        raise ReplayError(_("PostgreSQL: ${error}", {"error": plain(error)})) from error

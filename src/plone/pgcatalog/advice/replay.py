@@ -1,6 +1,8 @@
 """Makes the statements of a recorded query again: SQL comes from our compiler, never from the log or a browser."""
 
 from collections.abc import Mapping
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.indexing.codec import CodecError
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.record import recall
@@ -17,7 +19,7 @@ from typing import Any
 Page = tuple[int, int | None]
 
 
-class ReplayError(Exception):
+class ReplayError(MessageError):
     """A recorded query cannot be run again; the message says why."""
 
 
@@ -25,23 +27,25 @@ def compile_example(catalog: Catalog, example: Example) -> tuple[dict[str, Any],
     """Return the recorded query, and what the *catalog* makes of it today.  Raises ReplayError."""
     if example.left_out:
         names = ", ".join(example.left_out)
-        raise ReplayError(f"values of {names} were not recorded (masked, too long or of an unknown type)")
+        raise ReplayError(
+            _("values of ${names} were not recorded (masked, too long or of an unknown type)", {"names": names})
+        )
     try:
         query, sort, limit = recall(example.query)
     except CodecError as error:
-        raise ReplayError(f"the record is damaged: {error}") from error
+        raise ReplayError(_("the record is damaged: ${error}", {"error": str(error)})) from error
     return query, compiled(catalog, query, sort, limit)
 
 
 def compiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str, bool]], limit: Any) -> CompiledQuery:
     """Return *query* compiled; raises ReplayError for one that the indexes of the *catalog* refuse."""
-    missing = [name for name, _ in sort if name not in catalog.indexes]
+    missing = [name for name, _reverse in sort if name not in catalog.indexes]
     if missing:
-        raise ReplayError(f"there is no index {missing[0]!r} any more")
+        raise ReplayError(_("there is no index ${index} any more", {"index": repr(missing[0])}))
     try:
         return compile_query(query, catalog.indexes, catalog.translator, sort, limit)
     except (*VALUE_ERRORS, LookupError) as error:
-        raise ReplayError(f"the catalog refuses the query: {error}") from error
+        raise ReplayError(_("the catalog refuses the query: ${error}", {"error": str(error)})) from error
 
 
 def statement_of(
@@ -52,7 +56,7 @@ def statement_of(
     Of pages it is the one recorded as *page*, else the one that *query* wants.  Raises ReplayError when nothing is run.
     """
     if query.is_empty:
-        raise ReplayError("the query cannot find anything, so PostgreSQL is not asked")
+        raise ReplayError(_("the query cannot find anything, so PostgreSQL is not asked"))
     view = catalog.view()
     statement: Statement | None
     if operation == "count":
@@ -62,9 +66,9 @@ def statement_of(
     elif operation == "page":
         statement = view.page_statement(query, *(page or page_of(query)))
     else:
-        raise ReplayError(f"{operation} is read for certain rows, which are not recorded")
+        raise ReplayError(_("${operation} is read for certain rows, which are not recorded", {"operation": operation}))
     if statement is None:
-        raise ReplayError("the catalog is empty: it has no table yet")
+        raise ReplayError(_("the catalog is empty: it has no table yet"))
     return statement
 
 

@@ -6,6 +6,7 @@ from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.filters import Filter
 from plone.pgcatalog.advice.trial import Measure
 from plone.pgcatalog.advice.trial import Outcome
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.sql.fragment import Statement
 
@@ -47,7 +48,8 @@ class Suggestion:
         """Before and after, for people to read."""
         if self.before.ms is not None and self.after.ms is not None:
             return f"{self.before.ms:.2f} → {self.after.ms:.2f} ms"
-        return f"cost {self.before.cost:.0f} → {self.after.cost:.0f}"
+        costs = {"before": f"{self.before.cost:.0f}", "after": f"{self.after.cost:.0f}"}
+        return _("cost ${before} → ${after}", costs)
 
 
 @dataclass(slots=True)

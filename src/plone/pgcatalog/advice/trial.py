@@ -13,6 +13,7 @@ from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.filters import Filter
 from plone.pgcatalog.advice.statistics import ColumnStatistics
 from plone.pgcatalog.advice.statistics import Statistics
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.observe.sql import log_sql
 from plone.pgcatalog.sql.fragment import Statement
@@ -99,7 +100,7 @@ class TrialByPlan(Trial):
 class HypotheticalTrial(TrialByPlan):
     """With the extension hypopg: on the relation itself, by the planner's costs."""
 
-    method = "hypothetical index on the table itself (hypopg), by the planner's costs"
+    method = _("hypothetical index on the table itself (hypopg), by the planner's costs")
 
     @contextmanager
     def _index(self, candidate: Candidate) -> Iterator[tuple[str, int]]:
@@ -136,7 +137,10 @@ class SampleTrial(TrialByPlan):
         names = ", ".join(map(quote, kept))
         sample = "" if total <= SAMPLE_ROWS else f" TABLESAMPLE BERNOULLI ({100 * SAMPLE_ROWS / total:.6f})"
         self.rows = execute(f"INSERT INTO {copy} ({names}) SELECT {names} FROM {original}{sample}").rowcount
-        self.method = f"index on a copy of {self.rows:,} rows, by running the queries; the copy was rolled back"
+        self.method = _(
+            "index on a copy of ${rows} rows, by running the queries; the copy was rolled back",
+            {"rows": f"{self.rows:,}"},
+        )
         for index in indexes:
             if index.is_valid and {*index.keys, *index.included} <= {*kept, ""}:
                 execute(f"CREATE {'UNIQUE ' * index.is_unique}INDEX ON {copy} {index.definition}")
@@ -154,7 +158,7 @@ class SampleTrial(TrialByPlan):
 class EstimateTrial(Trial):
     """By what ANALYZE knows of the values; where nothing else is possible."""
 
-    method = "estimated from the statistics of the columns: a sample could not be made"
+    method = _("estimated from the statistics of the columns: a sample could not be made")
 
     def __init__(
         self, connection: Connection[Any], relation: str, columns: Mapping[str, ColumnStatistics], rows: int

@@ -8,6 +8,7 @@ from plone.pgcatalog.advice.builder import IndexTarget
 from plone.pgcatalog.advice.suggestion import Advice
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
+from plone.pgcatalog.i18n import english
 from rich.console import Console
 from rich.filesize import decimal
 from rich.markup import escape
@@ -62,7 +63,7 @@ def apply(advice: Advice, target: IndexTarget) -> dict[str, str]:
 def as_data(advice: Advice, built: dict[str, str]) -> dict[str, Any]:
     """Return *advice* as JSON data."""
     return {
-        "method": advice.method,
+        "method": english(advice.method),
         "rows": advice.rows,
         "suggestions": [
             {
@@ -75,28 +76,32 @@ def as_data(advice: Advice, built: dict[str, str]) -> dict[str, Any]:
                 "before": {"cost": s.before.cost, "ms": s.before.ms},
                 "after": {"cost": s.after.cost, "ms": s.after.ms},
                 "bytes": s.bytes,
-                "write_cost": s.write_cost,
+                "write_cost": english(s.write_cost),
                 "built": s.candidate.name in built and not built[s.candidate.name],
                 "error": built.get(s.candidate.name, ""),
             }
             for s in advice.suggestions
         ],
-        "without": [{"shape": g.shape, "operation": g.operation, "reason": reason} for g, reason in advice.without],
+        "without": [
+            {"shape": g.shape, "operation": g.operation, "reason": english(reason)} for g, reason in advice.without
+        ],
     }
 
 
 def show(advice: Advice, built: dict[str, str]) -> None:
     """Print *advice* for people."""
     console = Console(soft_wrap=True)
-    console.print(f"Method: {advice.method}; the table has {advice.rows:,} rows.")
+    console.print(f"Method: {english(advice.method)}; the table has {advice.rows:,} rows.")
     for s in advice.suggestions:
         console.print(f"\n[bold]{escape(s.ddl)}[/]")
         console.print(f"  for   {escape(s.group.shape)} ({s.group.operation})")
-        console.print(f"  gain  {s.gain:.0%}: {s.comparison}")
-        console.print(f"  size  {decimal(s.bytes)}, {escape(s.write_cost)}")
+        console.print(f"  gain  {s.gain:.0%}: {english(s.comparison)}")
+        console.print(f"  size  {decimal(s.bytes)}, {escape(english(s.write_cost))}")
         if s.candidate.name in built:
             console.print(f"  [bold]{escape(built[s.candidate.name]) or 'built'}[/]")
     if not advice.suggestions:
         console.print("No further index would help much.")
     for group, reason in advice.without:
-        console.print(f"\n[dim]{escape(group.shape) or '(everything)'} ({group.operation}): {escape(reason)}[/]")
+        console.print(
+            f"\n[dim]{escape(group.shape) or '(everything)'} ({group.operation}): {escape(english(reason))}[/]"
+        )

@@ -3,6 +3,7 @@
 from datetime import datetime
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
+from plone.pgcatalog.i18n import english
 from plone.pgcatalog.observe import health
 from rich.console import Console
 from rich.filesize import decimal
@@ -62,7 +63,7 @@ def show(found: dict[str, Any], with_indexes: bool) -> None:
     )
     for sentence in found["attention"]:
         console.print(f"[bold red]{sentence}")
-    console.print(health.line(found), soft_wrap=True)
+    console.print(english(health.line(found)), soft_wrap=True)
 
 
 def index_table(catalog: dict[str, Any]) -> Table:

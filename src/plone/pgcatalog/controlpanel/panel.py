@@ -87,7 +87,7 @@ class SettingsPanel(ControlPanelFormWrapper):
             jobs.start(tool, "rebuild", rebuild)
             message, kind = _("The catalog is being filled."), "info"
         except JobError as error:
-            message, kind = str(error), "error"
+            message, kind = error.message, "error"
         IStatusMessage(self.request).addStatusMessage(message, kind)
         self.request.response.redirect(self.url)
 

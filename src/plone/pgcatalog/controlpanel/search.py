@@ -6,9 +6,11 @@ from plone.pgcatalog.fulltext.tuning import DEFAULTS
 from plone.pgcatalog.fulltext.tuning import MAX_BOOST
 from plone.pgcatalog.fulltext.tuning import problems
 from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.settings import MAX_RELATED
 from plone.pgcatalog.settings import SEARCH_DEFAULTS
 from zope import schema
+from zope.globalrequest import getRequest
 from zope.interface import Interface
 from zope.interface import Invalid
 
@@ -23,7 +25,8 @@ def readable(name: str) -> Callable[[str], bool]:
     def constraint(text: str) -> bool:
         wrong = problems(name, text)
         if wrong:
-            raise Invalid("; ".join(wrong[:MAX_PROBLEMS]))
+            request = getRequest()
+            raise Invalid("; ".join(translated(problem, request) for problem in wrong[:MAX_PROBLEMS]))
         return True
 
     return constraint

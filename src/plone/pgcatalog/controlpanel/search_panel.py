@@ -12,6 +12,7 @@ from plone.pgcatalog.fulltext.tuning import LineError
 from plone.pgcatalog.fulltext.tuning import read_pin
 from plone.pgcatalog.fulltext.tuning import read_synonyms
 from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.observe.searches import Counted
 from plone.pgcatalog.observe.searches import KEPT_DAYS
@@ -93,7 +94,7 @@ class SearchPanel(ControlPanelFormWrapper):
                 self._add("synonyms", f"{words}, {self._field('synonym_other')}", read_synonyms)
                 form["try_text"] = words
         except LineError as error:
-            self.problem = str(error)
+            self.problem = translated(error.message, self.request)
         super().update()
 
     def _add(self, name: str, line: str, read: Any) -> None:

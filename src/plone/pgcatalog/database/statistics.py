@@ -10,6 +10,7 @@ from datetime import UTC
 from persistent.timestamp import TimeStamp
 from plone.pgcatalog.database.schema import is_unfilled
 from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.names import RANKING_INDEX
@@ -35,7 +36,7 @@ ROWS_WITHOUT_IDX = (
 )
 #: Versions of pg_textsearch below this one do not write all pages of an index to the WAL.
 SAFE_VERSION = (1, 3)
-UNSAFE = "does not survive a crash of the server: REINDEX INDEX after one, or saves fail (safe: 1.3 or newer)"
+UNSAFE = _("does not survive a crash of the server: REINDEX INDEX after one, or saves fail (safe: 1.3 or newer)")
 STALE = "SELECT count(*) AS n FROM object_state o WHERE o.idx IS NOT NULL AND {nowhere}"
 
 

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from plone.pgcatalog.fulltext.lexicon import storable_text
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import english
+from plone.pgcatalog.i18n import MessageError
 from typing import Any
 
 import logging
@@ -27,7 +30,7 @@ _UID = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*")
 
 
-class LineError(ValueError):
+class LineError(MessageError, ValueError):
     """A line of a setting cannot be read; the message says why."""
 
 
@@ -61,7 +64,7 @@ def read_boost(line: str) -> tuple[str, float]:
     """Return (portal type, factor) of a line such as ``News Item = 2.5``."""
     name, equals, number = (part.strip() for part in line.rpartition("="))
     if not (name and equals):
-        raise LineError(f"{line!r} is not of the form: portal type = number")
+        raise LineError(_("${line} is not of the form: portal type = number", {"line": repr(line)}))
     return name, factor(number)
 
 
@@ -71,7 +74,7 @@ def factor(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= MAX_BOOST:
-        raise LineError(f"{text!r} is not a number from 0 to {MAX_BOOST:g}")
+        raise LineError(_("${text} is not a number from 0 to ${most}", {"text": repr(text), "most": f"{MAX_BOOST:g}"}))
     return value
 
 
@@ -79,11 +82,16 @@ def read_pin(line: str) -> Pin:
     """Return the Pin of a line such as ``opening hours = /contact``."""
     words, equals, target = (part.strip() for part in line.rpartition("="))
     if not (words and equals and target):
-        raise LineError(f"{line!r} is not of the form: words = /path/in/site or UID")
+        raise LineError(_("${line} is not of the form: words = /path/in/site or UID", {"line": repr(line)}))
     if _UID.fullmatch(target):
         return Pin(words, target)
     if not target.startswith("/") or not target.strip("/"):
-        raise LineError(f"{target!r} is neither a path in the site, which begins with a slash, nor a UID")
+        raise LineError(
+            _(
+                "${target} is neither a path in the site, which begins with a slash, nor a UID",
+                {"target": repr(target)},
+            )
+        )
     return Pin(words, "/" + target.strip("/"))
 
 
@@ -93,7 +101,7 @@ def read_synonyms(line: str) -> Synonyms:
     words = _listed(left)
     alternatives = _listed(right) if arrow else words
     if not words or not alternatives or len(set(words + alternatives)) < 2:
-        raise LineError(f"{line!r} is not of the form: word, synonym, … or word => synonym, …")
+        raise LineError(_("${line} is not of the form: word, synonym, … or word => synonym, …", {"line": repr(line)}))
     return Synonyms(words, alternatives)
 
 
@@ -102,10 +110,10 @@ def read_stop_words(line: str) -> tuple[str, tuple[str, ...]]:
     language, colon, words = line.partition(":")
     code = language_code(language)
     if not colon or not _LANGUAGE.fullmatch(code):
-        raise LineError(f"{line!r} is not of the form: language code: word, word, …")
+        raise LineError(_("${line} is not of the form: language code: word, word, …", {"line": repr(line)}))
     found = _listed(words)
     if not found:
-        raise LineError(f"{line!r} names no word")
+        raise LineError(_("${line} names no word", {"line": repr(line)}))
     return code, found
 
 
@@ -117,7 +125,7 @@ def language_code(text: str) -> str:
 def _listed(text: str) -> tuple[str, ...]:
     words = tuple(word for part in text.split(",") if (word := part.strip()))
     if len(words) > MAX_WORDS:
-        raise LineError(f"more than {MAX_WORDS} words in a line")
+        raise LineError(_("more than ${number} words in a line", {"number": str(MAX_WORDS)}))
     return words
 
 
@@ -139,15 +147,15 @@ def read_lines(name: str, text: str) -> Iterator[tuple[Any, str | None]]:
             continue
         try:
             if storable_text(line) != line:
-                raise LineError("it has characters that no text can have")
+                raise LineError(_("it has characters that no text can have"))
             yield READERS[name](line.strip()), None
         except LineError as error:
-            yield None, f"Line {number}: {error}"
+            yield None, _("Line ${number}: ${problem}", {"number": str(number), "problem": error.message})
 
 
 def problems(name: str, text: str) -> list[str]:
-    """Return what is wrong with *text* as the setting *name*, a sentence per line."""
-    return [problem for _, problem in read_lines(name, text) if problem is not None]
+    """Return what is wrong with *text* as the setting *name*, a message per line."""
+    return [problem for _value, problem in read_lines(name, text) if problem is not None]
 
 
 def tuning_in(settings: Mapping[str, Any]) -> Tuning | None:
@@ -162,9 +170,9 @@ def _tuning(*texts: str) -> Tuning | None:
     values: list[tuple[Any, ...]] = []
     for name, text in zip(READERS, texts, strict=True):
         lines = list(read_lines(name, text))
-        for _, problem in lines:
+        for _value, problem in lines:
             if problem is not None:
-                logger.warning("Setting %s: %s; it is left out", name, problem)
+                logger.warning("Setting %s: %s; it is left out", name, english(problem))
         values.append(tuple(value for value, problem in lines if problem is None))
     types, pins, synonyms, stop_words = values
     tuning = Tuning(tuple((t, f) for t, f in types if f != 1.0), pins, synonyms, stop_words)

@@ -21,6 +21,8 @@ from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.sets import save as save_sets
 from plone.pgcatalog.fulltext.term_statistics import count_words
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing import rebuild_relation as relation
 from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
@@ -58,11 +60,11 @@ SWAPS = 5
 
 #: What a rebuild does in each phase, for people to read.
 PHASES = {
-    "walk": "Visiting the content",
-    "rest": "Visiting what else is catalogued",
-    "index": "Making the SQL indexes",
-    "replay": "Following changes made meanwhile",
-    "done": "Done",
+    "walk": _("Visiting the content"),
+    "rest": _("Visiting what else is catalogued"),
+    "index": _("Making the SQL indexes"),
+    "replay": _("Following changes made meanwhile"),
+    "done": _("Done"),
 }
 
 #: Objects whose row in the old relation has its idx in object_state, and which the new one knows not, or otherwise.
@@ -73,7 +75,7 @@ FORGET_IDX = (
 GIVE_IDX = "UPDATE object_state o SET idx = i.idx FROM {idx} i WHERE o.zoid = i.rid AND o.idx IS DISTINCT FROM i.idx"
 
 
-class RebuildRunning(RuntimeError):
+class RebuildRunning(MessageError, RuntimeError):
     """A rebuild of this catalog is running."""
 
 
@@ -122,7 +124,7 @@ class Rebuild:
             "SELECT pg_try_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, self.zoid)
         ).fetchall()
         if not free:
-            raise RebuildRunning(RebuildRunning.__doc__)
+            raise RebuildRunning(_("A rebuild of this catalog is running."))
 
     def _unlock(self) -> None:
         """Let others rebuild.  A connection that was interrupted while it waited for an answer ends, and its lock with it."""
@@ -162,7 +164,7 @@ class Rebuild:
         if target.phase == "index":
             target = self._make_indexes(target)
             yield target
-        for _ in range(ROUNDS):
+        for _round in range(ROUNDS):
             if self._replay(target) < LOG_BATCH:
                 break
             yield self._read()

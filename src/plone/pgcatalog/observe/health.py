@@ -4,6 +4,9 @@ from datetime import timedelta
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.missing import sites_without_table
 from plone.pgcatalog.fulltext.pg_textsearch_index import index_name
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import english
+from plone.pgcatalog.i18n import joined
 from plone.pgcatalog.protocols import Connection
 from typing import Any
 
@@ -11,13 +14,15 @@ from typing import Any
 #: A transaction that is older keeps VACUUM from its work, and retired tables on the disk.
 OLDEST_SECONDS = 3600
 #: What the line says when there is nothing.
-HEALTHY = "Healthy: nothing needs attention"
+HEALTHY = _("Healthy: nothing needs attention")
+#: How long work in the background is called.
+JOBS = {"rebuild": _("rebuild"), "verify": _("verify"), "vacuum": _("vacuum")}
 #: Sentences that the line about the health has room for.
 NAMED = 3
 
 
 def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
-    """Return what ``statistics.overview`` does, with rows, sites without a table, and ``attention``, as JSON data.
+    """Return what ``statistics.overview`` does, with rows, sites without a table, and ``attention`` in English, as JSON data.
 
     *check* also counts damaged rows, for which all rows are read.
     """
@@ -29,49 +34,76 @@ def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
             catalog["rows_without_idx"] = statistics.rows_without_idx(connection, catalog["relation"])
         relations = [catalog["relation"] for catalog in catalogs]
         found["stale_objects"] = statistics.stale_objects(connection, relations)
-    found["attention"] = attention(found)
+    found["attention"] = [english(sentence) for sentence in attention(found)]
     return found
 
 
 def line(found: dict[str, Any]) -> str:
-    """Return how the catalogs in *found* are, in one line."""
+    """Return a message how the catalogs in *found* are, in one line."""
     sentences = attention(found)
     if sentences:
-        more = f"; and {len(sentences) - NAMED} more" if len(sentences) > NAMED else ""
-        return f"Needs attention: {'; '.join(sentences[:NAMED])}{more}"
+        text = joined(sentences[:NAMED])
+        if len(sentences) > NAMED:
+            text = _("${sentences}; and ${number} more", {"sentences": text, "number": str(len(sentences) - NAMED)})
+        return _("Needs attention: ${sentences}", {"sentences": text})
     return HEALTHY
 
 
 def attention(found: dict[str, Any]) -> list[str]:
-    """Return a sentence for everything that somebody should look at."""
+    """Return a message for everything that somebody should look at."""
     sentences = [
-        f"{tool['site']}: the catalog has no table, as after the site was copied or imported; pgcatalog rebuild fills it"
+        _(
+            "${site}: the catalog has no table, as after the site was copied or imported; pgcatalog rebuild fills it",
+            {"site": tool["site"]},
+        )
         for tool in found.get("without_table", ())
     ]
     for catalog in found["catalogs"]:
-        name = catalog.get("site") or catalog["relation"]
+        site = {"site": catalog.get("site") or catalog["relation"]}
         rebuild = catalog["rebuild"]
         if catalog["unfilled"] and not (rebuild and rebuild["running"]):
             sentences.append(
-                f"{name}: the catalog has only what was saved since the site was copied or imported;"
-                " pgcatalog rebuild fills it"
+                _(
+                    "${site}: the catalog has only what was saved since the site was copied or imported;"
+                    " pgcatalog rebuild fills it",
+                    site,
+                )
             )
         if rebuild is not None and not rebuild["running"]:
-            sentences.append(f"{name}: a rebuild was interrupted; pgcatalog rebuild resumes it")
+            sentences.append(_("${site}: a rebuild was interrupted; pgcatalog rebuild resumes it", site))
         invalid = [index["name"] for index in catalog["indexes"] if not index["valid"]]
-        sentences += [f"{name}: the index {index} was not built to its end" for index in invalid]
+        sentences += [
+            _("${site}: the index ${index} was not built to its end", site | {"index": index}) for index in invalid
+        ]
         if catalog["ranked_by_textsearch"]:
-            sentences += [f"{name}: {sentence}" for sentence in textsearch_attention(catalog, found["pg_textsearch"])]
+            sentences += [
+                _("${site}: ${sentence}", site | {"sentence": sentence})
+                for sentence in textsearch_attention(catalog, found["pg_textsearch"])
+            ]
         if catalog.get("rows_without_idx"):
-            sentences.append(f"{name}: {catalog['rows_without_idx']} rows have no metadata; see pgcatalog verify")
+            number = {"number": str(catalog["rows_without_idx"])}
+            sentences.append(_("${site}: ${number} rows have no metadata; see pgcatalog verify", site | number))
         failed = [job for job, state in sorted(catalog["jobs"].items()) if state["failed"]]
-        sentences += [f"{name}: the last {job} failed; the tab Advanced says why" for job in failed]
+        sentences += [
+            _("${site}: the last ${job} failed; the tab Advanced says why", site | {"job": JOBS.get(job, job)})
+            for job in failed
+        ]
     oldest = found["oldest"]
     if oldest is not None and oldest["seconds"] >= OLDEST_SECONDS:
         age = timedelta(seconds=round(oldest["seconds"]))
-        sentences.append(f"the transaction of process {oldest['pid']} is {age} old, and keeps VACUUM from its work")
+        sentences.append(
+            _(
+                "the transaction of process ${pid} is ${age} old, and keeps VACUUM from its work",
+                {"pid": str(oldest["pid"]), "age": str(age)},
+            )
+        )
     if found.get("stale_objects"):
-        sentences.append(f"{found['stale_objects']} objects have an idx and no row; pgcatalog vacuum clears it")
+        sentences.append(
+            _(
+                "${number} objects have an idx and no row; pgcatalog vacuum clears it",
+                {"number": str(found["stale_objects"])},
+            )
+        )
     return sentences
 
 
@@ -79,5 +111,6 @@ def textsearch_attention(catalog: dict[str, Any], version: str | None) -> list[s
     """Return what is to say of the index of pg_textsearch that *catalog* is to have."""
     wanted = index_name(catalog["relation"])
     if version is None or wanted not in [index["name"] for index in catalog["indexes"]]:
-        return [f"the index {wanted} is not there; pgcatalog bm25 builds it, --drop forgets it"]
-    return [f"pg_textsearch {version} {statistics.UNSAFE}"] if statistics.is_unsafe(version) else []
+        return [_("the index ${index} is not there; pgcatalog bm25 builds it, --drop forgets it", {"index": wanted})]
+    unsafe = {"version": version, "fault": statistics.UNSAFE}
+    return [_("pg_textsearch ${version} ${fault}", unsafe)] if statistics.is_unsafe(version) else []

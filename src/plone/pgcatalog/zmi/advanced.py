@@ -36,7 +36,7 @@ class AdvancedPage(ManagePage):
         try:
             message: str = getattr(self, action)()
         except (JobError, RebuildRunning) as error:
-            return _("Not done: ${reason}.", mapping={"reason": str(error)})
+            return _("Not done: ${reason}.", mapping={"reason": error.message})
         return message
 
     def rebuild(self) -> str:

@@ -46,13 +46,13 @@ class IndexAdvicePage(ManagePage):
         try:
             self.advice = advise(self.catalog)
         except AdviceError as error:
-            self.problem = _("No advice: ${reason}.", mapping={"reason": str(error)})
+            self.problem = _("No advice: ${reason}.", mapping={"reason": error.message})
 
     def _done(self, action: Any, name: str) -> str:
         try:
             message: str = action(IndexTarget.of(self.catalog), name)
         except (BuildError, AdviceError) as error:
-            return _("Not done: ${reason}.", mapping={"reason": str(error)})
+            return _("Not done: ${reason}.", mapping={"reason": error.message})
         return message
 
     def apply(self, target: IndexTarget, name: str) -> str:

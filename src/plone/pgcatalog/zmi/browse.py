@@ -5,6 +5,7 @@ there are is counted only so far; beyond that it is PostgreSQL's estimate.
 """
 
 from dataclasses import dataclass
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.objects import clean_path
@@ -76,7 +77,9 @@ class Browser:
     def total(self) -> str:
         """Return how many rows there are, for people to read; exactly, if they are few."""
         count = self.count()
-        return f"about {max(self.estimate(), COUNTED):,}" if count is None else f"{count:,}"
+        if count is not None:
+            return f"{count:,}"
+        return _("about ${number}", {"number": f"{max(self.estimate(), COUNTED):,}"})
 
     def estimate(self) -> int:
         """Return about how many rows there are, as PostgreSQL's planner guesses from its statistics."""
@@ -96,7 +99,7 @@ class Browser:
         return self.view.select("rid, path", between(low, high), f"ORDER BY path {order} LIMIT {self.size + 1:d}")
 
     def _page(self, found: list[tuple[Any, ...]], before: str, after: str) -> Page:
-        idx = self.view.idx([rid for rid, _ in found]) if found else {}
+        idx = self.view.idx([rid for rid, _path in found]) if found else {}
         rows = [Row(rid, path, *describe(idx.get(rid, {}))) for rid, path in found]
         return Page(rows, before, after)
 

@@ -3,6 +3,9 @@
 from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import restored
+from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import HITS
@@ -10,19 +13,13 @@ from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.cache import VALUES
 from plone.pgcatalog.zmi.browse import Browser
-from plone.pgcatalog.zmi.browse import COUNTED
 from plone.pgcatalog.zmi.page import when
 from Products.Five.browser import BrowserView
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from rich.filesize import decimal
 from typing import Any
-from zope.i18n import translate
-from zope.i18nmessageid import MessageFactory
 
 
-_ = MessageFactory("plone.pgcatalog")
-
-HEALTHY = _(health.HEALTHY)
 #: What the cache keeps, in words.
 KINDS = {
     HITS: _("searches"),
@@ -64,16 +61,11 @@ class Figures(BrowserView):
 
     @property
     def health(self) -> str:
-        """Return the line of ``pgcatalog status``; what needs attention is in English there, as in logs."""
-        return translate(HEALTHY, context=self.request) if self.is_healthy else health.line(self.found)
+        """Return the line of ``pgcatalog status``, in the language of the page."""
+        return translated(health.line(self.found), self.request)
 
     def rows(self) -> str:
-        browser = Browser(self.catalog.view())
-        count = browser.count()
-        if count is not None:
-            return f"{count:,}"
-        number = f"{max(browser.estimate(), COUNTED):,}"
-        return str(translate(_("about ${number}", mapping={"number": number}), context=self.request))
+        return Browser(self.catalog.view()).total()
 
     def growth(self, place: int, name: str) -> str:
         """Return what was added since the first line of the history, 30 days at most; empty without one.
@@ -90,7 +82,7 @@ class Figures(BrowserView):
             time = _("in ${number} hours", mapping={"number": str(hours)})
         else:
             time = _("in ${number} days", mapping={"number": str(round(hours / 24))})
-        return f"({shown} {translate(time, context=self.request)})"
+        return f"({shown} {translated(time, self.request)})"
 
     def row_growth(self) -> str:
         return self.growth(ROW_COUNT, "estimated_rows")
@@ -109,7 +101,7 @@ class Figures(BrowserView):
         """Return kind and hit rate of what this process has asked its cache for."""
         counts = result_cache().counts.items()
         return [
-            (translate(KINDS[kind], context=self.request), f"{100 * count.hits / (count.hits + count.misses):.0f} %")
+            (translated(KINDS[kind], self.request), f"{100 * count.hits / (count.hits + count.misses):.0f} %")
             for kind, count in counts
             if count.hits + count.misses
         ]
@@ -125,7 +117,7 @@ class Figures(BrowserView):
         if found is None or not found["finished"]:
             return "", ""
         lines = found["message"].splitlines()
-        return self.time(found["finished"]), lines[0] if lines else ""
+        return self.time(found["finished"]), restored(lines[0]) if lines else ""
 
     def time(self, text: str | None) -> str:
         """Return a time of the figures for people to read; empty for none."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from plone.pgcatalog.advice.statistics import ColumnStatistics
 from plone.pgcatalog.advice.statistics import IndexStatistics
 from plone.pgcatalog.advice.statistics import Statistics
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
@@ -73,4 +74,5 @@ def distinct(columns: list[ColumnStatistics], rows: int) -> str:
     if not found or any(c.type == "tsvector" for c in columns):
         return ""
     number = found[0].distinct if found[0].distinct > 0 else -found[0].distinct * rows
-    return f"{number:,.0f}" + (" sets" if found[0].type.endswith("[]") else "")
+    text = f"{number:,.0f}"
+    return _("${number} sets", {"number": text}) if found[0].type.endswith("[]") else text

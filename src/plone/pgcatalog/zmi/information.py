@@ -1,5 +1,6 @@
 """The page *Object information*: all that the catalog has about one path."""
 
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.sql.column import quote
@@ -42,7 +43,7 @@ class InformationPage(ManagePage):
         self.rid, self.path = rid, path
         found = self.inside.getIndexDataForRID(rid)
         self.values = {name: found[name] for name in sorted(found, key=str.lower)}
-        self.request.set("management_view", "Catalog")  # the tab that is marked
+        self.request.set("management_view", self.translated(_("Catalog")))  # the tab that is marked
         return super().__call__()
 
     def index(self, name: str) -> Any:
@@ -96,4 +97,6 @@ def shown(value: Any) -> str:
 
 def cut(text: str, longest: int = LONGEST) -> str:
     """Return *text*, its end replaced by a note when it is very long."""
-    return text if len(text) <= longest else f"{text[:longest]} … ({len(text):,} characters)"
+    if len(text) <= longest:
+        return text
+    return _("${text} … (${number} characters)", {"text": text[:longest], "number": f"{len(text):,}"})

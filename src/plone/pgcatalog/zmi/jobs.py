@@ -15,6 +15,10 @@ from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import MessageError
+from plone.pgcatalog.i18n import restored
+from plone.pgcatalog.i18n import stored
+from plone.pgcatalog.observe.health import JOBS
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.request import opened_at
@@ -49,18 +53,18 @@ TRY_LOCK = "SELECT pg_try_advisory_lock(%(lock)s, hashtext(%(catalog)s || ' ' ||
 
 #: Tells how far a job is: done, total, what it does now; raises Stopped when it is to end.
 Report = Callable[[int, int, str], None]
-#: What a job does with the catalog tool; returns what came out.
-Work = Callable[[Any, Report], str]
+#: What a job does with the catalog tool; returns what came out, line by line.
+Work = Callable[[Any, Report], list[str]]
 
 
-#: How the states of jobs and of indexes, and the names of jobs, are told apart; pages show them translated.
+#: How the states of jobs and of indexes are called; pages show them translated.
 WORDS = (
     *(_("working"), _("stopping"), _("done"), _("failed"), _("interrupted")),
-    *(_("ready"), _("missing"), _("rebuild"), _("verify")),
+    *(_("ready"), _("missing")),
 )
 
 
-class JobError(Exception):
+class JobError(MessageError):
     """A job cannot be begun; the message says why."""
 
 
@@ -92,6 +96,11 @@ class Job:
         return "failed" if self.failed else "done"
 
     @property
+    def lines(self) -> list[str]:
+        """Return what it does now, or what came out, line by line."""
+        return [restored(line) for line in self.message.splitlines()]
+
+    @property
     def part(self) -> float:
         """Which part is done, from 0 to 1."""
         return min(1.0, self.done / self.total) if self.total > 0 else 0.0
@@ -119,7 +128,7 @@ def start(tool: CatalogTool, name: str, work: Work) -> None:
             unless_begun.callback(connection.close)
             [(free,)] = connection.execute(TRY_LOCK, values).fetchall()
             if not free:
-                raise JobError(f"a {name} is running already")
+                raise JobError(_("a ${job} is running already", {"job": JOBS.get(name, name)}))
             connection.execute(BEGIN, values)
             unless_begun.pop_all()
     runner = Runner(catalog.jar.db(), "/".join(tool.getPhysicalPath()), connection, values, work)
@@ -132,7 +141,7 @@ def errors_told() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise JobError(f"PostgreSQL: {str(error).strip()}") from error
+        raise JobError(_("PostgreSQL: ${error}", {"error": str(error).strip()})) from error
 
 
 class Runner:
@@ -151,12 +160,13 @@ class Runner:
         name = self.values["name"]
         try:
             with opened_at(self.database, self.path) as tool:
-                message, failed = self.work(tool, self.report), False
+                lines, failed = self.work(tool, self.report), False
         except Stopped:
-            message, failed = "Stopped.", True
+            lines, failed = [_("Stopped.")], True
         except Exception as error:  # whatever it is, nobody but the table and the log can tell the manager
             logger.exception("%s of %s failed", name, self.path)
-            message, failed = f"{type(error).__name__}: {error}", True
+            lines, failed = [f"{type(error).__name__}: {error}"], True
+        message = "\n".join(map(stored, lines))
         try:
             self.connection.execute(END, self.values | {"message": message.replace("\0", ""), "failed": failed})
         except psycopg.Error as error:
@@ -169,6 +179,6 @@ class Runner:
         if monotonic() < self._told + PAUSE and message == self._message:
             return
         self._told, self._message = monotonic(), message
-        values = self.values | {"done": done, "total": max(done, total), "message": message}
+        values = self.values | {"done": done, "total": max(done, total), "message": stored(message)}
         if self.connection.execute(NOTE, values).fetchone() == (True,):
             raise Stopped

@@ -3,6 +3,7 @@
 from contextlib import closing
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.fulltext.term_statistics import count_words
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexing.rebuild import PHASES
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild_helpers import default_workers
@@ -22,7 +23,7 @@ from psycopg.rows import dict_row
 NAMED = 20
 
 
-def rebuild(tool: CatalogTool, report: Report, skip_broken: bool = False) -> str:
+def rebuild(tool: CatalogTool, report: Report, skip_broken: bool = False) -> list[str]:
     """Rebuild the catalog *tool* beside the live one, or resume an interrupted rebuild."""
     runner = Rebuild(tool, skip_broken)
     zope_conf = own_zope_conf()
@@ -31,37 +32,52 @@ def rebuild(tool: CatalogTool, report: Report, skip_broken: bool = False) -> str
     with closing(runner), closing(runner.steps()) as steps, helpers(count, zope_conf or "", site, skip_broken):
         for target in steps:
             report(target.done, target.total, PHASES[target.phase])
-    return f"{target.done:,} objects catalogued."
+    return [_("${number} objects catalogued.", {"number": f"{target.done:,}"})]
 
 
-def verify(tool: CatalogTool, report: Report, repair: bool = False) -> str:
+def verify(tool: CatalogTool, report: Report, repair: bool = False) -> list[str]:
     """Compare the catalog *tool* with the content, and mend what differs when *repair* says so."""
     total = len(tool)
-    verifier = Verifier(tool, lambda done: report(done, total, "Comparing"))
+    verifier = Verifier(tool, lambda done: report(done, total, _("Comparing")))
     found = list(verifier.differences())
     if repair:
-        verifier.mend(found, lambda done: report(done, len(found), "Mending"))
+        verifier.mend(found, lambda done: report(done, len(found), _("Mending")))
     lines = [str(difference) for difference in found[:NAMED]]
     if len(found) > NAMED:
-        lines.append(f"… and {len(found) - NAMED:,} more")
+        lines.append(_("… and ${number} more", {"number": f"{len(found) - NAMED:,}"}))
     left = sum(not difference.can_be_mended for difference in found)
-    done = "found" if not repair else f"mended, {left:,} left" if left else "mended"
-    count = len(found) - left if repair else len(found)
-    return "\n".join([f"{verifier.checked:,} objects compared, {count:,} differences {done}.", *lines])
+    numbers = {"objects": f"{verifier.checked:,}", "left": f"{left:,}"}
+    if not repair:
+        result = _("${objects} objects compared, ${number} differences found.", numbers | {"number": f"{len(found):,}"})
+    elif left:
+        result = _(
+            "${objects} objects compared, ${number} differences mended, ${left} left.",
+            numbers | {"number": f"{len(found) - left:,}"},
+        )
+    else:
+        result = _(
+            "${objects} objects compared, ${number} differences mended.", numbers | {"number": f"{len(found):,}"}
+        )
+    return [result, *lines]
 
 
-def vacuum(tool: CatalogTool, report: Report) -> str:
+def vacuum(tool: CatalogTool, report: Report) -> list[str]:
     """Do what ``pgcatalog vacuum`` does, for the table of the catalog *tool* only."""
     catalog = tool._core
     state = catalog.view().read_state()
     with connect(dsn_of(catalog.jar), "vacuum", 0, row_factory=dict_row) as connection:
-        report(0, 0, "Dropping retired tables")
+        report(0, 0, _("Dropping retired tables"))
         dropped = drop_retired(connection)
-        report(0, 0, "Clearing what is left of objects that no catalog has")
+        report(0, 0, _("Clearing what is left of objects that no catalog has"))
         cleared = clear_stale(connection)
         if state is not None:
             report(0, 0, "VACUUM ANALYZE")
             vacuum_analyze(connection, state.relation)
-            report(0, 0, "Counting the words of texts")
+            report(0, 0, _("Counting the words of texts"))
             count_words(connection, catalog.zoid)
-    return f"Vacuumed; {len(dropped)} retired tables dropped, {cleared} objects cleared."
+    return [
+        _(
+            "Vacuumed; ${tables} retired tables dropped, ${objects} objects cleared.",
+            {"tables": str(len(dropped)), "objects": str(cleared)},
+        )
+    ]

@@ -68,6 +68,10 @@ class ManagePage(BrowserView):
 
     # -- for the templates
 
+    def translated(self, message: str) -> str:
+        """Return *message* in the language of the page."""
+        return translated(message, self.request)
+
     def unfilled(self) -> str:
         """Return a notice, as HTML, if the catalog was not filled."""
         return UnfilledNotice(self.context, self.request, f"{self.context.absolute_url()}/manage_catalogAdvanced")()

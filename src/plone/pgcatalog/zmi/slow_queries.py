@@ -36,7 +36,7 @@ import json
 
 
 #: Hours -> how the period is called.
-PERIODS = {24: "the last 24 hours", 168: "the last 7 days", 720: "the last 30 days"}
+PERIODS = {24: _("the last 24 hours"), 168: _("the last 7 days"), 720: _("the last 30 days")}
 #: The longest period that can be compared with the one a week before.
 WEEK = 168
 #: A deviation from the week before is worth a word from this factor on, and from so many queries on.
@@ -44,16 +44,16 @@ DEVIATION = 1.5
 FEW = 5
 #: Parts of the time -> what they are called, and their colours.
 PARTS = {
-    COMPILE: ("making the SQL", "#6f42c1"),
-    WAITING: ("waiting for the server", "#b35900"),
-    PLAN: ("PostgreSQL's work", "#1f6fb2"),
-    UNKNOWN: ("PostgreSQL, or waiting for it", "#6c757d"),
-    TRANSFER: ("reading the rows", "#2b7a3d"),
+    COMPILE: (_("making the SQL"), "#6f42c1"),
+    WAITING: (_("waiting for the server"), "#b35900"),
+    PLAN: (_("PostgreSQL's work"), "#1f6fb2"),
+    UNKNOWN: (_("PostgreSQL, or waiting for it"), "#6c757d"),
+    TRANSFER: (_("reading the rows"), "#2b7a3d"),
 }
 COLD = {
-    "process": "the first of its process",
-    "write": "the first after a change",
-    "connection": "the first of its kind on its connection",
+    "process": _("the first of its process"),
+    "write": _("the first after a change"),
+    "connection": _("the first of its kind on its connection"),
 }
 
 
@@ -91,7 +91,7 @@ class SlowQueriesPage(ManagePage):
         try:
             self.now = explain_example(self.catalog, self.example)
         except ReplayError as error:
-            self.problem = _("Not explained: ${reason}.", mapping={"reason": str(error)})
+            self.problem = _("Not explained: ${reason}.", mapping={"reason": error.message})
 
     def find(self, id: Any) -> Example | None:
         """Return the recorded query number *id*, whatever came in a form."""
@@ -148,11 +148,13 @@ class SlowQueriesPage(ManagePage):
         if (self.choice.hours or 0) > WEEK or max(now.count, before.count) < FEW:
             return ""
         if not before.count:
-            return "none last week"
-        changes = [("queries", now.count / before.count), ("95 %", now.p95_ms / before.p95_ms)]
-        return ", ".join(
-            f"{factor:.1f} times the {name}" for name, factor in changes if not 1 / DEVIATION < factor < DEVIATION
-        )
+            return self.translated(_("none"))
+        counts, times = now.count / before.count, now.p95_ms / before.p95_ms
+        changes = [
+            (_("${factor} times the queries", {"factor": f"{counts:.1f}"}), counts),
+            (_("${factor} times the 95 %", {"factor": f"{times:.1f}"}), times),
+        ]
+        return ", ".join(self.translated(t) for t, change in changes if not 1 / DEVIATION < change < DEVIATION)
 
     def threshold(self) -> str:
         """Return from when on a query is slow, for people to read."""
@@ -161,8 +163,7 @@ class SlowQueriesPage(ManagePage):
 
     def without(self, names: Any) -> str:
         """Return that the values of the indexes *names* were left out, for people to read."""
-        text: str = _("without values of ${names}", mapping={"names": self.listed(names)})
-        return text
+        return _("without values of ${names}", mapping={"names": self.listed(names)})
 
     def masked(self) -> str:
         return ", ".join(sorted(slow_query_mask(self.catalog.tool)))
@@ -178,27 +179,28 @@ class SlowQueriesPage(ManagePage):
         for part, share in found.parts.items():
             name, colour = PARTS[part]
             if share > 0:
-                shown.append((name, colour, 100 * start, 100 * share))
+                shown.append((self.translated(name), colour, 100 * start, 100 * share))
             start += share
         return shown
 
     def reason(self, found: Why, group: Group) -> str:
         """Return the cause in a sentence."""
         if found.cause == "cold":
-            kinds = [COLD[kind] for kind, count in group.cold.items() if count]
-            return f"Cold: {found.cold} of {group.count} were {' or '.join(kinds)}."
+            kinds = ", ".join(self.translated(COLD[kind]) for kind, count in group.cold.items() if count)
+            values = {"cold": str(found.cold), "number": str(group.count), "kinds": kinds}
+            return _("Cold: ${cold} of ${number} were ${kinds}.", values)
         name, _colour = PARTS[found.cause]
-        share = f"{self.percent(found.parts[found.cause])} of the time is {name}"
-        if found.plan is None:
-            return f"{share}."
-        if found.cause == PLAN:
-            return f"{share}: {self.rows_text(found.plan)}."
-        if found.cause == WAITING:
-            return f"{share}: explained, it took {self.ms(found.plan.server_ms)} ms there."
-        return f"{share}."
+        share = {"share": self.percent(found.parts[found.cause]), "part": name}
+        if found.plan is not None and found.cause == PLAN:
+            return _("${share} of the time is ${part}: ${rows}.", share | {"rows": self.rows_text(found.plan)})
+        if found.plan is not None and found.cause == WAITING:
+            time = {"time": self.ms(found.plan.server_ms)}
+            return _("${share} of the time is ${part}: explained, it took ${time} ms there.", share | time)
+        return _("${share} of the time is ${part}.", share)
 
     def rows_text(self, figures: PlanFigures) -> str:
-        return f"{figures.rows_read:,} rows read, {figures.rows_returned:,} returned"
+        numbers = {"read": f"{figures.rows_read:,}", "returned": f"{figures.rows_returned:,}"}
+        return _("${read} rows read, ${returned} returned", numbers)
 
     def cold(self, example: Example) -> str:
         return COLD.get(example.cold, "")
@@ -220,8 +222,8 @@ class SlowQueriesPage(ManagePage):
         except CodecError:
             return json.dumps(example.query, ensure_ascii=False, sort_keys=True)
         if sort:
-            query["sort_on"] = [name for name, _ in sort]
-            query["sort_order"] = ["descending" if reverse else "ascending" for _, reverse in sort]
+            query["sort_on"] = [name for name, _reverse in sort]
+            query["sort_order"] = ["descending" if reverse else "ascending" for _name, reverse in sort]
         if limit is not None:
             query["sort_limit"] = limit
         return repr(query)
