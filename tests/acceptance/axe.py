@@ -1,6 +1,7 @@
 """axe-core, which finds what keeps people from using a page; it comes from the npm registry, in one version."""
 
 from base64 import b64encode
+from collections.abc import Callable
 from hashlib import sha512
 from pathlib import Path
 from playwright.sync_api import Page
@@ -16,6 +17,8 @@ VERSION = "4.14.1"
 #: Of the package as npm has it.
 INTEGRITY = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
 SECONDS = 120
+
+Axe = Callable[..., list[str]]
 
 
 def axe_source(folder: Path) -> str:
@@ -38,8 +41,15 @@ def axe_source(folder: Path) -> str:
         return script.read().decode()
 
 
-def violations(page: Page, source: str, inside: str = "html") -> list[str]:
-    """Return what axe-core finds wrong on *page* *inside* an element (a CSS selector), one line for each place."""
-    page.evaluate(source)
-    found = page.evaluate("inside => axe.run(inside).then(results => JSON.stringify(results.violations))", inside)
-    return [f"{rule['id']}: {node['html'][:200]}" for rule in json.loads(found) for node in rule["nodes"]]
+@pytest.fixture(scope="session")
+def axe(pytestconfig: pytest.Config) -> Axe:
+    """What axe-core finds wrong on a page inside of an element (a CSS selector): one line for each rule and place."""
+    source = axe_source(pytestconfig.cache.mkdir("axe-core"))
+
+    def violations(page: Page, inside: str = "html") -> list[str]:
+        assert page.locator(inside).count(), f"nothing to look at: {inside}"
+        page.evaluate(source)
+        found = page.evaluate("inside => axe.run(inside).then(results => JSON.stringify(results.violations))", inside)
+        return [f"{rule['id']}: {node['html'][:200]}" for rule in json.loads(found) for node in rule["nodes"]]
+
+    return violations

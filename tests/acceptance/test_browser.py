@@ -8,6 +8,7 @@ from playwright.sync_api import Page
 from plone.pgcatalog.database import background
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe.histogram import histogram
+from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSERS
 from tests.acceptance.browser import CHROMIUM
 from tests.integration import site as sites
@@ -280,6 +281,25 @@ def test_plones_search_page_says_what_was_meant(page: Page, address: str, tmp_pa
     assert hits(page) == [PAGES["garden"][0]]
     assert "portal_type%3Alist=Document" in page.url
     expect(meant).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_nothing_keeps_anybody_from_using_it(page: Page, address: str, axe: Axe, width: int) -> None:
+    """axe-core finds nothing in the control panel and in the tabs; Zope's frame around them is not ours."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{address}/@@pgcatalog-controlpanel")
+    assert axe(page, "#content") == []
+    tabs = ("catalogOverview", "slow_queries", "index_advice", "catalogView", "catalogIndexes", "catalogAdvanced")
+    wrong = {}
+    for tab in tabs:
+        page.goto(f"{address}/portal_catalog/manage_{tab}")
+        wrong[tab] = axe(page, "main")
+    page.goto(f"{address}/portal_catalog/manage_slow_queries")
+    page.locator("#groups tbody a").first.click()
+    page.get_by_role("button", name="Explain").last.click()
+    expect(page.locator("#plan")).to_be_visible()
+    wrong["explained"] = axe(page, "main")
+    assert not any(wrong.values()), wrong
 
 
 def test_rebuild_with_a_click(page: Page, address: str, tmp_path: Path) -> None:

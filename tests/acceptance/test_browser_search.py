@@ -6,8 +6,7 @@ from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from plone.pgcatalog.database import background
-from tests.acceptance.axe import axe_source
-from tests.acceptance.axe import violations
+from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSERS
 from tests.acceptance.browser import CHROMIUM
 from tests.acceptance.browser import PATIENCE
@@ -102,12 +101,17 @@ def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str,
     expect(page.locator("#search-heading")).to_be_focused()
     page.get_by_role("link", name="Remove all filters").click()
     found(page, 49)
-    assert page.evaluate("window.remembered")
     page.go_back()
     found(page, 4)
     expect(page.get_by_label("Event")).to_be_checked()
     page.locator("#search-sort").select_option("sortable_title")
     expect(page.locator(".result-title").first).to_have_text("Garden: a hedgehog, part 10")
+    page.go_back()
+    expect(page.locator("#search-sort")).to_have_value("relevance")
+    page.go_forward()
+    expect(page.locator("#search-sort")).to_have_value("sortable_title")
+    expect(page.locator(".result-title").first).to_have_text("Garden: a hedgehog, part 10")
+    assert page.evaluate("window.remembered")
 
     # A bookmark is the same page.
     page.goto(page.url)
@@ -133,6 +137,15 @@ def test_more_values_pages_and_similar_ones(visitor: Page, address: str) -> None
     expect(page.locator("ol.searchResults")).to_have_attribute("start", "11")
     page.get_by_role("link", name="Similar pages").first.click()
     expect(page.locator("#search-chips")).to_contain_text("Similar to")
+    # They stay similar ones when they are narrowed.
+    page.locator("fieldset input").first.check()
+    expect(page.locator("#search-chips strong")).to_have_count(2)
+    # Back to the page that was loaded, without loading it.
+    for _ in range(5):
+        page.go_back()
+    expect(page.locator("#search-chips strong")).to_have_count(0)
+    found(page, 49)
+    expect(page.locator("#search-text")).to_have_value("hedgehog")
     assert page.evaluate("window.remembered")
 
 
@@ -203,15 +216,12 @@ def rules(found: list[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("width", [1280, 375])
-def test_nothing_keeps_anybody_from_using_it(
-    browser: Browser, address: str, width: int, pytestconfig: pytest.Config
-) -> None:
+def test_nothing_keeps_anybody_from_using_it(browser: Browser, address: str, axe: Axe, width: int) -> None:
     """axe-core finds nothing in the page; around it, where Plone's theme is, it finds no more than on the front page."""
-    axe = axe_source(pytestconfig.cache.mkdir("axe-core"))
     with opened(browser, width=width) as context:
         page = context.new_page()
         page.goto(address)
-        theme = rules(violations(page, axe))
+        theme = rules(axe(page))
         for query in (
             "SearchableText=hedgehog&portal_type:list=Event&facet.Date:list=2025",
             "SearchableText=hegdehog",
@@ -222,5 +232,5 @@ def test_nothing_keeps_anybody_from_using_it(
             if width < 992 and "xyzzy" not in query:
                 page.get_by_role("button", name="Filter the results").click()
                 page.wait_for_timeout(500)
-            assert rules(violations(page, axe)) <= theme, query
-            assert violations(page, axe, "#content-core") == [], query
+            assert rules(axe(page)) <= theme, query
+            assert axe(page, "#content-core") == [], query

@@ -7,6 +7,7 @@ from playwright.sync_api import Page
 from plone.app.textfield import RichTextValue
 from plone.pgcatalog.observe import searches
 from plone.registry.interfaces import IRegistry
+from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSERS
 from tests.acceptance.browser import CHROMIUM
 from tests.integration import site as sites
@@ -199,3 +200,25 @@ def test_all_of_it_speaks_german(page: Page, address: str, tmp_path: Path) -> No
     page.get_by_role("combobox").press_sequentially("hegdehogs")
     expect(page.get_by_role("option").first).to_have_text("Ergebnisse für hedgehogs")
     page.screenshot(path=tmp_path / "live-search-german.png")
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_nothing_keeps_anybody_from_using_it(page: Page, address: str, axe: Axe, width: int) -> None:
+    """axe-core finds nothing in live search, related pages and the tuning of the search."""
+    page.goto(f"{address}/hedgehogs")
+    page.set_viewport_size({"width": width, "height": 900})
+    assert axe(page, "#related-pages") == []
+    if width < 992:
+        page.locator(".navbar-toggler").click()
+    for text in ("hegdehogs", "hedge"):
+        field = page.get_by_role("combobox", name="Search Site")
+        field.fill("")
+        field.press_sequentially(text)
+        expect(page.get_by_role("option").first).to_be_visible()
+        field.press("ArrowDown")
+        assert axe(page, "form.pat-livesearch") + axe(page, ".livesearch-results") == [], text
+    page.goto(f"{address}/@@pgcatalog-search-controlpanel?try_text=hedgehogs&try=1")
+    for summary in page.locator("#try-a-query summary").all():
+        summary.click()
+    expect(page.locator("#pin-a-page .content-browser-selected-items-wrapper")).to_be_visible()
+    assert axe(page, "#content-core") == []

@@ -3,7 +3,7 @@
 (function () {
   "use strict";
 
-  const PARTS = ["search-heading", "search-status", "search-chips", "search-facets", "search-results"];
+  const PARTS = ["kept", "heading", "status", "order", "chips", "facets", "results"].map((name) => `search-${name}`);
   const form = document.getElementById("searchform");
   if (!form || !PARTS.every((id) => document.getElementById(id))) {
     return;
@@ -13,9 +13,11 @@
   document.getElementById("search-apply").hidden = true;
   document.getElementById("search-filters").classList.add("collapse");
   document.getElementById("search-filters-toggle").hidden = false;
-  history.replaceState({ pgcatalogSearch: true }, "");
 
+  const path = location.pathname;
   let running = null;
+  // The query of what is on the page, or on its way.
+  let shown = location.search;
 
   function address(data) {
     const parameters = new URLSearchParams();
@@ -27,6 +29,11 @@
     const url = new URL(form.action, location.href);
     url.search = parameters.toString();
     return url.href;
+  }
+
+  // The field itself stays, for who is typing in it.
+  function takeText(url) {
+    document.getElementById("search-text").value = new URL(url).searchParams.get("SearchableText") || "";
   }
 
   function replaceParts(page) {
@@ -50,9 +57,8 @@
   }
 
   async function show(url, isNew) {
-    if (running) {
-      running.abort();
-    }
+    running?.abort();
+    shown = new URL(url).search;
     const results = document.getElementById("search-results");
     const mine = (running = new AbortController());
     results.setAttribute("aria-busy", "true");
@@ -63,14 +69,14 @@
         throw new Error("no search page");
       }
       if (isNew) {
-        history.pushState({ pgcatalogSearch: true }, "", url);
+        history.pushState(null, "", url);
       }
       const kept = replaceParts(page);
       results.removeAttribute("aria-busy");
       return kept;
     } catch (error) {
       if (error.name !== "AbortError") {
-        location.assign(url);
+        location[isNew ? "assign" : "replace"](url);
       }
       return true;
     }
@@ -90,11 +96,11 @@
   form.addEventListener("click", async (event) => {
     const link = event.target.closest("a[href]");
     const changed = event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
-    if (!link || changed || link.origin !== location.origin || link.pathname !== location.pathname) {
+    if (!link || changed || link.origin !== location.origin || link.pathname !== path) {
       return;
     }
     event.preventDefault();
-    document.getElementById("search-text").value = new URL(link.href).searchParams.get("SearchableText") || "";
+    takeText(link.href);
     if (!(await show(link.href, true))) {
       // The link is gone: the reader goes on at the beginning of what is new.
       const heading = document.getElementById("search-heading");
@@ -103,13 +109,16 @@
     }
   });
 
-  // Before pat-inject's own listener, which loads the page again for every entry of the history that has a state.
+  // First of all that listen: pat-inject and Plone's search load the page again, also for the entry it began with.
   window.addEventListener(
     "popstate",
     (event) => {
-      if (event.state && event.state.pgcatalogSearch) {
-        event.stopImmediatePropagation();
-        document.getElementById("search-text").value = new URL(location.href).searchParams.get("SearchableText") || "";
+      if (location.pathname !== path) {
+        return;
+      }
+      event.stopImmediatePropagation();
+      if (location.search !== shown) {
+        takeText(location.href);
         show(location.href, false);
       }
     },
