@@ -116,7 +116,7 @@ def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str,
     # A bookmark is the same page.
     page.goto(page.url)
     found(page, 4)
-    expect(page.get_by_label("2025", exact=True)).to_be_checked()
+    expect(page.locator("#facet-Date-2025")).to_be_checked()
     page.locator("#search-corrected").wait_for(state="detached")
 
 

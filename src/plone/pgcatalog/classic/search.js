@@ -69,6 +69,7 @@
         throw new Error("no search page");
       }
       if (isNew) {
+        history.replaceState(null, "");
         history.pushState(null, "", url);
       }
       const kept = replaceParts(page);
@@ -109,19 +110,18 @@
     }
   });
 
-  // First of all that listen: pat-inject and Plone's search load the page again, also for the entry it began with.
-  window.addEventListener(
-    "popstate",
-    (event) => {
-      if (location.pathname !== path) {
-        return;
-      }
-      event.stopImmediatePropagation();
-      if (location.search !== shown) {
-        takeText(location.href);
-        show(location.href, false);
-      }
-    },
-    true
-  );
+  // Going back and forward.  pat-inject loads the page again for an entry of the history that has a state, and gives one to
+  // the page and to anchors; a browser calls the listeners of a window in the order in which they came.  So no entry here
+  // keeps its state, and pat-inject hears of none that we show if it comes later.
+  window.addEventListener("popstate", (event) => {
+    if (location.pathname !== path) {
+      return;
+    }
+    event.stopImmediatePropagation();
+    history.replaceState(null, "");
+    if (location.search !== shown) {
+      takeText(location.href);
+      show(location.href, false);
+    }
+  });
 })();
