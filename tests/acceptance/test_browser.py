@@ -302,7 +302,6 @@ def test_nothing_keeps_anybody_from_using_it(page: Page, address: str, axe: Axe,
     assert [line for line in wrong if not line.startswith("color-contrast")] == []
 
 
-
 def test_rebuild_with_a_click(page: Page, address: str, tmp_path: Path) -> None:
     """Comes after what needs the generated rows, which no object is behind."""
     page.goto(f"{address}/portal_catalog/manage_catalogAdvanced")

@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
+from plone.pgcatalog.controlpanel.search_page import IPGCatalogSearchPageSettings
 from plone.pgcatalog.fulltext import tuning
 from plone.pgcatalog.fulltext.ranking import Weights
 from plone.pgcatalog.settings import ATTRIBUTE
@@ -64,7 +65,10 @@ def kept(portal: Any) -> dict[str, Any]:
 
 
 def test_defaults_are_those_of_the_modules_that_heed_them() -> None:
-    assert {name: DEFAULTS[name] for name in SEARCH_DEFAULTS} == SEARCH_DEFAULTS
+    schemas = (IPGCatalogSearchSettings, IPGCatalogSearchPageSettings)
+    assert {
+        n: schema[n].default for schema in schemas for n in getFieldNames(schema) if n in SEARCH_DEFAULTS
+    } == SEARCH_DEFAULTS
     weights = {f"weight_{name}": value for name, value in asdict(Weights()).items()}
     assert {name: DEFAULTS[name] for name in weights} == weights
     assert {name: DEFAULTS[name] for name in tuning.DEFAULTS} == tuning.DEFAULTS

@@ -234,7 +234,9 @@ def test_without_a_log_the_pages_say_so(site: Site) -> None:
     """Runs last: empties the log."""
     before = log_size(site)
     answer = post(site, SLOW, clear="1")
-    assert f"{before}+slow+queries+deleted" in location(answer)
+    # On a slow machine the pages have recorded some more.
+    [deleted] = re.findall(r"(\d+)\+slow\+queries\+deleted", location(answer))
+    assert int(deleted) >= before
     for url in (SLOW, REPORT):
         assert text(page(site, url).get_element_by_id("empty")) == "No slow query is recorded."
     problem = html.fromstring(post(site, ADVICE, advise="1").body).xpath("//div[@id='problem']")[0]
