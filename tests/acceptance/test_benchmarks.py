@@ -376,7 +376,8 @@ def test_a_goal_that_was_not_measured_says_so(level2: dict[str, Any]) -> None:
 def test_goals_are_judged_by_their_own_size(level2: dict[str, Any]) -> None:
     renamed = level2 | {"options": level2["options"] | {"docs": 500}}
     verdicts = {row[0]: row[-1] for row in goals_table([renamed]).rows}
-    # Other goals of this size are those of ``pages``.
-    small = {name: verdict for name, verdict in verdicts.items() if name.startswith("500 documents,")}
-    assert set(small.values()) <= {"yes", "**no**"}
-    assert {verdict for name, verdict in verdicts.items() if name not in small} == {"not measured"}
+    # Those of this size that are not judged are goals of ``pages``.
+    judged = {name: verdict for name, verdict in verdicts.items() if verdict != "not measured"}
+    assert len(judged) > 5
+    assert all("500" in name for name in judged), judged
+    assert set(judged.values()) <= {"yes", "**no**"}
