@@ -86,8 +86,8 @@ def begin(
 ) -> RebuildTarget:
     """Begin a rebuild, or return the one that was begun with the same columns.
 
-    *root* are the path of the site's container and the site's id; with *paths* only the objects there are visited.  No commit runs meanwhile: later ones log what they
-    change.  Raises RebuildBusy.
+    *root* are the path of the site's container and the site's id; with *paths* only the objects there are visited.  No
+    commit runs meanwhile: later ones log what they change.  Raises RebuildBusy.
     """
     cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
     try:
