@@ -1,9 +1,10 @@
-"""What happens when a storage opens and when a request ends."""
+"""What happens when a storage opens, when a process starts and when a request ends."""
 
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.database import pool
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.database.warm_up import warm_up
 from plone.pgcatalog.distribution import refuse_mixture
 from plone.pgcatalog.indexing import processor
 from plone.pgcatalog.observe import searches
@@ -11,6 +12,8 @@ from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.settings import warn_of_former_variables
 from plone.pgcatalog.storage import is_supported
 from typing import Any
+
+import Zope2
 
 
 def register_processors(event: Any) -> None:
@@ -23,6 +26,11 @@ def register_processors(event: Any) -> None:
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
         processor.register(database)
+
+
+def read_ahead(event: Any) -> None:
+    """Read what the first pages of the process need (IProcessStarting)."""
+    warm_up(Zope2.DB)
 
 
 def begin_snapshot(site: Any, event: Any) -> None:

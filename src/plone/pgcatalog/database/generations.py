@@ -10,6 +10,7 @@ A failover to an asynchronous standby, and a restored backup, take transactions 
 from collections import defaultdict
 from collections import deque
 from collections.abc import Mapping
+from plone.pgcatalog.database.hit_rate import Habits
 from plone.pgcatalog.database.hit_rate import HitRate
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.selectivity import Selectivity
@@ -57,6 +58,8 @@ class Generations:
         self.has_memory: bool | None = None
         #: catalog -> what the process's cache had of its last pages
         self.hit_rates: defaultdict[int, HitRate] = defaultdict(HitRate)
+        #: catalog -> what is asked of its results
+        self.habits: defaultdict[int, Habits] = defaultdict(Habits)
         #: the lists that columns hold the numbers of
         self.sets = KnownSets()
         #: catalog -> which share of its rows has which values

@@ -1,4 +1,4 @@
-"""How many rows of the last pages the process's cache had, to guess what the next page needs to bring."""
+"""What the last searches needed, to guess what the next statement needs to bring."""
 
 from collections.abc import Hashable
 
@@ -7,6 +7,8 @@ from collections.abc import Hashable
 ROUND_TRIP_ROWS = 25
 #: How many pages make up what is believed.
 MEMORY = 8
+#: Kinds of searches that are remembered, of each catalog.
+MOST_HABITS = 1000
 
 
 class HitRate:
@@ -55,3 +57,31 @@ class HitRate:
     def skip_versions(self, state: Hashable) -> bool:
         """True if the last MEMORY pages in this *state* came wholly from the cache; None is an unknown state."""
         return state is not None and state == self._state and self._whole >= MEMORY
+
+
+class Habits:
+    """Which parts of an answer are asked for one after the other, by a key for the kind of search and the first part.
+
+    A process counts the hits of a search and reads their first rows in one statement if it expects both.
+    """
+
+    def __init__(self) -> None:
+        #: how likely a second part follows, later searches counting more, and how many rows that had
+        self._expected: dict[Hashable, tuple[float, int]] = {}
+
+    def expects(self, key: Hashable) -> int:
+        """Return how many rows the second part had, which mostly follows; 0 if it does not."""
+        share, rows = self._expected.get(key, (0.0, 0))
+        return rows if share > 0.5 else 0
+
+    def begin(self, key: Hashable) -> None:
+        """Note that somebody has asked for the first part."""
+        if len(self._expected) > MOST_HABITS:
+            self._expected.clear()
+        share, rows = self._expected.get(key, (0.0, 0))
+        self._expected[key] = 0.75 * share, rows
+
+    def follow(self, key: Hashable, rows: int) -> None:
+        """Note that he has asked for the second part, too, of so many *rows*."""
+        share, _ = self._expected.get(key, (0.0, 0))
+        self._expected[key] = (share + 1) / 2, rows

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import cache
 from itertools import count
+from plone.pgcatalog.sql.arrays import array_of
 from plone.pgcatalog.sql.fragment import Statement
 from psycopg.adapt import PyFormat
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus
 from psycopg.pq import ExecStatus
+from psycopg.pq import Format
 from psycopg.waiting import Ready
 from psycopg.waiting import Wait
 from time import perf_counter
@@ -124,9 +126,15 @@ class PreparedStatements:
         """Return *params* as libpq takes them, their types and formats."""
         if not params:
             return [], (), []
+        # psycopg dumps lists in Python: five of a statement took as long as the rest of sending it.
+        arrays = {at: array for at, value in enumerate(params) if type(value) is list and (array := array_of(value))}
+        others = [None if at in arrays else value for at, value in enumerate(params)] if arrays else params
         transformer = self._transformer
-        values = transformer.dump_sequence(params, [PyFormat.AUTO] * len(params))
-        return values, tuple(transformer.types or ()), transformer.formats or []
+        values = list(transformer.dump_sequence(others, [PyFormat.AUTO] * len(params)))
+        types, formats = list(transformer.types or ()), list(transformer.formats or ())
+        for at, (literal, oid) in arrays.items():
+            values[at], types[at], formats[at] = literal, oid, Format.TEXT
+        return values, tuple(types), formats
 
     def _send(
         self, prepare: bool, query: str, values: Sequence[Any], types: tuple[int, ...], formats: Sequence[Any]

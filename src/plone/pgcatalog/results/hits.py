@@ -5,6 +5,8 @@ from collections.abc import Hashable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from functools import cached_property
+from plone.pgcatalog.database.hit_rate import Habits
 from plone.pgcatalog.database.hit_rate import HitRate
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
@@ -41,6 +43,9 @@ class Hits:
         return ENTRY_BYTES + ROW_BYTES * len(self.rids) + SCORE_BYTES * len(self.scores)
 
 
+#: The parts of an answer.
+ROWS, TOTAL = "rows", "total"
+
 UNKNOWN = Hits()
 NO_HITS = Hits(is_whole=True, total=0)
 
@@ -58,6 +63,8 @@ class Finder:
         self._query_key: Hashable = None
         self._key: Key | None = None
         self._started = False
+        #: the parts of the answer that somebody has asked for: its first rows, their total
+        self._asked: list[str] = []
 
     @property
     def is_open(self) -> bool:
@@ -105,14 +112,19 @@ class Finder:
     def first(self, wanted: int, with_idx: bool) -> None:
         """Know at least the first *wanted* rows, or all there are."""
         self.start()
+        self._note(ROWS, max(wanted, len(self.hits.rids)))
+        if not self.hits.is_whole and len(self.hits.rids) < wanted:
+            self._read(wanted, with_idx, self.hits.total is None and self._expects(TOTAL) > 0)
+
+    def _read(self, wanted: int, with_idx: bool, with_total: bool) -> None:
+        """Know the first *wanted* rows, which are not known, and *with_total* how many there are."""
         known = len(self.hits.rids)
-        if self.hits.is_whole or known >= wanted:
-            return
         window = self.query.window
         size = wanted - known if window.size is None else window.size
-        rows, total = self._page(window.start + known, size, with_idx and size <= IDX_BATCH) if size else ([], None)
-        ended = len(rows) < size
+        with_idx = with_idx and size <= IDX_BATCH
+        rows, total = self._page(window.start + known, size, with_idx, with_total) if size else ([], None)
         total = self.hits.total if total is None else total
+        ended = len(rows) < size or total == window.start + known + len(rows)
         if ended and (rows or known or not window.start):
             total = window.start + known + len(rows)
         self._learn(
@@ -125,10 +137,37 @@ class Finder:
         )
         self._keep_rows(rows)
 
-    def _page(self, start: int, size: int, with_idx: bool) -> tuple[list[Any], int | None]:
+    def _note(self, part: str, rows: int) -> None:
+        """Note that somebody asks for a *part* of the answer, of so many *rows*."""
+        if part in self._asked or self._shape is None:
+            return
+        if self._asked:
+            self._habits.follow((self._shape, self._asked[0]), rows)
+        else:
+            self._habits.begin((self._shape, part))
+        self._asked.append(part)
+
+    def _expects(self, part: str) -> int:
+        """Return how many rows of another *part* will probably be asked for next; 0 for none."""
+        if len(self._asked) != 1 or part in self._asked:
+            return 0
+        return self._habits.expects((self._shape, self._asked[0]))
+
+    @property
+    def _habits(self) -> Habits:
+        return self.view.session.generations.habits[self.view.zoid]
+
+    @cached_property
+    def _shape(self) -> Hashable:
+        """What searches that differ in their values only have in common; None for one that nobody else asks."""
+        return None if self._query_key is None else (self.query.where.sql, self.query.order_by, bool(self.query.score))
+
+    def _page(self, start: int, size: int, with_idx: bool, with_total: bool) -> tuple[list[Any], int | None]:
         rate = self._hit_rate
         excluded = None if not with_idx or rate.skip_versions(self._stamp) else self.loader.excluded_keys
-        return self.view.page_and_total(self.query, start, size, excluded, not rate.skip_metadata(size))
+        return self.view.page_and_total(
+            self.query, start, size, excluded, not rate.skip_metadata(size), with_total=with_total
+        )
 
     @property
     def _hit_rate(self) -> HitRate:
@@ -163,6 +202,10 @@ class Finder:
     def total(self) -> int:
         """Return the number of rows that match, limits aside."""
         self.start()
+        self._note(TOTAL, 1)
+        expected = self._expects(ROWS) if self.hits.total is None and self.query.window.size is None else 0
+        if len(self.hits.rids) < expected:
+            self._read(expected, with_idx=True, with_total=True)
         if self.hits.total is None:
             self._learn(replace(self.hits, total=self.view.count(self.query)))
         assert self.hits.total is not None

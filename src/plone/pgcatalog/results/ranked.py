@@ -15,7 +15,7 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.overlay import Source
-from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.sql.fragment import Statement
 
 
 #: How many candidates there are of the newest hits, a first window at least, and for each thing that makes a good one.
@@ -107,6 +107,14 @@ class Stages:
         return Fragment(f"CASE WHEN rid IN (SELECT rid FROM ranked) THEN {self.score.sql} END", self.score.params)
 
 
-def has_total(query: CompiledQuery, size: int | None) -> bool:
-    """True if the statement of a page of *query* with *size* rows tells the number of all that match in a last column."""
-    return size is not None and isinstance(query.score, Score)
+def total_column(score: Fragment | None, in_stages: bool, count: Statement | None) -> Fragment:
+    """Return the number of rows that match, as an expression of a page that is ranked by *score*, *in stages* or all of it.
+
+    It is NULL if it costs something and there is no *count*, the statement that counts them.
+    """
+    if isinstance(score, Score) and not in_stages:
+        return Fragment("count(*) OVER ()")
+    free = "(SELECT total FROM found)" if in_stages else "NULL"
+    if count is None:
+        return Fragment(free)
+    return Fragment(f"coalesce({free}, ({count.sql}))" if in_stages else f"({count.sql})", count.params)

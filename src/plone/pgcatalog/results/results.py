@@ -137,7 +137,7 @@ class CatalogSearchResults(LazyMap):
     def _first(self, wanted: int, with_idx: bool = True) -> None:
         if self._needs_python:
             self._sort_rows()
-        elif len(self._hits.rids) < wanted and not self._hits.is_whole:
+        else:
             self._finder.first(wanted, with_idx)
         self._has_read()
 
@@ -229,6 +229,8 @@ class CatalogSearchResults(LazyMap):
 
     def __iter__(self) -> Any:
         index = 0
+        if self._rids:
+            self._first(1)
         while True:
             if index >= len(self._rids):
                 if index < WINDOW:

@@ -15,8 +15,6 @@ from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.sets import in_numbers
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.time_limit import SearchTimeout
-from plone.pgcatalog.fulltext import pg_textsearch_index
-from plone.pgcatalog.fulltext.pg_textsearch import IndexedScore
 from plone.pgcatalog.fulltext.ranking import Score
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
@@ -29,8 +27,9 @@ from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import OLDEST_FIRST
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.results.ranked import has_total
+from plone.pgcatalog.results.index_ranking import ranked_by_index
 from plone.pgcatalog.results.ranked import Stages
+from plone.pgcatalog.results.ranked import total_column
 from plone.pgcatalog.results.versions import changed_rows
 from plone.pgcatalog.results.versions import split_version
 from plone.pgcatalog.results.versions import versioned_idx_sql
@@ -178,11 +177,22 @@ class CatalogView:
         window: tuple[int, int | None] | None = None,
     ) -> Asked:
         """Return the statement of ``select``, in *state* if that is not the snapshot's; *window* is that of ``Statement``."""
+        return self._statement(expressions, self.needed(where, state), tail, params, state, window)
+
+    def _statement(
+        self,
+        expressions: str,
+        where: Condition,
+        tail: str = "",
+        params: Sequence[Any] = (),
+        state: CatalogState | None = None,
+        window: tuple[int, int | None] | None = None,
+    ) -> Asked:
+        """Return the statement of ``statement`` for a condition that is ``needed`` already."""
         source = self.source(state)
         if source is None:
             return None
         relation, source_params = source
-        where = self.needed(where, state)
         condition = "" if where is EVERYTHING else f" WHERE {where.sql}"
         sql = f"SELECT {expressions} FROM {relation}{condition} {tail}"
         return Statement(sql, (*params, *source_params, *where.params), where.is_costly, window)
@@ -312,7 +322,7 @@ class CatalogView:
         return rows[0][0] if rows else 0
 
     def count_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Asked:
-        return self.statement("count(*)", self.hide_unselective_indexes(query.where, state), state=state)
+        return self._statement("count(*)", self.hide_unselective_indexes(query.where, state), state=state)
 
     def page(
         self,
@@ -327,7 +337,7 @@ class CatalogView:
         With *excluded_keys*, keys of idx that nobody wants, the rows have more in the fourth place, unless the transaction sees
         changes of its own: their version, and *with_idx* the other keys, see ``idx_texts``.
         """
-        return self.page_and_total(query, start, size, excluded_keys, with_idx)[0]
+        return self.page_and_total(query, start, size, excluded_keys, with_idx, with_total=False)[0]
 
     def page_and_total(
         self,
@@ -336,45 +346,26 @@ class CatalogView:
         size: int | None,
         excluded_keys: Sequence[str] | None = None,
         with_idx: bool = True,
+        with_total: bool = True,
     ) -> tuple[Rows, int | None]:
-        """Return what ``page`` does, and the number of all rows that match if that was found out on the way."""
+        """Return what ``page`` does, and the number of all rows that match.
+
+        That is None without *with_total* if it was not found out on the way, and always if there is no row.
+        """
+
+        column = None if size is None else with_total
 
         def ask(query: CompiledQuery) -> Rows:
             if excluded_keys is None or not self.is_committed:
-                return self.run("page", lambda state: self.page_statement(query, start, size, state=state))
-            return self.run("page", lambda s: self.full_page_statement(query, start, size, excluded_keys, with_idx, s))
+                return self.run("page", lambda s: self.page_statement(query, start, size, "", s, column))
+            return self.run(
+                "page", lambda s: self.full_page_statement(query, start, size, excluded_keys, with_idx, s, column)
+            )
 
-        rows = self._ranked(query, ask)
-        if not rows or not has_total(query, size):
+        rows = ranked_by_index(self, query, ask)
+        if column is None or not rows:
             return rows, None
         return [row[:-1] for row in rows], rows[0][-1]
-
-    def _ranked(self, query: CompiledQuery, ask: Callable[[CompiledQuery], Rows]) -> Rows:
-        """Return what *ask* brings of *query*; ranked by an index of an extension, if that is wanted and can be."""
-        score = query.score
-        if not isinstance(score, IndexedScore):
-            return ask(query)
-        plain = replace(query, score=score.plain)
-        # Pending rows are in no index.
-        stamp = self.stamp()
-        relation = None if stamp is None else stamp.relation
-        database = self.session.generations.number
-        index = relation and pg_textsearch_index.usable_index(
-            self.session.execute, database, relation, score.column.name
-        )
-        if not relation or not index:
-            return ask(plain)
-        # Behind a statement_timeout of the transaction, pg_textsearch 0.6 refuses to rank a table that a rebuild has made.
-        limit, self.limit = self.limit, None
-        try:
-            return ask(replace(query, score=score.by(index)))
-        except pg_textsearch_index.REFUSED as error:
-            refused = error
-        finally:
-            self.limit = limit
-        rows = ask(plain)  # raises again what has nothing to do with the index
-        pg_textsearch_index.refuse(database, relation, refused)
-        return rows
 
     def page_statement(
         self,
@@ -383,10 +374,12 @@ class CatalogView:
         size: int | None,
         more: str = "",
         state: CatalogState | None = None,
+        with_total: bool | None = None,
     ) -> Asked:
-        where, score, first = self.needed(query.where, state), query.score, None
+        """Return the statement of ``page``; None for *with_total* is one without a column for the total."""
+        score, first = query.score, None
+        where = self.hide_unselective_indexes(query.where, state) if score else self.needed(query.where, state)
         if score:
-            where = self.hide_unselective_indexes(where, state)
             stages = self._stages(where, score, state)
             if stages is not None:
                 first = stages.first
@@ -394,15 +387,19 @@ class CatalogView:
                     where = stages.only_ranked
                 else:
                     score = stages.scored
-        if has_total(query, size):
-            more += f", {'(SELECT total FROM found)' if first else 'NULL'} AS total"
+        params = score.params if score else ()
+        if with_total is not None:
+            count = self.count_statement(query, state) if with_total else None
+            total = total_column(query.score, first is not None, count)
+            more += f", {total.sql} AS total"
+            params = (*params, *total.params)
         expressions = f"rid, path, {score.sql if score else 'NULL'} AS score{more}"
         tail = f"ORDER BY {'score DESC NULLS LAST, rid DESC' if score else self._order_by(query, state)}"
         if size is not None:
             tail += f" LIMIT {size:d}"
         if start:
             tail += f" OFFSET {start:d}"
-        page = self.statement(expressions, where, tail, score.params if score else (), state, (start, size))
+        page = self._statement(expressions, where, tail, params, state, (start, size))
         if page is None or first is None:
             return page
         return replace(page, sql=first.sql + page.sql, params=(*first.params, *page.params), is_costly=True)
@@ -423,16 +420,17 @@ class CatalogView:
         excluded_keys: Sequence[str],
         with_idx: bool = True,
         state: CatalogState | None = None,
+        with_total: bool | None = None,
     ) -> Asked:
         state = state or self.read_state()
         if state is None or not self._has_columns(state):
-            return self.page_statement(query, start, size, state=state)
+            return self.page_statement(query, start, size, "", state, with_total)
         # The idx is fetched for the rows of the page only: behind LIMIT.
-        page = self.page_statement(query, start, size, ", zoid, idx, xmin", state)
+        page = self.page_statement(query, start, size, ", zoid, idx, xmin", state, with_total)
         text, params = versioned_idx_sql("page", excluded_keys, with_idx)
         if page is None:
             return None
-        total = ", total" if has_total(query, size) else ""
+        total = "" if with_total is None else ", total"
         sql = f"SELECT rid, path, score, {text}{total} FROM ({page.sql}) AS page"
         return Statement(sql, (*params, *page.params), page.is_costly, page.window)
 
@@ -450,9 +448,9 @@ class CatalogView:
         expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {self._order_by(query, state)})"
         where = self.hide_unselective_indexes(query.where, state)
         if not where.is_costly:
-            return self.statement(expression, where, state=state)
+            return self._statement(expression, where, state=state)
         # Behind OFFSET, PostgreSQL sorts what it has found, and does not compare all rows in the order of an index.
-        found = self.statement("*", where, "OFFSET 0", state=state)
+        found = self._statement("*", where, "OFFSET 0", state=state)
         return found and replace(found, sql=f"SELECT {expression} FROM ({found.sql}) AS catalog")
 
     def paths(self, rids: Iterable[int]) -> dict[int, str]:
