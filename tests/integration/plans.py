@@ -1,6 +1,8 @@
 """How PostgreSQL runs the catalog's statements."""
 
 from dataclasses import replace
+from plone.pgcatalog.database.planning import with_planner_hints
+from plone.pgcatalog.database.prepared import numbered
 from plone.pgcatalog.database.session import Session
 from typing import Any
 
@@ -8,3 +10,14 @@ from typing import Any
 def plan_of(session: Session, statement: Any) -> str:
     """Return how *statement* is run, as one text."""
     return "\n".join(line for (line,) in session.ask(replace(statement, sql=f"EXPLAIN {statement.sql}")))
+
+
+def plan_for_any_values(session: Session, statement: Any) -> str:
+    """Return how *statement* is run when its plan was made without its values, as one text."""
+    statements, at = with_planner_hints(statement)
+    texts = [numbered(each.sql) for each in statements]
+    texts[at] = b"EXPLAIN (GENERIC_PLAN) " + texts[at]
+    # Not by the protocol for statements with values, which wants them.
+    results = [session.connection.pgconn.exec_(text) for text in texts]
+    assert not any(result.error_message for result in results)
+    return "\n".join(results[at].get_value(row, 0).decode() for row in range(results[at].ntuples))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from plone.pgcatalog.database import schema
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.plans import plan_for_any_values
 from tests.integration.plans import plan_of
 from tests.integration.relation import filled
 from typing import Any
@@ -81,7 +82,10 @@ def statements(site: Any, query: dict[str, Any]) -> dict[str, Any]:
 def plans(site: Any, query: dict[str, Any]) -> dict[str, str]:
     """Return how PostgreSQL answers each of them."""
     session = site.portal_catalog._catalog.session
-    return {operation: plan_of(session, statement) for operation, statement in statements(site, query).items()}
+    found = statements(site, query)
+    plans = {operation: plan_of(session, statement) for operation, statement in found.items()}
+    once = {name: statement for name, statement in found.items() if statement.plans_once}
+    return plans | {f"{name}, any values": plan_for_any_values(session, each) for name, each in once.items()}
 
 
 ALL_ROWS = [
@@ -115,6 +119,12 @@ def check_plans(site: Any, word: str, more: dict[str, Any]) -> None:
 
 def relation_of(site: Any) -> str:
     return str(site.portal_catalog._catalog.view().read_state().relation)
+
+
+def test_a_ranked_page_is_planned_once(site: Any) -> None:
+    assert "page, any values" in plans(site, {"SearchableText": "third"})
+    # An index of paths may be the better one.
+    assert "page, any values" not in plans(site, {"SearchableText": "third", "path": "/plone/f1"})
 
 
 def test_what_few_rows_have_is_still_looked_for_by_its_own_index(site: Any) -> None:

@@ -265,7 +265,7 @@ class Session:
         statements: list[Statement] = []
         position = 0
         if statement is not None:
-            statements, position = ([statement], 0) if self.overlays else with_planner_hints(statement)
+            statements, position = self._hinted(statement)
         if seconds is not None:
             limit = Statement(set_limit(seconds, self._own_limit()))
             statements, position = [limit, *statements, Statement(TAKE_BACK)], position + 1
@@ -284,6 +284,10 @@ class Session:
             if sets:
                 sets.learn(results[1], newest_set(self.read_states()))
         return results[position] if statement is not None else []
+
+    def _hinted(self, statement: Statement) -> tuple[list[Statement], int]:
+        """Return what runs *statement*, and at which place of it the statement itself is."""
+        return ([statement], 0) if self.overlays else with_planner_hints(statement, not self.is_small())
 
     def _send(self, statements: Sequence[Statement]) -> list[Rows]:
         """Run *statements* in one message, behind the savepoint."""

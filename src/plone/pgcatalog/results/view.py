@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.planning import hide_unselective_indexes
+from plone.pgcatalog.database.planning import plans_once
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import COLD_CONNECTION
@@ -377,12 +378,12 @@ class CatalogView:
         with_total: bool | None = None,
     ) -> Asked:
         """Return the statement of ``page``; None for *with_total* is one without a column for the total."""
-        score, first = query.score, None
+        score, first, once = query.score, None, False
         where = self.hide_unselective_indexes(query.where, state) if score else self.needed(query.where, state)
         if score:
             stages = self._stages(where, score, state)
             if stages is not None:
-                first = stages.first
+                first, once = stages.first, plans_once(where) and not stages.large
                 if size is not None and start + size <= stages.newest:
                     where = stages.only_ranked
                 else:
@@ -402,7 +403,8 @@ class CatalogView:
         page = self._statement(expressions, where, tail, params, state, (start, size))
         if page is None or first is None:
             return page
-        return replace(page, sql=first.sql + page.sql, params=(*first.params, *page.params), is_costly=True)
+        params = (*first.params, *page.params)
+        return replace(page, sql=first.sql + page.sql, params=params, is_costly=True, plans_once=once)
 
     def _stages(self, where: Condition, score: Fragment, state: CatalogState | None) -> Stages | None:
         """Return the two stages of ranking what matches *where*; None where all of it is ranked."""
@@ -432,7 +434,7 @@ class CatalogView:
             return None
         total = "" if with_total is None else ", total"
         sql = f"SELECT rid, path, score, {text}{total} FROM ({page.sql}) AS page"
-        return Statement(sql, (*params, *page.params), page.is_costly, page.window)
+        return replace(page, sql=sql, params=(*params, *page.params))
 
     def rids(self, query: CompiledQuery) -> array[int]:
         """Return the rids of the whole sorted result, which is not ranked: one row with one binary value."""

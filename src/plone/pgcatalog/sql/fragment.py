@@ -29,11 +29,13 @@ class Statement(Fragment):
     """A whole statement.  It unpacks as (sql, params), which is what ``cursor.execute`` takes.
 
     ``is_costly``: its condition compares long values, see ``Condition``; ``window`` is the (start, size) of the page of a
-    sorted result that it reads, None if it reads no page, with size None for all rows from start on.
+    sorted result that it reads, None if it reads no page, with size None for all rows from start on.  ``plans_once``: the
+    same plan is good for any values.
     """
 
     is_costly: bool = False
     window: tuple[int, int | None] | None = None
+    plans_once: bool = False
 
     def __iter__(self) -> Iterator[Any]:
         yield self.sql
