@@ -20,10 +20,12 @@ class RelatedPages(ViewletBase):
 
     def update(self) -> None:
         """See IViewlet."""
-        super().update()
+        self.pages: list[dict[str, str]] = []
         catalog = getToolByName(self.context, "portal_catalog")
         wanted = related_pages(catalog) if IPGCatalogTool.providedBy(catalog) else 0
-        self.pages = self._found(catalog, wanted) if wanted else []
+        if wanted:
+            super().update()
+            self.pages = self._found(catalog, wanted)
 
     def _found(self, catalog: CatalogTool, wanted: int) -> list[dict[str, str]]:
         types = Search(self.context, self.request).filter_types([])
