@@ -1,7 +1,9 @@
 """When a page is read without the idx of its rows."""
 
+from plone.pgcatalog.database.hit_rate import Habits
 from plone.pgcatalog.database.hit_rate import HitRate
 from plone.pgcatalog.database.hit_rate import MEMORY
+from plone.pgcatalog.database.hit_rate import MOST_HABITS
 
 import pytest
 
@@ -50,3 +52,24 @@ def test_one_unknown_row_begins_anew() -> None:
     for whole in [True] * MEMORY + [False] + [True] * (MEMORY - 1):
         rate.learn_state("now", whole)
     assert not rate.skip_versions("now")
+
+
+def test_a_second_part_is_expected_when_it_has_mostly_followed() -> None:
+    habits = Habits()
+    assert habits.expects("list") == 0
+    for _ in range(3):
+        habits.begin("list")
+        habits.follow("list", 25)
+    habits.begin("list")
+    assert habits.expects("list") == 25
+    assert habits.expects("menu") == 0
+    for _ in range(3):
+        habits.begin("list")
+    assert habits.expects("list") == 0
+
+
+def test_habits_of_any_number_of_searches_take_little_memory() -> None:
+    habits = Habits()
+    for number in range(3 * MOST_HABITS):
+        habits.begin(number)
+    assert len(habits._expected) <= MOST_HABITS + 1

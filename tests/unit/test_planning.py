@@ -5,12 +5,17 @@ The hints by themselves are in test_sql.py; here they meet the columns that the 
 
 from collections.abc import Sequence
 from plone.pgcatalog.database.planning import hide_unselective_indexes
+from plone.pgcatalog.database.planning import PLAN_CUSTOM
+from plone.pgcatalog.database.planning import PLAN_GENERIC
+from plone.pgcatalog.database.planning import plans_once
 from plone.pgcatalog.database.planning import SELECTIVE_SHARE
 from plone.pgcatalog.database.planning import with_planner_hints
 from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.condition import Condition
 from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.predicate import below
+from plone.pgcatalog.sql.predicate import between
 from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
 from tests.unit.compiling import compiled
 from typing import Any
@@ -94,3 +99,24 @@ def test_each_column_is_asked_for_with_its_own_values() -> None:
 
     hide_unselective_indexes(compiled({"Creator": "100%", "portal_type": ["a", "b"]}).where & TEXT & VISIBLE, note)
     assert asked == [("portal_type", ["a", "b"]), ("creator", ["100%"]), ("allowed_roles", ["Anonymous"])]
+
+
+# -- planned once for all values
+
+PATH = Column("path", "text")
+
+
+@pytest.mark.parametrize("condition", [TEXT, TEXT & VISIBLE & DOCUMENTS, TEXT & below(PATH, "/plone").hidden()])
+def test_a_condition_that_leaves_no_choice_is_planned_once(condition: Condition) -> None:
+    assert plans_once(condition)
+
+
+@pytest.mark.parametrize("found", [below(PATH, "/plone/a"), between(PATH, "a", "b"), TEXT | INTERFACE, ~TEXT])
+def test_what_an_index_may_find_faster_is_planned_with_its_values(found: Condition) -> None:
+    assert not plans_once(TEXT & found)
+
+
+def test_the_plan_of_one_statement_is_not_that_of_the_next() -> None:
+    statement = Statement("SELECT 1", (), plans_once=True)
+    assert with_planner_hints(statement) == ([Statement(PLAN_GENERIC), statement, Statement(PLAN_CUSTOM)], 1)
+    assert with_planner_hints(statement, plans_anew=False) == ([statement], 0)
