@@ -314,8 +314,8 @@ def test_statements(site: Any) -> None:
         (lambda: suggest(catalog, "needle"), 1),
         (lambda: suggest(catalog, "neelde"), 2),
         (lambda: did_you_mean(catalog, "needle haystack"), 1),
-        (lambda: did_you_mean(catalog, "xyzzyxyzzy"), 3),
-        (lambda: did_you_mean(catalog, "hsystack"), 5),
+        (lambda: did_you_mean(catalog, "xyzzyxyzzy"), 1),
+        (lambda: did_you_mean(catalog, "hsystack"), 2),
     ):
         transaction.begin()
         result_cache().clear()

@@ -251,14 +251,17 @@ class SearchPage(Search):
 
     @cached_property
     def hits(self) -> list[Hit]:
+        # Read in the message that asks for the folders.
+        snippets = self.found.snippets(self._brains)
+        folders = self._folders
         return hits(
             self._brains,
             context=self.context,
             request=self.request,
             titles=self.titles,
             highlighter=self.found.highlighter,
-            snippets=self.found.snippets(self._brains),
-            folders=self._folders,
+            snippets=snippets(),
+            folders=folders,
             root=self.root,
             show_about=self.show_about,
         )

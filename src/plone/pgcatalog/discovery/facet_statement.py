@@ -7,6 +7,7 @@ indexes.  So an array of keywords is taken apart once per distinct array, not on
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from dataclasses import field
 from plone.pgcatalog.discovery.facet_groups import Buckets
@@ -36,6 +37,7 @@ from plone.pgcatalog.sql.fragment import Fragment
 from plone.pgcatalog.sql.fragment import Statement
 from types import MappingProxyType
 from typing import Any
+from typing import Self
 
 
 #: GROUPING() takes no more arguments.
@@ -73,9 +75,9 @@ class FacetQuery:
     criteria: Mapping[str, Any]
     sort: Sequence[tuple[str, bool]]
     names: Sequence[str]
-    ranges: Mapping[str, Buckets]
-    exclude_own: bool
-    limit: int | None
+    ranges: Mapping[str, Buckets] = field(default_factory=dict)
+    exclude_own: bool = False
+    limit: int | None = None
     children: Mapping[str, str] = field(default_factory=dict)
     chosen: Mapping[str, Expression] = field(default_factory=dict)
 
@@ -170,11 +172,13 @@ class FacetStatement:
 
     # -- SQL
 
-    def of_rows(self, change: Callable[[Condition], Condition]) -> None:
-        """Replace each condition by what *change* makes of it: the one that is asked of the rows as they are stored."""
-        self.where = change(self.where)
-        self.own = {name: change(condition) for name, condition in self.own.items()}
-        self.buckets = [(name, label, change(condition)) for name, label, condition in self.buckets]
+    def changed(self, change: Callable[[Condition], Condition]) -> Self:
+        """Return it with what *change* makes of each condition: the one that is asked of the rows as they are stored."""
+        found = copy(self)
+        found.where = change(self.where)
+        found.own = {name: change(condition) for name, condition in self.own.items()}
+        found.buckets = [(name, label, change(condition)) for name, label, condition in self.buckets]
+        return found
 
     def statement(
         self, relation: str, source_params: tuple[Any, ...], lists: Mapping[str, str] = MappingProxyType({})

@@ -5,16 +5,20 @@ from collections.abc import Hashable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from plone.pgcatalog import settings
 from plone.pgcatalog.database.hit_rate import HitRate
+from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.results.rows import IDX_BATCH
 from plone.pgcatalog.results.rows import RowLoader
 from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
 
 
@@ -58,6 +62,7 @@ class Finder:
         self._query_key: Hashable = None
         self._key: Key | None = None
         self._started = False
+        self._counting: Later | None = None
 
     @property
     def is_open(self) -> bool:
@@ -160,11 +165,24 @@ class Finder:
             rids = self.view.rids(self.query)
             self._learn(Hits(rids, (), True, len(rids)))
 
+    def count_along(self) -> None:
+        """Have the rows counted in the message that reads the first of them, unless that tells their number anyway."""
+        self.start()
+        if self.hits.total is None and self.view.is_committed:
+            self._counting = Later(self.view, self._count_statement)
+
+    def _count_statement(self, state: CatalogState | None) -> Statement | None:
+        asked = state or self.view.read_state()
+        is_told = self.query.score and asked is not None and 0 < settings.RANKED_ROWS < asked.rows
+        return None if is_told else self.view.count_statement(self.query, state)
+
     def total(self) -> int:
         """Return the number of rows that match, limits aside."""
         self.start()
         if self.hits.total is None:
-            self._learn(replace(self.hits, total=self.view.count(self.query)))
+            counted = None if self._counting is None else self._counting.answer
+            total = counted[0][0] if counted else self.view.count(self.query)
+            self._learn(replace(self.hits, total=total))
         assert self.hits.total is not None
         return self.hits.total
 

@@ -125,6 +125,11 @@ class CatalogSearchResults(LazyMap):
 
     # -- reading
 
+    def count_along(self) -> None:
+        """Have all rows counted in the message that reads the first ones: for who will want both."""
+        if not self._needs_python:
+            self._finder.count_along()
+
     @property
     def _hits(self) -> Hits:
         return self._finder.hits
