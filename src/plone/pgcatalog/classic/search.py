@@ -104,6 +104,9 @@ class SearchPage(Search):
     def update(self) -> None:
         """Search, and once more for what was meant if that finds nothing."""
         self.found = self._search(self.text)
+        if self.text and not self.catalog._core.session.knows_states():
+            # The states take a message of their own, or a page after a change has more to read: all at once then.
+            if_possible(lambda: self.found.look_up(self.text))
         if not self.text or not self.found.is_empty:
             return
         better = if_possible(lambda: self.found.better(self.text))
@@ -296,7 +299,7 @@ class SearchPage(Search):
         address = self.address.without("b_start")
         chips = []
         if self.similar:
-            title = self.similar_title or self.similar
+            title = self.found.similar_title or self.similar
             chips.append(Chip(self.titles.translated(_("Similar to")), title, str(address.without(SIMILAR))))
         for facet, values in self._values:
             title = self.titles.facet(facet.name)
@@ -304,12 +307,6 @@ class SearchPage(Search):
                 url = str(address.without_values(facet.parameter, [value.token]))
                 chips.append(Chip(title, value.title, url))
         return chips
-
-    @cached_property
-    def similar_title(self) -> str | None:
-        """The title of the page that the hits are similar to, None for one that the visitor may not see."""
-        found = self.catalog.searchResults(UID=self.similar, b_start=0, b_size=1) if self.similar else ()
-        return next((brain.Title for brain in found), None)
 
     @property
     def unfiltered_url(self) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field
 from functools import cached_property
 from plone.pgcatalog.classic.page_facets import OFFERED
 from plone.pgcatalog.classic.page_facets import PageFacet
@@ -13,8 +14,9 @@ from plone.pgcatalog.discovery.facet_statement import FacetQuery
 from plone.pgcatalog.discovery.facet_statement import Facets
 from plone.pgcatalog.discovery.facets import Counting
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
+from plone.pgcatalog.discovery.similar import similar_later
 from plone.pgcatalog.discovery.snippets import snippets_later
-from plone.pgcatalog.discovery.suggest import correction
+from plone.pgcatalog.discovery.suggest import correction_later
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
@@ -42,14 +44,23 @@ class PageSearch:
     start: int
     size: int
     similar: str | None = None
+    _better: dict[str, Callable[[], str | None]] = field(default_factory=dict)
 
     @cached_property
     def _criteria(self) -> dict[str, Any]:
         """The base, with what it means to be similar."""
         if self.similar is None:
             return dict(self.base)
-        results = self.catalog.more_like_this(self.similar, SIMILAR, **self.base)
+        found = similar_later(self.catalog, self.similar, SIMILAR, self.base)
+        bool(self.similar_title)  # they are found in its message
+        results = found()
         return {**self.base, WHERE: expression_in(results.criteria)}
+
+    @cached_property
+    def similar_title(self) -> str | None:
+        """The title of the page that the hits are similar to, None for one that the visitor may not see."""
+        found = self.catalog.searchResults(UID=self.similar, b_start=0, b_size=1) if self.similar else ()
+        return next((brain.Title for brain in found), None)
 
     @cached_property
     def _chosen(self) -> dict[str, Expression]:
@@ -90,13 +101,22 @@ class PageSearch:
         """What marks the words of the search; false without any."""
         return self.results.highlighter()
 
+    def look_up(self, text: str) -> None:
+        """Have the words that *text* may mean looked up in the message that reads the page: ``better`` may be asked."""
+        self._better[text] = correction_later(self.catalog, text, self._place)
+
     def better(self, text: str) -> str | None:
         """Return the text that somebody who has typed *text* may have meant, in what they may see; None for none.
 
         It may find nothing.
         """
-        place = {name: value for name, value in self._query.items() if name not in (SOURCE_INDEX, *SORTING)}
-        return correction(self.catalog, text, place)
+        found = self._better.get(text) or correction_later(self.catalog, text, self._place)
+        return found()
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        """The query without its text and order: where words have to stand."""
+        return {name: value for name, value in self._query.items() if name not in (SOURCE_INDEX, *SORTING)}
 
     def snippets(self, brains: Iterable[Any]) -> Callable[[], dict[int, str]]:
         """Return what will return record id -> HTML for *brains*, hits of this page; their texts are read in the next message."""
@@ -118,6 +138,7 @@ class PageSearch:
     @cached_property
     def counts(self) -> Facets:
         """The counted facets by index; none if counting took too long."""
+        bool(self.results)  # they are counted in its message
         try:
             return Facets() if self._counting is None else self._counting.facets()
         except SearchTimeout:

@@ -285,7 +285,9 @@ class Session:
         if with_states:
             reading = [(Statement(READ_STATE, self._state_params()), self._take_states)]
             if not known.sets.newest:
-                reading.append((known.sets.unread(), lambda rows: known.sets.learn(rows, newest_set(self.read_states()))))
+                reading.append(
+                    (known.sets.unread(), lambda rows: known.sets.learn(rows, newest_set(self.read_states())))
+                )
             if known.selectivity.is_old and not self.is_small():
                 reading.append((FREQUENCIES, known.selectivity.learn))
         statements = [*(statement for statement, _ in reading), *statements]

@@ -1,5 +1,6 @@
 """Suggestions from the site's own words: what a word that is being typed may become, and what a mistyped one may mean."""
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.discovery.vocabulary import finds_something
@@ -73,14 +74,25 @@ def correction(tool: CatalogTool, text: str, query: Mapping[str, Any] | None = N
 
     One statement.
     """
+    return correction_later(tool, text, query)()
+
+
+def correction_later(tool: CatalogTool, text: str, query: Mapping[str, Any] | None = None) -> Callable[[], str | None]:
+    """Return what will return ``correction``; the words are looked up in the next message, or then."""
     text = storable_text(text)
     asked = _plain_words(lexicon_of(tool), text)
-    better = _corrections(Vocabulary(tool, query or {}), sorted({word for _, word in asked}))
-    corrected = text
-    for token, word in reversed(asked):
-        if word in better:
-            corrected = corrected[: token.start()] + _as_typed(better[word], token[0]) + corrected[token.end() :]
-    return None if corrected == text else corrected
+    words = sorted({word for _, word in asked})
+    there = Vocabulary(tool, query or {}).near(words, max(map(allowed_edits, words))) if words else dict
+
+    def made() -> str | None:
+        better = _corrections(there(), words)
+        corrected = text
+        for token, word in reversed(asked):
+            if word in better:
+                corrected = corrected[: token.start()] + _as_typed(better[word], token[0]) + corrected[token.end() :]
+        return None if corrected == text else corrected
+
+    return made
 
 
 def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
@@ -94,9 +106,8 @@ def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
     return found[:MAX_WORDS]
 
 
-def _corrections(vocabulary: Vocabulary, words: Sequence[str]) -> dict[str, str]:
-    """Return the best word that is there for each of *words* that is not, and has one."""
-    there = vocabulary.near(words, max(map(allowed_edits, words))) if words else {}
+def _corrections(there: Mapping[str, int], words: Sequence[str]) -> dict[str, str]:
+    """Return the best of the words that are *there* for each of *words* that is not, and has one; see ``Vocabulary.near``."""
     best = {}
     for word in set(words).difference(there):
         near = [

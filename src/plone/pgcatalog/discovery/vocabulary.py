@@ -5,14 +5,17 @@ against the catalog, in the same snapshot and by the same restrictions as a sear
 user may not see is as if it were nowhere.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.fulltext.edits import beginning
 from plone.pgcatalog.fulltext.edits import EXACT_PREFIX
 from plone.pgcatalog.fulltext.edits import near_beginnings
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.expression import find
+from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
@@ -77,10 +80,6 @@ SELECT word, max(documents) AS documents FROM (
 ) AS these GROUP BY word
 """
 
-Rows = list[tuple[Any, ...]]
-#: A word, and the number of texts it stands in, whoever may see them.
-Counted = tuple[str, int]
-
 
 def lexicon_of(tool: CatalogTool) -> Any:
     """Return the lexicon of the text index of the catalog *tool*; raises QueryError when there is no such index."""
@@ -122,50 +121,63 @@ class Vocabulary:
         patterns = near_beginnings(text)
         return self._like(text[:EXACT_PREFIX], "AND word LIKE ANY (%s::text[])", (patterns,), limit) if patterns else []
 
-    def near(self, words: Sequence[str], edits: int) -> dict[str, int]:
-        """Return word -> its documents for those of *words* that are there, and what is there of their neighbours.
+    def near(self, words: Sequence[str], edits: int) -> Callable[[], dict[str, int]]:
+        """Return what will return word -> its documents: of *words* that are there, and what is there of their neighbours.
 
-        Neighbours are all that may be up to *edits* edits away, and some that are further.  One statement.
+        Neighbours are all that may be up to *edits* edits away, and some that are further.  One statement, in the next
+        message or then.
         """
-        known = self._view.session.generations
-        self._view.read_state()  # tells whether pg_trgm is there
-        trigrams = known.trigrams
-        candidates = THESE_AND_NEAR.format(near=near_sql(trigrams, max(1, NEIGHBOURS // len(words))))
-        column = self._catalog.zoid, self._column.name
-        values = (list(words), *column, list(words), *column, edits)
-        try:
-            return dict(self._visible(candidates, values, len(words) + NEIGHBOURS))
-        except (psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName):
-            if trigrams is None:
-                raise
-            known.trigrams = None  # somebody has dropped the extension
-            return self.near(words, edits)
+        session, column = self._view.session, (self._catalog.zoid, self._column.name)
+        if not session.generations.newest:
+            session.read_states()  # tells whether pg_trgm is there
+
+        def later() -> Later:
+            near = near_sql(session.generations.trigrams, max(1, NEIGHBOURS // len(words)))
+            values = (list(words), *column, list(words), *column, edits)
+            return self._visible(THESE_AND_NEAR.format(near=near), values, len(words) + NEIGHBOURS)
+
+        found = later()
+
+        def there() -> dict[str, int]:
+            try:
+                return dict(found.rows())
+            except (psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName):
+                if session.generations.trigrams is None:
+                    raise
+                session.generations.trigrams = None  # somebody has dropped the extension
+                return dict(later().rows())
+
+        return there
 
     def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> list[str]:
         candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
         values = (self._catalog.zoid, self._column.name, text[:1], beginning(text), *params)
-        found = self._visible(candidates, values, limit)
+        found = self._visible(candidates, values, limit).rows()
         return [word for word, _ in sorted(found, key=lambda counted: (-counted[1], counted[0]))]
 
-    def _visible(self, candidates: str, params: tuple[Any, ...], limit: int) -> list[Counted]:
-        """Return up to *limit* of the rows (word, documents) of the query *candidates* whose word is there, in its order."""
-        source = self._view.source()
-        if source is None:
-            return []
-        relation, source_params = source
-        where = self._view.needed(self._where)
-        statement = VISIBLE.format(
-            candidates=candidates,
-            relation=relation,
-            column=self._column.quoted,
-            frequent=FREQUENT,
-            sample=SAMPLE,
-            rows=ROWS,
-            lexeme=LEXEME.format(word="candidate.word"),
-            where=where.sql,
-            limit=limit,
-        )
+    def _visible(self, candidates: str, params: tuple[Any, ...], limit: int) -> Later:
+        """Return what brings up to *limit* of the rows (word, documents) of the query *candidates* whose word is there."""
         texts = (self._catalog.zoid, self._column.name)
-        restricted = (*source_params, *where.params)
-        # Not costly, even if the restriction is: a scan stops at the first row that has a word.
-        return self._view.ask(Statement(statement, (*params, *texts, *restricted, *restricted), is_costly=False))
+
+        def statement(state: CatalogState | None) -> Statement | None:
+            source = self._view.source(state)
+            if source is None:
+                return None
+            relation, source_params = source
+            where = self._view.needed(self._where, state)
+            text = VISIBLE.format(
+                candidates=candidates,
+                relation=relation,
+                column=self._column.quoted,
+                frequent=FREQUENT,
+                sample=SAMPLE,
+                rows=ROWS,
+                lexeme=LEXEME.format(word="candidate.word"),
+                where=where.sql,
+                limit=limit,
+            )
+            restricted = (*source_params, *where.params)
+            # Not costly, even if the restriction is: a scan stops at the first row that has a word.
+            return Statement(text, (*params, *texts, *restricted, *restricted), is_costly=False)
+
+        return Later(self._view, statement)

@@ -213,7 +213,7 @@ class CatalogSearchResults(LazyMap):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self._slice(index)
-        if 0 <= index < WINDOW:
+        if len(self._rids) <= index < WINDOW:
             self._first(index - index % IDX_BATCH + IDX_BATCH)
         if not 0 <= index < len(self._rids):
             self._all()
