@@ -49,6 +49,8 @@ class Generations:
     def _begin(self) -> None:
         self.number = next(_numbers)
         self._newest: tuple[int, States] = (-1, {})
+        #: the newest transaction at which states were read, also by snapshots that keep them for themselves; None for none
+        self.read_at: int | None = None
         #: newest transactions that were seen
         self._tids: deque[int] = deque(maxlen=REMEMBERED)
         #: how many milliseconds the server gives a statement, 0 for any number; None as long as nobody has asked

@@ -202,9 +202,10 @@ class Session:
 
     def coldness(self) -> str:
         """Return what the next statement will be the first one of: ``process``, ``write`` (after one), or nothing of these."""
-        if self.generations.own_limit is None:
-            return COLD_PROCESS  # the first states bring the server's settings
-        return "" if self.keeps_history or self.knows_states() else COLD_WRITE
+        if self.generations.read_at is None:
+            return COLD_PROCESS
+        is_newer = self.known_states is None and (self.history.tid or 0) > self.generations.read_at
+        return COLD_WRITE if is_newer else ""
 
     def read_states(self) -> States:
         """Return the catalogs of this snapshot by tool zoid; read from the database when no thread has met its newest
@@ -230,6 +231,7 @@ class Session:
     def _take_states(self, rows: Rows) -> None:
         is_there, own_limit, has_memory, trigrams, *_ = rows[0]
         self.history.place(is_there=is_there)
+        self.generations.read_at = max(self.generations.read_at or 0, self.history.tid or 0)
         self.generations.learn_settings(own_limit, has_memory, trigrams)
         self.known_states = {
             row[0]: CatalogState(
