@@ -12,6 +12,7 @@ from plone.pgcatalog.indexes.date import DateIndexTranslator
 from plone.pgcatalog.indexes.instants import from_minutes
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
 from plone.pgcatalog.query.expression import QueryError
+from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.fragment import Fragment
 from typing import Any
 
@@ -43,19 +44,25 @@ def values_of(translator: IndexTranslator) -> Group:
     return Group(translator.id, columns, key, translator.key)
 
 
-def children_of(translator: IndexTranslator, path: str, number: int) -> Group:
+def children_of(translator: IndexTranslator, path: str, number: int, folders: Column | None = None) -> Group:
     """Return the group of the paths one level below *path*, each for itself and all that is in it.
 
-    Raises QueryError for an index that is not one of paths.
+    With *folders*, the column that says of a row whether it is a folder, of folders only.  Raises QueryError for an index
+    that is not one of paths.
     """
     if not isinstance(translator, ExtendedPathIndexTranslator):
         raise QueryError(f"index {translator.id!r} of type {translator.meta_type} has no children")
     start = path.rstrip("/") + "/"
     column = translator.column.quoted
-    child = f"CASE WHEN starts_with({column}, %s) THEN split_part(substr({column}, %s), '/', 1) END"
+    rest, place = f"substr({column}, %s)", len(start) + 1
+    params: tuple[Any, ...] = (start, place)
+    is_below = f"starts_with({column}, %s)"
+    if folders is not None:
+        is_below += f" AND ({folders.quoted} OR strpos({rest}, '/') > 0)"
+        params = (start, place, place)
+    child = f"CASE WHEN {is_below} THEN split_part({rest}, '/', 1) END"
     name = f"child{number}"
-    columns = ((Fragment(child, (start, len(start) + 1)), name),)
-    return Group(translator.id, columns, name, lambda key: start + key)
+    return Group(translator.id, ((Fragment(child, params), name),), name, lambda key: start + key)
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,8 @@ from typing import Self
 
 #: GROUPING() takes no more arguments.
 MAX_COLUMNS = 31
+#: The index that says whether an object is a folder.
+FOLDERS = "is_folderish"
 #: Ranges of all facets: each is a column of the rows that are found, and a table has 1,600 at the most.
 MAX_BUCKETS = 500
 
@@ -70,6 +72,7 @@ class FacetQuery:
     ``criteria`` is a whole query dict, restrictions included, ``sort`` its (index name, reverse) pairs; ``names``,
     ``ranges`` and ``children`` the facets.  With ``exclude_own`` each ignores the criterion for its own index;
     ``chosen`` are further criteria, index name -> query object, of which each facet ignores the one under its own name.
+    ``children`` has a path or several for an index; they are folders if ``only_folders``.
     """
 
     criteria: Mapping[str, Any]
@@ -78,8 +81,9 @@ class FacetQuery:
     ranges: Mapping[str, Buckets] = field(default_factory=dict)
     exclude_own: bool = False
     limit: int | None = None
-    children: Mapping[str, str] = field(default_factory=dict)
+    children: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     chosen: Mapping[str, Expression] = field(default_factory=dict)
+    only_folders: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.names, str):
@@ -102,6 +106,12 @@ class FacetQuery:
         """The names of all facets."""
         return (*self.names, *self.ranges, *self.children)
 
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """Index and path of all children that are counted."""
+        given = ((name, [paths] if isinstance(paths, str) else paths) for name, paths in self.children.items())
+        return [(name, path) for name, paths in given for path in paths]
+
 
 class FacetStatement:
     """Makes the statement for a FacetQuery, and facets of its only row."""
@@ -116,9 +126,10 @@ class FacetStatement:
                 self.steps.append(steps)
             else:
                 self.buckets += [(name, label, self._bucket(name, *ends)) for label, ends in buckets.items()]
+        folders = self._translator(FOLDERS).column if query.only_folders and FOLDERS in catalog.indexes else None
         self.groups: list[Group] = [
             *(values_of(self._translator(name)) for name in query.names),
-            *(children_of(self._translator(n), path, i) for i, (n, path) in enumerate(query.children.items())),
+            *(children_of(self._translator(n), path, i, folders) for i, (n, path) in enumerate(query.places)),
             *(steps.group for steps in self.steps),
         ]
         #: facet -> its own condition, which only the other facets heed
@@ -269,8 +280,9 @@ class FacetStatement:
         answer = Facets()
         for i, group in enumerate(self.groups[: self._limited]):
             pairs = self._pairs(row, i)
-            facet = answer[group.name] = Facet(pairs[: self.query.limit])
-            facet.truncated = len(pairs) > len(facet)
+            facet = answer.setdefault(group.name, Facet())
+            facet |= pairs[: self.query.limit]
+            facet.truncated |= self.query.limit is not None and len(pairs) > self.query.limit
         for i, steps in enumerate(self.steps, self._limited):
             answer[steps.name] = Facet(steps.counts(dict(self._pairs(row, i))))
         if self.buckets:
