@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from dataclasses import field
 from plone.pgcatalog.discovery.facet_groups import Buckets
 from plone.pgcatalog.discovery.facet_groups import children_of
+from plone.pgcatalog.discovery.facet_groups import folders_of
 from plone.pgcatalog.discovery.facet_groups import Group
 from plone.pgcatalog.discovery.facet_groups import Steps
 from plone.pgcatalog.discovery.facet_groups import steps_of
@@ -126,10 +127,9 @@ class FacetStatement:
                 self.steps.append(steps)
             else:
                 self.buckets += [(name, label, self._bucket(name, *ends)) for label, ends in buckets.items()]
-        folders = self._translator(FOLDERS).column if query.only_folders and FOLDERS in catalog.indexes else None
         self.groups: list[Group] = [
             *(values_of(self._translator(name)) for name in query.names),
-            *(children_of(self._translator(n), path, i, folders) for i, (n, path) in enumerate(query.places)),
+            *(self._place(name, path, number) for number, (name, path) in enumerate(query.places)),
             *(steps.group for steps in self.steps),
         ]
         #: facet -> its own condition, which only the other facets heed
@@ -138,6 +138,11 @@ class FacetStatement:
 
     def _translator(self, name: str) -> IndexTranslator:
         return find(self._catalog.translator, name)
+
+    def _place(self, name: str, path: str, number: int) -> Group:
+        if self.query.only_folders and FOLDERS in self._catalog.indexes:
+            return folders_of(self._translator(name), path, self._translator(FOLDERS).column)
+        return children_of(self._translator(name), path, number)
 
     def _own(self) -> dict[str, Condition]:
         """Return the conditions that one facet ignores."""
@@ -197,7 +202,8 @@ class FacetStatement:
         """Return the statement over *relation*, with *source_params*; *lists* the SQL of lists for columns that are interned."""
         flags = [(c, f"own{i}") for i, c in enumerate(self.own.values())]
         flags += [(c, f"bucket{i}") for i, (_, _, c) in enumerate(self.buckets)]
-        columns = [column for group in self.groups for column in group.columns]
+        # Several groups may be made of the same columns.
+        columns = list({name: (column, name) for group in self.groups for column, name in group.columns}.values())
         names = [name for _, name in columns]
         if len(names) > MAX_COLUMNS:
             raise LimitExceeded(f"a search has more than {MAX_COLUMNS} facets")
@@ -210,9 +216,8 @@ class FacetStatement:
             ctes.append(f"counted AS MATERIALIZED ({self._grouping(names)})")
             parts += [self._facet(i, group, names, values) for i, group in enumerate(self.groups)]
             # Of the grouping set without columns, whose every bit is set.
-            parts.append(
-                f"(SELECT ARRAY[total] AS total FROM counted WHERE grouped = {(1 << len(names)) - 1}) AS whole"
-            )
+            total, grouped = "total" if self.own else "n", (1 << len(names)) - 1
+            parts.append(f"(SELECT ARRAY[{total}] AS total FROM counted WHERE grouped = {grouped}) AS whole")
         if self.buckets:
             counts = (
                 f"count(*) FILTER (WHERE {' AND '.join([f'bucket{i}', *self._others(name)])})"
@@ -221,14 +226,15 @@ class FacetStatement:
             parts.append(f"(SELECT ARRAY[{', '.join(counts)}] AS counts FROM found) AS buckets")
         text = f"WITH {', '.join(ctes)} SELECT * FROM {' CROSS JOIN '.join(parts)}"
         params = tuple(value for expression, _ in read for value in expression.params)
-        return Statement(text, (*params, *source_params, *self.where.params), self.where.is_costly)
+        keys = tuple(value for group in self.groups for value in group.key.params)
+        return Statement(text, (*params, *source_params, *self.where.params, *keys), self.where.is_costly)
 
     def _others(self, name: str) -> list[str]:
         """Return the flags of the conditions that the facet *name* heeds."""
         return [f"own{i}" for i, own in enumerate(self.own) if own != name]
 
     def _grouping(self, names: list[str]) -> str:
-        sets = [f"({', '.join(name for _, name in group.columns)})" for group in self.groups]
+        sets = list(dict.fromkeys(f"({', '.join(name for _, name in group.columns)})" for group in self.groups))
         counts = (
             [
                 f"count(*) FILTER (WHERE {' AND '.join(others)}) AS n{i}"
@@ -240,9 +246,10 @@ class FacetStatement:
             else ["count(*) AS n"]
         )
         every = [f"own{i}" for i in range(len(self.own))]
-        total = f"count(*) FILTER (WHERE {' AND '.join(every)})" if every else "count(*)"
+        if every:
+            counts.append(f"count(*) FILTER (WHERE {' AND '.join(every)}) AS total")
         return (
-            f"SELECT {', '.join(names)}, GROUPING({', '.join(names)}) AS grouped, {', '.join(counts)}, {total} AS total"
+            f"SELECT {', '.join(names)}, GROUPING({', '.join(names)}) AS grouped, {', '.join(counts)}"
             f" FROM found GROUP BY GROUPING SETS ({', '.join(sets)}, ())"
         )
 
@@ -255,7 +262,7 @@ class FacetStatement:
         found = ", ".join(values.get(name, name) for _, name in group.columns)
         groups = f"SELECT {found}, {count} AS n FROM counted WHERE grouped = {mask} AND {count} > 0"
         keys = (
-            f"SELECT key, sum(n)::bigint AS n FROM (SELECT {group.key} AS key, n"
+            f"SELECT key, sum(n)::bigint AS n FROM (SELECT {group.key.sql} AS key, n"
             f" FROM ({groups}) AS found) AS one WHERE key IS NOT NULL GROUP BY key"
         )
         if self.query.limit is not None and number < self._limited:
