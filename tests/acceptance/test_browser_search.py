@@ -5,27 +5,20 @@ from pathlib import Path
 from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
-from plone.pgcatalog.database import background
 from tests.acceptance.axe import Axe
-from tests.acceptance.browser import BROWSERS
-from tests.acceptance.browser import CHROMIUM
-from tests.acceptance.browser import PATIENCE
+from tests.acceptance.browser import BROWSER_TESTS
+from tests.acceptance.browser import opened
+from tests.acceptance.browser import served
 from tests.acceptance.search_site import fill
 from tests.integration import site as sites
 from tests.integration.vocabulary import counted
-from tests.integration.web import application
 from tests.integration.web import Site
 from typing import Any
-from waitress.server import create_server
 
 import pytest
-import threading
 
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason=f"no browser: none of {', '.join(BROWSERS)} is installed"),
-]
+pytestmark = BROWSER_TESTS
 
 
 @pytest.fixture(scope="module")
@@ -41,22 +34,8 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
             portal.portal_registry["plone.allow_anon_views_about"] = True
         with site.inside() as portal:
             counted(dsn, portal.portal_catalog)
-        server = create_server(application(db), host="127.0.0.1", port=0)
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            yield f"http://localhost:{server.effective_port}/plone"
-        finally:
-            server.close()
-            thread.join(30)
-            assert background.wait(30)
-
-
-def opened(browser: Browser, width: int = 1280, **options: Any) -> Any:
-    expect.set_options(timeout=PATIENCE)
-    context = browser.new_context(viewport={"width": width, "height": 900}, **{"locale": "en-US", **options})
-    context.set_default_timeout(PATIENCE)
-    return context
+        with served(db) as url:
+            yield url
 
 
 @pytest.fixture

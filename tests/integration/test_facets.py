@@ -29,7 +29,6 @@ from tests.integration.people import share
 from tests.integration.traffic import traced
 from typing import Any
 from zExceptions import NotFound
-from zope.component.hooks import setSite
 
 import psycopg
 import pytest
@@ -409,10 +408,8 @@ def big(site_template: str, postgres: Any) -> Iterator[Any]:
     dsn = sites.clone(postgres, site_template)
     with psycopg.connect(dsn, autocommit=True) as connection:
         fill_relation(connection, 20_000)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        yield app.plone.portal_catalog
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        yield portal.portal_catalog
 
 
 def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: Any) -> str:
