@@ -99,6 +99,38 @@ def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str,
     page.locator("#search-corrected").wait_for(state="detached")
 
 
+def test_a_visitor_with_a_typo_is_recorded(browser: Browser, address: str, tmp_path: Path) -> None:
+    """What somebody does on a telephone, and what the site says to them: pictures and a text for the documentation."""
+    recorded: list[str] = []
+
+    def said(action: str, *texts: str) -> None:
+        recorded.extend([action, *("    " + " ".join(text.split()) for text in texts), ""])
+        page.screenshot(path=tmp_path / f"typo-{sum(line == '' for line in recorded)}.png")
+
+    with opened(browser, width=375, height=667) as context:
+        page = context.new_page()
+        page.goto(address)
+        page.locator(".navbar-toggler").click()
+        field = page.get_by_role("combobox", name="Search Site")
+        field.press_sequentially("hegdehog")
+        options = page.get_by_role("option")
+        expect(options.first).to_have_text("Showing results for hedgehog")
+        expect(options.last).to_be_visible()
+        said("A visitor types “hegdehog” into the search field.", *options.all_inner_texts()[:4])
+        field.press("Enter")
+        corrected = page.locator("#search-corrected")
+        expect(corrected).to_contain_text("Showing results for hedgehog")
+        titles = page.locator(".result-title a")
+        title = titles.first.inner_text()
+        count = page.locator("#results-count").inner_text()
+        said("The visitor presses Enter.", count, corrected.inner_text(), *titles.all_inner_texts()[:3])
+        titles.first.click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        expect(page.locator("#content-core")).to_contain_text("hedgehog")
+        said("The visitor follows the first result.", title, page.locator("#content-core").inner_text())
+    (tmp_path / "typo-session.txt").write_text("\n".join(recorded).rstrip() + "\n", "utf-8")
+
+
 def test_more_values_pages_and_similar_ones(visitor: Page, address: str) -> None:
     page = visitor
     page.goto(f"{address}/@@search?SearchableText=hedgehog")

@@ -182,7 +182,7 @@ def test_maintenance_is_begun_here_and_its_result_told(site: Site) -> None:
     assert "objects compared" in lines[0]
     assert lines[1].endswith("–")
     assert lines[2].startswith("Vacuum 20")
-    assert " 0 dead rows; statistics of 20" in lines[2]
+    assert " Dead rows: 0; statistics of 20" in lines[2]
     with connected(site) as connection:
         [catalog] = statistics.overview(statistics.executing(connection))["catalogs"]
     assert english(restored(catalog["jobs"]["vacuum"]["message"])).startswith("Vacuumed; ")
