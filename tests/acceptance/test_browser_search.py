@@ -127,7 +127,7 @@ def test_a_visitor_with_a_typo_is_recorded(browser: Browser, address: str, tmp_p
         titles.first.click()
         expect(page.get_by_role("heading", level=1)).to_have_text(title)
         expect(page.locator("#content-core")).to_contain_text("hedgehog")
-        said("The visitor follows the first result.", title, page.locator("#content-core").inner_text())
+        said("The visitor follows the first result.", title, page.locator("#content-core p").last.inner_text())
     (tmp_path / "typo-session.txt").write_text("\n".join(recorded).rstrip() + "\n", "utf-8")
 
 
