@@ -198,6 +198,8 @@ def test_children_of_a_place_count_all_that_is_in_them(both: Any, user: Any, pla
         children = Counter(start + path[len(start) :].split("/")[0] for path in paths if path.startswith(start))
         assert ours.facets({"path": "/plone"}, children={"path": place})["path"] == dict(children)
         # Each is what a search there finds.
+        both_places = ours.facets({"path": "/plone"}, children={"path": [place, "/plone"]})["path"]
+        assert both_places == {**ours.facets({"path": "/plone"}, children={"path": "/plone"})["path"], **children}
         for path, count in children.items():
             assert len(ours(path=path)) == count
 
@@ -420,8 +422,7 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
     results = catalog.unrestrictedSearchResults(**query)
     asked = FacetQuery(results.criteria, results.sort, names, {}, options.get("exclude_own", False), 100)
     view = catalog._catalog.view()
-    statement = FacetStatement(catalog._catalog, asked)
-    statement.of_rows(view.needed)
+    statement = FacetStatement(catalog._catalog, asked).changed(view.needed)
     text, params = statement.statement(*view.source(), view.values())
     rows = view.session.execute(f"EXPLAIN {text}", params)
     return "\n".join(line for (line,) in rows)
