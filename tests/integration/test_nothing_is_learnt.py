@@ -1,4 +1,4 @@
-"""What a visitor may not see changes no title, count or word that is shown: they are the same before it is there, and after.
+"""What a visitor may not see changes no title, count or word that is shown: before and after it is there.
 
 Only the order of hits may change, and which pages are similar: as in ZCatalog, relevance counts words in all texts.
 """

@@ -1,4 +1,4 @@
-"""How many messages each of our pages sends to PostgreSQL, whatever the process knows of the catalog when it is asked."""
+"""How many messages each of our pages sends to PostgreSQL, whatever the process knows of the catalog before."""
 
 from collections.abc import Callable
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Places on the search page: a chosen folder offers its own folders, to whoever may see them, and a chip for each level."""
+"""Places on the search page: a chosen folder offers its own to whoever may see them, with a chip for each level."""
 
 from collections.abc import Iterator
 from tests.integration import site as sites

@@ -37,7 +37,10 @@ _PERIOD = re.compile(r"(\d{4})(?:-(0[1-9]|1[0-2]))?")
 
 @dataclass(frozen=True)
 class Value:
-    """A value to choose: ``token`` is what the address says, ``count`` None if it was not counted; ``parts`` of a year or a place."""
+    """A value to choose: ``token`` is what the address says, ``count`` None if it was not counted.
+
+    A year, or a place, has ``parts``.
+    """
 
     token: str
     title: str

@@ -119,7 +119,10 @@ class PageSearch:
         return {name: value for name, value in self._query.items() if name not in (SOURCE_INDEX, *SORTING)}
 
     def snippets(self, brains: Iterable[Any]) -> Callable[[], dict[int, str]]:
-        """Return what will return record id -> HTML for *brains*, hits of this page; their texts are read in the next message."""
+        """Return what will return record id -> HTML for *brains*, hits of this page.
+
+        Their texts are read in the next message.
+        """
         return snippets_later(self.results, brains) if self.highlighter else dict
 
     @cached_property

@@ -49,7 +49,7 @@ class Generations:
     def _begin(self) -> None:
         self.number = next(_numbers)
         self._newest: tuple[int, States] = (-1, {})
-        #: the newest transaction at which states were read, also by snapshots that keep them for themselves; None for none
+        #: the newest transaction at which states were read, also by snapshots that keep them for themselves
         self.read_at: int | None = None
         #: newest transactions that were seen
         self._tids: deque[int] = deque(maxlen=REMEMBERED)

@@ -13,8 +13,8 @@ import math
 
 #: An estimate is read again with the states of catalogs after so many seconds, and by itself after twice as many.
 SECONDS = 600.0
-#: Of all catalogs: which share of the rows has a value in each column.  And the values that columns of few different values
-#: have, and in which share of the rows each is.
+#: Of all catalogs: which share of the rows has a value in each column.  And the values that columns of few different
+#: values have, and in which share of the rows each is.
 FREQUENCIES = Statement("""
 SELECT tablename::text, attname::text, 1 - null_frac,
     CASE WHEN is_asked THEN most_common_vals::text::text[] END, CASE WHEN is_asked THEN most_common_freqs END
@@ -60,8 +60,8 @@ class Selectivity:
     ) -> float | None:
         """Return which share of the rows of *relation*, 0 to 1, has one of *values* in *column*; None if nothing is known.
 
-        It is what the planner takes for likely.  None for the *values* stands for any.  Now and then *ask*, which returns
-        the rows of a statement, is called.
+        It is what the planner takes for likely.  None for the *values* stands for any.  Now and then *ask*, which
+        returns the rows of a statement, is called.
         """
         if relation not in self._shares or monotonic() > self._read + 2 * SECONDS:
             self.learn(ask(FREQUENCIES))

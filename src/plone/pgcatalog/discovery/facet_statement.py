@@ -189,7 +189,7 @@ class FacetStatement:
     # -- SQL
 
     def changed(self, change: Callable[[Condition], Condition]) -> Self:
-        """Return it with what *change* makes of each condition: the one that is asked of the rows as they are stored."""
+        """Return it with what *change* makes of each condition: what is asked of the rows as they are stored."""
         found = copy(self)
         found.where = change(self.where)
         found.own = {name: change(condition) for name, condition in self.own.items()}

@@ -107,7 +107,7 @@ def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
 
 
 def _corrections(there: Mapping[str, int], words: Sequence[str]) -> dict[str, str]:
-    """Return the best of the words that are *there* for each of *words* that is not, and has one; see ``Vocabulary.near``."""
+    """Return the best of the words that are *there* (``Vocabulary.near``) for each of *words* that is not."""
     best = {}
     for word in set(words).difference(there):
         near = [

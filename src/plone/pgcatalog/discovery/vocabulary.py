@@ -95,8 +95,9 @@ def finds_something(tool: CatalogTool, query: Mapping[str, Any]) -> bool:
 def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS) -> str:
     """Return the SQL of (asked, word, documents): up to *neighbours* words that are near to each that is asked.
 
-    All that are one edit away are among them, if there are not too many, and many that are two; more with *trigrams*, the
-    quoted schema of pg_trgm.  Its values are the words, catalog (its zoid), column, and by how many letters they may differ.
+    All that are one edit away are among them, if there are not too many, and many that are two; more with *trigrams*,
+    the quoted schema of pg_trgm.  Its values are the words, the catalog's zoid, the column, and by how many letters they
+    may differ.
     """
     close = DELETIONS if trigrams is None else f"{DELETIONS} OR w.word OPERATOR({trigrams}.%%) asked.word"
     return NEAR.format(close=close, neighbours=neighbours)
@@ -122,7 +123,7 @@ class Vocabulary:
         return self._like(text[:EXACT_PREFIX], "AND word LIKE ANY (%s::text[])", (patterns,), limit) if patterns else []
 
     def near(self, words: Sequence[str], edits: int) -> Callable[[], dict[str, int]]:
-        """Return what will return word -> its documents: of *words* that are there, and what is there of their neighbours.
+        """Return what will return word -> its documents: *words* that are there, and neighbours that are.
 
         Neighbours are all that may be up to *edits* edits away, and some that are further.  One statement, in the next
         message or then.
@@ -156,7 +157,7 @@ class Vocabulary:
         return [word for word, _ in sorted(found, key=lambda counted: (-counted[1], counted[0]))]
 
     def _visible(self, candidates: str, params: tuple[Any, ...], limit: int) -> Later:
-        """Return what brings up to *limit* of the rows (word, documents) of the query *candidates* whose word is there."""
+        """Return what brings up to *limit* of the rows (word, documents) of *candidates*, SQL, whose word is there."""
         texts = (self._catalog.zoid, self._column.name)
 
         def statement(state: CatalogState | None) -> Statement | None:
