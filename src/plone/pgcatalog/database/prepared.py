@@ -81,7 +81,7 @@ class PreparedStatements:
         """Run *statements* in one message; return the rows of each.  The commands *before* them are not prepared.
 
         None are if *prepare* is false, or the connection's ``prepare_threshold`` is None.  Those behind the *first*
-        one, a place in *statements*, go along with it: its answer is sent at once, and ``going_along`` is the time since.
+        one, a place in *statements*, go along with it: its answer is sent at once, ``going_along`` is the time since.
 
         Raises psycopg.Error of the first one that fails; those behind it are not run then.  If they are to be
         prepared, one is InvalidSqlStatementName: psycopg removes what is prepared after a rollback; ``forget`` helps.

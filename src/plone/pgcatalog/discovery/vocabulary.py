@@ -96,8 +96,8 @@ def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS) -> str:
     """Return the SQL of (asked, word, documents): up to *neighbours* words that are near to each that is asked.
 
     All that are one edit away are among them, if there are not too many, and many that are two; more with *trigrams*,
-    the quoted schema of pg_trgm.  Its values are the words, the catalog's zoid, the column, and by how many letters they
-    may differ.
+    the quoted schema of pg_trgm.  Its values are the words, the catalog's zoid, the column, and by how many letters
+    they may differ.
     """
     close = DELETIONS if trigrams is None else f"{DELETIONS} OR w.word OPERATOR({trigrams}.%%) asked.word"
     return NEAR.format(close=close, neighbours=neighbours)
