@@ -1,8 +1,8 @@
-"""Takes the pictures of the documentation, ``docs/images/*.png``, out of the browser tests:
+"""Takes the pictures of the documentation, ``docs/images/*.png``, out of the browser tests, and a session as a text:
 
     .venv/bin/python scripts/take_screenshots.py
 
-They are reduced to few colours, which a reader does not see and the repository does.
+The pictures are reduced to few colours, which a reader does not see and the repository does.
 """
 
 from pathlib import Path
@@ -15,6 +15,11 @@ import tempfile
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "images"
+#: What a visitor does and reads, recorded by a browser.
+SESSION = ROOT / "docs" / "how-to" / "typo-session.txt"
+#: Pictures that stand side by side in one.
+STRIPS = {"typo-finds-the-page": ("typo-1", "typo-2", "typo-3")}
+GAP = 24
 TESTS = tuple(f"tests/acceptance/{name}.py" for name in ("test_browser", "test_browser_search", "test_browser_tuning"))
 PICTURES = (
     *("search-tuned", "search-tuning", "live-search-words", "live-search-corrected", "facets-rest", "did-you-mean"),
@@ -44,13 +49,30 @@ def main() -> None:
         command = [sys.executable, "-m", "pytest", "-q", "-n", "0", *TESTS, f"--basetemp={folder}/shots"]
         subprocess.run(command, cwd=ROOT, check=True)
         FOLDER.mkdir(exist_ok=True)
+        taken = {path.name: path for path in sorted(Path(folder).glob("shots/*/*")) if path.is_file()}
         for name in PICTURES:
-            # pytest links to the latest folder under a second name.
-            [taken] = {path.resolve() for path in Path(folder).glob(f"shots/*/{name}.png")}
-            picture = Image.open(taken).convert("RGB")
-            picture = picture.crop((0, 0, picture.width, min(picture.height, HEIGHT.get(name, LOWEST))))
-            picture = picture.quantize(COLOURS, dither=Image.Dither.NONE)
-            picture.save(FOLDER / taken.name, optimize=True)
+            picture = Image.open(taken[f"{name}.png"]).convert("RGB")
+            save(picture.crop((0, 0, picture.width, min(picture.height, HEIGHT.get(name, LOWEST)))), name)
+        for name, parts in STRIPS.items():
+            save(strip([Image.open(taken[f"{part}.png"]).convert("RGB") for part in parts]), name)
+        SESSION.write_bytes(taken[SESSION.name].read_bytes())
+
+
+def strip(pictures: list[Image.Image]) -> Image.Image:
+    """Return *pictures*, of one height, side by side."""
+    width = sum(picture.width for picture in pictures) + GAP * (len(pictures) - 1)
+    found = Image.new("RGB", (width, pictures[0].height), "#dddddd")
+    left = 0
+    for picture in pictures:
+        found.paste(picture, (left, 0))
+        left += picture.width + GAP
+    return found
+
+
+def save(picture: Image.Image, name: str) -> None:
+    """Save *picture* under *name*, in few colours."""
+    few = picture.quantize(COLOURS, dither=Image.Dither.NONE)
+    few.save(FOLDER / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,62 @@
-"""The system's Chromium, and a manager who has logged in."""
+"""The system's Chromium, a site that it can visit, and a manager who has logged in."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from playwright.sync_api import sync_playwright
+from plone.pgcatalog.database import background
+from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.observe import searches
+from tests.integration.web import application
 from typing import Any
+from waitress.server import create_server
 
 import pytest
 import shutil
+import threading
 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
 #: Longest wait for a page or an element, in milliseconds.
 PATIENCE = 120_000
+#: The marks of a module whose tests are done by a browser.
+BROWSER_TESTS = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason=f"no browser: none of {', '.join(BROWSERS)} is installed"),
+]
+
+
+@contextmanager
+def served(db: Any, site: str = "plone") -> Iterator[str]:
+    """Yield the address of a *site* in *db*, served over HTTP; at the end its background threads have ended as well."""
+    server = create_server(application(db), host="127.0.0.1", port=0)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        # Not by the number: Plone themes no page of the host 127.0.0.1.
+        yield f"http://localhost:{server.effective_port}/{site}"
+    finally:
+        server.close()
+        thread.join(30)
+        assert background.wait(60)
+        assert recorder.flush(30)
+        assert searches.flush(30)
+
+
+def opened(browser: Browser, width: int = 1280, height: int = 900, **options: Any) -> Any:
+    """Return the context of a browser that is patient, and English unless *options* say otherwise."""
+    expect.set_options(timeout=PATIENCE)
+    context = browser.new_context(viewport={"width": width, "height": height}, **{"locale": "en-US", **options})
+    context.set_default_timeout(PATIENCE)
+    return context
+
+
+def fits(page: Page) -> bool:
+    """Return whether nobody has to scroll sideways to read the page."""
+    return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +70,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser, address: str) -> Iterator[Page]:
     """A page of a browser in which the manager has logged in."""
-    with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
-        context.set_default_timeout(PATIENCE)
-        expect.set_options(timeout=PATIENCE)
+    with opened(browser) as context:
         page = context.new_page()
         page.goto(f"{address}/login")
         page.fill("input[name=__ac_name]", "boss")

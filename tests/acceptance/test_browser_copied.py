@@ -5,23 +5,18 @@ from pathlib import Path
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from plone.pgcatalog.database import background
-from tests.acceptance.browser import CHROMIUM
+from tests.acceptance.browser import BROWSER_TESTS
+from tests.acceptance.browser import served
 from tests.integration import site as sites
 from tests.integration.content import populate
-from tests.integration.web import application
 from typing import Any
-from waitress.server import create_server
 from zope.component.hooks import setSite
 
 import pytest
-import threading
 import transaction
 
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no browser is installed"),
-]
+pytestmark = BROWSER_TESTS
 
 
 @pytest.fixture(scope="module")
@@ -37,15 +32,8 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
             setSite(None)
             app.manage_pasteObjects(app.manage_copyObjects(["plone"]))
             transaction.commit()
-        server = create_server(application(db), host="127.0.0.1", port=0)
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            yield f"http://localhost:{server.effective_port}/copy_of_plone"
-        finally:
-            server.close()
-            thread.join(30)
-            assert background.wait(60)
+        with served(db, "copy_of_plone") as url:
+            yield url
 
 
 def test_a_manager_fills_the_catalog_of_a_copied_site(page: Page, address: str, tmp_path: Path) -> None:

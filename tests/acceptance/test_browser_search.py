@@ -5,27 +5,20 @@ from pathlib import Path
 from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
-from plone.pgcatalog.database import background
 from tests.acceptance.axe import Axe
-from tests.acceptance.browser import BROWSERS
-from tests.acceptance.browser import CHROMIUM
-from tests.acceptance.browser import PATIENCE
+from tests.acceptance.browser import BROWSER_TESTS
+from tests.acceptance.browser import opened
+from tests.acceptance.browser import served
 from tests.acceptance.search_site import fill
 from tests.integration import site as sites
 from tests.integration.vocabulary import counted
-from tests.integration.web import application
 from tests.integration.web import Site
 from typing import Any
-from waitress.server import create_server
 
 import pytest
-import threading
 
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason=f"no browser: none of {', '.join(BROWSERS)} is installed"),
-]
+pytestmark = BROWSER_TESTS
 
 
 @pytest.fixture(scope="module")
@@ -41,22 +34,8 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
             portal.portal_registry["plone.allow_anon_views_about"] = True
         with site.inside() as portal:
             counted(dsn, portal.portal_catalog)
-        server = create_server(application(db), host="127.0.0.1", port=0)
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            yield f"http://localhost:{server.effective_port}/plone"
-        finally:
-            server.close()
-            thread.join(30)
-            assert background.wait(30)
-
-
-def opened(browser: Browser, width: int = 1280, **options: Any) -> Any:
-    expect.set_options(timeout=PATIENCE)
-    context = browser.new_context(viewport={"width": width, "height": 900}, **{"locale": "en-US", **options})
-    context.set_default_timeout(PATIENCE)
-    return context
+        with served(db) as url:
+            yield url
 
 
 @pytest.fixture
@@ -118,6 +97,38 @@ def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str,
     found(page, 4)
     expect(page.locator("#facet-Date-2025")).to_be_checked()
     page.locator("#search-corrected").wait_for(state="detached")
+
+
+def test_a_visitor_with_a_typo_is_recorded(browser: Browser, address: str, tmp_path: Path) -> None:
+    """What somebody does on a telephone, and what the site says to them: pictures and a text for the documentation."""
+    recorded: list[str] = []
+
+    def said(action: str, *texts: str) -> None:
+        recorded.extend([action, *("    " + " ".join(text.split()) for text in texts), ""])
+        page.screenshot(path=tmp_path / f"typo-{sum(line == '' for line in recorded)}.png")
+
+    with opened(browser, width=375, height=667) as context:
+        page = context.new_page()
+        page.goto(address)
+        page.locator(".navbar-toggler").click()
+        field = page.get_by_role("combobox", name="Search Site")
+        field.press_sequentially("hegdehog")
+        options = page.get_by_role("option")
+        expect(options.first).to_have_text("Showing results for hedgehog")
+        expect(options.last).to_be_visible()
+        said("A visitor types “hegdehog” into the search field.", *options.all_inner_texts()[:4])
+        field.press("Enter")
+        corrected = page.locator("#search-corrected")
+        expect(corrected).to_contain_text("Showing results for hedgehog")
+        titles = page.locator(".result-title a")
+        title = titles.first.inner_text()
+        count = page.locator("#results-count").inner_text()
+        said("The visitor presses Enter.", count, corrected.inner_text(), *titles.all_inner_texts()[:3])
+        titles.first.click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        expect(page.locator("#content-core")).to_contain_text("hedgehog")
+        said("The visitor follows the first result.", title, page.locator("#content-core p").last.inner_text())
+    (tmp_path / "typo-session.txt").write_text("\n".join(recorded).rstrip() + "\n", "utf-8")
 
 
 def test_more_values_pages_and_similar_ones(visitor: Page, address: str) -> None:

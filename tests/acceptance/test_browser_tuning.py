@@ -8,29 +8,22 @@ from plone.app.textfield import RichTextValue
 from plone.pgcatalog.observe import searches
 from plone.registry.interfaces import IRegistry
 from tests.acceptance.axe import Axe
-from tests.acceptance.browser import BROWSERS
-from tests.acceptance.browser import CHROMIUM
+from tests.acceptance.browser import BROWSER_TESTS
+from tests.acceptance.browser import served
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import publish
 from tests.integration.settings import tune
 from tests.integration.vocabulary import counted
-from tests.integration.web import application
 from typing import Any
-from waitress.server import create_server
 from zope.component import getUtility
-from zope.component.hooks import setSite
 
 import pytest
 import re
-import threading
 import transaction
 
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason=f"no browser: none of {', '.join(BROWSERS)} is installed"),
-]
+pytestmark = BROWSER_TESTS
 
 #: id -> (title, description, text)
 PAGES = {
@@ -49,14 +42,12 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
     """Address of a site with pages, served over HTTP; a Site Administrator is called boss."""
     dsn = sites.clone(postgres, site_template)
     with sites.opened(dsn) as db:
-        with sites.application(db) as app:
-            sites.login(app)
-            setSite(app.plone)
+        with sites.inside(db) as portal:
             chain = ("simple_publication_workflow",)
-            app.plone.portal_workflow.setChainForPortalTypes(("Document",), chain)
-            app.plone.acl_users.userFolderAddUser("boss", "secret", ["Site Administrator"], [])
+            portal.portal_workflow.setChainForPortalTypes(("Document",), chain)
+            portal.acl_users.userFolderAddUser("boss", "secret", ["Site Administrator"], [])
             for name, (title, description, text) in PAGES.items():
-                page = create(app.plone, "Document", name, title=title, description=description)
+                page = create(portal, "Document", name, title=title, description=description)
                 page.text = RichTextValue(text, "text/plain")
                 page.reindexObject()
                 publish(page)
@@ -65,21 +56,14 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
             registry["plone.available_languages"] = ["en", "de"]
             registry["plone.use_cookie_negotiation"] = True
             transaction.commit()
-            counted(dsn, app.plone.portal_catalog)
-            zoid = app.plone.portal_catalog._core.zoid
+            counted(dsn, portal.portal_catalog)
+            zoid = portal.portal_catalog._core.zoid
             for words, times, found in (("hedgehogs", 41, True), ("opening hours", 17, False), ("igel", 9, False)):
                 for _ in range(times):
                     searches.record(dsn, zoid, words, found)
             assert searches.flush(30)
-        server = create_server(application(db), host="127.0.0.1", port=0)
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        try:
-            yield f"http://localhost:{server.effective_port}/plone"
-        finally:
-            server.close()
-            thread.join(30)
-            assert searches.flush(30)
+        with served(db) as url:
+            yield url
 
 
 def test_live_search_is_a_combobox(page: Page, address: str, tmp_path: Path) -> None:

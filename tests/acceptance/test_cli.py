@@ -1,6 +1,8 @@
 """The command pgcatalog verify, as an administrator runs it."""
 
 from pathlib import Path
+from plone.pgcatalog.i18n import english
+from plone.pgcatalog.zmi.figures import Figures
 from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
@@ -40,6 +42,11 @@ def test_verify_names_and_mends_differences(zope_conf: str, dsn: str) -> None:
     mended = pgcatalog("verify", zope_conf, "--site", "plone", "--repair")
     assert mended.returncode == 0
     assert mended.stdout.endswith("15 objects compared: 1 differences, 1 mended\n")
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        # The Overview tells it.
+        done, result = Figures(portal.portal_catalog, portal.REQUEST).job("verify")
+        assert done
+        assert english(result) == "15 objects compared, 1 differences mended."
     assert pgcatalog("verify", zope_conf, "--site", "plone").returncode == 0
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.i18n import english
+from plone.pgcatalog.i18n import restored
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
 from tests.integration.content import populate
@@ -273,6 +275,13 @@ def test_vacuum_clears_what_is_left_over(dsn: str, db: Any) -> None:
     second = run("vacuum", "--dsn", dsn)
     assert "0 retired relations dropped, 0 still in use" in second.stdout
     assert "0 objects had an idx and no row" in second.stdout
+    # The Overview tells it.
+    [(message, failed, finished)] = sql(
+        dsn, "SELECT message, failed, finished FROM pgcatalog_jobs WHERE name = 'vacuum'"
+    )
+    assert english(restored(message)) == "Vacuumed; 0 retired tables dropped, 0 objects cleared."
+    assert finished is not None
+    assert not failed
 
 
 def test_vacuum_keeps_what_a_transaction_still_reads(dsn: str, db: Any) -> None:

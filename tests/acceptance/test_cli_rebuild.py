@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.zmi.jobs import jobs_of
 from tests.acceptance.cli import command
 from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
@@ -56,6 +57,8 @@ def test_a_killed_rebuild_is_gone_on_with_by_workers(
         # ZODB logs the object that it was about to load, wherever that was.
         assert said.read_text("utf-8").rstrip().endswith("Aborted!") == (sent == signal.SIGINT)
         interrupted = connection.execute("SELECT relation, done FROM pgcatalog_rebuild").fetchall()
+        job = connection.execute("SELECT failed, finished IS NOT NULL FROM pgcatalog_jobs").fetchall()
+        assert job == [(True, True) if sent == signal.SIGINT else (False, False)]
     assert pgcatalog("status", "--dsn", dsn).returncode == 1
     # Searches and edits go on.
     transaction.begin()
@@ -72,6 +75,8 @@ def test_a_killed_rebuild_is_gone_on_with_by_workers(
     assert list(Verifier(portal.portal_catalog).differences()) == []
     assert len(portal.portal_catalog.unrestrictedSearchResults(getId="d3")) == 12
     assert pgcatalog("status", "--dsn", dsn).returncode == 0
+    [job] = jobs_of(portal.portal_catalog._core.session.execute, portal.portal_catalog._core.zoid).values()
+    assert (job.name, job.state) == ("rebuild", "done")
     nothing = pgcatalog("rebuild", conf, "--site", "plone", "--abandon", "--json")
     assert json.loads(nothing.stdout) == {"abandoned": None}
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from plone.pgcatalog.discovery.vocabulary import LEXEME
+from plone.pgcatalog.discovery.vocabulary import near_sql
 from plone.pgcatalog.discovery.vocabulary import ROWS
-from plone.pgcatalog.discovery.vocabulary import THESE
+from plone.pgcatalog.discovery.vocabulary import THESE_AND_NEAR
 from plone.pgcatalog.discovery.vocabulary import VISIBLE
 from tests.integration.content import create
 from tests.integration.fixtures import SiteWith
@@ -197,7 +198,7 @@ def test_words_are_looked_for_by_the_text_index(big: tuple[str, str]) -> None:
     """Those of a user who may see all rows, and of one who may see none."""
     dsn, relation = big
     statement = VISIBLE.format(
-        candidates=THESE,
+        candidates=THESE_AND_NEAR.format(near=near_sql(None)),
         relation=f'"{relation}"',
         column="searchable_text",
         frequent=20,
@@ -210,7 +211,8 @@ def test_words_are_looked_for_by_the_text_index(big: tuple[str, str]) -> None:
     counted = (1, "searchable_text")
     with psycopg.connect(dsn) as connection:
         for role, seen in (("Anonymous", {"word17"}), ("Manager", set())):
-            params = (["word17", "missing"], *counted, *counted, [role], [role])
+            asked = ["word17", "missing"], *counted
+            params = (*asked, *asked, 2, *counted, [role], [role])
             assert {word for word, _ in connection.execute(statement, params)} == seen
             plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}", params))
             assert f"Bitmap Index Scan on {relation}_searchable_text" in plan

@@ -5,6 +5,7 @@ from plone.pgcatalog.database import connections
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.observe.searches import Counted
 from plone.pgcatalog.observe.searches import top_searches
+from plone.pgcatalog.observe.searches import top_searches_statement
 from plone.pgcatalog.observe.searches import words_of
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -37,7 +38,7 @@ def top(portal: Any, limit: int = 10) -> tuple[list[Counted], list[Counted]]:
     assert searches.flush(30)
     transaction.begin()
     core = portal.portal_catalog._core
-    return top_searches(core.session.execute, core.zoid, limit)
+    return top_searches(core.session.ask(top_searches_statement(core.zoid, limit)))
 
 
 def search(web: Web, text: str, login: str | None = None, **query: Any) -> None:

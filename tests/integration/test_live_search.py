@@ -16,7 +16,6 @@ from urllib.parse import parse_qsl
 from urllib.parse import urlsplit
 from zope.component import getMultiAdapter
 from zope.component import getUtility
-from zope.component.hooks import setSite
 from zope.interface import alsoProvides
 
 import json
@@ -39,17 +38,15 @@ SECRET = {"secret": "Hedgewars rendezvous"}
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
     """(portal, Web, dsn): a site whose pages are public, one excepted."""
     dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        add_users(app.plone)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        add_users(portal)
         for name, title in (TITLES | SECRET).items():
-            page = create(app.plone, "Document", name, title=title)
+            page = create(portal, "Document", name, title=title)
             if name not in SECRET:
                 publish(page)
         transaction.commit()
-        counted(dsn, app.plone.portal_catalog)
-        yield app.plone, Web(db), dsn
+        counted(dsn, portal.portal_catalog)
+        yield portal, Web(db), dsn
 
 
 def live(site: Any, text: str, login: str | None = None, **query: Any) -> dict[str, Any]:

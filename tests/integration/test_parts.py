@@ -17,7 +17,6 @@ from tests.integration.traffic import traced
 from tests.integration.vocabulary import counted
 from typing import Any
 from zope.component import getUtility
-from zope.component.hooks import setSite
 
 import pytest
 import transaction
@@ -39,17 +38,15 @@ HOUSES = {"tree", "house", "boat", "percent", "secret"}
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
     """(catalog, portal) of a site that finds parts of words; the tests change nothing that stays."""
     dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        add_users(app.plone)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        add_users(portal)
         for name, title in TITLES.items():
-            publish(create(app.plone, "Document", name, title=title))
-        create(app.plone, "Document", "secret", title="Geheimhaus")
+            publish(create(portal, "Document", name, title=title))
+        create(portal, "Document", "secret", title="Geheimhaus")
         getUtility(IRegistry)[SETTING] = True
         transaction.commit()
-        counted(dsn, app.plone.portal_catalog)
-        yield app.plone.portal_catalog, app.plone
+        counted(dsn, portal.portal_catalog)
+        yield portal.portal_catalog, portal
 
 
 def ids(results: Any) -> set[str]:

@@ -12,7 +12,6 @@ from tests.integration.plans import plan_for_any_values
 from tests.integration.plans import plan_of
 from tests.integration.relation import filled
 from typing import Any
-from zope.component.hooks import setSite
 
 import psycopg
 import pytest
@@ -49,19 +48,17 @@ PAGES = 40
 @pytest.fixture(scope="module")
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
     dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        pages = [create(app.plone, "Document", f"page{number:02}", title=f"Page {number}") for number in range(SAVED)]
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        pages = [create(portal, "Document", f"page{number:02}", title=f"Page {number}") for number in range(SAVED)]
         transaction.commit()
-        relation = filled(app.plone.portal_catalog, ROWS)
+        relation = filled(portal.portal_catalog, ROWS)
         for number in range(SAVES):
             for page in pages:
                 page.description = " ".join(f"w{word * number % 2999}" for word in range(112))
                 page.reindexObject()
                 transaction.commit()
         transaction.begin()
-        yield app.plone
+        yield portal
         transaction.abort()
     with psycopg.connect(dsn, autocommit=True) as connection:
         query = "SELECT gin_clean_pending_list(%s::regclass)"

@@ -279,11 +279,11 @@ def test_who_sees_little_is_found_by_his_roles(portal: Any) -> None:
     with traced(portal) as traffic:
         view.count_statement(query)
     assert traffic[0].round_trips == 0
-    shares = session.generations.selectivities[view.zoid]
+    shares = session.generations.selectivity
     roles = catalog._catalog.translator("allowedRolesAndUsers").column
-    assert shares.share(session.execute, relation, roles, [0]) == 0
+    assert shares.share(session.ask, relation, roles, [0]) == 0
     unknown = "pgcatalog_never_analyzed"
-    assert Selectivity().share(session.execute, unknown, roles, [0]) is None
+    assert Selectivity().share(session.ask, unknown, roles, [0]) is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from tests.integration.relation import filled
 from tests.integration.settings import tune
 from tests.integration.traffic import traced
 from typing import Any
-from zope.component.hooks import setSite
 
 import pytest
 import transaction
@@ -31,12 +30,10 @@ WEIGHTLESS = {"weight_body": 0.0}
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
     """Pages with the word in their bodies, the older ones more often; old ones have it in their titles and descriptions."""
     dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
         for number in range(PAGES):
             create(
-                app.plone,
+                portal,
                 "News Item" if number == 3 else "Document",
                 f"page{number:02}",
                 title="Everywhere at home" if number in IN_TITLES else f"Page {number}",
@@ -44,11 +41,11 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
                 text=RichTextValue(f"<p>elsewhere {f'{WORD} ' * (PAGES - number)}</p>", "text/html", "text/html"),
             )
         transaction.commit()
-        filled(app.plone.portal_catalog)
+        filled(portal.portal_catalog)
         # Whoever sees a commit reads how many rows PostgreSQL has counted.
-        app.plone.page05.reindexObject()
+        portal.page05.reindexObject()
         transaction.commit()
-        yield app.plone
+        yield portal
         transaction.abort()
 
 

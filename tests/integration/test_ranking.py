@@ -19,7 +19,6 @@ from tests.integration.content import create
 from typing import Any
 from zope.component import getGlobalSiteManager
 from zope.component import getUtility
-from zope.component.hooks import setSite
 
 import psycopg
 import pytest
@@ -32,16 +31,14 @@ FILLING = "and some other words of a page that says nothing at all about it"
 @pytest.fixture(scope="module")
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
     dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
         set_record("plone.available_languages", ["en", "de", "ja"])
-        fill(app.plone)
+        fill(portal)
         transaction.commit()
         with psycopg.connect(dsn, autocommit=True) as connection:
-            assert count_words(connection, app.plone.portal_catalog._catalog.zoid)
+            assert count_words(connection, portal.portal_catalog._catalog.zoid)
         transaction.begin()
-        yield app.plone
+        yield portal
         transaction.abort()
 
 
@@ -302,14 +299,12 @@ def test_another_backend_ranks_what_is_found(site: Any) -> None:
 
 def test_the_first_ten_are_those_of_okapi(site_template: str, postgres: Any) -> None:
     """A small version of ``make bench-ranking``."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        catalog = app.plone.portal_catalog
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        catalog = portal.portal_catalog
         lexicon = catalog._catalog.getIndex("SearchableText").getLexicon()
         oracle, content = ranking.Okapi(lexicon), list(ranking.pages(300))
         ranking.use(catalog, {"stemming": False})
-        ranking.fill(app.plone, oracle, content)
+        ranking.fill(portal, oracle, content)
         asked = ranking.queries(oracle, lexicon, content, 30)
         found = ranking.overlaps(catalog, oracle, asked, ranking.NEUTRAL | {"stemming": False})
         assert fmean(found) >= 0.8

@@ -16,7 +16,6 @@ from tests.integration.people import publish
 from tests.integration.traffic import traced
 from tests.integration.vocabulary import counted
 from typing import Any
-from zope.component.hooks import setSite
 
 import pytest
 import transaction
@@ -40,20 +39,18 @@ def text(value: str) -> Any:
 @pytest.fixture(scope="module")
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
     """(catalog, portal) with texts on two subjects; the tests change nothing that stays."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        add_users(app.plone)
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        add_users(portal)
         for name, value in TEXTS.items():
-            page = create(app.plone, "Document", name, title=name, text=text(value))
+            page = create(portal, "Document", name, title=name, text=text(value))
             if name != "secret":
                 publish(page)
-        old = create(app.plone, "Document", "old", title="Old", text=text("Of an owl in an engine"))
+        old = create(portal, "Document", "old", title="Old", text=text("Of an owl in an engine"))
         publish(old)
         old.setExpirationDate(PAST)
         old.reindexObject()
         transaction.commit()
-        yield app.plone.portal_catalog, app.plone
+        yield portal.portal_catalog, portal
 
 
 def ids(results: Any) -> list[str]:

@@ -129,6 +129,23 @@ def test_the_first_in_a_process_is_cold(site: Site) -> None:
     assert recorded(site)[0]["cold"] == "process"
 
 
+def test_a_storage_that_keeps_history_is_cold_no_more_often(site_template: str, postgres: Any, site: Site) -> None:
+    """*site* makes everything slow."""
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn, history_preserving=True) as db:
+        kept = Site(db)
+        for number in range(4):
+            with kept.inside() as portal:
+                search(portal, Creator=SECRET, sort_on="Date")
+                if number == 2:
+                    create(portal, "Document", "page")
+                    transaction.commit()
+        first, second, third, fourth = [row["cold"] for row in recorded(kept) if row["shape"].startswith("Creator")]
+        assert first == "process"
+        assert {second, third} <= {"", "connection"}
+        assert fourth == "write"
+
+
 def test_the_page_that_asked_is_kept_without_what_was_asked(site: Site) -> None:
     assert site.web.get("/plone/@@search", MANAGER, SearchableText="hedgehog").status == 200
     pages = {row["page"] for row in recorded(site)}

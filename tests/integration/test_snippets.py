@@ -22,7 +22,6 @@ from tests.integration.people import add_users
 from tests.integration.people import publish
 from tests.integration.traffic import traced
 from typing import Any
-from zope.component.hooks import setSite
 
 import html
 import pytest
@@ -41,10 +40,8 @@ def rich(text: str) -> RichTextValue:
 @pytest.fixture(scope="module")
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
     """(catalog, portal) with pages; the tests change nothing that stays."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        add_users(app.plone)
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        add_users(portal)
         for name, title, description, text in (
             ("early", "Early page", "The needle stands here", LONG),
             ("late", "Late page", "", f"{LONG} at last a needle in the Café of Straßburg {LONG}"),
@@ -53,10 +50,10 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
             ("chinese", "数据库目录", "", "我们在全文检索中使用数据库目录, 然后继续"),
             ("hostile", HOSTILE, "", HOSTILE),
         ):
-            publish(create(app.plone, "Document", name, title=title, description=description, text=rich(text)))
-        create(app.plone, "Document", "private", title="Secret", text=rich("the needle nobody sees"))
+            publish(create(portal, "Document", name, title=title, description=description, text=rich(text)))
+        create(portal, "Document", "private", title="Secret", text=rich("the needle nobody sees"))
         transaction.commit()
-        yield app.plone.portal_catalog, app.plone
+        yield portal.portal_catalog, portal
 
 
 def snippets(catalog: Any, length: int = 200, **query: Any) -> dict[str, str]:

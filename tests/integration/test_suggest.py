@@ -18,7 +18,6 @@ from tests.integration.people import share
 from tests.integration.traffic import traced
 from tests.integration.vocabulary import counted
 from typing import Any
-from zope.component.hooks import setSite
 
 import psycopg
 import pytest
@@ -43,24 +42,22 @@ TEXTS = [
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
     """(catalog, portal, dsn) with texts; the tests change nothing that stays."""
     dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        add_users(app.plone)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        add_users(portal)
         for number, text in enumerate(TEXTS):
-            publish(create(app.plone, "Document", f"p{number}", title=text))
-        share(create(app.plone, "Document", "s", title="needful secretive rendezvous"), "mara", "Reader")
+            publish(create(portal, "Document", f"p{number}", title=text))
+        share(create(portal, "Document", "s", title="needful secretive rendezvous"), "mara", "Reader")
         for name, setter, moment in (
             ("old", "setExpirationDate", PAST),
             ("later", "setEffectiveDate", FUTURE),
         ):
-            page = create(app.plone, "Document", name, title=f"needl{name} outdated{name}")
+            page = create(portal, "Document", name, title=f"needl{name} outdated{name}")
             publish(page)
             getattr(page, setter)(moment)
             page.reindexObject()
         transaction.commit()
-        counted(dsn, app.plone.portal_catalog)
-        yield app.plone.portal_catalog, app.plone, dsn
+        counted(dsn, portal.portal_catalog)
+        yield portal.portal_catalog, portal, dsn
 
 
 # -- what is suggested
@@ -314,8 +311,8 @@ def test_statements(site: Any) -> None:
         (lambda: suggest(catalog, "needle"), 1),
         (lambda: suggest(catalog, "neelde"), 2),
         (lambda: did_you_mean(catalog, "needle haystack"), 1),
-        (lambda: did_you_mean(catalog, "xyzzyxyzzy"), 3),
-        (lambda: did_you_mean(catalog, "hsystack"), 5),
+        (lambda: did_you_mean(catalog, "xyzzyxyzzy"), 1),
+        (lambda: did_you_mean(catalog, "hsystack"), 2),
     ):
         transaction.begin()
         result_cache().clear()

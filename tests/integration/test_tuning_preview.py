@@ -19,7 +19,6 @@ from tests.integration.vocabulary import counted
 from tests.integration.web import MANAGER
 from tests.integration.web import Web
 from typing import Any
-from zope.component.hooks import setSite
 from zope.schema import getFieldNames
 
 import html
@@ -47,13 +46,11 @@ QUERY = {"SearchableText": "hedgehogs"}
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
     """(portal, Web, dsn): a site with pages, all public but one, and users; nothing that stays is changed."""
     dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        add_users(app.plone)
-        app.plone.acl_users.userFolderAddUser("sita", "secret", ["Site Administrator"], [])
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        add_users(portal)
+        portal.acl_users.userFolderAddUser("sita", "secret", ["Site Administrator"], [])
         for name, (title, description, subject, text) in PAGES.items():
-            page = create(app.plone, "Document", name, title=title, description=description, subject=subject)
+            page = create(portal, "Document", name, title=title, description=description, subject=subject)
             page.text = RichTextValue(text, "text/plain")
             page.reindexObject()
             if name == "secret":
@@ -63,8 +60,8 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
             else:
                 publish(page)
         transaction.commit()
-        counted(dsn, app.plone.portal_catalog)
-        yield app.plone, Web(db), dsn
+        counted(dsn, portal.portal_catalog)
+        yield portal, Web(db), dsn
 
 
 @pytest.fixture

@@ -6,14 +6,12 @@ from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.database.schema import load_sql
-from plone.pgcatalog.discovery.vocabulary import DELETIONS
-from plone.pgcatalog.discovery.vocabulary import NEAR
-from plone.pgcatalog.discovery.vocabulary import near_words
+from plone.pgcatalog.database.session import TRIGRAMS
+from plone.pgcatalog.discovery.vocabulary import near_sql
 from plone.pgcatalog.fulltext.edits import containing
 from plone.pgcatalog.fulltext.edits import distance
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.trigrams import create_trigram_index
-from plone.pgcatalog.fulltext.trigrams import trigram_schema
 from tests.conftest import memory_folder
 from tests.integration import site as sites
 from typing import Any
@@ -95,6 +93,17 @@ def filled(dsn: str, trigrams: bool) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
+def trigram_schema(execute: Callable[..., list[tuple[Any, ...]]]) -> str | None:
+    """Return the quoted schema of pg_trgm as sessions learn it."""
+    [(schema,)] = execute(f"SELECT {TRIGRAMS}")
+    return schema
+
+
+def near_words(connection: psycopg.Connection[Any], words: list[str]) -> list[tuple[str, str, int]]:
+    execute = executing(connection)
+    return execute(near_sql(trigram_schema(execute)), (words, CATALOG, COLUMN, 2))
+
+
 def executing(connection: psycopg.Connection[Any]) -> Callable[..., list[tuple[Any, ...]]]:
     return lambda statement, values=(): connection.execute(statement, values, prepare=False).fetchall()
 
@@ -105,7 +114,7 @@ def test_all_words_one_edit_away_are_near(connection: psycopg.Connection[Any]) -
     known = [word for word in {*WORDS, *generated()} if len(word) > 2]
     asked = sorted({edited(chance, word) for word in chance.choices(sorted(known), k=150)})
     found: dict[str, set[str]] = {word: set() for word in asked}
-    for word, other, documents in near_words(executing(connection), CATALOG, COLUMN, asked, 2):
+    for word, other, documents in near_words(connection, asked):
         found[word].add(other)
         assert documents == 1 + len(other)
     for word in asked:
@@ -117,7 +126,7 @@ def test_all_words_one_edit_away_are_near(connection: psycopg.Connection[Any]) -
     [("huose", "house"), ("xhouse", "house"), ("infromatoin", "information"), ("informationss", "information")],
 )
 def test_typos(connection: psycopg.Connection[Any], asked: str, near: str) -> None:
-    found = {other for _, other, _ in near_words(executing(connection), CATALOG, COLUMN, [asked], 2)}
+    found = {other for _, other, _ in near_words(connection, [asked])}
     assert near in found
     # Neither stems nor words of another text index or catalog.
     assert found.isdisjoint({"mouser", "mousey", "\2mous"})
@@ -125,17 +134,14 @@ def test_typos(connection: psycopg.Connection[Any], asked: str, near: str) -> No
 
 @pytest.mark.parametrize("asked", ["", "a", "'", "\\", "%", "数据", "x" * 3000, "\U0001f600"])
 def test_odd_words_are_legal(connection: psycopg.Connection[Any], asked: str) -> None:
-    assert isinstance(near_words(executing(connection), CATALOG, COLUMN, [asked], 2), list)
+    assert isinstance(near_words(connection, [asked]), list)
 
 
 def test_near_words_and_parts_are_found_by_index(connection: psycopg.Connection[Any]) -> None:
     execute = executing(connection)
     schema = trigram_schema(execute)
-    close = DELETIONS + (f" OR w.word OPERATOR({schema}.%%) asked.word" if schema else "")
-    near = "\n".join(
-        line
-        for (line,) in execute("EXPLAIN " + NEAR.format(close=close, neighbours=9), (["huose"], CATALOG, COLUMN, 2))
-    )
+    plan = execute(f"EXPLAIN {near_sql(schema, 9)}", (["huose"], CATALOG, COLUMN, 2))
+    near = "\n".join(line for (line,) in plan)
     assert "pgcatalog_words_deletions" in near, near
     assert "Seq Scan" not in near, near
     if schema:

@@ -5,6 +5,7 @@ from lxml import html
 from plone.pgcatalog.database import background
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.observe.jobs import begin
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.jobs import JobError
@@ -199,8 +200,7 @@ def test_why_it_failed_is_told(site: Site) -> None:
 
 def test_a_job_whose_process_died_is_interrupted(site: Site) -> None:
     with psycopg.connect(site.db.storage._dsn, autocommit=True) as connection, site.inside() as portal:
-        values = {"catalog": portal.portal_catalog._catalog.zoid, "name": "verify"}
-        connection.execute(jobs.BEGIN, values)
+        assert begin(connection, portal.portal_catalog._core.zoid, "verify")
     [line] = page(site, ADVANCED).xpath("//tr[@data-name='verify']")
     assert line.get("data-state") == "interrupted"
 

@@ -97,7 +97,7 @@ def test_it_is_told_in_the_language_of_the_site(db: Any) -> None:
         assert re.search(r"\(Nummer \d+\)$", found["Letzte Änderung"])
         heads = [text(cell) for cell in page(site, url).xpath("//table[@id='maintenance']//th")]
         assert heads == ["Wartung", "Zuletzt", "Ergebnis"]
-        assert "tote Zeilen; Statistik vom" in text(page(site, url).get_element_by_id("maintenance"))
+        assert "Tote Zeilen: 0; Statistik vom" in text(page(site, url).get_element_by_id("maintenance"))
 
 
 def test_few_rows_are_counted_also_before_the_first_analyze(db: Any) -> None:
@@ -182,7 +182,7 @@ def test_maintenance_is_begun_here_and_its_result_told(site: Site) -> None:
     assert "objects compared" in lines[0]
     assert lines[1].endswith("–")
     assert lines[2].startswith("Vacuum 20")
-    assert " 0 dead rows; statistics of 20" in lines[2]
+    assert " Dead rows: 0; statistics of 20" in lines[2]
     with connected(site) as connection:
         [catalog] = statistics.overview(statistics.executing(connection))["catalogs"]
     assert english(restored(catalog["jobs"]["vacuum"]["message"])).startswith("Vacuumed; ")

@@ -72,16 +72,16 @@ def hits(
         return (plone.toLocalizedTime(date) or "") if date and date != "None" else ""
 
     def hit(brain: Any) -> Hit:
-        title = _text(brain, "Title") or brain.getId
+        title = _text(brain, "Title") or _text(brain, "getId")
         description = escape(plone.cropText(_text(brain, "Description"), length))
         author = _text(brain, "Creator") if show_about else ""
         published, modified = day(brain, "EffectiveDate"), day(brain, "ModificationDate")
         return Hit(
             brain=brain,
-            url=brain.getURL() + ("/view" if brain.portal_type in viewed else ""),
+            url=brain.getURL() + ("/view" if _text(brain, "portal_type") in viewed else ""),
             title=highlighter.mark(title) if highlighter else escape(title),
             text=snippets.get(brain.getRID()) or description,
-            kind=titles.type(brain.portal_type),
+            kind=titles.type(_text(brain, "portal_type")),
             author=titles.author(author) if author else "",
             author_id=author,
             published=published if show_about else "",

@@ -8,6 +8,7 @@ from plone.pgcatalog.discovery.suggest import correction
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import SOURCE_INDEX
 from Products.CMFCore.utils import getToolByName
 from Products.CMFPlone.browser.search import AjaxSearch
@@ -28,7 +29,7 @@ _LAST_WORD = re.compile(r"\w+$")
 
 
 class LiveSearch(AjaxSearch):
-    """The answer to what has been typed so far, as JSON; four statements at most, five for many corrected hits.
+    """The answer to what has been typed so far, as JSON; in four messages to PostgreSQL at most.
 
     ``total`` and ``items`` are Plone's; of the corrected text if the typed one finds nothing, and ``corrected`` says so.
     ``words`` are completions of what was typed.  Both have a ``label`` and the ``url`` of their search.
@@ -53,11 +54,11 @@ class LiveSearch(AjaxSearch):
 
     def results(self, *args: Any, **options: Any) -> Any:
         """See Search: what it finds, else what the corrected text does."""
-        found = super().results(*args, **options)
         catalog, text = getToolByName(self.context, "portal_catalog"), self._text
+        found = super().results(*args, **options)
         if not text or not IPGCatalogTool.providedBy(catalog) or self._has_rows(found):
             return found
-        better = correction(catalog, text, self._place(), quick=True)
+        better = correction(catalog, text, self._place())
         if better is None:
             return found
         typed = self.request.form[SOURCE_INDEX]
@@ -87,6 +88,8 @@ class LiveSearch(AjaxSearch):
             rows = int(self.request.form.get("page", 1)) * int(self.request.form.get("perPage", 10)) + 1
         except (TypeError, ValueError):
             rows = 1
+        if isinstance(found, CatalogSearchResults):
+            found.count_along()
         return len(found[: max(1, min(rows, MAX_ROWS))]) > 0
 
     def _completions(self, total: int) -> list[str]:

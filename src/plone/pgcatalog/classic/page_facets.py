@@ -27,6 +27,8 @@ import re
 OFFERED, SHOWN = 30, 6
 #: Values that may be chosen in a facet.
 MOST_CHOSEN = 20
+#: Places whose folders are offered, besides the root.
+MOST_OPENED = 6
 #: Years that are offered: from the first on, up to so many after the present one.
 FIRST_YEAR, YEARS_AHEAD = 1950, 10
 
@@ -35,13 +37,21 @@ _PERIOD = re.compile(r"(\d{4})(?:-(0[1-9]|1[0-2]))?")
 
 @dataclass(frozen=True)
 class Value:
-    """A value to choose: ``token`` is what the address says, ``count`` None if it was not counted; ``parts`` of a year."""
+    """A value to choose: ``token`` is what the address says, ``count`` None if it was not counted.
+
+    A year, or a place, has ``parts``.
+    """
 
     token: str
     title: str
     count: int | None
     is_chosen: bool
     parts: tuple["Value", ...] = ()
+
+    @property
+    def is_in_sight(self) -> bool:
+        """True if it is chosen, or one of its parts."""
+        return self.is_chosen or any(part.is_in_sight for part in self.parts)
 
 
 def tokens_in(value: Any) -> list[str] | None:
@@ -93,6 +103,10 @@ class PageFacet(ABC):
         """Return those of *values* that are chosen and narrow the search."""
         return [value for value in values if value.is_chosen]
 
+    def removed(self, token: str) -> list[str]:
+        """Return the tokens that are chosen no more when somebody removes *token*."""
+        return [token]
+
 
 class ValueFacet(PageFacet):
     """Each value of the index."""
@@ -116,29 +130,72 @@ class ValueFacet(PageFacet):
 
 
 class PlaceFacet(PageFacet):
-    """The folders below *root*, the path of the site or of a part of it that is a root for navigation."""
+    """The folders below *root*, the path of the site or of a part of it that is a root for navigation.
+
+    A chosen folder offers its own folders.  It narrows the search as long as none of these is chosen.
+    """
 
     def __init__(self, index: Any, form: Mapping[str, Any], root: str) -> None:
         super().__init__(index, form)
         self.root = root
 
+    @property
+    def opened(self) -> list[str]:
+        """The places whose folders are offered: the root, the chosen places, and those on the way to them."""
+        ways = [
+            way for token in self.tokens for way in [*self._parents(token), token] if self._is_below(way, self.root)
+        ]
+        return [self.root, *list(dict.fromkeys(ways))[:MOST_OPENED]]
+
+    def _parents(self, path: str) -> list[str]:
+        """Return the places on the way from the root to *path*."""
+        if not self._is_below(path, self.root):
+            return []
+        parts = path[len(self.root) + 1 :].split("/")
+        return [f"{self.root}/{'/'.join(parts[:end])}" for end in range(1, len(parts))]
+
+    @staticmethod
+    def _is_below(path: str, place: str) -> bool:
+        return path.startswith(f"{place}/")
+
+    @property
+    def _narrowing(self) -> list[str]:
+        return [token for token in self.tokens if not any(self._is_below(other, token) for other in self.tokens)]
+
     def expression(self) -> Expression | None:
-        return Path(self.tokens) if self.tokens else None
+        return Path(self._narrowing) if self.tokens else None
 
     def count(self, options: dict[str, Any]) -> None:
-        options["children"][self.name] = self.root
+        options["children"][self.name] = self.opened
+        options["only_folders"] = True
 
     def tokens_of(self, counts: Mapping[Any, int]) -> list[str]:
         # A place that is chosen need not be below the root.  Its title is asked of the catalog, as all of them.
-        return [*counts, *self.tokens]
+        return list(dict.fromkeys([*self.tokens, *self.opened[1:], *counts]))
 
     def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
-        missing = [token for token in self.tokens if token not in counts]
-        return [
-            *(Value(token, titles[token], n, token in self.tokens) for token, n in counts.items() if token in titles),
-            *(Value(token, titles.get(token, token), None, True) for token in missing),
-            *(Value(t, t, None, True) for t in self.tokens if t in counts and t not in titles),
-        ]
+        offered = dict.fromkeys([*(token for token in counts if token in titles), *self.opened[1:], *self.tokens])
+        places: dict[str, list[str]] = {}
+        for token in offered:
+            parents = self._parents(token)
+            places.setdefault(parents[-1] if parents and parents[-1] in offered else self.root, []).append(token)
+
+        def values_in(place: str) -> tuple[Value, ...]:
+            return tuple(value(token) for token in places.get(place, ()))
+
+        def value(token: str) -> Value:
+            # What has no title here is no folder that the visitor may know.
+            count = counts.get(token) if token in titles else None
+            return Value(token, titles.get(token, token), count, token in self.tokens, values_in(token))
+
+        return list(values_in(self.root))
+
+    def chosen(self, values: Iterable[Value]) -> list[Value]:
+        every = [part for value in values for part in (value, *self.chosen(value.parts))]
+        return [value for value in every if value.is_chosen]
+
+    def removed(self, token: str) -> list[str]:
+        return [token, *(other for other in self.tokens if self._is_below(other, token))]
 
 
 @dataclass(frozen=True)

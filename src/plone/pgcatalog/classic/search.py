@@ -29,6 +29,7 @@ from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.results.rows import IDX_BATCH
 from plone.pgcatalog.settings import search_facets
 from plone.pgcatalog.settings import search_page
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -48,6 +49,8 @@ from zope.interface import providedBy
 SIZES = (10, 20, 50, 100)
 #: Pages before and behind the present one that have a link.
 NEIGHBOURS = 2
+#: Places to choose whose titles are looked up in any case: those of many hits leave no room for more in a message.
+FEWEST_PLACES = 20
 #: No page begins further back.
 LAST_START = 10_000_000
 
@@ -104,6 +107,9 @@ class SearchPage(Search):
     def update(self) -> None:
         """Search, and once more for what was meant if that finds nothing."""
         self.found = self._search(self.text)
+        if self.text and not self.catalog._core.session.knows_states():
+            # The states take a message of their own, or a page after a change has more to read: all at once then.
+            if_possible(lambda: self.found.look_up(self.text))
         if not self.text or not self.found.is_empty:
             return
         better = if_possible(lambda: self.found.better(self.text))
@@ -243,22 +249,26 @@ class SearchPage(Search):
     @cached_property
     def _folders(self) -> dict[str, Any]:
         """The folders that are named on the page, by path: where hits are, and places to choose."""
-        paths = [path for brain in self._brains for path in folders_of(brain.getPath(), self.root)]
+        paths = {path for brain in self._brains for path in folders_of(brain.getPath(), self.root)}
+        room = max(FEWEST_PLACES, IDX_BATCH - len(paths))
         for facet in self.facets:
             if isinstance(facet, PlaceFacet):
-                paths += facet.tokens_of(self.found.counts.get(facet.name) or Facet())
+                paths.update(facet.tokens_of(self.found.counts.get(facet.name) or Facet())[:room])
         return self.found.paths(paths)
 
     @cached_property
     def hits(self) -> list[Hit]:
+        # Read in the message that asks for the folders.
+        snippets = self.found.snippets(self._brains)
+        folders = self._folders
         return hits(
             self._brains,
             context=self.context,
             request=self.request,
             titles=self.titles,
             highlighter=self.found.highlighter,
-            snippets=self.found.snippets(self._brains),
-            folders=self._folders,
+            snippets=snippets(),
+            folders=folders,
             root=self.root,
             show_about=self.show_about,
         )
@@ -280,8 +290,9 @@ class SearchPage(Search):
         made = []
         for facet, values in self._values:
             # What is chosen stays in sight.
-            first = [value for value in values if value.is_chosen] + [v for v in values if not v.is_chosen]
-            shown = [v for v in values if v in first[: max(SHOWN, sum(v.is_chosen for v in values))]]
+            chosen = [value for value in values if value.is_in_sight]
+            first = chosen + [value for value in values if not value.is_in_sight]
+            shown = [v for v in values if v in first[: max(SHOWN, len(chosen))]]
             more = [value for value in values if value not in shown]
             if values:
                 made.append(Box(facet, self.titles.facet(facet.name), tuple(shown), tuple(more)))
@@ -293,20 +304,14 @@ class SearchPage(Search):
         address = self.address.without("b_start")
         chips = []
         if self.similar:
-            title = self.similar_title or self.similar
+            title = self.found.similar_title or self.similar
             chips.append(Chip(self.titles.translated(_("Similar to")), title, str(address.without(SIMILAR))))
         for facet, values in self._values:
             title = self.titles.facet(facet.name)
             for value in facet.chosen(values):
-                url = str(address.without_values(facet.parameter, [value.token]))
+                url = str(address.without_values(facet.parameter, facet.removed(value.token)))
                 chips.append(Chip(title, value.title, url))
         return chips
-
-    @cached_property
-    def similar_title(self) -> str | None:
-        """The title of the page that the hits are similar to, None for one that the visitor may not see."""
-        found = self.catalog.searchResults(UID=self.similar, b_start=0, b_size=1) if self.similar else ()
-        return next((brain.Title for brain in found), None)
 
     @property
     def unfiltered_url(self) -> str:

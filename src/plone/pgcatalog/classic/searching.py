@@ -1,16 +1,22 @@
 """One search of the search page: its rows, what marks them, and the counts of its facets."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field
 from functools import cached_property
 from plone.pgcatalog.classic.page_facets import OFFERED
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.database.time_limit import SearchTimeout
+from plone.pgcatalog.discovery.facet_statement import FacetQuery
 from plone.pgcatalog.discovery.facet_statement import Facets
+from plone.pgcatalog.discovery.facets import Counting
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
-from plone.pgcatalog.discovery.suggest import did_you_mean
+from plone.pgcatalog.discovery.similar import similar_later
+from plone.pgcatalog.discovery.snippets import snippets_later
+from plone.pgcatalog.discovery.suggest import correction_later
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
@@ -38,14 +44,23 @@ class PageSearch:
     start: int
     size: int
     similar: str | None = None
+    _better: dict[str, Callable[[], str | None]] = field(default_factory=dict)
 
     @cached_property
     def _criteria(self) -> dict[str, Any]:
         """The base, with what it means to be similar."""
         if self.similar is None:
             return dict(self.base)
-        results = self.catalog.more_like_this(self.similar, SIMILAR, **self.base)
+        found = similar_later(self.catalog, self.similar, SIMILAR, self.base)
+        bool(self.similar_title)  # they are found in its message
+        results = found()
         return {**self.base, WHERE: expression_in(results.criteria)}
+
+    @cached_property
+    def similar_title(self) -> str | None:
+        """The title of the page that the hits are similar to, None for one that the visitor may not see."""
+        found = self.catalog.searchResults(UID=self.similar, b_start=0, b_size=1) if self.similar else ()
+        return next((brain.Title for brain in found), None)
 
     @cached_property
     def _chosen(self) -> dict[str, Expression]:
@@ -63,7 +78,8 @@ class PageSearch:
 
     @cached_property
     def results(self) -> Any:
-        """The results, whose window is the page."""
+        """The results, whose window is the page; the facets are counted in the message that reads it."""
+        self._counting  # noqa: B018
         return self.catalog.searchResults(**self._query, b_start=self.start, b_size=self.size)
 
     @property
@@ -85,32 +101,51 @@ class PageSearch:
         """What marks the words of the search; false without any."""
         return self.results.highlighter()
 
-    def better(self, text: str) -> str | None:
-        """Return the text that somebody who has typed *text* may have meant, in what he may see; None for none."""
-        place = {name: value for name, value in self._query.items() if name not in (SOURCE_INDEX, *SORTING)}
-        return did_you_mean(self.catalog, text, place)
+    def look_up(self, text: str) -> None:
+        """Have the words that *text* may mean looked up in the message that reads the page: ``better`` may be asked."""
+        self._better[text] = correction_later(self.catalog, text, self._place)
 
-    def snippets(self, brains: Iterable[Any]) -> dict[int, str]:
-        """Return record id -> HTML for *brains*, hits of this page."""
-        snippets: dict[int, str] = self.results.snippets(brains) if self.highlighter else {}
-        return snippets
+    def better(self, text: str) -> str | None:
+        """Return the text that somebody who has typed *text* may have meant, in what they may see; None for none.
+
+        It may find nothing.
+        """
+        found = self._better.get(text) or correction_later(self.catalog, text, self._place)
+        return found()
+
+    @property
+    def _place(self) -> dict[str, Any]:
+        """The query without its text and order: where words have to stand."""
+        return {name: value for name, value in self._query.items() if name not in (SOURCE_INDEX, *SORTING)}
+
+    def snippets(self, brains: Iterable[Any]) -> Callable[[], dict[int, str]]:
+        """Return what will return record id -> HTML for *brains*, hits of this page.
+
+        Their texts are read in the next message.
+        """
+        return snippets_later(self.results, brains) if self.highlighter else dict
 
     @cached_property
-    def counts(self) -> Facets:
-        """The counted facets by index; none if counting took too long."""
+    def _counting(self) -> Counting | None:
+        """The facets that are being counted; None without any."""
         if not self.facets:
-            return Facets()
+            return None
         options: dict[str, Any] = {"names": [], "ranges": {}, "children": {}}
         for facet in self.facets:
             facet.count(options)
         query = {k: v for k, v in self._criteria.items() if k not in SORTING}
+        results = self.catalog.searchResults(query, b_size=0)
+        asked = FacetQuery(results.criteria, results.sort, limit=OFFERED, chosen=self._chosen, **options)
+        return Counting(results, asked, FACET_SECONDS)
+
+    @cached_property
+    def counts(self) -> Facets:
+        """The counted facets by index; none if counting took too long."""
+        bool(self.results)  # they are counted in its message
         try:
-            counts: Facets = self.catalog.facets(
-                query, chosen=self._chosen, limit=OFFERED, timeout=FACET_SECONDS, **options
-            )
+            return Facets() if self._counting is None else self._counting.facets()
         except SearchTimeout:
             return Facets()
-        return counts
 
     def paths(self, paths: Iterable[str]) -> dict[str, Any]:
         """Return path -> brain of the folders *paths*, those that the visitor may see.  One statement."""

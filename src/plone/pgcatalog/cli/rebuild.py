@@ -15,8 +15,11 @@ from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
 from plone.pgcatalog.indexing.rebuild_worker import rebuild_connection
 from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import Worker
+from plone.pgcatalog.observe.jobs import rebuilt
+from plone.pgcatalog.observe.jobs import told
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.protocols import Connection
+from plone.pgcatalog.storage import dsn_of
 from rich.console import Console
 from rich.progress import BarColumn
 from rich.progress import MofNCompleteColumn
@@ -64,7 +67,11 @@ def rebuild(
                     return
                 count = workers or default_workers(len(portal.portal_catalog))
                 with helpers(count - 1, zope_conf, site, skip_broken):
-                    report(*run(runner), as_json)
+                    core = portal.portal_catalog._core
+                    with told(dsn_of(core.jar), core.zoid, "rebuild") as lines:
+                        target, seconds = run(runner)
+                        lines.append(rebuilt(target.done))
+                    report(target, seconds, as_json)
             finally:
                 runner.close()
     except STOPPED as error:

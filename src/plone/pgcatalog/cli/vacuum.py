@@ -1,5 +1,6 @@
 """``pgcatalog vacuum``: clears what is left over, and lets PostgreSQL tidy up."""
 
+from contextlib import ExitStack
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import statistics
@@ -7,6 +8,8 @@ from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.indexing.vacuum import clear_stale
 from plone.pgcatalog.indexing.vacuum import drop_retired
 from plone.pgcatalog.indexing.vacuum import vacuum_analyze
+from plone.pgcatalog.observe.jobs import told
+from plone.pgcatalog.observe.jobs import vacuumed
 from rich.console import Console
 
 import click
@@ -22,9 +25,10 @@ def vacuum(dsn: str, as_json: bool) -> None:
     Exit code 0: done; 2: there is no catalog.
     """
     console = Console(stderr=True)
-    with connected(dsn, read_only=False) as connection:
+    with connected(dsn, read_only=False) as connection, ExitStack() as tellings:
         catalogs = statistics.catalogs(connection)
         relations = [c["relation"] for c in catalogs]
+        results = [tellings.enter_context(told(dsn, c["catalog"], "vacuum")) for c in catalogs]
         with console.status("Dropping retired relations"):
             dropped = drop_retired(connection)
         with console.status("Clearing the idx of objects that no catalog has"):
@@ -35,6 +39,8 @@ def vacuum(dsn: str, as_json: bool) -> None:
         with console.status("Counting the words of texts"):
             counted = [c["catalog"] for c in catalogs if count_words(connection, c["catalog"])]
         waiting = [row["relation"] for row in statistics.retired(connection)]
+        for lines in results:
+            lines.append(vacuumed(len(dropped), cleared))
     result = {"dropped": dropped, "waiting": waiting, "cleared": cleared, "vacuumed": relations, "counted": counted}
     if as_json:
         click.echo(json.dumps(result))

@@ -3,6 +3,9 @@
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.observe.jobs import compared
+from plone.pgcatalog.observe.jobs import told
+from plone.pgcatalog.storage import dsn_of
 from rich.console import Console
 from rich.progress import Progress
 from typing import Any
@@ -22,11 +25,13 @@ def verify(zope_conf: str, site: str, repair: bool, as_json: bool) -> None:
     """
     console = Console(stderr=True)
     with open_site(zope_conf, site) as portal:
-        verifier = Verifier(portal.portal_catalog)
-        differences = remaining = collect(verifier, console)
-        if repair and differences:
-            verifier.mend(differences)
-            remaining = collect(Verifier(portal.portal_catalog), console)
+        verifier, core = Verifier(portal.portal_catalog), portal.portal_catalog._core
+        with told(dsn_of(core.jar), core.zoid, "verify") as lines:
+            differences = remaining = collect(verifier, console)
+            if repair and differences:
+                verifier.mend(differences)
+                remaining = collect(Verifier(portal.portal_catalog), console)
+            lines.append(compared(verifier.checked, len(differences), len(remaining) if repair else None))
     report(verifier.checked, differences, remaining, as_json)
     raise SystemExit(1 if remaining else 0)
 

@@ -17,6 +17,8 @@ from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.observe.searches import Counted
 from plone.pgcatalog.observe.searches import KEPT_DAYS
 from plone.pgcatalog.observe.searches import top_searches
+from plone.pgcatalog.observe.searches import top_searches_statement
+from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -136,6 +138,7 @@ class SearchPanel(ControlPanelFormWrapper):
             return None
         query = Search(self.context, self.request).filter_query({SOURCE_INDEX: self.text})
         query = {name: value for name, value in query.items() if not name.startswith("sort_")}
+        assert self._searches or not record_searches(tool)  # reads them in the preview's first message
         return preview(tool, query, values)
 
     def shares(self, hit: Hit) -> list[dict[str, Any]]:
@@ -153,12 +156,18 @@ class SearchPanel(ControlPanelFormWrapper):
         return 0 if hit.place_before is None else hit.place_before - hit.place
 
     @cached_property
-    def searches(self) -> tuple[list[Counted], list[Counted]] | None:
-        """The most frequent searches, and those without results; None when nobody counts them."""
+    def _searches(self) -> Later | None:
+        """What is read of the counted searches; None when nobody counts them."""
         tool = self.context.portal_catalog
         if not IPGCatalogTool.providedBy(tool) or not record_searches(tool):
             return None
-        return top_searches(tool._core.session.execute, tool._core.zoid)
+        catalog = tool._core
+        return Later(catalog.view(), lambda state: top_searches_statement(catalog.zoid))
+
+    @property
+    def searches(self) -> tuple[list[Counted], list[Counted]] | None:
+        """The most frequent searches, and those without results; None when nobody counts them."""
+        return None if self._searches is None else top_searches(self._searches.rows())
 
     def browser_options(self) -> str:
         """Return the options of Plone's content browser, as JSON."""

@@ -50,10 +50,14 @@ class Generations:
     def _begin(self) -> None:
         self.number = next(_numbers)
         self._newest: tuple[int, States] = (-1, {})
+        #: the newest transaction at which states were read, also by snapshots that keep them for themselves
+        self.read_at: int | None = None
         #: newest transactions that were seen
         self._tids: deque[int] = deque(maxlen=REMEMBERED)
         #: how many milliseconds the server gives a statement, 0 for any number; None as long as nobody has asked
         self.own_limit: int | None = None
+        #: the quoted schema of pg_trgm; None if that, or its index of words, is not there
+        self.trigrams: str | None = None
         #: whether the server's own settings leave room for large bitmaps; None as long as nobody has asked
         self.has_memory: bool | None = None
         #: catalog -> what the process's cache had of its last pages
@@ -62,8 +66,8 @@ class Generations:
         self.habits: defaultdict[int, Habits] = defaultdict(Habits)
         #: the lists that columns hold the numbers of
         self.sets = KnownSets()
-        #: catalog -> which share of its rows has which values
-        self.selectivities: defaultdict[int, Selectivity] = defaultdict(Selectivity)
+        #: which share of the rows of catalogs has which values
+        self.selectivity = Selectivity()
 
     @classmethod
     def of(cls, database: Any) -> "Generations":
@@ -86,9 +90,10 @@ class Generations:
         if tid is not None and tid >= self._newest[0]:
             self._newest = (tid, states)
 
-    def learn_settings(self, own_limit: int, has_memory: bool) -> None:
+    def learn_settings(self, own_limit: int, has_memory: bool, trigrams: str | None) -> None:
         """Note the server's settings; *has_memory* from the first time on: what a session sets itself says nothing."""
         self.own_limit = own_limit
+        self.trigrams = trigrams
         if self.has_memory is None:
             self.has_memory = has_memory
 

@@ -58,6 +58,8 @@ class PreparedStatements:
         self._number = 0
         #: seconds the last message took to become Python's values
         self.decoding = 0.0
+        #: seconds from the answer to what others go along with to the end of the last message
+        self.going_along = 0.0
         #: whether the last message had a statement that this connection had not met before
         self.met_new = False
         #: for each result of the message: what is prepared with it, None when it prepares nothing
@@ -71,35 +73,44 @@ class PreparedStatements:
             found = connection._pgcatalog_statements = cls(connection)
         return found
 
-    def run(self, statements: Sequence[Statement], before: Sequence[str] = (), prepare: bool = True) -> list[Rows]:
+    def run(
+        self,
+        statements: Sequence[Statement],
+        before: Sequence[str] = (),
+        prepare: bool = True,
+        first: int | None = None,
+    ) -> list[Rows]:
         """Run *statements* in one message; return the rows of each.  The commands *before* them are not prepared.
 
-        None are if *prepare* is false, or the connection's ``prepare_threshold`` is None.
+        None are if *prepare* is false, or the connection's ``prepare_threshold`` is None.  Those behind the *first*
+        one, a place in *statements*, go along with it: its answer is sent at once, ``going_along`` is the time since.
 
         Raises psycopg.Error of the first one that fails; those behind it are not run then.  If they are to be
         prepared, one is InvalidSqlStatementName: psycopg removes what is prepared after a rollback; ``forget`` helps.
         """
         if self._connection.cursor_factory is psycopg.Cursor:
-            return self._run(statements, before, prepare)
+            return self._run(statements, before, prepare, first)
         # Somebody watches the cursors, as OpenTelemetry's instrumentation does: one sees the message as a statement.
         with message_cursor(self._connection.cursor_factory)(self._connection) as cursor:
-            cursor.send = lambda: self._run(statements, before, prepare)
+            cursor.send = lambda: self._run(statements, before, prepare, first)
             cursor.execute("; ".join([*before, *(query for query, *_ in statements)]))
             found: list[Rows] = cursor.found
             return found
 
-    def _run(self, statements: Sequence[Statement], before: Sequence[str], prepare: bool) -> list[Rows]:
+    def _run(
+        self, statements: Sequence[Statement], before: Sequence[str], prepare: bool, first: int | None
+    ) -> list[Rows]:
         prepare = prepare and self._connection.prepare_threshold is not None
         dumped = [(query, *self._dump(params)) for query, params in statements]
         with self._connection.lock:
-            results, ends = self._exchange(dumped, before, prepare)
+            results, ends = self._exchange(dumped, before, prepare, first)
         received = perf_counter()
         rows = [self._rows(results[end - 1]) for end in ends]
         self.decoding = perf_counter() - received
         return rows
 
     def _exchange(
-        self, statements: Sequence[Dumped], before: Sequence[str], prepare: bool
+        self, statements: Sequence[Dumped], before: Sequence[str], prepare: bool, first: int | None
     ) -> tuple[list[Any], list[int]]:
         """Send *statements* behind the commands *before* them; return all results, and how many there are at each one's end."""
         pgconn = self._pgconn
@@ -110,10 +121,15 @@ class PreparedStatements:
             for command in before:
                 pgconn.send_query_params(command.encode(), None)
                 self._sent.append(None)
-            ends = [self._send(prepare, *statement) for statement in statements]
+            ends = []
+            for place, statement in enumerate(statements):
+                ends.append(self._send(prepare, *statement))
+                if place == first:
+                    pgconn.send_flush_request()
             pgconn.pipeline_sync()
             # Waits as psycopg's cursors do: other threads run meanwhile.
-            return self._connection.wait(self._receive()), ends
+            results: list[Any] = self._connection.wait(self._receive(0 if first is None else ends[first]))
+            return results, ends
         finally:
             if pgconn.status == ConnStatus.OK and not pgconn.is_busy():
                 pgconn.exit_pipeline_mode()
@@ -166,9 +182,12 @@ class PreparedStatements:
         self._known.move_to_end(key)
         return name
 
-    def _receive(self) -> Generator[Wait, Ready, list[Any]]:
-        """Yield what to wait for; return all results of the message.  Raises psycopg.Error for the first error."""
-        pgconn = self._pgconn
+    def _receive(self, first: int) -> Generator[Wait, Ready, list[Any]]:
+        """Yield what to wait for; return all results of the message.  Raises psycopg.Error for the first error.
+
+        *first* is how many results there are with that of the statement which others go along with; 0 for none.
+        """
+        pgconn, answered = self._pgconn, None
         results: list[Any] = []
         error = None
         while pgconn.flush():
@@ -193,6 +212,9 @@ class PreparedStatements:
                     break
             elif error is None:
                 results.append(result)
+                if len(results) == first:
+                    answered = perf_counter()
+        self.going_along = 0.0 if answered is None else perf_counter() - answered
         if error is not None:
             raise error
         return results

@@ -2,57 +2,70 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
 from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.fragment import Statement
 from time import monotonic
 from typing import Any
 
 import math
 
 
-#: An estimate is read again after so many seconds.
+#: An estimate is read again with the states of catalogs after so many seconds, and by itself after twice as many.
 SECONDS = 600.0
-#: Which share of the rows has a value in each column.  And the values that columns of few different values have, and in
-#: which share of the rows each is.
-FREQUENCIES = """
-SELECT attname::text, 1 - null_frac,
+#: Of all catalogs: which share of the rows has a value in each column.  And the values that columns of few different
+#: values have, and in which share of the rows each is.
+FREQUENCIES = Statement("""
+SELECT tablename::text, attname::text, 1 - null_frac,
     CASE WHEN is_asked THEN most_common_vals::text::text[] END, CASE WHEN is_asked THEN most_common_freqs END
 FROM pg_stats, LATERAL (SELECT most_common_elems IS NULL AND n_distinct BETWEEN 1 AND 100) AS x (is_asked)
-WHERE schemaname = current_schema() AND tablename = %s
-"""
+WHERE schemaname = current_schema() AND tablename IN (SELECT relation FROM pgcatalog_state)
+""")
+
+#: Column -> share of the rows with a value; and with each of the values known.
+Shares = tuple[dict[str, float], dict[str, dict[str, float]]]
 
 
 class Selectivity:
-    """The shares of a catalog's rows, for all threads of a process.
+    """The shares of the rows of a database's catalogs, for all threads of a process.
 
-    They are kept for SECONDS: reading them is a message of 0.7 ms, nearly as long as a page (300 documents, 2026-11).
+    They are kept for some time: reading them takes 0.7 ms, nearly as long as a page (300 documents, 2026-11).
     """
 
     def __init__(self) -> None:
-        self._relation = ""
-        self._until = -math.inf
-        #: column -> share of the rows with a value; and with each of the values known
-        self._shares: tuple[dict[str, float], dict[str, dict[str, float]]] = ({}, {})
+        self._read = -math.inf
+        self._shares: dict[str, Shares] = {}
+
+    @property
+    def is_old(self) -> bool:
+        """True if it is time to read the shares when something is read anyway."""
+        return monotonic() > self._read + SECONDS
+
+    def learn(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Take the *rows* of FREQUENCIES."""
+        shares: dict[str, Shares] = {}
+        for relation, name, share, known, frequencies in rows:
+            filled, values = shares.setdefault(relation, ({}, {}))
+            filled[name] = share
+            values[name] = dict(zip(known or (), frequencies or (), strict=False))
+        self._shares = shares  # only now: other threads look at it meanwhile
+        self._read = monotonic()
 
     def share(
         self,
-        execute: Callable[..., list[Any]],
+        ask: Callable[[Statement], list[Any]],
         relation: str,
         column: Column,
         values: Iterable[Any] | None,
     ) -> float | None:
         """Return which share of the rows of *relation*, 0 to 1, has one of *values* in *column*; None if nothing is known.
 
-        It is what the planner takes for likely.  None for the *values* stands for any.  Now and then *execute*, which
-        takes SQL and values and returns rows, is asked.
+        It is what the planner takes for likely.  None for the *values* stands for any.  Now and then *ask*, which
+        returns the rows of a statement, is called.
         """
-        if relation != self._relation or monotonic() > self._until:
-            filled: dict[str, float] = {}
-            shares: dict[str, dict[str, float]] = {}
-            for name, filled[name], known, frequencies in execute(FREQUENCIES, (relation,)):
-                shares[name] = dict(zip(known or (), frequencies or (), strict=False))
-            self._shares = filled, shares  # only now: other threads look at it meanwhile
-            self._relation, self._until = relation, monotonic() + SECONDS
-        filled, shares = self._shares
+        if relation not in self._shares or monotonic() > self._read + 2 * SECONDS:
+            self.learn(ask(FREQUENCIES))
+        filled, shares = self._shares.setdefault(relation, ({}, {}))
         if values is None:
             return filled.get(column.name)
         found = shares.get(column.name)

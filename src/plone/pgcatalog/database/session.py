@@ -25,6 +25,8 @@ from plone.pgcatalog.database.planning import with_planner_hints
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.database.selectivity import FREQUENCIES
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.sets import NEWEST as NEWEST_SET
 from plone.pgcatalog.database.time_limit import OWN_LIMIT
@@ -52,9 +54,11 @@ COLD_CONNECTION = "connection"
 
 SAVEPOINT = "SAVEPOINT pgcatalog"
 ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
+#: The quoted schema of pg_trgm, if it and its index are there.
+TRIGRAMS = f"(SELECT quote_ident(name) FROM ({load_sql('trigram_schema')}) AS found (name, has_index) WHERE has_index)"
 #: One row at least, for what it says of the history.
 READ_STATE = (
-    f"SELECT {IS_THERE}, {OWN_LIMIT}, {HAS_MEMORY}, catalog, relation, version, columns, generation, tid,"
+    f"SELECT {IS_THERE}, {OWN_LIMIT}, {HAS_MEMORY}, {TRIGRAMS}, catalog, relation, version, columns, generation, tid,"
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1),"
     f" CASE WHEN complete_at = generation THEN complete ELSE '{{}}' END, interned, {NEWEST_SET}"
     " FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
@@ -98,6 +102,10 @@ class Session:
         self.open_results: WeakSet[Any] = WeakSet()
         #: catalog -> overlay that shows its pending rows
         self.overlays: dict[int, Any] = {}
+        #: catalog -> statements that wait for a message to go along with, each a ``results.later.Later``
+        self.waiting: dict[int, list[Any]] = {}
+        #: seconds that statements which went along have taken so far
+        self.going_along = 0.0
 
     @classmethod
     def of(cls, jar: Any) -> "Session":
@@ -160,6 +168,7 @@ class Session:
         self._has_savepoint = False
         self.overlays.clear()
         self.open_results.clear()
+        self.waiting.clear()
 
     def complete_results(self, ending: bool = False) -> None:
         """Let results read what they still need, before the pending rows change or the snapshot is *ending*."""
@@ -193,16 +202,17 @@ class Session:
 
     def coldness(self) -> str:
         """Return what the next statement will be the first one of: ``process``, ``write`` (after one), or nothing of these."""
-        if not self.generations.newest:
+        if self.generations.read_at is None:
             return COLD_PROCESS
-        return "" if self.keeps_history or self.knows_states() else COLD_WRITE
+        is_newer = self.known_states is None and (self.history.tid or 0) > self.generations.read_at
+        return COLD_WRITE if is_newer else ""
 
     def read_states(self) -> States:
         """Return the catalogs of this snapshot by tool zoid; read from the database when no thread has met its newest
         transaction yet.  Raises HistoryChanged.
         """
         if not self.knows_states():
-            self._run(None, True, None)
+            self.ask_all([], with_states=True)
         assert self.known_states is not None
         return self.known_states
 
@@ -219,9 +229,10 @@ class Session:
         return expected, expected
 
     def _take_states(self, rows: Rows) -> None:
-        is_there, own_limit, has_memory, *_ = rows[0]
+        is_there, own_limit, has_memory, trigrams, *_ = rows[0]
         self.history.place(is_there=is_there)
-        self.generations.learn_settings(own_limit, has_memory)
+        self.generations.read_at = max(self.generations.read_at or 0, self.history.tid or 0)
+        self.generations.learn_settings(own_limit, has_memory, trigrams)
         self.known_states = {
             row[0]: CatalogState(
                 relation=row[1],
@@ -234,7 +245,7 @@ class Session:
                 interned=frozenset(row[8]),
                 newest_set=row[9],
             )
-            for _, _, _, *row in rows
+            for _, _, _, _, *row in rows
             if row[0] is not None
         }
         if not self.keeps_history:
@@ -253,52 +264,61 @@ class Session:
         when the time is over; the transaction stays usable then, unless it is ServiceUnavailable.  Raises ValueError for
         *seconds* that are not more than 0.
         """
-        return self._run(statement, with_states, seconds)
+        return self.ask_all([(statement, seconds)], with_states)[0]
 
-    def _run(self, statement: Statement | None, with_states: bool, seconds: float | None) -> Rows:
-        """Run *statement*, if there is one: the way of all statements that read, in one message.
+    def ask_all(self, asked: Sequence[tuple[Statement, float | None]], with_states: bool = False) -> list[Rows]:
+        """Run statements, each with its seconds, in one message: the way of all statements that read.  See ``ask``.
 
         First in the message are, before the first statement of a snapshot, how to plan and the savepoint, then the query
         for the states and the time limit.  Statements are prepared when they come again, but not those of an overlay: a
         rollback, because of a statement that is prepared no more, would take its table along.
         """
         statements: list[Statement] = []
-        position = 0
-        if statement is not None:
-            statements, position = self._hinted(statement)
-        if seconds is not None:
-            limit = Statement(set_limit(seconds, self._own_limit()))
-            statements, position = [limit, *statements, Statement(TAKE_BACK)], position + 1
-        # A process begins with all lists.
-        sets = self.generations.sets if with_states and not self.generations.sets.newest else None
+        places = []
+        for statement, seconds in asked:
+            hinted, place = self._hinted(statement)
+            if seconds is not None:
+                limit = Statement(set_limit(seconds, self._own_limit()))
+                hinted, place = [limit, *hinted, Statement(TAKE_BACK)], place + 1
+            places.append(len(statements) + place)
+            statements += hinted
+        # What else is read with the states: a process begins with all lists.
+        known, reading = self.generations, []
         if with_states:
-            read = [Statement(READ_STATE, self._state_params()), *([sets.unread()] if sets else [])]
-            statements, position = [*read, *statements], position + len(read)
+            reading = [(Statement(READ_STATE, self._state_params()), self._take_states)]
+            if not known.sets.newest:
+                reading.append(
+                    (known.sets.unread(), lambda rows: known.sets.learn(rows, newest_set(self.read_states())))
+                )
+            if known.selectivity.is_old and not self.is_small():
+                reading.append((FREQUENCIES, known.selectivity.learn))
+        statements = [*(statement for statement, _ in reading), *statements]
+        read = len(reading)
+        first = read + places[0] if len(asked) > 1 else None
         try:
-            results = self._send(statements)
+            results = self._send(statements, first)
         except psycopg.errors.InvalidSqlStatementName:
             PreparedStatements.of(self.connection).forget()
-            results = self._send(statements)
-        if with_states:
-            self._take_states(results[0])
-            if sets:
-                sets.learn(results[1], newest_set(self.read_states()))
-        return results[position] if statement is not None else []
+            results = self._send(statements, first)
+        for (_, take), rows in zip(reading, results, strict=False):
+            take(rows)
+        return [results[read + place] for place in places]
 
     def _hinted(self, statement: Statement) -> tuple[list[Statement], int]:
         """Return what runs *statement*, and at which place of it the statement itself is."""
         return ([statement], 0) if self.overlays else with_planner_hints(statement, not self.is_small())
 
-    def _send(self, statements: Sequence[Statement]) -> list[Rows]:
-        """Run *statements* in one message, behind the savepoint."""
+    def _send(self, statements: Sequence[Statement], first: int | None) -> list[Rows]:
+        """Run *statements* in one message, behind the savepoint; those behind the *first* one go along with it."""
         is_first = self._wants_savepoint()
 
         def action(connection: Any) -> list[Rows]:
             prepared = PreparedStatements.of(connection)
             before = (*self._settings(), SAVEPOINT) if is_first else ()
-            results = prepared.run(statements, before, prepare=not self.overlays)
+            results = prepared.run(statements, before, not self.overlays, first)
             self._has_savepoint = self._has_savepoint or is_first
             self.fetching += prepared.decoding
+            self.going_along += prepared.going_along
             self.met_new = prepared.met_new
             return results
 

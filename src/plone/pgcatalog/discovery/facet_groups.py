@@ -12,6 +12,8 @@ from plone.pgcatalog.indexes.date import DateIndexTranslator
 from plone.pgcatalog.indexes.instants import from_minutes
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
 from plone.pgcatalog.query.expression import QueryError
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.fragment import Fragment
 from typing import Any
 
@@ -30,7 +32,7 @@ class Group:
 
     name: str
     columns: tuple[tuple[Fragment, str], ...]
-    key: str
+    key: Fragment
     value: Callable[[Any], Any]
 
 
@@ -40,7 +42,7 @@ def values_of(translator: IndexTranslator) -> Group:
     if key is None:
         raise QueryError(f"index {translator.id!r} of type {translator.meta_type} has no facets")
     columns = tuple((Fragment(column.quoted), column.quoted) for column in translator.columns())
-    return Group(translator.id, columns, key, translator.key)
+    return Group(translator.id, columns, Fragment(key), translator.key)
 
 
 def children_of(translator: IndexTranslator, path: str, number: int) -> Group:
@@ -48,14 +50,38 @@ def children_of(translator: IndexTranslator, path: str, number: int) -> Group:
 
     Raises QueryError for an index that is not one of paths.
     """
+    column, start = _paths(translator)[0].quoted, _inside(path)
+    name = f"child{number}"
+    child = f"CASE WHEN starts_with({column}, %s) THEN {_CHILD.format(path=column)} END"
+    columns = ((Fragment(child, (start, len(start) + 1)), name),)
+    return Group(translator.id, columns, Fragment(name), lambda key: start + key)
+
+
+def folders_of(translator: IndexTranslator, path: str, folders: Column) -> Group:
+    """Return the group of ``children_of`` that are folders; *folders* is the column that says so.
+
+    Rows are counted by the folder that they are in, or are, once for all places; there are fewer folders than rows.
+    """
+    own, parent, _ = _paths(translator)
+    holder = Fragment(f"CASE WHEN {folders.quoted} THEN {own.quoted} ELSE {parent.quoted} END")
+    name, start = f"{translator.column.name}_holder", _inside(path)
+    child = f"CASE WHEN starts_with({quote(name)}, %s) THEN {_CHILD.format(path=quote(name))} END"
+    key = Fragment(child, (start, len(start) + 1))
+    return Group(translator.id, ((holder, quote(name)),), key, lambda key: start + key)
+
+
+_CHILD = "split_part(substr({path}, %s), '/', 1)"
+
+
+def _inside(path: str) -> str:
+    """Return what the paths of all that is in *path* begin with."""
+    return path.rstrip("/") + "/"
+
+
+def _paths(translator: IndexTranslator) -> tuple[Column, ...]:
     if not isinstance(translator, ExtendedPathIndexTranslator):
         raise QueryError(f"index {translator.id!r} of type {translator.meta_type} has no children")
-    start = path.rstrip("/") + "/"
-    column = translator.column.quoted
-    child = f"CASE WHEN starts_with({column}, %s) THEN split_part(substr({column}, %s), '/', 1) END"
-    name = f"child{number}"
-    columns = ((Fragment(child, (start, len(start) + 1)), name),)
-    return Group(translator.id, columns, name, lambda key: start + key)
+    return translator.columns()
 
 
 @dataclass(frozen=True)
@@ -73,7 +99,7 @@ class Steps:
         """The group whose key is the number of ends up to a row's date; -1 without a date."""
         name = f"step{self.number}"
         ends = Fragment(f"coalesce(width_bucket({self.column}, %s::timestamptz[]), -1)", (list(self.ends),))
-        return Group(self.name, ((ends, name),), name, int)
+        return Group(self.name, ((ends, name),), Fragment(name), int)
 
     def counts(self, steps: Mapping[int, int]) -> dict[str, int]:
         """Return label -> number of rows, *steps* being key -> number of rows."""

@@ -7,10 +7,12 @@ indexes.  So an array of keywords is taken apart once per distinct array, not on
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from dataclasses import field
 from plone.pgcatalog.discovery.facet_groups import Buckets
 from plone.pgcatalog.discovery.facet_groups import children_of
+from plone.pgcatalog.discovery.facet_groups import folders_of
 from plone.pgcatalog.discovery.facet_groups import Group
 from plone.pgcatalog.discovery.facet_groups import Steps
 from plone.pgcatalog.discovery.facet_groups import steps_of
@@ -36,10 +38,13 @@ from plone.pgcatalog.sql.fragment import Fragment
 from plone.pgcatalog.sql.fragment import Statement
 from types import MappingProxyType
 from typing import Any
+from typing import Self
 
 
 #: GROUPING() takes no more arguments.
 MAX_COLUMNS = 31
+#: The index that says whether an object is a folder.
+FOLDERS = "is_folderish"
 #: Ranges of all facets: each is a column of the rows that are found, and a table has 1,600 at the most.
 MAX_BUCKETS = 500
 
@@ -68,16 +73,18 @@ class FacetQuery:
     ``criteria`` is a whole query dict, restrictions included, ``sort`` its (index name, reverse) pairs; ``names``,
     ``ranges`` and ``children`` the facets.  With ``exclude_own`` each ignores the criterion for its own index;
     ``chosen`` are further criteria, index name -> query object, of which each facet ignores the one under its own name.
+    ``children`` has a path or several for an index; they are folders if ``only_folders``.
     """
 
     criteria: Mapping[str, Any]
     sort: Sequence[tuple[str, bool]]
     names: Sequence[str]
-    ranges: Mapping[str, Buckets]
-    exclude_own: bool
-    limit: int | None
-    children: Mapping[str, str] = field(default_factory=dict)
+    ranges: Mapping[str, Buckets] = field(default_factory=dict)
+    exclude_own: bool = False
+    limit: int | None = None
+    children: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     chosen: Mapping[str, Expression] = field(default_factory=dict)
+    only_folders: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.names, str):
@@ -100,6 +107,12 @@ class FacetQuery:
         """The names of all facets."""
         return (*self.names, *self.ranges, *self.children)
 
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """Index and path of all children that are counted."""
+        given = ((name, [paths] if isinstance(paths, str) else paths) for name, paths in self.children.items())
+        return [(name, path) for name, paths in given for path in paths]
+
 
 class FacetStatement:
     """Makes the statement for a FacetQuery, and facets of its only row."""
@@ -116,7 +129,7 @@ class FacetStatement:
                 self.buckets += [(name, label, self._bucket(name, *ends)) for label, ends in buckets.items()]
         self.groups: list[Group] = [
             *(values_of(self._translator(name)) for name in query.names),
-            *(children_of(self._translator(n), path, i) for i, (n, path) in enumerate(query.children.items())),
+            *(self._place(name, path, number) for number, (name, path) in enumerate(query.places)),
             *(steps.group for steps in self.steps),
         ]
         #: facet -> its own condition, which only the other facets heed
@@ -125,6 +138,11 @@ class FacetStatement:
 
     def _translator(self, name: str) -> IndexTranslator:
         return find(self._catalog.translator, name)
+
+    def _place(self, name: str, path: str, number: int) -> Group:
+        if self.query.only_folders and FOLDERS in self._catalog.indexes:
+            return folders_of(self._translator(name), path, self._translator(FOLDERS).column)
+        return children_of(self._translator(name), path, number)
 
     def _own(self) -> dict[str, Condition]:
         """Return the conditions that one facet ignores."""
@@ -170,11 +188,13 @@ class FacetStatement:
 
     # -- SQL
 
-    def of_rows(self, change: Callable[[Condition], Condition]) -> None:
-        """Replace each condition by what *change* makes of it: the one that is asked of the rows as they are stored."""
-        self.where = change(self.where)
-        self.own = {name: change(condition) for name, condition in self.own.items()}
-        self.buckets = [(name, label, change(condition)) for name, label, condition in self.buckets]
+    def changed(self, change: Callable[[Condition], Condition]) -> Self:
+        """Return it with what *change* makes of each condition: what is asked of the rows as they are stored."""
+        found = copy(self)
+        found.where = change(self.where)
+        found.own = {name: change(condition) for name, condition in self.own.items()}
+        found.buckets = [(name, label, change(condition)) for name, label, condition in self.buckets]
+        return found
 
     def statement(
         self, relation: str, source_params: tuple[Any, ...], lists: Mapping[str, str] = MappingProxyType({})
@@ -182,7 +202,8 @@ class FacetStatement:
         """Return the statement over *relation*, with *source_params*; *lists* the SQL of lists for columns that are interned."""
         flags = [(c, f"own{i}") for i, c in enumerate(self.own.values())]
         flags += [(c, f"bucket{i}") for i, (_, _, c) in enumerate(self.buckets)]
-        columns = [column for group in self.groups for column in group.columns]
+        # Several groups may be made of the same columns.
+        columns = list({name: (column, name) for group in self.groups for column, name in group.columns}.values())
         names = [name for _, name in columns]
         if len(names) > MAX_COLUMNS:
             raise LimitExceeded(f"a search has more than {MAX_COLUMNS} facets")
@@ -195,9 +216,8 @@ class FacetStatement:
             ctes.append(f"counted AS MATERIALIZED ({self._grouping(names)})")
             parts += [self._facet(i, group, names, values) for i, group in enumerate(self.groups)]
             # Of the grouping set without columns, whose every bit is set.
-            parts.append(
-                f"(SELECT ARRAY[total] AS total FROM counted WHERE grouped = {(1 << len(names)) - 1}) AS whole"
-            )
+            total, grouped = "total" if self.own else "n", (1 << len(names)) - 1
+            parts.append(f"(SELECT ARRAY[{total}] AS total FROM counted WHERE grouped = {grouped}) AS whole")
         if self.buckets:
             counts = (
                 f"count(*) FILTER (WHERE {' AND '.join([f'bucket{i}', *self._others(name)])})"
@@ -206,14 +226,15 @@ class FacetStatement:
             parts.append(f"(SELECT ARRAY[{', '.join(counts)}] AS counts FROM found) AS buckets")
         text = f"WITH {', '.join(ctes)} SELECT * FROM {' CROSS JOIN '.join(parts)}"
         params = tuple(value for expression, _ in read for value in expression.params)
-        return Statement(text, (*params, *source_params, *self.where.params), self.where.is_costly)
+        keys = tuple(value for group in self.groups for value in group.key.params)
+        return Statement(text, (*params, *source_params, *self.where.params, *keys), self.where.is_costly)
 
     def _others(self, name: str) -> list[str]:
         """Return the flags of the conditions that the facet *name* heeds."""
         return [f"own{i}" for i, own in enumerate(self.own) if own != name]
 
     def _grouping(self, names: list[str]) -> str:
-        sets = [f"({', '.join(name for _, name in group.columns)})" for group in self.groups]
+        sets = list(dict.fromkeys(f"({', '.join(name for _, name in group.columns)})" for group in self.groups))
         counts = (
             [
                 f"count(*) FILTER (WHERE {' AND '.join(others)}) AS n{i}"
@@ -225,9 +246,10 @@ class FacetStatement:
             else ["count(*) AS n"]
         )
         every = [f"own{i}" for i in range(len(self.own))]
-        total = f"count(*) FILTER (WHERE {' AND '.join(every)})" if every else "count(*)"
+        if every:
+            counts.append(f"count(*) FILTER (WHERE {' AND '.join(every)}) AS total")
         return (
-            f"SELECT {', '.join(names)}, GROUPING({', '.join(names)}) AS grouped, {', '.join(counts)}, {total} AS total"
+            f"SELECT {', '.join(names)}, GROUPING({', '.join(names)}) AS grouped, {', '.join(counts)}"
             f" FROM found GROUP BY GROUPING SETS ({', '.join(sets)}, ())"
         )
 
@@ -240,7 +262,7 @@ class FacetStatement:
         found = ", ".join(values.get(name, name) for _, name in group.columns)
         groups = f"SELECT {found}, {count} AS n FROM counted WHERE grouped = {mask} AND {count} > 0"
         keys = (
-            f"SELECT key, sum(n)::bigint AS n FROM (SELECT {group.key} AS key, n"
+            f"SELECT key, sum(n)::bigint AS n FROM (SELECT {group.key.sql} AS key, n"
             f" FROM ({groups}) AS found) AS one WHERE key IS NOT NULL GROUP BY key"
         )
         if self.query.limit is not None and number < self._limited:
@@ -265,8 +287,9 @@ class FacetStatement:
         answer = Facets()
         for i, group in enumerate(self.groups[: self._limited]):
             pairs = self._pairs(row, i)
-            facet = answer[group.name] = Facet(pairs[: self.query.limit])
-            facet.truncated = len(pairs) > len(facet)
+            facet = answer.setdefault(group.name, Facet())
+            facet |= pairs[: self.query.limit]
+            facet.truncated |= self.query.limit is not None and len(pairs) > self.query.limit
         for i, steps in enumerate(self.steps, self._limited):
             answer[steps.name] = Facet(steps.counts(dict(self._pairs(row, i))))
         if self.buckets:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.discovery.facet_groups import Buckets
 from plone.pgcatalog.discovery.facet_statement import FacetQuery
 from plone.pgcatalog.discovery.facet_statement import Facets
@@ -12,8 +13,10 @@ from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import RESTRICTIONS
+from plone.pgcatalog.sql.fragment import Statement
 from plone.pgcatalog.sql.frozen import frozen
 from typing import Any
 
@@ -42,7 +45,7 @@ def facets(
     names: Sequence[str] = (),
     *,
     ranges: Mapping[str, Buckets] | None = None,
-    children: Mapping[str, str] | None = None,
+    children: Mapping[str, str | Sequence[str]] | None = None,
     chosen: Mapping[str, Expression] | None = None,
     exclude_own: bool = False,
     limit: int | None = LIMIT,
@@ -52,30 +55,62 @@ def facets(
 
     Returns {name: Facet}, a Facet being value -> number of rows; *limit* is for each of them, None for no limit.  Its
     ``total`` is the number of rows that fulfil all criteria, or None if only ranges were counted, which can be.
-    *ranges* are further facets, index name -> {label: (from, up to but without)}, and *children*, path index -> path:
-    for each path one level below, the rows there and in it.  With *exclude_own* a facet does not heed the query's own
-    criterion for its index, so that several values can be chosen; *chosen* are further criteria, index name -> query
-    object, of which a facet does not heed the one under its name.  One statement;
-    *timeout* is its limit in seconds, None for the site's own.  Raises QueryError for an index that has no facets,
+    *ranges* are further facets, index name -> {label: (from, up to but without)}, and *children*, path index -> path
+    or several: for each path one level below, the rows there and in it.
+    With *exclude_own* a facet does not heed the query's own criterion for its index, so that several values can be
+    chosen; *chosen* are further criteria, index name -> query object, of which a facet does not heed the one under its
+    name.  One statement; *timeout* is its limit in seconds, None for the site's own.  Raises QueryError for an index that has no facets,
     LimitExceeded for too many facets, and SearchTimeout.
     """
     what = ranges or {}, exclude_own, limit, children or {}, chosen or {}
-    query = FacetQuery(results.criteria, results.sort, names, *what)
-    statement = FacetStatement(results.catalog, query)
-    view = results.catalog.search_view()
-    source = view.source()
-    if source is None or statement.is_empty:
-        return statement.facets([])
-    statement.of_rows(view.needed)
-    statement.where = view.hide_unselective_indexes(statement.where)
-    asked = statement.statement(*source, view.values())
-    key = _cache_key(view.stamp(), *asked)
-    row = None if key is None else result_cache().get(key)
-    if row is None:
-        [row] = view.ask(asked, seconds=timeout)
-        if key is not None:
-            result_cache().put(key, row, _size(row))
-    return statement.facets(row)
+    return Counting(results, FacetQuery(results.criteria, results.sort, names, *what), timeout).facets()
+
+
+class Counting:
+    """The counting of *query* for the search of *results*, in *seconds* at most.
+
+    From the cache, or in the message of the next page that is read, unless the ``facets`` are wanted before.
+    """
+
+    def __init__(self, results: CatalogSearchResults, query: FacetQuery, seconds: float | None) -> None:
+        self._made = FacetStatement(results.catalog, query)
+        self._view = results.catalog.search_view()
+        self._asked: Statement | None = None
+        self._later: Later | None = None
+        if not self._made.is_empty and (not self._view.session.knows_states() or self._known() is None):
+            self._later = Later(self._view, self._statement, seconds)
+
+    def facets(self) -> Facets:
+        """Return the counts.  Raises SearchTimeout."""
+        return self._made.facets([] if self._made.is_empty else self._row())
+
+    def _row(self) -> Sequence[Any]:
+        row = self._known() if self._later is None or self._later.answer is None else None
+        if row is None:
+            later = self._later or Later(self._view, self._statement)
+            row = next(iter(later.rows()), ())
+            key = self._key()
+            if row and key is not None:
+                result_cache().put(key, row, _size(row))
+        return row
+
+    def _known(self) -> Sequence[Any] | None:
+        """Return the row that the cache has for this snapshot."""
+        key = self._key()
+        found: Sequence[Any] | None = None if key is None else result_cache().get(key)
+        return found
+
+    def _key(self) -> Key | None:
+        self._asked = self._asked or self._statement(None)
+        return None if self._asked is None else _cache_key(self._view.stamp(), *self._asked)
+
+    def _statement(self, state: CatalogState | None) -> Statement | None:
+        source = self._view.source(state)
+        if source is None:
+            return None
+        made = self._made.changed(lambda condition: self._view.needed(condition, state))
+        made.where = self._view.hide_unselective_indexes(made.where, state)
+        return made.statement(*source, self._view.values(state))
 
 
 def facet_counts(results: CatalogSearchResults) -> dict[str, "FacetFields"]:

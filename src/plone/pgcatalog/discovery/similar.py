@@ -1,7 +1,9 @@
 """More like this: rows whose text shares the characteristic words of another row's text."""
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.discovery.vocabulary import LEXEME
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
@@ -14,6 +16,7 @@ from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Combinable
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Or
+from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import PATH
 from plone.pgcatalog.sql.column import RID
@@ -66,45 +69,58 @@ def more_like_this(tool: CatalogTool, what: Any, limit: int, query: Mapping[str,
     is not catalogued, or not for him, or has no text, is like nothing.  Raises TypeError for another *what*, and QueryError
     for a catalog without a text index.
     """
-    rows = _similar_rows(tool, what, limit, query) if limit > 0 else []
-    if not rows:
-        return tool.searchResults(where=Or())
-    like = RankedRows(tuple(rid for rid, _ in rows), tuple(score for _, score in rows))
+    return similar_later(tool, what, limit, query)()
+
+
+def similar_later(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, Any]) -> Callable[[], Any]:
+    """Return what will return ``more_like_this``; the rows are found in the next message, or then."""
+    rows = _similar_rows(tool, what, limit, query) if limit > 0 else None
     given = expression_in(query)
-    return tool.searchResults(**{**query, WHERE: like if given is None else And(like, given)})
+
+    def made() -> Any:
+        found = rows.rows() if rows is not None else []
+        if not found:
+            return tool.searchResults(where=Or())
+        like = RankedRows(tuple(rid for rid, _ in found), tuple(score for _, score in found))
+        return tool.searchResults(**{**query, WHERE: like if given is None else And(like, given)})
+
+    return made
 
 
-def _similar_rows(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, Any]) -> list[tuple[int, float]]:
-    """Return record ids and scores."""
+def _similar_rows(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, Any]) -> Later:
+    """Return what brings record ids and scores."""
     # An expired page, too, may be looked at by who may view it.
     itself = tool.searchResults(where=_itself(what), show_inactive=True).condition
     given = {WHERE: And()} | dict(query)
     results = tool.searchResults(**given)
     catalog = results.catalog
     view = catalog.search_view()
-    itself, where = view.needed(itself), view.needed(results.condition)
-    source = view.source()
-    if source is None:
-        return []
-    relation, params = source
     column, length, *_ = find(catalog.translator, SOURCE_INDEX).columns()
-    statement = SIMILAR.format(
-        column=column.quoted,
-        relation=relation,
-        length=length.quoted,
-        itself=itself.sql,
-        where=where.sql,
-        lexeme=LEXEME.format(word="characteristic.word"),
-        candidates=CANDIDATES,
-        words=WORDS,
-        rows=ROWS,
-        common=COMMON,
-        common_part=COMMON_PART,
-    )
-    counted = (catalog.zoid, column.name)
-    values = (*params, *itself.params, *counted, *counted, *params, *where.params, limit)
-    rows: list[tuple[int, float]] = view.ask(Statement(statement, values, where.is_costly))
-    return rows
+
+    def statement(state: CatalogState | None) -> Statement | None:
+        source = view.source(state)
+        if source is None:
+            return None
+        relation, params = source
+        one, where = view.needed(itself, state), view.needed(results.condition, state)
+        text = SIMILAR.format(
+            column=column.quoted,
+            relation=relation,
+            length=length.quoted,
+            itself=one.sql,
+            where=where.sql,
+            lexeme=LEXEME.format(word="characteristic.word"),
+            candidates=CANDIDATES,
+            words=WORDS,
+            rows=ROWS,
+            common=COMMON,
+            common_part=COMMON_PART,
+        )
+        counted = (catalog.zoid, column.name)
+        values = (*params, *one.params, *counted, *counted, *params, *where.params, limit)
+        return Statement(text, values, where.is_costly)
+
+    return Later(view, statement)
 
 
 def _itself(what: Any) -> Combinable:

@@ -1,5 +1,6 @@
 """Snippets of a page of results: where in its text each of them says what was searched for."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from itertools import chain
 from plone.pgcatalog.discovery.highlight import body_of
@@ -9,6 +10,7 @@ from plone.pgcatalog.fulltext.query_expansion import Words
 from plone.pgcatalog.fulltext.text_queries import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
@@ -35,17 +37,31 @@ def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int =
     The words that were searched for are in ``<mark>``, and there is no other markup. Without such words it is the
     beginning of the text. One statement. What this search does not find is left out.
     """
+    return snippets_later(results, brains, length)()
+
+
+def snippets_later(
+    results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH
+) -> Callable[[], dict[int, str]]:
+    """Return what will return ``snippets``; the texts are read in the next message, or then."""
     brains = list(brains)
     if not brains or results.query.is_empty:
-        return {}
+        return dict
     catalog, marks = results.catalog, highlighter(results)
+    view = catalog.search_view()
     found = any_value(RID, [brain.getRID() for brain in brains]) & results.query.where
-    texts: dict[int, str] = dict(catalog.search_view().select(f"rid, {source_column(catalog)}", found))
-    return {
-        brain.getRID(): marks.snippet(_text(brain, texts[brain.getRID()]), length)
-        for brain in brains
-        if brain.getRID() in texts
-    }
+    asked = f"rid, {source_column(catalog)}"
+    texts = Later(view, lambda state: view.statement(asked, found, state=state))
+
+    def made() -> dict[int, str]:
+        sources: dict[int, str] = dict(texts.rows())
+        return {
+            brain.getRID(): marks.snippet(_text(brain, sources[brain.getRID()]), length)
+            for brain in brains
+            if brain.getRID() in sources
+        }
+
+    return made
 
 
 def source_column(catalog: Catalog) -> str:

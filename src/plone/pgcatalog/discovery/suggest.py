@@ -1,5 +1,6 @@
 """Suggestions from the site's own words: what a word that is being typed may become, and what a mistyped one may mean."""
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.discovery.vocabulary import finds_something
@@ -24,8 +25,6 @@ LIMIT = 10
 MAX_TEXT, MAX_WORDS, MAX_LENGTH = 1000, 10, 40
 #: With fewer suggestions than these the word that is being typed may have a typo.
 FEW_SUGGESTIONS = 3
-#: The nearest words to an unknown one that are looked up.
-NEAREST = 10
 
 _RUN = re.compile(r"\w+")
 #: A word with what may make it more than a plain one: a sign of exclusion, wildcards.
@@ -62,7 +61,7 @@ def did_you_mean(tool: CatalogTool, text: str, query: Mapping[str, Any] | None =
     """Return *text* with words of the site in place of unknown ones, None when nothing better is known.
 
     The words stand in what ``searchResults(**query)`` of the catalog *tool* finds, and the whole text finds some of it.
-    At most five statements, one when all words are known.
+    Two statements, one when nothing is corrected.
     """
     corrected = correction(tool, text, query)
     if corrected is None or not finds_something(tool, {**(query or {}), SOURCE_INDEX: corrected}):
@@ -70,23 +69,30 @@ def did_you_mean(tool: CatalogTool, text: str, query: Mapping[str, Any] | None =
     return corrected
 
 
-def correction(tool: CatalogTool, text: str, query: Mapping[str, Any] | None = None, quick: bool = False) -> str | None:
+def correction(tool: CatalogTool, text: str, query: Mapping[str, Any] | None = None) -> str | None:
     """Return *text* as ``did_you_mean`` does, but maybe one that finds nothing: its words may stand in different pages.
 
-    At most four statements.  With *quick* two, for a text that is known to find nothing; words that are two edits away
-    may then be missed.
+    One statement.
     """
+    return correction_later(tool, text, query)()
+
+
+def correction_later(tool: CatalogTool, text: str, query: Mapping[str, Any] | None = None) -> Callable[[], str | None]:
+    """Return what will return ``correction``; the words are looked up in the next message, or then."""
     text = storable_text(text)
     asked = _plain_words(lexicon_of(tool), text)
-    vocabulary = Vocabulary(tool, query or {})
-    typed = {word for _, word in asked}
-    known = set() if quick else vocabulary.known(typed)
-    better = _corrections(vocabulary, sorted(typed - known), quick)
-    corrected = text
-    for token, word in reversed(asked):
-        if word in better:
-            corrected = corrected[: token.start()] + _as_typed(better[word], token[0]) + corrected[token.end() :]
-    return None if corrected == text else corrected
+    words = sorted({word for _, word in asked})
+    there = Vocabulary(tool, query or {}).near(words, max(map(allowed_edits, words))) if words else dict
+
+    def made() -> str | None:
+        better = _corrections(there(), words)
+        corrected = text
+        for token, word in reversed(asked):
+            if word in better:
+                corrected = corrected[: token.start()] + _as_typed(better[word], token[0]) + corrected[token.end() :]
+        return None if corrected == text else corrected
+
+    return made
 
 
 def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
@@ -100,22 +106,18 @@ def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
     return found[:MAX_WORDS]
 
 
-def _corrections(vocabulary: Vocabulary, words: Sequence[str], quick: bool) -> dict[str, str]:
-    """Return the best word that is there for each of *words* that has one.
-
-    They are all unknown, but with *quick* not: then that is asked together with the others, and pg_trgm is not looked for.
-    """
-    if not words:
-        return {}
-    nearest: dict[str, list[tuple[int, bool, int, str]]] = {word: [] for word in words}
-    for word, other, documents in vocabulary.near(words, max(map(allowed_edits, words)), trigrams=not quick):
-        edits = distance(word, other, allowed_edits(word))
-        if edits and other.upper() not in KEYWORDS:
-            nearest[word].append((edits, word[0] != other[0], -documents, other))
-    ranked = {word: [entry[-1] for entry in sorted(found)[:NEAREST]] for word, found in nearest.items()}
-    known = vocabulary.known([*(words if quick else ()), *(other for others in ranked.values() for other in others)])
-    best = {word: next((other for other in others if other in known), None) for word, others in ranked.items()}
-    return {word: other for word, other in best.items() if other is not None and word not in known}
+def _corrections(there: Mapping[str, int], words: Sequence[str]) -> dict[str, str]:
+    """Return the best of the words that are *there* (``Vocabulary.near``) for each of *words* that is not."""
+    best = {}
+    for word in set(words).difference(there):
+        near = [
+            (edits, word[0] != other[0], -documents, other)
+            for other, documents in there.items()
+            if other.upper() not in KEYWORDS and (edits := distance(word, other, allowed_edits(word))) is not None
+        ]
+        if near:
+            best[word] = min(near)[-1]
+    return best
 
 
 def _as_typed(word: str, token: str) -> str:

@@ -6,25 +6,27 @@ user may not see is as if it were nowhere.
 """
 
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.fulltext.edits import beginning
 from plone.pgcatalog.fulltext.edits import EXACT_PREFIX
 from plone.pgcatalog.fulltext.edits import near_beginnings
-from plone.pgcatalog.fulltext.trigrams import trigram_schema
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.expression import find
+from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
+
+import psycopg
 
 
 #: Words that are looked at to find as many as are wanted, and rows that each is looked for in: a word that stands in
 #: more rows, the first of which are all hidden, is left out.
 CANDIDATES, ROWS = 50, 1000
-#: Words that are compared with one that is unknown.
+#: Words that are compared with all that may be mistyped.
 NEIGHBOURS = 200
 
 #: The SQL of a word as tsquery; see ``lexicon.quoted``.
@@ -52,30 +54,31 @@ SELECT candidate.word, candidate.documents FROM candidate WHERE (
     SELECT FROM holding WHERE {where}
 ) LIMIT {limit}
 """
-THESE = """
-SELECT asked.word, coalesce(w.documents, 0) AS documents FROM unnest(%s::text[]) AS asked (word)
-LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = asked.word
-"""
 #: By their first letter there is an index in this order.
 LIKE = """
 SELECT word, documents FROM pgcatalog_words
 WHERE catalog = %s AND text_column = %s AND left(word, 1) = %s AND word LIKE %s {more}
 ORDER BY documents DESC, word LIMIT {candidates}
 """
-#: ascii(word) > 2: stems are no words.
+#: ascii(word) > 2: stems are no words.  First those whose end is near as well: an index finds by the beginnings.
 NEAR = """
-SELECT asked.word, near.word, near.documents FROM unnest(%s::text[]) AS asked (word) CROSS JOIN LATERAL (
+SELECT asked.word AS asked, near.word, near.documents FROM unnest(%s::text[]) AS asked (word) CROSS JOIN LATERAL (
     SELECT w.word, w.documents FROM pgcatalog_words w
     WHERE w.catalog = %s AND w.text_column = %s AND ascii(w.word) > 2
         AND ({close}) AND abs(length(w.word) - length(asked.word)) <= %s
-    ORDER BY w.documents DESC, w.word LIMIT {neighbours}
+    ORDER BY pgcatalog_deletions(reverse(w.word)) && pgcatalog_deletions(reverse(asked.word)) DESC,
+        w.documents DESC, w.word LIMIT {neighbours}
 ) AS near
 """
 DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(asked.word)"
-
-Rows = list[tuple[Any, ...]]
-#: A word, and the number of texts it stands in, whoever may see them.
-Counted = tuple[str, int]
+#: Words, and those that are near to one of them.
+THESE_AND_NEAR = """
+SELECT word, max(documents) AS documents FROM (
+    SELECT asked.word, coalesce(w.documents, 0) AS documents FROM unnest(%s::text[]) AS asked (word)
+    LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = asked.word
+    UNION ALL SELECT word, documents FROM ({near}) AS near
+) AS these GROUP BY word
+"""
 
 
 def lexicon_of(tool: CatalogTool) -> Any:
@@ -89,18 +92,15 @@ def finds_something(tool: CatalogTool, query: Mapping[str, Any]) -> bool:
     return bool(results.catalog.search_view().select("1", results.condition, "LIMIT 1"))
 
 
-def near_words(
-    execute: Callable[..., Rows], catalog: int, column: str, words: Sequence[str], edits: int, trigrams: bool = True
-) -> list[tuple[str, str, int]]:
-    """Return (word, another one, its documents) for *words* and those counted in *column* of *catalog* (its zoid).
+def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS) -> str:
+    """Return the SQL of (asked, word, documents): up to *neighbours* words that are near to each that is asked.
 
-    All that are one edit away are among them, and many that are two, more with *trigrams* where the server has them.
-    *execute* takes SQL and values, and returns rows.
+    All that are one edit away are among them, if there are not too many, and many that are two; more with *trigrams*,
+    the quoted schema of pg_trgm.  Its values are the words, the catalog's zoid, the column, and by how many letters
+    they may differ.
     """
-    close = DELETIONS
-    if trigrams and (schema := trigram_schema(execute)):
-        close += f" OR w.word OPERATOR({schema}.%%) asked.word"
-    return execute(NEAR.format(close=close, neighbours=NEIGHBOURS), (list(words), catalog, column, edits))
+    close = DELETIONS if trigrams is None else f"{DELETIONS} OR w.word OPERATOR({trigrams}.%%) asked.word"
+    return NEAR.format(close=close, neighbours=neighbours)
 
 
 class Vocabulary:
@@ -113,12 +113,6 @@ class Vocabulary:
         self._view = self._catalog.search_view()
         self._column = self._catalog.translator(SOURCE_INDEX).column
 
-    def known(self, words: Iterable[str]) -> set[str]:
-        """Return those of *words* that are there.  One statement."""
-        asked = sorted(set(words))
-        params = (asked, self._catalog.zoid, self._column.name)
-        return {word for word, _ in self._visible(THESE, params, len(asked))} if asked else set()
-
     def beginning_with(self, text: str, limit: int) -> list[str]:
         """Return up to *limit* words that begin with *text*, the most frequent first.  One statement."""
         return self._like(text, "", (), limit)
@@ -128,38 +122,63 @@ class Vocabulary:
         patterns = near_beginnings(text)
         return self._like(text[:EXACT_PREFIX], "AND word LIKE ANY (%s::text[])", (patterns,), limit) if patterns else []
 
-    def near(self, words: Sequence[str], edits: int, trigrams: bool = True) -> list[tuple[str, str, int]]:
-        """Return (word, another one, its documents) for *words* and what may be up to *edits* edits away.
+    def near(self, words: Sequence[str], edits: int) -> Callable[[], dict[str, int]]:
+        """Return what will return word -> its documents: *words* that are there, and neighbours that are.
 
-        Some of them are further away, and **not all are visible**: see ``known``.  Two statements, one without *trigrams*.
+        Neighbours are all that may be up to *edits* edits away, and some that are further.  One statement, in the next
+        message or then.
         """
-        return near_words(self._view.execute, self._catalog.zoid, self._column.name, words, edits, trigrams)
+        session, column = self._view.session, (self._catalog.zoid, self._column.name)
+        if not session.generations.newest:
+            session.read_states()  # tells whether pg_trgm is there
+
+        def later() -> Later:
+            near = near_sql(session.generations.trigrams, max(1, NEIGHBOURS // len(words)))
+            values = (list(words), *column, list(words), *column, edits)
+            return self._visible(THESE_AND_NEAR.format(near=near), values, len(words) + NEIGHBOURS)
+
+        found = later()
+
+        def there() -> dict[str, int]:
+            try:
+                return dict(found.rows())
+            except (psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName):
+                if session.generations.trigrams is None:
+                    raise
+                session.generations.trigrams = None  # somebody has dropped the extension
+                return dict(later().rows())
+
+        return there
 
     def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> list[str]:
         candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
         values = (self._catalog.zoid, self._column.name, text[:1], beginning(text), *params)
-        found = self._visible(candidates, values, limit)
+        found = self._visible(candidates, values, limit).rows()
         return [word for word, _ in sorted(found, key=lambda counted: (-counted[1], counted[0]))]
 
-    def _visible(self, candidates: str, params: tuple[Any, ...], limit: int) -> list[Counted]:
-        """Return up to *limit* of the rows (word, documents) of the query *candidates* whose word is there, in its order."""
-        source = self._view.source()
-        if source is None:
-            return []
-        relation, source_params = source
-        where = self._view.needed(self._where)
-        statement = VISIBLE.format(
-            candidates=candidates,
-            relation=relation,
-            column=self._column.quoted,
-            frequent=FREQUENT,
-            sample=SAMPLE,
-            rows=ROWS,
-            lexeme=LEXEME.format(word="candidate.word"),
-            where=where.sql,
-            limit=limit,
-        )
+    def _visible(self, candidates: str, params: tuple[Any, ...], limit: int) -> Later:
+        """Return what brings up to *limit* of the rows (word, documents) of *candidates*, SQL, whose word is there."""
         texts = (self._catalog.zoid, self._column.name)
-        restricted = (*source_params, *where.params)
-        # Not costly, even if the restriction is: a scan stops at the first row that has a word.
-        return self._view.ask(Statement(statement, (*params, *texts, *restricted, *restricted), is_costly=False))
+
+        def statement(state: CatalogState | None) -> Statement | None:
+            source = self._view.source(state)
+            if source is None:
+                return None
+            relation, source_params = source
+            where = self._view.needed(self._where, state)
+            text = VISIBLE.format(
+                candidates=candidates,
+                relation=relation,
+                column=self._column.quoted,
+                frequent=FREQUENT,
+                sample=SAMPLE,
+                rows=ROWS,
+                lexeme=LEXEME.format(word="candidate.word"),
+                where=where.sql,
+                limit=limit,
+            )
+            restricted = (*source_params, *where.params)
+            # Not costly, even if the restriction is: a scan stops at the first row that has a word.
+            return Statement(text, (*params, *texts, *restricted, *restricted), is_costly=False)
+
+        return Later(self._view, statement)

@@ -1,21 +1,13 @@
 """The extension pg_trgm, where somebody has created it: parts of words by index, and typos that no other way finds.
 
-Nothing needs it.  It is looked for each time, so it may come and go while the site runs.
+Nothing needs it.  It is looked for whenever the states of catalogs are read, so it may come and go while the site runs.
 """
 
-from collections.abc import Callable
 from plone.pgcatalog.database.schema import load_sql
-from plone.pgcatalog.indexes.base import quote
 from psycopg import Connection
 from psycopg import sql
 from psycopg.rows import tuple_row
 from typing import Any
-
-
-def trigram_schema(execute: Callable[..., list[tuple[Any, ...]]]) -> str | None:
-    """Return the quoted schema of pg_trgm, None when it or its index is not there; *execute* returns the rows of an SQL."""
-    rows = execute(load_sql("trigram_schema"))
-    return quote(rows[0][0]) if rows and rows[0][1] else None
 
 
 def create_trigram_index(connection: Connection[Any]) -> bool:

@@ -7,6 +7,7 @@ from plone.pgcatalog.fulltext.pg_textsearch_index import index_name
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import joined
+from plone.pgcatalog.observe.jobs import JOBS
 from plone.pgcatalog.protocols import Connection
 from typing import Any
 
@@ -15,8 +16,6 @@ from typing import Any
 OLDEST_SECONDS = 3600
 #: What the line says when there is nothing.
 HEALTHY = _("Healthy: nothing needs attention")
-#: How long work in the background is called.
-JOBS = {"rebuild": _("rebuild"), "verify": _("verify"), "vacuum": _("vacuum")}
 #: Sentences that the line about the health has room for.
 NAMED = 3
 

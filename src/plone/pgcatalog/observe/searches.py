@@ -5,18 +5,21 @@ The process collects for LINGER seconds, so a connection is opened once for many
 
 from AccessControl import getSecurityManager
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from plone.pgcatalog.database.background import BatchWorker
 from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.background import PerDatabase
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
 from plone.pgcatalog.observe.sql import log_sql
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.settings import record_searches
+from plone.pgcatalog.sql.fragment import Statement
 from plone.pgcatalog.storage import dsn_of
 from typing import Any
 from zope.globalrequest import getRequest
@@ -46,9 +49,6 @@ ASKED_BY = ("search", "@search", "@pgsearch", "@querystring-search")
 _WORD = re.compile(r"\w+")
 #: A mail address, a telephone number, an account: nothing that other people should read.
 _PERSONAL = re.compile(r"@|(?:\d[\s./-]*){6}")
-
-#: Runs a statement with named values and returns its rows as tuples.
-Execute = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +132,14 @@ def flush(timeout: float = EXIT_SECONDS) -> bool:
     return False not in [recorder.flush(timeout) for recorder in recorders.all()]
 
 
-def top_searches(execute: Execute, catalog: int, limit: int = 10) -> tuple[list[Counted], list[Counted]]:
-    """Return the most frequent searches in *catalog*, and those that found nothing.  One statement."""
-    rows = execute(log_sql("top_searches"), {"catalog": catalog, "limit": limit, "days": KEPT_DAYS})
+def top_searches_statement(catalog: int, limit: int = 10) -> Statement:
+    """Return the statement whose rows ``top_searches`` takes: the most frequent searches in *catalog*, and others."""
+    query, params = positional(log_sql("top_searches"), {"catalog": catalog, "limit": limit, "days": KEPT_DAYS})
+    return Statement(query, tuple(params))
+
+
+def top_searches(rows: Iterable[Sequence[Any]]) -> tuple[list[Counted], list[Counted]]:
+    """Return the most frequent searches, and those that found nothing, made of *rows*."""
     kinds: tuple[list[Counted], list[Counted]] = ([], [])
     for missed, words, searches, without_results in rows:
         kinds[missed].append(Counted(words, searches, without_results))

@@ -65,6 +65,7 @@ class Finder:
         self._started = False
         #: the parts of the answer that somebody has asked for: its first rows, their total
         self._asked: list[str] = []
+        self._wants_total = False
 
     @property
     def is_open(self) -> bool:
@@ -114,7 +115,8 @@ class Finder:
         self.start()
         self._note(ROWS, max(wanted, len(self.hits.rids)))
         if not self.hits.is_whole and len(self.hits.rids) < wanted:
-            self._read(wanted, with_idx, self.hits.total is None and self._expects(TOTAL) > 0)
+            with_total = self._wants_total or self._expects(TOTAL) > 0
+            self._read(wanted, with_idx, with_total and self.hits.total is None)
 
     def _read(self, wanted: int, with_idx: bool, with_total: bool) -> None:
         """Know the first *wanted* rows, which are not known, and *with_total* how many there are."""
@@ -198,6 +200,10 @@ class Finder:
         else:
             rids = self.view.rids(self.query)
             self._learn(Hits(rids, (), True, len(rids)))
+
+    def count_along(self) -> None:
+        """Have the rows counted by the statement that reads the first of them."""
+        self._wants_total = True
 
     def total(self) -> int:
         """Return the number of rows that match, limits aside."""

@@ -125,6 +125,11 @@ class CatalogSearchResults(LazyMap):
 
     # -- reading
 
+    def count_along(self) -> None:
+        """Have all rows counted in the message that reads the first ones: for who will want both."""
+        if not self._needs_python:
+            self._finder.count_along()
+
     @property
     def _hits(self) -> Hits:
         return self._finder.hits
@@ -208,7 +213,7 @@ class CatalogSearchResults(LazyMap):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self._slice(index)
-        if 0 <= index < WINDOW:
+        if len(self._rids) <= index < WINDOW:
             self._first(index - index % IDX_BATCH + IDX_BATCH)
         if not 0 <= index < len(self._rids):
             self._all()

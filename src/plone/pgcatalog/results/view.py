@@ -29,6 +29,8 @@ from plone.pgcatalog.query.compiler import OLDEST_FIRST
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.index_ranking import ranked_by_index
+from plone.pgcatalog.results.later import ask_along
+from plone.pgcatalog.results.later import MAX_PARAMS
 from plone.pgcatalog.results.ranked import Stages
 from plone.pgcatalog.results.ranked import total_column
 from plone.pgcatalog.results.versions import changed_rows
@@ -51,8 +53,6 @@ import sys
 
 
 Rows = list[tuple[Any, ...]]
-#: The protocol counts the values of a statement in two bytes.
-MAX_PARAMS = 65535
 TOO_LARGE = (
     psycopg.errors.ProgramLimitExceeded,
     psycopg.errors.StatementTooComplex,
@@ -281,8 +281,8 @@ class CatalogView:
             asked = state or self.read_state()
             if asked is None or self.session.is_small():
                 return None
-            selectivity = self.session.generations.selectivities[self.zoid]
-            return selectivity.share(self.session.execute, asked.relation, column, values)
+            selectivity = self.session.generations.selectivity
+            return selectivity.share(self.session.ask, asked.relation, column, values)
 
         return hide_unselective_indexes(self.needed(where, state), share)
 
@@ -293,29 +293,25 @@ class CatalogView:
         the one that is known; that counts if it names the same table.
         """
         cold = "" if self.trace is None else self.session.coldness()
-        started, fetched = perf_counter(), self.session.fetching
+        started, fetched, along = perf_counter(), self.session.fetching, self.session.going_along
         guess = self._guess()
-        if guess is not None:
-            sent = statement(guess)
-            rows = None if sent is None else self._try(sent, guess)
-        else:
-            sent, rows = None, None
+        sent = None if guess is None else statement(guess)
+        rows = None if sent is None or guess is None else self._try(sent, guess)
         if rows is None:
             sent = statement(None)
-            rows = [] if sent is None else self.ask(sent)
+            rows = None if sent is None else ask_along(self, sent)
         if self.trace is not None and sent is not None:
             seconds, fetching = perf_counter() - started, self.session.fetching - fetched
+            seconds -= self.session.going_along - along
             cold = cold or (COLD_CONNECTION if self.session.met_new else "")
-            self.trace.ran(operation, sent, seconds, fetching, len(rows), cold)
-        return rows
+            self.trace.ran(operation, sent, seconds, fetching, len(rows or ()), cold)
+        return rows or []
 
     def _try(self, statement: Statement, guess: CatalogState) -> Rows | None:
         try:
-            rows = self.ask(statement, with_states=True)
+            return ask_along(self, statement, guess)
         except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
             return None
-        state = self.read_state()
-        return rows if state and state.form == guess.form else None
 
     def count(self, query: CompiledQuery) -> int:
         """Return the number of rows that match."""

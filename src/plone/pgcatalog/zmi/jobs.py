@@ -1,8 +1,4 @@
-"""Long work on a catalog that a manager begins in the browser: done by a thread, told by a table.
-
-All processes see how far it is.  A lock says that somebody is at it, and goes with its connection: after a crash the
-job is seen to be interrupted.
-"""
+"""Long work on a catalog that a manager begins in the browser: done by a thread, told as ``observe.jobs`` says."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -18,7 +14,11 @@ from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.i18n import restored
 from plone.pgcatalog.i18n import stored
-from plone.pgcatalog.observe.health import JOBS
+from plone.pgcatalog.observe.jobs import begin
+from plone.pgcatalog.observe.jobs import end
+from plone.pgcatalog.observe.jobs import JOBS
+from plone.pgcatalog.observe.jobs import reason
+from plone.pgcatalog.observe.jobs import STOPPED
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.request import opened_at
@@ -36,20 +36,11 @@ logger = logging.getLogger(__name__)
 #: Seconds between two notes of how far a job is.
 PAUSE = 0.5
 
-BEGIN = (
-    "INSERT INTO pgcatalog_jobs (catalog, name) VALUES (%(catalog)s, %(name)s) ON CONFLICT (catalog, name) DO UPDATE"
-    " SET done = 0, total = 0, message = '', failed = false, stop = false, started = now(), finished = NULL"
-)
 NOTE = (
     "UPDATE pgcatalog_jobs SET done = %(done)s, total = %(total)s, message = %(message)s"
     " WHERE catalog = %(catalog)s AND name = %(name)s RETURNING stop"
 )
-END = (
-    "UPDATE pgcatalog_jobs SET message = %(message)s, failed = %(failed)s, finished = now()"
-    " WHERE catalog = %(catalog)s AND name = %(name)s"
-)
 STOP = "UPDATE pgcatalog_jobs SET stop = true WHERE catalog = %(catalog)s AND name = %(name)s"
-TRY_LOCK = "SELECT pg_try_advisory_lock(%(lock)s, hashtext(%(catalog)s || ' ' || %(name)s))"
 
 #: Tells how far a job is: done, total, what it does now; raises Stopped when it is to end.
 Report = Callable[[int, int, str], None]
@@ -121,15 +112,13 @@ def stop(catalog: Catalog, name: str) -> None:
 def start(tool: CatalogTool, name: str, work: Work) -> None:
     """Have a thread do *work* with the catalog *tool*.  Raises JobError, also when such a job is running already."""
     catalog = tool._core
-    values = {"catalog": catalog.zoid, "name": name, "lock": locks.JOB}
+    values = {"catalog": catalog.zoid, "name": name}
     with errors_told():
         connection = connect(dsn_of(catalog.jar), name)
         with ExitStack() as unless_begun:
             unless_begun.callback(connection.close)
-            [(free,)] = connection.execute(TRY_LOCK, values).fetchall()
-            if not free:
+            if not begin(connection, catalog.zoid, name):
                 raise JobError(_("a ${job} is running already", {"job": JOBS.get(name, name)}))
-            connection.execute(BEGIN, values)
             unless_begun.pop_all()
     runner = Runner(catalog.jar.db(), "/".join(tool.getPhysicalPath()), connection, values, work)
     background.start(name, runner.run)
@@ -162,17 +151,12 @@ class Runner:
             with opened_at(self.database, self.path) as tool:
                 lines, failed = self.work(tool, self.report), False
         except Stopped:
-            lines, failed = [_("Stopped.")], True
+            lines, failed = [STOPPED], True
         except Exception as error:  # whatever it is, nobody but the table and the log can tell the manager
             logger.exception("%s of %s failed", name, self.path)
-            lines, failed = [f"{type(error).__name__}: {error}"], True
-        message = "\n".join(map(stored, lines))
-        try:
-            self.connection.execute(END, self.values | {"message": message.replace("\0", ""), "failed": failed})
-        except psycopg.Error as error:
-            logger.error("%s of %s has ended, which could not be noted: %s", name, self.path, error)
-        finally:
-            self.connection.close()
+            lines, failed = [reason(error)], True
+        end(self.connection, self.values["catalog"], name, lines, failed)
+        self.connection.close()
 
     def report(self, done: int, total: int, message: str) -> None:
         """Note how far the job is, now and then, and what it does at once; raises Stopped when it is to end."""

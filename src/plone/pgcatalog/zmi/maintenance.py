@@ -13,6 +13,7 @@ from plone.pgcatalog.indexing.vacuum import clear_stale
 from plone.pgcatalog.indexing.vacuum import drop_retired
 from plone.pgcatalog.indexing.vacuum import vacuum_analyze
 from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.observe import jobs
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.zmi.jobs import Report
@@ -32,7 +33,7 @@ def rebuild(tool: CatalogTool, report: Report, skip_broken: bool = False) -> lis
     with closing(runner), closing(runner.steps()) as steps, helpers(count, zope_conf or "", site, skip_broken):
         for target in steps:
             report(target.done, target.total, PHASES[target.phase])
-    return [_("${number} objects catalogued.", {"number": f"{target.done:,}"})]
+    return [jobs.rebuilt(target.done)]
 
 
 def verify(tool: CatalogTool, report: Report, repair: bool = False) -> list[str]:
@@ -46,19 +47,7 @@ def verify(tool: CatalogTool, report: Report, repair: bool = False) -> list[str]
     if len(found) > NAMED:
         lines.append(_("… and ${number} more", {"number": f"{len(found) - NAMED:,}"}))
     left = sum(not difference.can_be_mended for difference in found)
-    numbers = {"objects": f"{verifier.checked:,}", "left": f"{left:,}"}
-    if not repair:
-        result = _("${objects} objects compared, ${number} differences found.", numbers | {"number": f"{len(found):,}"})
-    elif left:
-        result = _(
-            "${objects} objects compared, ${number} differences mended, ${left} left.",
-            numbers | {"number": f"{len(found) - left:,}"},
-        )
-    else:
-        result = _(
-            "${objects} objects compared, ${number} differences mended.", numbers | {"number": f"{len(found):,}"}
-        )
-    return [result, *lines]
+    return [jobs.compared(verifier.checked, len(found), left if repair else None), *lines]
 
 
 def vacuum(tool: CatalogTool, report: Report) -> list[str]:
@@ -75,9 +64,4 @@ def vacuum(tool: CatalogTool, report: Report) -> list[str]:
             vacuum_analyze(connection, state.relation)
             report(0, 0, _("Counting the words of texts"))
             count_words(connection, catalog.zoid)
-    return [
-        _(
-            "Vacuumed; ${tables} retired tables dropped, ${objects} objects cleared.",
-            {"tables": str(len(dropped)), "objects": str(cleared)},
-        )
-    ]
+    return [jobs.vacuumed(len(dropped), cleared)]

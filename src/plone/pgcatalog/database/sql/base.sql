@@ -155,7 +155,7 @@ CREATE TABLE IF NOT EXISTS pgcatalog_texts (
     PRIMARY KEY (catalog, text_column)
 );
 
--- Long work that a manager has begun in the browser: how far it is, or how it ended.
+-- Long work that somebody has begun in the browser or on the command line: how far it is, or how it ended.
 CREATE TABLE IF NOT EXISTS pgcatalog_jobs (
     catalog  BIGINT NOT NULL,           -- zoid of the catalog tool
     name     TEXT NOT NULL,             -- rebuild, verify

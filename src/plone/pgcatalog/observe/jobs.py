@@ -1,0 +1,113 @@
+"""Long work on a catalog, told by a table: who began it in the browser or on the command line, all others see it there.
+
+A lock says that somebody is at it, and goes with its connection: after a crash the job is seen to be interrupted.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import stored
+from plone.pgcatalog.protocols import Connection
+from plone.pgcatalog.sql import locks
+from typing import Any
+
+import logging
+import psycopg
+
+
+logger = logging.getLogger(__name__)
+
+#: How work in the background is called.
+JOBS = {"rebuild": _("rebuild"), "verify": _("verify"), "vacuum": _("vacuum")}
+STOPPED = _("Stopped.")
+
+BEGIN = (
+    "INSERT INTO pgcatalog_jobs (catalog, name) VALUES (%(catalog)s, %(name)s) ON CONFLICT (catalog, name) DO UPDATE"
+    " SET done = 0, total = 0, message = '', failed = false, stop = false, started = now(), finished = NULL"
+)
+END = (
+    "UPDATE pgcatalog_jobs SET message = %(message)s, failed = %(failed)s, finished = now()"
+    " WHERE catalog = %(catalog)s AND name = %(name)s"
+)
+TRY_LOCK = "SELECT pg_try_advisory_lock(%(lock)s, hashtext(%(catalog)s || ' ' || %(name)s))"
+
+
+def begin(connection: Connection, catalog: int, name: str) -> bool:
+    """Note on *connection* that the job *name* of the catalog with tool oid *catalog* begins; False if one is running.
+
+    It runs until the connection is closed.  Raises psycopg.Error.
+    """
+    values = {"catalog": catalog, "name": name, "lock": locks.JOB}
+    [(free,)] = connection.execute(TRY_LOCK, values).fetchall()
+    if free:
+        connection.execute(BEGIN, values)
+    return bool(free)
+
+
+def end(connection: Connection, catalog: int, name: str, lines: Iterable[str], failed: bool) -> None:
+    """Note how the job has ended: *lines* are messages that say what came out.  A database out of reach is logged."""
+    message = "\n".join(map(stored, lines)).replace("\0", "")
+    try:
+        connection.execute(END, {"catalog": catalog, "name": name, "message": message, "failed": failed})
+    except psycopg.Error as error:
+        logger.error("%s has ended, which could not be noted: %s", name, error)
+
+
+@contextmanager
+def told(dsn: str, catalog: int, name: str) -> Iterator[list[str]]:
+    """Tell of the job *name*, done within, of the catalog with tool oid *catalog* in the database *dsn*.
+
+    Yields a list for messages that say what came out.  The work is done untold if the same runs already, and in a
+    database that takes no note, such as a standby.
+    """
+    lines: list[str] = []
+    with connect(dsn, name) as connection:
+        try:
+            is_told = begin(connection, catalog, name)
+        except psycopg.Error as error:
+            logger.warning("%s is not told: %s", name, error)
+            is_told = False
+        failure: BaseException | None = None
+        try:
+            yield lines
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            if is_told:
+                end(connection, catalog, name, lines if failure is None else [reason(failure)], failure is not None)
+
+
+def reason(error: BaseException) -> Any:
+    """Return a message why a job has ended by *error*."""
+    return STOPPED if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+
+
+# -- what came out
+
+
+def rebuilt(objects: int) -> str:
+    """Return the message of a rebuild."""
+    return _("${number} objects catalogued.", {"number": f"{objects:,}"})
+
+
+def compared(objects: int, found: int, left: int | None) -> str:
+    """Return the message of a comparison that has *found* differences, and *left* some; None for mending none."""
+    numbers = {
+        "objects": f"{objects:,}",
+        "number": f"{found if left is None else found - left:,}",
+        "left": f"{left:,}" if left else "0",
+    }
+    if left is None:
+        return _("${objects} objects compared, ${number} differences found.", numbers)
+    if left:
+        return _("${objects} objects compared, ${number} differences mended, ${left} left.", numbers)
+    return _("${objects} objects compared, ${number} differences mended.", numbers)
+
+
+def vacuumed(tables: int, objects: int) -> str:
+    """Return the message of a vacuum that has dropped *tables* and cleared *objects*."""
+    numbers = {"tables": str(tables), "objects": str(objects)}
+    return _("Vacuumed; ${tables} retired tables dropped, ${objects} objects cleared.", numbers)

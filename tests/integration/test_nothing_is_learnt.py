@@ -1,0 +1,127 @@
+"""What a visitor may not see changes no title, count or word that is shown: before and after it is there.
+
+Only the order of hits may change, and which pages are similar: as in ZCatalog, relevance counts words in all texts.
+"""
+
+from collections.abc import Iterator
+from plone.pgcatalog.controlpanel.search_panel import SearchPanel
+from plone.pgcatalog.results.cache import result_cache
+from tests.acceptance.search_site import fill
+from tests.acceptance.search_site import TOPICS
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.people import acting_as
+from tests.integration.people import publish
+from tests.integration.search_pages import search
+from tests.integration.vocabulary import counted
+from tests.integration.web import Site
+from types import SimpleNamespace
+from typing import Any
+
+import json
+import pytest
+
+
+VISITORS = {None: None, "mara": "mara:secret"}
+#: Searches, by the search page and live search; some words are of hidden pages, or near to those.
+QUERIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"SearchableText": "hedgehog"},
+    {"SearchableText": "hegdehog"},
+    {"SearchableText": "hedge"},
+    {"SearchableText": "hedgew"},
+    {"SearchableText": "hedgewars"},
+    {"SearchableText": "hedgewars hedgehog"},
+    {"SearchableText": "rendezvsou"},
+    {"SearchableText": "hedgehog", "path:list": ["/plone/news", "/plone/news/vault", "/plone/vault"]},
+    {"Subject:list": ["Hidden tag"]},
+    {"Creator:list": ["zoe"], "SearchableText": "hedgehog"},
+    {"SearchableText": "hedgehog", "facet.Date:list": ["1999", "1999-12"]},
+)
+
+
+@pytest.fixture(scope="module")
+def pages(site_template: str, postgres: Any) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+    """What is shown before, and after the hidden pages are there."""
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db:
+        site = Site(db)
+        with site.inside() as portal:
+            fill(portal)
+            portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
+            portal.acl_users.userFolderAddUser("sita", "secret", ["Site Administrator"], [])
+        with site.inside() as portal:
+            counted(dsn, portal.portal_catalog)
+        before = shown(site)
+        with site.inside() as portal:
+            hide(portal)
+        with site.inside() as portal:
+            counted(dsn, portal.portal_catalog)
+        yield before, shown(site)
+
+
+def hide(portal: Any) -> None:
+    """Put private pages everywhere, with words, tags, authors and dates of their own, and those that others have."""
+    for place in (portal, portal.news, portal.animals):
+        vault = create(place, "Folder", "vault", title="Hidden vault of hedgehogs")
+        inner = create(vault, "Folder", "inner", title="Hidden inner vault")
+        for number in range(4):
+            page = create(
+                inner,
+                "Document",
+                f"secret{number}",
+                title="Hedgewars: a rendezvous of a hedgehog",
+                description="hedgewogs hedgehigs",
+                subject=("Hidden tag", TOPICS[number]),
+            )
+            page.setCreators(["zoe"])
+            page.setEffectiveDate("1999/12/12 UTC")
+            page.reindexObject()
+        expired = create(place, "Document", "expired", title="An expired rendezvous of a hedgehog")
+        publish(expired)
+        expired.setExpirationDate("2001/01/01 UTC")
+        expired.reindexObject()
+
+
+def shown(site: Site) -> dict[str, str]:
+    """Return what visitors are shown: question -> answer."""
+    answers = {}
+    with site.inside() as portal:
+        uid = portal.animals.page00.UID()
+    for user, login in VISITORS.items():
+        for asked in QUERIES:
+            result_cache().clear()
+            page = search(site.web, login, **asked, b_size=100)
+            corrected = page.texts('//*[@id="search-corrected"] | //*[@id="did-you-mean"]')
+            found = {"total": page.total, "facets": page.facets, "titles": sorted(page.titles), "corrected": corrected}
+            answers[f"page {user} {asked}"] = json.dumps(found)
+            if text := asked.get("SearchableText"):
+                live = site.web.get("/plone/@@ajax-search", login, perPage=7, page=1, **asked).json
+                answers[f"live {user} {asked}"] = json.dumps([live["total"], live["words"], live.get("corrected")])
+                with site.inside() as portal, acting_as(portal, user):
+                    answers[f"suggest {user} {asked}"] = json.dumps(portal.portal_catalog.suggest(text))
+        similar = search(site.web, login, similar=uid, b_size=100)
+        assert similar.total > 10
+        assert not [word for word in ("Hedgewars", "rendezvous", "vault", "Hidden") if word in similar.html]
+        with site.inside() as portal, acting_as(portal, user):
+            panel = SearchPanel(portal, portal.REQUEST)
+            portal.REQUEST.form["try_text"] = "hedgehog"
+            panel.form_instance = SimpleNamespace(values={"pins": "hedgehog = /news/vault/inner/secret1"})
+            assert panel.hits
+            assert not [hit for hit in panel.hits if "vault" in hit.brain.getPath() or hit.is_pinned]
+    return answers
+
+
+def test_what_is_hidden_changes_nothing(pages: tuple[dict[str, str], dict[str, str]]) -> None:
+    before, after = pages
+    assert len(before) > 2 * len(QUERIES)
+    different = [question for question, answer in before.items() if after[question] != answer]
+    assert different == [], "\n\n".join(f"{q}\n{before[q]}\n{after[q]}" for q in different[:4])
+
+
+def test_the_questions_have_answers(pages: tuple[dict[str, str], dict[str, str]]) -> None:
+    """Else nothing would be compared."""
+    _, after = pages
+    assert '"total": 49' in after["page None {'SearchableText': 'hedgehog'}"]
+    assert "Showing results for hedgehog" in after["page None {'SearchableText': 'hegdehog'}"]
+    assert '"hedgehog"' in after["suggest None {'SearchableText': 'hedge'}"]

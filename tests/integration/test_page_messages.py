@@ -1,0 +1,156 @@
+"""How many messages each of our pages sends to PostgreSQL, whatever the process knows of the catalog before."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.classic.live_search import LiveSearch
+from plone.pgcatalog.controlpanel.search_panel import SearchPanel
+from plone.pgcatalog.database.prepared import PreparedStatements
+from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.observe import searches
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.zmi.figures import Figures
+from plone.pgcatalog.zmi.slow_queries import SlowQueriesPage
+from tests.acceptance.search_site import fill
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.slow_queries import generate_rows
+from tests.integration.vocabulary import counted
+from tests.integration.web import Site
+from types import SimpleNamespace
+from typing import Any
+from zope.component import getMultiAdapter
+from zope.interface import alsoProvides
+
+import json
+import psycopg
+import pytest
+import threading
+import transaction
+
+
+#: Messages of the catalog's own that a page may send.
+MOST = 4
+
+
+@pytest.fixture(scope="module")
+def dsn(site_template: str, postgres: Any) -> str:
+    """A database with a site of hedgehogs, and more rows than PostgreSQL plans for any values."""
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db:
+        with Site(db).inside() as portal:
+            fill(portal)
+        with Site(db).inside() as portal:
+            counted(dsn, portal.portal_catalog)
+            searches.record(dsn, portal.portal_catalog._core.zoid, "opening hours", False)
+            assert searches.flush(30)
+        generate_rows(dsn)
+    return dsn
+
+
+@contextmanager
+def messages(patch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Yield the SQL of the catalog's messages, by its own way and by psycopg's, but for those of background threads."""
+    sent: list[str] = []
+    run, execute = PreparedStatements.run, psycopg.Cursor.execute
+
+    def note(text: str) -> None:
+        if not threading.current_thread().name.startswith("pgcatalog-"):
+            sent.append(text)
+
+    def noted_run(prepared: PreparedStatements, statements: Any, *args: Any, **options: Any) -> Any:
+        note("; ".join(statement.sql for statement in statements))
+        return run(prepared, statements, *args, **options)
+
+    def noted_execute(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
+        if "pgcatalog" in str(query):
+            note(str(query))
+        return execute(cursor, query, *args, **options)
+
+    with patch.context() as patched:
+        patched.setattr(PreparedStatements, "run", noted_run)
+        patched.setattr(psycopg.Cursor, "execute", noted_execute)
+        yield sent
+
+
+def search_page(portal: Any) -> None:
+    view = getMultiAdapter((portal, portal.REQUEST), name="search")
+    view.update()
+    assert len(view.hits) == min(view.found.total, 10)
+    assert view.boxes or not view.found.total
+    assert isinstance(view.chips, list)
+
+
+def live_search(portal: Any) -> None:
+    view = getMultiAdapter((portal, portal.REQUEST), name="ajax-search")
+    assert isinstance(view, LiveSearch)
+    assert json.loads(view())["total"] >= 0
+
+
+def tuning(portal: Any) -> None:
+    panel = SearchPanel(portal, portal.REQUEST)
+    panel.form_instance = SimpleNamespace(values={"weight_title": 9.0, "pins": "hedgehog = /visits"})
+    assert panel.hits
+    assert panel.searches is not None
+
+
+def overview(portal: Any) -> None:
+    assert 'id="figures"' in Figures(portal.portal_catalog, portal.REQUEST)()
+
+
+def slow_queries(portal: Any) -> None:
+    page = SlowQueriesPage(portal.portal_catalog, portal.REQUEST)
+    page.groups(), page.examples(), page.pages(), page.history()
+
+
+PAGES: tuple[tuple[Callable[[Any], None], dict[str, Any]], ...] = (
+    (search_page, {"SearchableText": "hedgehog"}),
+    (
+        search_page,
+        {"SearchableText": "hedgehog", "Subject": ["Winter"], "facet.Date": ["2025"], "path": ["/plone/news"]},
+    ),
+    (search_page, {}),
+    (search_page, {"SearchableText": "hegdehog"}),
+    (search_page, {"SearchableText": "hegdehog", "as_typed": "hegdehog"}),
+    (search_page, {"SearchableText": "xyzzyxyzzy"}),
+    (search_page, {"similar": "UID"}),
+    (live_search, {"SearchableText": "hedg", "perPage": "7", "page": "1"}),
+    (live_search, {"SearchableText": "hedgehog", "perPage": "7", "page": "1"}),
+    (live_search, {"SearchableText": "hegdehog", "perPage": "7", "page": "1"}),
+    (live_search, {"SearchableText": "xyzzyxyzzy", "perPage": "7", "page": "1"}),
+    (tuning, {"try_text": "hedgehog"}),
+    (overview, {}),
+    (slow_queries, {}),
+    (slow_queries, {"shape": "x", "page": "y"}),
+)
+
+
+def shown(site: Site, page: Callable[[Any], None], query: dict[str, Any], patch: pytest.MonkeyPatch) -> list[str]:
+    """Show *page* for *query* with nothing in the cache; return the messages it sent."""
+    with site.inside() as portal:
+        request = portal.REQUEST
+        request.form = {k: portal.visits.UID() if v == "UID" else v for k, v in query.items()}
+        alsoProvides(request, IPGCatalogLayer)
+        portal.portal_types.objectValues()
+        result_cache().clear()
+        with messages(patch) as sent:
+            page(portal)
+    return sent
+
+
+@pytest.mark.parametrize(("page", "query"), PAGES, ids=str)
+@pytest.mark.parametrize("cold", ["the cache is empty", "somebody has written", "the process is new"])
+def test_a_page_sends_few_messages(
+    dsn: str, page: Callable[[Any], None], query: dict[str, Any], cold: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sites.opened(dsn) as db:
+        site = Site(db)
+        if cold != "the process is new":
+            shown(site, *PAGES[0], monkeypatch)
+            with site.inside() as portal:
+                number = portal.portal_catalog.getCounter()
+                if cold == "somebody has written":
+                    create(portal, "Document", f"page{number}")
+                    transaction.commit()
+        sent = shown(site, page, query, monkeypatch)
+    assert 0 < len(sent) <= MOST, "\n\n".join(f"{n}: {text}" for n, text in enumerate(sent, 1))
