@@ -53,6 +53,8 @@ UNSAVED = (
 #: Lists of the column {name} that no row of the relations of all catalogs has.
 FORGET = "DELETE FROM pgcatalog_sets s WHERE s.name = {name} AND {unused}"
 UNUSED = "NOT EXISTS (SELECT FROM {relation} c WHERE c.{column} = s.number)"
+#: Lists of columns that no catalog keeps by number any more.
+FORGET_OTHERS = "DELETE FROM pgcatalog_sets WHERE name <> ALL(%s::text[])"
 
 OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
     "<": operator.lt,
@@ -164,6 +166,7 @@ def forget_unused(cursor: Cursor) -> None:
     for relation, interned in cursor.fetchall():
         for name in interned:
             relations.setdefault(name, []).append(relation)
+    cursor.execute(FORGET_OTHERS, [list(relations)])
     for name, users in relations.items():
         unused = [sql.SQL(UNUSED).format(relation=sql.Identifier(user), column=sql.Identifier(name)) for user in users]
         cursor.execute(sql.SQL(FORGET).format(name=sql.Literal(name), unused=sql.SQL(" AND ").join(unused)))
