@@ -1,4 +1,4 @@
-"""Attributes that objects lack, and may acquire: a rebuild that looks them up once for a container says what ZCatalog does."""
+"""Attributes that objects lack, and may acquire: a rebuild that looks once in a container says what ZCatalog does."""
 
 from Acquisition import aq_base
 from plone.indexer import indexer

@@ -98,7 +98,8 @@ def test_a_row_without_a_value_is_not_written_there(rebuilt: Any, dsn: str) -> N
         return sql(
             dsn,
             "SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index, pgcatalog_state"
-            " WHERE indrelid = quote_ident(relation)::regclass AND indexrelid::regclass::text ~ '_(in_reply_to|sync_uid)$'",
+            " WHERE indrelid = quote_ident(relation)::regclass"
+            " AND indexrelid::regclass::text ~ '_(in_reply_to|sync_uid)$'",
         )
 
     relation_filled(rebuilt.portal_catalog, MANY_ROWS)

@@ -149,8 +149,9 @@ class PGIndex(ProxyBase):
         yield from found
 
     def _pg_keys(self, with_counts: bool) -> tuple[Any, ...] | None:
-        """Return the keys, or (key, number of rows) pairs, from memory while the catalog does not change; None for no keys at
-        all.
+        """Return the keys, or (key, number of rows) pairs, from memory while the catalog does not change.
+
+        None for an index without keys.
         """
         view = self._pg_catalog().search_view()
         stamp = view.stamp()

@@ -34,8 +34,9 @@ def entry(
 ) -> Entry:
     """Return what *catalog* keeps of *obj* under *uid*, its path.
 
-    *lacking* is that of ``CachedAttributes``; *idxs* limits the indexes (all for None or empty); metadata is taken unless *update_metadata* is false, and always for
-    a path that is new.  Raises what indexers raise, AttributeError excepted, and KeyError for an unknown index.
+    *idxs* limits the indexes (all for None or empty); metadata is taken unless *update_metadata* is false, and always
+    for a path that is new.  *lacking* is that of ``CachedAttributes``.  Raises what indexers raise, AttributeError
+    excepted, and KeyError for an unknown index.
     """
     configuration: Configuration = catalog.configuration
     names = with_rewriters(configuration, idxs) if idxs else configuration.translators

@@ -162,7 +162,7 @@ def change_history(database: Any, history: int) -> None:
 
 
 def check_order(database: Any, cursor: Any) -> None:
-    """Check the commit to *database* that is running with *cursor*, behind the storage's lock, and limit its waits for others.
+    """Check the commit to *database* that is running with *cursor*, behind the storage's lock, and limit its waits.
 
     Raises ClockBehind if its id is not the newest: others would never see it.  The repeated one will have the newest.
     Raises HistoryChanged if a transaction that the process has seen is gone.

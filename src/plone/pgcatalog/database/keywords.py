@@ -1,7 +1,8 @@
-"""The keywords that rows may have, of columns that keep their lists themselves: each stands in ``pgcatalog_sets`` as a list of one.
+"""The keywords that rows may have, of columns that keep their lists themselves.
 
-The columns that this is true of are ``collected`` by a catalog.  Then its keywords need not be looked for in all rows: who
-knows what there may be asks for each whether any row has it.  Rows may have lost some; a rebuild removes those.
+Each stands in ``pgcatalog_sets`` as a list of one.  The columns that this is true of are ``collected`` by a catalog.  Its
+keywords there need not be looked for in all rows: who knows what there may be asks for each whether any row has it.  Rows
+may have lost some; a rebuild removes those.
 """
 
 from collections import Counter
@@ -21,7 +22,7 @@ from psycopg import sql
 
 #: PostgreSQL looks up a keyword in a GIN in about the time in which it reads so many rows.
 ROWS_PER_KEYWORD = 50
-#: Nearly all frequent keywords are in the newest rows, which are read at once.  Of a frequent one the GIN has a long list.
+#: Nearly all frequent keywords are in the newest rows, which are read at once: the GIN has long lists of such ones.
 NEWEST = 100
 WITH_SOME_ROW = (
     "WITH newest AS MATERIALIZED (SELECT DISTINCT unnest({column}) AS key"
@@ -67,7 +68,10 @@ def collect_all(cursor: Cursor, relation: str, names: Collection[str]) -> frozen
 
 
 def with_some_row(state: CatalogState, column: Column, keywords: Sequence[str]) -> Statement | None:
-    """Return the statement for those of *keywords* that a row of *state* has; None where reading all rows takes no longer."""
+    """Return the statement for those of *keywords* that a row of *state* has.
+
+    None where reading all rows takes no longer.
+    """
     if len(keywords) * ROWS_PER_KEYWORD > state.rows:
         return None
     text = WITH_SOME_ROW.format(column=column.quoted, relation=quote(state.relation), newest=NEWEST)

@@ -16,7 +16,7 @@ class KnownToLack(Protocol):
 
 
 class CachedAttributes:
-    """Stands before an indexable object: each attribute is fetched, and called, once; one that it lacks is looked for once.
+    """Stands before an indexable object: each attribute is fetched, called, and found to be missing once.
 
     An index and a metadata column of the same name, or two indexes over one attribute, ask for the same value.
     What cannot be called is handed on as it is: whether that is an error differs between the index types.

@@ -1,7 +1,7 @@
-"""Attributes that many objects of a container lack: that none is acquired in their place is found out once for all of them.
+"""Attributes that many objects of a container lack: that none is acquired instead is found out once for all of them.
 
-An indexable object asks its object for each attribute, with all that contains it up to the root of Zope, and takes what is
-acquired only if it is a Script (Python).  Most indexes have no value for most objects, so that is a sixth of a rebuild.
+An indexable object asks its object for each attribute, with all that contains it up to the root of Zope, and takes what
+is acquired only if it is a Script (Python).  Many indexes have no value for most objects.
 """
 
 from Acquisition import aq_base
@@ -22,7 +22,7 @@ class Lacking:
     def __init__(self) -> None:
         #: names that an object has lacked
         self._names: set[str] = set()
-        #: the containers by their id in memory, which holds as long as they are kept here: name -> whether it is acquired
+        #: containers by their id in memory, and kept so that it stays theirs: name -> whether they give a script
         self._containers: dict[int, tuple[Any, dict[str, bool]]] = {}
 
     def add(self, name: str) -> None:

@@ -35,8 +35,8 @@ import orjson
 
 
 ADVANCE = (
-    "UPDATE pgcatalog_state SET generation = generation + %(changes)s::bigint, tid = (SELECT max(tid) FROM transaction_log),"
-    " complete_at = generation + %(changes)s::bigint,"
+    "UPDATE pgcatalog_state SET generation = generation + %(changes)s::bigint,"
+    " tid = (SELECT max(tid) FROM transaction_log), complete_at = generation + %(changes)s::bigint,"
     " complete = CASE WHEN complete_at = generation THEN complete ELSE '{}' END,"
     " collected = CASE WHEN complete_at = generation THEN collected ELSE '{}' END WHERE catalog = %(catalog)s"
     " RETURNING relation, version, columns, generation, complete, interned, collected,"
@@ -115,8 +115,9 @@ class Writer:
     # -- relation and generation
 
     def _advance(self) -> tuple[CatalogState, Sets]:
-        """Advance the generation; return the current state, whose relation then has what the layout asks, and the lists of
-        one that may have to be saved.
+        """Advance the generation; return the current state, and the lists of one that may have to be saved.
+
+        Its relation then has what the layout asks.
         """
         lists = sets_of(self.pending.entries.values(), self.layout.lists)
         sets = {number: (name, values) for number, name, values in lists}
