@@ -134,6 +134,24 @@ def test_a_modified_document_costs_two_statements_of_ours(filled: Any) -> None:
     assert "idx" in traffic[0].matching("INSERT INTO object_state")[0]
 
 
+def test_a_commit_reads_the_rows_it_changes_with_the_states_in_one_message(filled: Any) -> None:
+    """The generation is advanced by a statement that can be prepared; how long to wait for locks is set on the way."""
+    page = filled.page03
+    page.title = "Changed"
+    page.reindexObject()
+    with traced(filled) as traffic:
+        transaction.commit()
+    statements = [text.strip() for text in traffic[0].statements]
+    end = statements.index('"COMMIT"')
+    [read] = [text for text in statements[:end] if "object_state WHERE zoid" not in text]
+    assert "SAVEPOINT" in read
+    assert "pgcatalog_state" in read
+    ours = [text for text in statements[end:] if "pgcatalog_" in text or "lock_timeout" in text]
+    assert [text.count(";") for text in ours] == [0, 0, 0]
+    assert "set_config('lock_timeout'" in ours[0]
+    assert "UPDATE pgcatalog_state" in ours[1]
+
+
 def test_a_read_only_transaction_writes_nothing(filled: Any) -> None:
     with traced(filled) as traffic:
         len(filled.portal_catalog.unrestrictedSearchResults(portal_type="Document"))

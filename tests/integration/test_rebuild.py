@@ -51,7 +51,8 @@ def test_sql_indexes_are_those_of_the_old_relation(filled: Any, db: Any, dsn: st
     def definitions() -> set[str]:
         [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
         rows = sql(dsn, f"SELECT indexdef FROM pg_indexes WHERE tablename = '{relation}'")
-        return {row[0].replace(relation, "r") for row in rows}
+        # A rebuild leaves out NULLs where most rows have no value: see test_sparse_columns.
+        return {row[0].replace(relation, "r").partition(" WHERE ")[0] for row in rows}
 
     before = definitions()
     rebuild(db)

@@ -232,6 +232,22 @@ def test_a_rebuild_drops_what_no_row_has(portal: Any, dsn: str) -> None:
     assert answers(portal.portal_catalog) == answers(make_oracle(portal))
 
 
+def test_a_rebuild_drops_the_lists_of_a_column_that_keeps_them_itself_again(
+    portal: Any, dsn: str, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(rebuild_relation, "MOST_LISTS_PER_ROW", 1)
+    intern_all(portal, dsn)
+    assert (["blue", "red"],) in sql(dsn, "SELECT vals FROM pgcatalog_sets WHERE name = 'subject'")
+    transaction.abort()
+    monkeypatch.setattr(rebuild_relation, "MOST_LISTS_PER_ROW", 0)
+    rebuild(portal._p_jar.db())
+    transaction.begin()
+    assert interned(dsn) == {"allowed_roles", "object_provides"}
+    # Its single keywords stay: test_collected_keywords.
+    assert sql(dsn, "SELECT vals FROM pgcatalog_sets WHERE name = 'subject' AND cardinality(vals) > 1") == []
+    assert answers(portal.portal_catalog) == answers(make_oracle(portal))
+
+
 @pytest.mark.usefixtures("few_lists_are_enough")
 def test_an_older_relation_is_searched_and_written_until_a_rebuild(portal: Any, dsn: str) -> None:
     make_older(dsn)

@@ -60,7 +60,7 @@ def matches(translator: DateIndexTranslator, query: Any, instant: datetime) -> b
 
 def test_schema() -> None:
     assert dates.columns() == (Column("x", "timestamptz"),)
-    assert dates.sql_indexes() == (SQLIndex("x", '("x")'),)
+    assert dates.sql_indexes() == (SQLIndex("x", '("x")', column="x"),)
     assert dates.order_by() == ('"x"',)
 
 

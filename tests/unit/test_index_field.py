@@ -24,7 +24,7 @@ def refused(sentence: str) -> None:
 
 def test_schema() -> None:
     assert field.columns() == (Column("x_column", "text"),)
-    assert field.sql_indexes() == (SQLIndex("x_column", '("x_column")'),)
+    assert field.sql_indexes() == (SQLIndex("x_column", '("x_column")', column="x_column"),)
     assert field.order_by() == ('"x_column"',)
     assert field.key_expression() == '"x_column"'
 

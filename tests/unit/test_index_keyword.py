@@ -20,7 +20,7 @@ def refused(sentence: str) -> None:
 
 def test_schema() -> None:
     assert keyword.columns() == (Column("x", "text[]", can_be_interned=True),)
-    assert keyword.sql_indexes() == (SQLIndex("x", 'USING gin ("x")', lists="x"),)
+    assert keyword.sql_indexes() == (SQLIndex("x", 'USING gin ("x") WHERE "x" IS NOT NULL', lists="x", column="x"),)
     assert keyword.key_expression() == 'unnest("x")'
 
 

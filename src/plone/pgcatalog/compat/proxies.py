@@ -21,6 +21,7 @@ from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import VALUES
 from plone.pgcatalog.results.hits import ENTRY_BYTES
+from plone.pgcatalog.results.keys import collected_keys
 from plone.pgcatalog.results.keys import key_counts
 from plone.pgcatalog.results.keys import key_rids
 from plone.pgcatalog.results.python_sort import entries
@@ -140,38 +141,46 @@ class PGIndex(ProxyBase):
         """Yield the index's keys in order, with the number of rows of each when *withLengths*."""
         if name is not None and name != self.id:
             return
-        counted = self._pg_counted()
-        if counted is None:
+        found = self._pg_keys(bool(withLengths))
+        if found is None:
             # None, or what the real class says about having none.
             yield from super().uniqueValues(None, withLengths)  # type: ignore[misc]  # the real class's
             return
-        for key, count in counted:
-            yield (key, count) if withLengths else key
+        yield from found
 
-    def _pg_counted(self) -> tuple[tuple[Any, int], ...] | None:
-        """Return (key, number of rows) pairs, from memory while the catalog does not change; None for no keys at all."""
+    def _pg_keys(self, with_counts: bool) -> tuple[Any, ...] | None:
+        """Return the keys, or (key, number of rows) pairs, from memory while the catalog does not change.
+
+        None for an index without keys.
+        """
         view = self._pg_catalog().search_view()
         stamp = view.stamp()
-        cache_key = (VALUES, stamp, self.id)
-        counted = None if stamp is None else result_cache().get(cache_key)
-        if counted is None:
-            counted = self._pg_count(view)
-            if stamp is not None and counted is not None:
-                result_cache().put(cache_key, counted, KEY_BYTES * len(counted) + ENTRY_BYTES)
-        return counted
+        cache_key = (VALUES, stamp, self.id, with_counts)
+        found: tuple[Any, ...] | None = None if stamp is None else result_cache().get(cache_key)
+        if found is None:
+            found = self._pg_read_keys(view, with_counts)
+            if stamp is not None and found is not None:
+                result_cache().put(cache_key, found, KEY_BYTES * len(found) + ENTRY_BYTES)
+        return found
 
-    def _pg_count(self, view: CatalogView) -> tuple[tuple[Any, int], ...] | None:
-        """Return what ``_pg_counted`` does, from the database."""
+    def _pg_read_keys(self, view: CatalogView, with_counts: bool) -> tuple[Any, ...] | None:
+        """Return what ``_pg_keys`` does, from the database."""
         translator = self._pg_translator()
         expression = translator.key_expression()
         if expression is None:
             return None
+        constant = translator.constant_keys
+        if not with_counts:
+            found = None if constant else collected_keys(view, translator, expression)
+            return (
+                tuple(key for key, _ in self._pg_keys(True) or ())
+                if found is None
+                else tuple(map(translator.key, found))
+            )
         rows = key_counts(view, translator, expression, self._pg_has_value())
         counted = tuple((translator.key(key), count) for key, count in rows)
-        if not translator.constant_keys:
-            return counted
-        found = dict(counted)
-        return tuple((key, found.get(key, 0)) for key in translator.constant_keys)
+        counts = dict(counted) if constant else {}
+        return tuple((key, counts.get(key, 0)) for key in constant) or counted
 
     def histogram(self) -> dict[Any, int]:
         """Return a dict from a number of rows to how many keys have that number; of a BooleanIndex, how many rows have each key."""

@@ -14,6 +14,7 @@ from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.cached_attributes import KnownToLack
 from plone.pgcatalog.indexing.manager import change
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
@@ -182,6 +183,9 @@ class Catalog(Base):
 
     # -- cataloguing
 
-    def entry(self, obj: Any, uid: str) -> Entry:
-        """Return what cataloguing *obj* under *uid* would put into the catalog; raises what indexers raise."""
-        return cataloguer.entry(self, obj, uid)
+    def entry(self, obj: Any, uid: str, lacking: KnownToLack | None = None) -> Entry:
+        """Return what cataloguing *obj* under *uid* would put into the catalog; raises what indexers raise.
+
+        *lacking* is that of ``CachedAttributes``.
+        """
+        return cataloguer.entry(self, obj, uid, lacking=lacking)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from plone.pgcatalog.core.configuration import Configuration
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
+from plone.pgcatalog.indexes.cached_attributes import KnownToLack
 from plone.pgcatalog.indexing.extract import Extraction
 from plone.pgcatalog.indexing.extract import metadata_of
 from plone.pgcatalog.indexing.objects import clean_path
@@ -23,15 +24,23 @@ def catalog_object(catalog: Catalog, obj: Any, uid: str, idxs: Any = None, updat
     return len(found.columns)
 
 
-def entry(catalog: Catalog, obj: Any, uid: str, idxs: Any = None, update_metadata: bool = True) -> Entry:
+def entry(
+    catalog: Catalog,
+    obj: Any,
+    uid: str,
+    idxs: Any = None,
+    update_metadata: bool = True,
+    lacking: KnownToLack | None = None,
+) -> Entry:
     """Return what *catalog* keeps of *obj* under *uid*, its path.
 
-    *idxs* limits the indexes (all for None or empty); metadata is taken unless *update_metadata* is false, and always for
-    a path that is new.  Raises what indexers raise, AttributeError excepted, and KeyError for an unknown index.
+    *idxs* limits the indexes (all for None or empty); metadata is taken unless *update_metadata* is false, and always
+    for a path that is new.  *lacking* is that of ``CachedAttributes``.  Raises what indexers raise, AttributeError
+    excepted, and KeyError for an unknown index.
     """
     configuration: Configuration = catalog.configuration
     names = with_rewriters(configuration, idxs) if idxs else configuration.translators
-    source = CachedAttributes(obj)
+    source = CachedAttributes(obj, lacking)
     extraction = Extraction(uid, source)
     extraction.add_indexes([configuration.translators[name] for name in names], configuration.columns)
     if update_metadata:

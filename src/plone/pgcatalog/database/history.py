@@ -6,6 +6,7 @@ is never polled by processes that have seen a newer one: ids come from the clock
 """
 
 from contextlib import suppress
+from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.errors import ClockBehind
 from plone.pgcatalog.database.errors import HistoryChanged
 from plone.pgcatalog.database.errors import transient_when_lost
@@ -26,7 +27,8 @@ logger = logging.getLogger(__name__)
 #: Whether a transaction is part of the history.  A pack removes those from the log that stored no object; the catalog
 #: that such a one has changed names it until the next change.
 IS_THERE = "EXISTS (SELECT FROM transaction_log WHERE tid = %s) OR EXISTS (SELECT FROM pgcatalog_state WHERE tid = %s)"
-NEWEST = f"SELECT (SELECT max(tid) FROM transaction_log), {IS_THERE}"
+#: The first statement of ours in a commit also sets how long all that follows may wait for a lock.
+NEWEST = f"SELECT (SELECT max(tid) FROM transaction_log), {IS_THERE}, set_config('lock_timeout', %s, true)"
 
 
 class SnapshotHistory:
@@ -160,14 +162,14 @@ def change_history(database: Any, history: int) -> None:
 
 
 def check_order(database: Any, cursor: Any) -> None:
-    """Check the commit to *database* that is running with *cursor*, behind the storage's lock.
+    """Check the commit to *database* that is running with *cursor*, behind the storage's lock, and limit its waits.
 
     Raises ClockBehind if its id is not the newest: others would never see it.  The repeated one will have the newest.
     Raises HistoryChanged if a transaction that the process has seen is gone.
     """
     expected, history = newest_known(database), Generations.of(database).number
     with cursor.connection.cursor(row_factory=tuple_row) as own:
-        newest, is_there = own.execute(NEWEST, [expected, expected]).fetchone()
+        newest, is_there, _ = own.execute(NEWEST, [expected, expected, schema.LOCK_TIMEOUT]).fetchone()
     if expected and not is_there:
         change_history(database, history)
         raise HistoryChanged

@@ -47,6 +47,9 @@ COVERING = {
     "seen_by_interface": ("allowed_roles", "object_provides", *EFFECTIVE),
 }
 
+#: A column is rarely used when fewer of the rows have a value there, by this share.
+RARE = 0.1
+
 logger = logging.getLogger(__name__)
 
 
@@ -79,6 +82,11 @@ class Layout:
         return state.interned | (self.few_lists - state.columns)
 
     @cached_property
+    def lists(self) -> frozenset[str]:
+        """The names of the columns with lists of keywords, by number or not."""
+        return frozenset(c.name for c in self.columns if c.can_be_interned)
+
+    @cached_property
     def _stored(self) -> "dict[frozenset[str], Layout]":
         return {}
 
@@ -108,7 +116,7 @@ class CatalogState:
 
     *tid* is the transaction that wrote it, *rows* the planner's estimate, -1 for none yet.
     *complete* are columns with a value in every row, maybe not all such; *interned* those that hold numbers of lists, and
-    *newest_set* tells which lists there are (see ``sets``).
+    *newest_set* tells which lists there are (see ``sets``); *collected* those whose keywords are known (see ``keywords``).
     """
 
     relation: str
@@ -120,11 +128,12 @@ class CatalogState:
     complete: frozenset[str] = frozenset()
     interned: frozenset[str] = frozenset()
     newest_set: int = 0
+    collected: frozenset[str] = frozenset()
 
     @property
     def form(self) -> tuple[Hashable, ...]:
         """What a statement takes for granted of the relation."""
-        return self.relation, self.columns, self.complete, self.interned, self.newest_set
+        return self.relation, self.columns, self.complete, self.interned, self.newest_set, self.collected
 
 
 def stored_indexes(layout: Layout, interned: frozenset[str]) -> tuple[SQLIndex, ...]:
@@ -134,7 +143,7 @@ def stored_indexes(layout: Layout, interned: frozenset[str]) -> tuple[SQLIndex, 
     covering = {name: columns for name, columns in COVERING.items() if names.issuperset(columns)}
     first = {columns[0] for columns in covering.values()}
     kept = [
-        SQLIndex(index.name, f"({quote(index.lists)})") if index.lists in interned else index
+        SQLIndex(index.name, f"({quote(index.lists)})", column=index.lists) if index.lists in interned else index
         for index in layout.indexes
         if index.lists not in interned or index.lists not in first
     ]
@@ -227,6 +236,20 @@ def complete_columns(cursor: Cursor, relation: str, names: Sequence[str]) -> fro
     found = sql.SQL(", ").join(sql.SQL("count(*) = count({})").format(sql.Identifier(name)) for name in names)
     cursor.execute(sql.SQL("SELECT {} FROM {}").format(found, sql.Identifier(relation)))
     return frozenset(name for name, is_complete in zip(names, cursor.fetchone(), strict=True) if is_complete)
+
+
+def fitting_indexes(cursor: Cursor, relation: str, indexes: Iterable[SQLIndex]) -> list[SQLIndex]:
+    """Return *indexes* as they pay for the rows that *relation* has, which are read: without NULLs where most are.
+
+    An entry for a row without a value takes as much write-ahead log as another one, and hardly any search asks for it.
+    """
+    indexes = list(indexes)
+    names = sorted({index.column for index in indexes if index.column and not index.lists})
+    counts = sql.SQL("").join(sql.SQL(", count({})").format(sql.Identifier(name)) for name in names)
+    cursor.execute(sql.SQL("SELECT count(*){} FROM {}").format(counts, sql.Identifier(relation)))
+    rows, *found = cursor.fetchone()
+    rare = {name for name, count in zip(names, found, strict=True) if count < RARE * rows}
+    return [index.without_nulls() if index.column in rare else index for index in indexes]
 
 
 def create_indexes(cursor: Cursor, relation: str, indexes: Iterable[SQLIndex]) -> None:

@@ -60,7 +60,8 @@ TRIGRAMS = f"(SELECT quote_ident(name) FROM ({load_sql('trigram_schema')}) AS fo
 READ_STATE = (
     f"SELECT {IS_THERE}, {OWN_LIMIT}, {HAS_MEMORY}, {TRIGRAMS}, catalog, relation, version, columns, generation, tid,"
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1),"
-    f" CASE WHEN complete_at = generation THEN complete ELSE '{{}}' END, interned, {NEWEST_SET}"
+    f" CASE WHEN complete_at = generation THEN complete ELSE '{{}}' END, interned, {NEWEST_SET},"
+    " CASE WHEN complete_at = generation THEN collected ELSE '{}' END"
     " FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 )
 
@@ -244,6 +245,7 @@ class Session:
                 complete=frozenset(row[7]),
                 interned=frozenset(row[8]),
                 newest_set=row[9],
+                collected=frozenset(row[10]),
             )
             for _, _, _, _, *row in rows
             if row[0] is not None

@@ -53,6 +53,10 @@ UNSAVED = (
 #: Lists of the column {name} that no row of the relations of all catalogs has.
 FORGET = "DELETE FROM pgcatalog_sets s WHERE s.name = {name} AND {unused}"
 UNUSED = "NOT EXISTS (SELECT FROM {relation} c WHERE c.{column} = s.number)"
+#: A column that does not keep them by number has single keywords there.
+UNUSED_KEYWORDS = "NOT EXISTS (SELECT FROM {relation} c WHERE c.{column} @> s.vals AND cardinality(s.vals) = 1)"
+#: Lists of columns that no catalog has any there.
+FORGET_OTHERS = "DELETE FROM pgcatalog_sets WHERE name <> ALL(%s::text[])"
 
 OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
     "<": operator.lt,
@@ -104,6 +108,10 @@ class KnownSets:
 
     def __contains__(self, number: int) -> bool:
         return any(number in numbers for numbers in list(self._all.values()))
+
+    def elements(self, name: str) -> list[str] | None:
+        """Return what is in the lists of the column *name*, in no order; None if there are too many lists to know."""
+        return None if name in self.many else list(self._numbers.get(name, ()))
 
     def find(self, part: Predicate) -> set[int]:
         """Return the numbers of the lists that *part* is true of, a predicate on an array."""
@@ -159,11 +167,15 @@ def forget_unused(cursor: Cursor) -> None:
     (is_filling,) = cursor.fetchone()
     if is_filling:
         return
-    cursor.execute("SELECT relation, interned FROM pgcatalog_state")
-    relations: dict[str, list[str]] = {}
-    for relation, interned in cursor.fetchall():
-        for name in interned:
-            relations.setdefault(name, []).append(relation)
+    cursor.execute("SELECT relation, interned, collected FROM pgcatalog_state")
+    relations: dict[str, list[tuple[str, str]]] = {}
+    for relation, interned, collected in cursor.fetchall():
+        for names, text in ((interned, UNUSED), (collected, UNUSED_KEYWORDS)):
+            for name in names:
+                relations.setdefault(name, []).append((relation, text))
+    cursor.execute(FORGET_OTHERS, [list(relations)])
     for name, users in relations.items():
-        unused = [sql.SQL(UNUSED).format(relation=sql.Identifier(user), column=sql.Identifier(name)) for user in users]
+        unused = [
+            sql.SQL(text).format(relation=sql.Identifier(user), column=sql.Identifier(name)) for user, text in users
+        ]
         cursor.execute(sql.SQL(FORGET).format(name=sql.Literal(name), unused=sql.SQL(" AND ").join(unused)))

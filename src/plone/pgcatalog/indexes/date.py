@@ -34,7 +34,7 @@ class DateIndexTranslator(UnIndexTranslator):
         return (Column(self.base, "timestamptz"),)
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
-        return (SQLIndex(self.base, f"({self.column.quoted})"),)
+        return (SQLIndex(self.base, f"({self.column.quoted})", column=self.base),)
 
     @property
     def precision(self) -> int:

@@ -26,7 +26,7 @@ class FieldIndexTranslator(UnIndexTranslator):
         return (Column(self.base, "text"),)
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
-        return (SQLIndex(self.base, f"({self.column.quoted})"),)
+        return (SQLIndex(self.base, f"({self.column.quoted})", column=self.base),)
 
     def extract(self, obj: Any, report: Report) -> Values | None:
         value = self.datum(obj)

@@ -34,7 +34,8 @@ class KeywordIndexTranslator(UnIndexTranslator):
         return (Column(self.base, "text[]", can_be_interned=True, has_few_lists=self.id in FEW_LISTS),)
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
-        return (SQLIndex(self.base, f"USING gin ({self.column.quoted})", lists=self.base),)
+        index = SQLIndex(self.base, f"USING gin ({self.column.quoted})", lists=self.base, column=self.base)
+        return (index.without_nulls(),)
 
     def extract(self, obj: Any, report: Report) -> Values | None:
         keywords: tuple[Any, ...] = ()

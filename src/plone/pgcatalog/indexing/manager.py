@@ -43,8 +43,7 @@ def resolve_pending(session: Session, pending: CatalogPending) -> None:
     """Give entries that are *pending* their rids, as the snapshot of *session* knows them."""
     entries = unresolved(pending)
     if entries:
-        state = session.read_states().get(pending.zoid)
-        rows = seen_rows(session.execute, state, entries) if state and not pending.cleared else []
+        rows = [] if pending.cleared else seen_rows(session, pending.zoid, entries)
         pending.see(rows)
         resolve(pending, entries, (row[:3] for row in rows), session.new_rid)
 

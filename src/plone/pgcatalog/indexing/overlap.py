@@ -1,10 +1,10 @@
 """Reads what others have changed, since the snapshot, in the rows that this transaction is about to write."""
 
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import replace
 from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.merge import Current
 from plone.pgcatalog.indexing.merge import Merge
@@ -13,7 +13,11 @@ from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.pending import SeenRow
 from plone.pgcatalog.protocols import Cursor
+from plone.pgcatalog.sql.fragment import Statement
+from psycopg.errors import UndefinedColumn
+from psycopg.errors import UndefinedTable
 from typing import Any
+from typing import NamedTuple
 from ZODB.POSException import ConflictError
 
 import orjson
@@ -54,24 +58,58 @@ def stored_rows(relation: str, entries: Iterable[Entry], values: str = "") -> tu
     return STORED_ROWS.format(relation=quote(relation), values=values), [paths, zoids]
 
 
-def seen_rows(execute: Callable[..., Any], state: CatalogState, entries: Sequence[Entry]) -> list[SeenRow]:
-    """Return the rows of the snapshot that *entries* may replace, with what a merge needs of their values.
+def seen_rows(session: Session, zoid: int, entries: Sequence[Entry]) -> list[SeenRow]:
+    """Return the rows of the catalog *zoid* that *entries* may replace, as *session*'s snapshot has them.
 
-    *execute* queries the snapshot.  Values are read as digests, and only those that the entries may change: a tree
-    whose roles change is many rows.
+    When nobody has met the snapshot's newest transaction yet, the catalogs' states are read in the same message.
+    """
+    guess = None if session.knows_states() else session.generations.newest.get(zoid)
+    if guess is not None:
+        seen = _seen(guess, entries)
+        try:
+            rows = session.ask(seen.statement, with_states=True)
+        except (UndefinedTable, UndefinedColumn):
+            guess = None
+        else:
+            now = session.read_states().get(zoid)
+            if now is not None and now.form == guess.form:
+                return seen.rows(rows)
+    state = session.read_states().get(zoid)
+    if state is None:
+        return []
+    seen = _seen(state, entries)
+    return seen.rows(session.ask(seen.statement))
+
+
+class _Seen(NamedTuple):
+    """What to ask for rows, and what of them the answer has."""
+
+    statement: Statement
+    names: tuple[str, ...]
+    keys: frozenset[str] | None
+
+    def rows(self, found: Iterable[Sequence[Any]]) -> list[SeenRow]:
+        return [SeenRow._make((*row, self.names, self.keys)) for row in found]
+
+
+def _seen(state: CatalogState, entries: Sequence[Entry]) -> _Seen:
+    """Return what to ask for the rows in *state* that *entries* may replace, with what a merge needs of their values.
+
+    Values are read as digests, and only those that the entries may change: a tree whose roles change is many rows.
     """
     written = [e for e in entries if not e.deleted]
     whole = any(e.full for e in written)
     touched = {n for e in written for n in e.columns}
     names = tuple(sorted(n for n in state.columns if whole or n in touched))
     keys = None if whole else frozenset(k for e in written for k in (*e.idx, *e.vanished))
-    idx, parameters = IDX, []
+    idx: str = IDX
+    parameters: list[Any] = []
     if keys is not None:
         idx = f"(SELECT jsonb_object_agg(k, {IDX} -> k) FROM unnest(%s::text[]) k WHERE jsonb_exists({IDX}, k))"
         parameters = [sorted(keys)]
     values = f", {NEWEST}, {digests(f'c.{quote(n)}' for n in names)}, ({idx})::text"
     query, rest = stored_rows(state.relation, entries, values)
-    return [SeenRow._make((*row, names, keys)) for row in execute(query, [*parameters, *rest])]
+    return _Seen(Statement(query, (*parameters, *rest)), names, keys)
 
 
 def merge(

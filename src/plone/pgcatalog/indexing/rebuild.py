@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from plone.pgcatalog.database import schema
+from plone.pgcatalog.database.keywords import collect_all
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.sets import save as save_sets
 from plone.pgcatalog.fulltext.term_statistics import count_words
@@ -208,7 +209,8 @@ class Rebuild:
         self.manager.begin()
         with self.connection.transaction(), self.connection.cursor() as cursor:
             layout = self.catalog._core.layout().stored(target.interned)
-            schema.create_indexes(cursor, target.relation, layout.indexes)
+            indexes = schema.fitting_indexes(cursor, target.relation, layout.indexes)
+            schema.create_indexes(cursor, target.relation, indexes)
             schema.create_advised_indexes(cursor, self.zoid, target.relation, layout.names)
             relation.set_phase(cursor, target, "replay")
         self.manager.abort()
@@ -272,6 +274,7 @@ class Swap:
             state.generation,
             complete=complete,
             interned=target.interned,
+            collected=collect_all(cursor, target.relation, self.catalog._core.layout().lists - target.interned),
         )
 
     def _follow(self, cursor: Cursor, target: RebuildTarget) -> None:

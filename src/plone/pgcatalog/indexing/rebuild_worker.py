@@ -9,6 +9,7 @@ from plone.pgcatalog.database import connections
 from plone.pgcatalog.database.sets import save
 from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.indexing import rebuild_relation as relation
+from plone.pgcatalog.indexing.lacking import Lacking
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
@@ -68,14 +69,16 @@ def rebuild_connection(catalog: CatalogTool) -> psycopg.Connection[Any]:
 
 
 def entries_of(
-    catalog: CatalogTool, path: str, found: Callable[[], Iterable[tuple[str, Any]]], skip_broken: bool
+    catalog: CatalogTool, path: str, found: Callable[[], Iterable[tuple[str, Any]]], skip_broken: bool, lacking: Lacking
 ) -> list[Entry]:
     """Return the entries of the (path, object) pairs of *found*; *path* names what is looked at.
+
+    *lacking* is that of the transaction.
 
     With *skip_broken* what raises is logged and left out; else raises BrokenObject.
     """
     try:
-        return [fresh_entry(catalog, uid, obj) for uid, obj in found()]
+        return [fresh_entry(catalog, uid, obj, lacking) for uid, obj in found()]
     except (ConflictError, psycopg.Error):
         raise
     except Exception as error:
@@ -121,6 +124,7 @@ class Worker:
         self.connection = connection
         self.skip_broken = skip_broken
         self.save_sets = SetSaver(catalog)
+        self.lacking = Lacking()
 
     def run(self) -> None:
         """Visit everything that is left; returns when no task is."""
@@ -155,6 +159,7 @@ class Worker:
         if target is None:
             raise RebuildGone(RebuildGone.__doc__)
         self.manager.begin()
+        self.lacking = Lacking()
         entries: list[Entry] = []
         visited = None
         while (visited or 0) < BATCH:
@@ -178,7 +183,7 @@ class Worker:
     def _at(self, paths: list[str]) -> Iterator[list[Entry]]:
         """Yield the entries of objects that were catalogued without being met by the walk."""
         for path in paths:
-            yield entries_of(self.catalog, path, partial(found_at, self.catalog, path), self.skip_broken)
+            yield entries_of(self.catalog, path, partial(found_at, self.catalog, path), self.skip_broken, self.lacking)
 
     def _in(self, cursor: Cursor, container: str, ids: list[str]) -> Iterator[list[Entry]]:
         """Yield the entries of the objects *ids* in *container*, and have visited what is in them."""
@@ -188,7 +193,7 @@ class Worker:
         for id in ids:
             path = f"{container}/{id}"
             visit = partial(self._visit, cursor, parent, id, path)
-            yield entries_of(self.catalog, path, visit, self.skip_broken)
+            yield entries_of(self.catalog, path, visit, self.skip_broken, self.lacking)
 
     def _visit(self, cursor: Cursor, parent: Any, id: str, path: str) -> Iterator[tuple[str, Any]]:
         obj = child(parent, id)
@@ -240,11 +245,12 @@ def follow_log(
         raise StartOver(StartOver.__doc__)
 
     def follow() -> int:
+        lacking = Lacking()
         wanted = relation.live_paths(cursor, target, paths) | relation.sibling_paths(cursor, target, paths)
         entries = [
             entry
             for path in sorted(wanted)
-            for entry in entries_of(catalog, path, partial(found_at, catalog, path), skip_broken)
+            for entry in entries_of(catalog, path, partial(found_at, catalog, path), skip_broken, lacking)
             if clean_path(entry.path) == path
         ]
         rows_of(catalog, cursor, target, save_sets).replace(entries, paths)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from plone.base.utils import base_hasattr
 from plone.base.utils import safe_callable
 from plone.indexer.interfaces import IIndexableObject
+from plone.pgcatalog.indexes.cached_attributes import KnownToLack
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.protocols import CatalogTool
 from typing import Any
@@ -76,8 +77,11 @@ def object_at(catalog: CatalogTool, path: str) -> Any:
     return obj if obj is not None and "/".join(obj.getPhysicalPath()) == path else None
 
 
-def fresh_entry(catalog: CatalogTool, path: str, obj: Any) -> Entry:
-    """Return what cataloguing *obj* under *path* would put into *catalog*; raises what indexers raise."""
+def fresh_entry(catalog: CatalogTool, path: str, obj: Any, lacking: KnownToLack | None = None) -> Entry:
+    """Return what cataloguing *obj* under *path* would put into *catalog*; raises what indexers raise.
+
+    *lacking* is that of ``CachedAttributes``.
+    """
     indexable = queryMultiAdapter((obj, catalog), IIndexableObject, default=obj)
-    entry: Entry = catalog._core.entry(indexable, path)
+    entry: Entry = catalog._core.entry(indexable, path, lacking=lacking)
     return entry

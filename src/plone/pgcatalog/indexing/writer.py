@@ -6,6 +6,8 @@ serialised with all other writers by the storage's lock.
 
 from collections.abc import Collection
 from plone.pgcatalog.database import schema
+from plone.pgcatalog.database.keywords import collect
+from plone.pgcatalog.database.keywords import lists_of_one
 from plone.pgcatalog.database.missing import has_indexes
 from plone.pgcatalog.database.missing import report as report_missing
 from plone.pgcatalog.database.schema import CatalogState
@@ -30,28 +32,29 @@ from ZODB.POSException import ConflictError
 
 import dataclasses
 import orjson
-import psycopg
 
 
-#: One message; its first statement sets how long all that follows in the commit may wait for a lock.
 ADVANCE = (
-    "SET LOCAL lock_timeout = %(timeout)s;"
-    " UPDATE pgcatalog_state SET generation = generation + %(changes)s, tid = (SELECT max(tid) FROM transaction_log),"
-    " complete_at = generation + %(changes)s,"
-    " complete = CASE WHEN complete_at = generation THEN complete ELSE '{}' END WHERE catalog = %(catalog)s"
-    " RETURNING relation, version, columns, generation, complete, interned,"
+    "UPDATE pgcatalog_state SET generation = generation + %(changes)s::bigint,"
+    " tid = (SELECT max(tid) FROM transaction_log), complete_at = generation + %(changes)s::bigint,"
+    " complete = CASE WHEN complete_at = generation THEN complete ELSE '{}' END,"
+    " collected = CASE WHEN complete_at = generation THEN collected ELSE '{}' END WHERE catalog = %(catalog)s"
+    " RETURNING relation, version, columns, generation, complete, interned, collected,"
     " EXISTS (SELECT FROM pgcatalog_rebuild r WHERE r.catalog = pgcatalog_state.catalog),"
     f" ARRAY({UNSAVED.format(numbers='%(numbers)s')})"
 )
 SAVE_STATE = (
-    "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation, tid, complete_at, complete, interned)"
-    " VALUES (%s, %s, %s, %s, %s, (SELECT max(tid) FROM transaction_log), %s, %s, %s)"
+    "INSERT INTO pgcatalog_state (catalog, version, relation, columns, generation, tid, complete_at, complete, interned,"
+    " collected) VALUES (%s, %s, %s, %s, %s, (SELECT max(tid) FROM transaction_log), %s, %s, %s, %s)"
     " ON CONFLICT (catalog) DO UPDATE SET version = EXCLUDED.version, relation = EXCLUDED.relation,"
     " columns = EXCLUDED.columns, generation = EXCLUDED.generation, tid = EXCLUDED.tid,"
-    " complete_at = EXCLUDED.complete_at, complete = EXCLUDED.complete, interned = EXCLUDED.interned"
+    " complete_at = EXCLUDED.complete_at, complete = EXCLUDED.complete, interned = EXCLUDED.interned,"
+    " collected = EXCLUDED.collected"
 )
 #: The columns with a value in every row, when there are fewer of them.
 SAVE_COMPLETE = "UPDATE pgcatalog_state SET complete = %s WHERE catalog = %s"
+#: The columns whose keywords are known, when one has come to have too many.
+SAVE_COLLECTED = "UPDATE pgcatalog_state SET collected = %s WHERE catalog = %s"
 
 
 #: The writing transaction's own tid is the newest in the log: the processor has seen to it.
@@ -92,7 +95,7 @@ class Writer:
         if self.pending.dropped:
             self._drop()
             return
-        state = self._advance()
+        state = self._collect(*self._advance())
         self.stored = self.layout.stored(self.layout.interned(state))
         entries = [stored_entry(entry, self.stored) for entry in self.pending.entries.values()]
         merged = self._merge(state, entries)
@@ -111,29 +114,27 @@ class Writer:
 
     # -- relation and generation
 
-    def _advance(self) -> CatalogState:
-        """Advance the generation and return the current state; the relation then has what the layout asks."""
-        with psycopg.ClientCursor(self.cursor.connection, row_factory=tuple_row) as cursor:
-            changes = max(self.pending.changes, 1)
-            may_be_interned = [c for c in self.layout.columns if c.can_be_interned]
-            lists = sets_of(self.pending.entries.values(), [c.name for c in may_be_interned])
-            sets = {number: (name, values) for number, name, values in lists}
-            values = {
-                "timeout": schema.LOCK_TIMEOUT,
-                "changes": changes,
-                "catalog": self.pending.zoid,
-                "numbers": list(sets),
-            }
-            cursor.execute(ADVANCE, values)
-            cursor.nextset()
-            row = cursor.fetchone()
+    def _advance(self) -> tuple[CatalogState, Sets]:
+        """Advance the generation; return the current state, and the lists of one that may have to be saved.
+
+        Its relation then has what the layout asks.
+        """
+        lists = sets_of(self.pending.entries.values(), self.layout.lists)
+        sets = {number: (name, values) for number, name, values in lists}
+        keywords: dict[int, tuple[str, list[str]]] = {}
+        for name, keys in sets.values():
+            if name not in self.layout.few_lists:
+                keywords.update(lists_of_one(name, keys))
+        numbers = [*(sets | keywords)]
+        values = {"changes": max(self.pending.changes, 1), "catalog": self.pending.zoid, "numbers": numbers}
+        row = self.cursor.execute(ADVANCE, values).fetchone()
         if row is None:
             is_unfilled = has_indexes(self.pending.tool) and not self.pending.is_whole
             if is_unfilled:
                 report_missing(self.pending.tool)
             save_sets(self.cursor, sets_in(sets, self.layout.few_lists))
-            return self._point_to(version=0 if is_unfilled else 1, generation=max(self.pending.changes, 1))
-        relation, version, columns, generation, complete, interned, rebuilding, unsaved = row
+            return self._point_to(version=0 if is_unfilled else 1, generation=max(self.pending.changes, 1)), keywords
+        relation, version, columns, generation, complete, interned, collected, rebuilding, unsaved = row
         state = CatalogState(
             relation,
             version,
@@ -141,13 +142,14 @@ class Writer:
             generation,
             complete=frozenset(complete),
             interned=frozenset(interned),
+            collected=frozenset(collected),
         )
         names = state.interned | self.layout.few_lists
-        save_sets(self.cursor, sets_in({number: sets[number] for number in unsaved}, names))
+        save_sets(self.cursor, sets_in({number: sets[number] for number in unsaved if number in sets}, names))
         if self.pending.replacement is not None:
             replaced = self._save(self.pending.replacement(self.cursor, state))
             forget_unused(self.cursor)
-            return replaced
+            return replaced, keywords
         if rebuilding:
             self._log_for_rebuild()
         if self.pending.cleared:
@@ -155,11 +157,20 @@ class Writer:
             self._forget_idx(relation)
             for table in COUNTED:
                 self._execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
-            return self._point_to(version + 1, generation)
+            return self._point_to(version + 1, generation), keywords
         missing = [c for c in self.layout.columns if c.name not in state.columns]
         if missing or self.pending.layout_changed:
             state = self._extend(state, missing)
-        return state
+        return state, {number: keywords[number] for number in unsaved if number in keywords}
+
+    def _collect(self, state: CatalogState, keywords: Sets) -> CatalogState:
+        """Save those of *keywords*, lists of one, that are in columns which *state* collects; return the state then."""
+        new = sets_in(keywords, state.collected)
+        collected = collect(self.cursor, state.collected, new) if new else state.collected
+        if collected == state.collected:
+            return state
+        self._execute(SAVE_COLLECTED, [sorted(collected), self.pending.zoid])
+        return dataclasses.replace(state, collected=collected)
 
     def _log_for_rebuild(self) -> None:
         pending = self.pending
@@ -173,7 +184,10 @@ class Writer:
         schema.create_relation(self.cursor, relation, self.layout.stored(interned))
         schema.create_advised_indexes(self.cursor, self.pending.zoid, relation, self.layout.names)
         names = frozenset(self.layout.names)
-        return self._save(CatalogState(relation, version, names, generation, complete=names, interned=interned))
+        collected = self.layout.lists - interned
+        return self._save(
+            CatalogState(relation, version, names, generation, complete=names, interned=interned, collected=collected)
+        )
 
     def _extend(self, state: CatalogState, missing: list[Any]) -> CatalogState:
         interned = self.layout.interned(state)
@@ -183,16 +197,23 @@ class Writer:
             schema.add_columns(self.cursor, state.relation, [c for c in layout.columns if c.name in names])
             schema.create_view(self.cursor, state.relation, layout)
         schema.create_indexes(self.cursor, state.relation, layout.indexes)
-        return self._save(dataclasses.replace(state, columns=state.columns | names, interned=interned))
+        collected = state.collected | (self.layout.lists & names) - interned
+        columns = state.columns | names
+        return self._save(dataclasses.replace(state, columns=columns, interned=interned, collected=collected))
 
     def _save(self, state: CatalogState) -> CatalogState:
         values = [self.pending.zoid, state.version, state.relation, sorted(state.columns)]
-        values += [state.generation, state.generation, sorted(state.complete), sorted(state.interned)]
+        values += [
+            state.generation,
+            state.generation,
+            sorted(state.complete),
+            sorted(state.interned),
+            sorted(state.collected),
+        ]
         self._execute(SAVE_STATE, values)
         return state
 
     def _drop(self) -> None:
-        self._execute(f"SET LOCAL lock_timeout = '{schema.LOCK_TIMEOUT}'")
         schema.forget_rebuild(self.cursor, self.pending.zoid)
         recorded = ("pgcatalog_slow_queries", "pgcatalog_history", "pgcatalog_searches")
         for table in (*recorded, "pgcatalog_indexes", "pgcatalog_jobs", *COUNTED):

@@ -1,6 +1,7 @@
 """Columns of the catalog's table, SQL indexes on it, and terms of ORDER BY."""
 
 from dataclasses import dataclass
+from dataclasses import replace
 
 
 def quote(name: str) -> str:
@@ -63,14 +64,22 @@ class SQLIndex:
 
     ``name`` is unique within the catalog (it gets the table's name as prefix), ``definition`` what comes
     behind ``ON table``, e.g. ``USING gin ("subject")`` or ``("modified") WHERE "modified" IS NOT NULL``.
-    ``finds_few`` ones, of conditions that find single rows, also serve what a transaction has pending.  ``lists`` names the
-    column whose lists it takes apart: it is one of numbers where those are interned.
+    ``finds_few`` ones, of conditions that find single rows, also serve what a transaction has pending.  ``column`` names the
+    one that it is on, and ``lists`` the one whose lists it takes apart: it is one of numbers where those are interned.
     """
 
     name: str
     definition: str
     finds_few: bool = False
     lists: str = ""
+    column: str = ""
+
+    def without_nulls(self) -> "SQLIndex":
+        """Return the index that leaves out the rows without a value in its column.
+
+        It answers the same: a comparison finds no such row, and a sort asks for a value where some row has none.
+        """
+        return replace(self, definition=f"{self.definition} WHERE {quote(self.column)} IS NOT NULL")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS complete TEXT[] NOT NULL DE
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS complete_at BIGINT NOT NULL DEFAULT -1;
 -- Those of the columns that hold numbers of lists in pgcatalog_sets instead of the lists.
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS interned TEXT[] NOT NULL DEFAULT '{}';
+-- Those of the others whose keywords all stand in pgcatalog_sets, each as a list of one, at the generation complete_at.
+ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS collected TEXT[] NOT NULL DEFAULT '{}';
 
 -- Lists of keywords that rows of catalogs have in common.  The number is made of name and list.
 CREATE TABLE IF NOT EXISTS pgcatalog_sets (

@@ -1,0 +1,210 @@
+"""Keys of a KeywordIndex, found without reading all rows: each that there may be is looked up."""
+
+from collections.abc import Iterator
+from plone.pgcatalog.database import keywords
+from plone.pgcatalog.indexing import rebuild_relation
+from plone.pgcatalog.results.cache import result_cache
+from Products.CMFCore.indexing import processQueue
+from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
+from tests.integration.content import create
+from tests.integration.fixtures import SiteWith
+from tests.integration.oracle import make_oracle
+from tests.integration.pages import second_connection
+from tests.integration.plans import plan_of
+from tests.integration.rebuilding import rebuild
+from tests.integration.rebuilding import sql
+from tests.integration.relation import filled as relation_filled
+from tests.integration.traffic import traced
+from typing import Any
+
+import pytest
+import transaction
+
+
+TAGS = [("red",), ("red", "blue"), ("green",), (), ("Überall", "über", "z"), ("7", "10", "a\x01b")]
+
+
+def fill(portal: Any) -> None:
+    for number, tags in enumerate(TAGS):
+        create(portal, "Document", f"page{number}", subject=tags)
+
+
+@pytest.fixture
+def dsn(site_with: SiteWith) -> str:
+    return str(site_with(fill))
+
+
+@pytest.fixture(autouse=True)
+def any_number_of_rows(monkeypatch: Any) -> Iterator[None]:
+    monkeypatch.setattr(keywords, "ROWS_PER_KEYWORD", -1)
+    result_cache().clear()
+    return
+
+
+def values(catalog: Any, name: str = "Subject") -> list[Any]:
+    """Return the keys by themselves, which must be those that are counted in all rows."""
+    result_cache().clear()
+    found = list(catalog.uniqueValuesFor(name))
+    assert found == [key for key, _ in catalog.Indexes[name].uniqueValues(withLengths=True)]
+    return found
+
+
+def collected(dsn: str) -> set[str]:
+    [(names, is_current)] = sql(dsn, "SELECT collected, complete_at = generation FROM pgcatalog_state")
+    return set(names) if is_current else set()
+
+
+def looks_up(portal: Any) -> bool:
+    """Return whether the keys are looked up one by one."""
+    result_cache().clear()
+    with traced(portal) as traffic:
+        portal.portal_catalog.uniqueValuesFor("Subject")
+    [statement] = traffic[0].matching("unnest")
+    return "newest" in statement
+
+
+def retag(portal: Any, name: str, *tags: Any) -> None:
+    portal[name].subject = tags
+    portal[name].reindexObject()
+    transaction.commit()
+    transaction.begin()
+
+
+@pytest.mark.parametrize("newest", [keywords.NEWEST, 0])
+@pytest.mark.parametrize("form", ["new", "cleared", "rebuilt"])
+def test_they_are_zcatalogs(portal: Any, dsn: str, form: str, newest: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(keywords, "NEWEST", newest)
+    catalog = portal.portal_catalog
+    if form == "cleared":
+        catalog.clearFindAndRebuild()
+        transaction.commit()
+    if form == "rebuilt":
+        rebuild(portal._p_jar.db())
+    transaction.begin()
+    assert "subject" in collected(dsn)
+    assert looks_up(portal)
+    for name, tags in (("page0", ("new",)), ("page1", ()), ("page2", ("red", "green", "blue"))):
+        retag(portal, name, *tags)
+        assert looks_up(portal)
+        oracle = make_oracle(portal)
+        assert values(catalog) == list(oracle.uniqueValuesFor("Subject"))
+    portal.manage_delObjects(["page4", "page5"])
+    transaction.commit()
+    transaction.begin()
+    assert values(catalog) == list(make_oracle(portal).uniqueValuesFor("Subject")) == ["blue", "green", "new", "red"]
+
+
+def test_uncommitted_ones_are_found_by_their_transaction_alone(portal: Any, dsn: str) -> None:
+    catalog = portal.portal_catalog
+    before = values(catalog)
+    portal.page3.subject = ("never seen",)
+    portal.page3.reindexObject()
+    processQueue()
+    assert set(values(catalog)) == {*before, "never seen"}
+    with second_connection(portal._p_jar.db()) as (manager, other):
+        assert values(other.portal_catalog) == before
+        transaction.commit()
+        assert values(other.portal_catalog) == before
+        manager.begin()
+        assert set(values(other.portal_catalog)) == {*before, "never seen"}
+    portal.page3.subject = ()
+    portal.page3.reindexObject()
+    processQueue()
+    assert values(catalog) == before
+    transaction.abort()
+    transaction.begin()
+    assert set(values(catalog)) == {*before, "never seen"}
+
+
+def test_a_column_with_very_many_is_read(portal: Any, dsn: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(keywords, "MANY_LISTS", 12)
+    for number in range(4):
+        retag(portal, "page3", f"one{number}", f"two{number}")
+        assert {f"one{number}", f"two{number}"} == {v for v in values(portal.portal_catalog) if v[:3] in ("one", "two")}
+    assert "subject" not in collected(dsn)
+    assert not looks_up(portal)
+    assert "two3" in values(portal.portal_catalog)
+    rebuild(portal._p_jar.db())
+    transaction.begin()
+    # What no row has is forgotten: there are few again.
+    assert "subject" in collected(dsn)
+    assert looks_up(portal)
+    retag(portal, "page3", *(f"at once {number}" for number in range(13)))
+    assert "subject" not in collected(dsn)
+    assert "at once 12" in values(portal.portal_catalog)
+
+
+def test_a_rebuild_forgets_what_no_row_has(portal: Any, dsn: str, monkeypatch: Any) -> None:
+    retag(portal, "page3", "forgotten")
+    retag(portal, "page3", "kept")
+    rebuild(portal._p_jar.db())
+    transaction.begin()
+    known = {v for (vals,) in sql(dsn, "SELECT vals FROM pgcatalog_sets WHERE name = 'subject'") for v in vals}
+    assert "kept" in known
+    assert "forgotten" not in known
+    assert looks_up(portal)
+    # Numbers of lists in the next relation, and lists again in the one behind.
+    for share in (1, 0):
+        sql(dsn, "ANALYZE {}")
+        monkeypatch.setattr(rebuild_relation, "MOST_LISTS_PER_ROW", share)
+        transaction.abort()
+        rebuild(portal._p_jar.db())
+        transaction.begin()
+        assert ("subject" in collected(dsn)) is (share == 0)
+        assert "kept" in values(portal.portal_catalog)
+
+
+def test_what_another_version_has_written_is_not_trusted(portal: Any, dsn: str) -> None:
+    """It advances the generation, and collects nothing."""
+    sql(dsn, "UPDATE {} SET subject = ARRAY['theirs'] WHERE path = '/plone/page3'")
+    sql(dsn, "UPDATE pgcatalog_state SET generation = generation + 1")
+    portal._p_changed = True
+    transaction.commit()
+    transaction.begin()
+    assert "theirs" in values(portal.portal_catalog)
+    retag(portal, "page0", "ours")
+    assert collected(dsn) == set()
+    assert {"ours", "theirs"} <= set(values(portal.portal_catalog))
+
+
+def test_an_index_that_is_added_is_collected(portal: Any, dsn: str) -> None:
+    catalog = portal.portal_catalog
+    catalog.addIndex("getId_letters", KeywordIndex("getId_letters", extra={"indexed_attrs": "getId"}))
+    assert values(catalog, "getId_letters") == []
+    catalog.reindexIndex("getId_letters", None)
+    assert "page3" in values(catalog, "getId_letters")
+    transaction.commit()
+    transaction.begin()
+    assert "get_id_letters" in collected(dsn)
+    assert "page3" in values(catalog, "getId_letters")
+
+
+MANY_ROWS = """
+INSERT INTO "{0}" (rid, zoid, path, portal_type, subject)
+SELECT 1000000 + n, NULL, '/plone/n' || n, 'Document', CASE WHEN n % 3 = 0 THEN ARRAY['red', 'green'] END
+FROM generate_series(1, 20000) n
+"""
+
+
+def test_no_scan_of_the_rows(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    relation_filled(catalog, MANY_ROWS)
+    transaction.begin()
+    view = catalog._catalog.view()
+    state = view.read_state()
+    column = view.layout.stored(state.interned).columns[[*view.layout.names].index("subject")]
+    statement = keywords.with_some_row(state, column, ["red", "green", "blue"])
+    assert statement is not None
+    assert "Seq Scan" not in plan_of(view.session, statement)
+
+
+def test_where_there_are_few_rows_all_are_read(portal: Any, dsn: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(keywords, "ROWS_PER_KEYWORD", 50)
+    assert not looks_up(portal)
+    relation_filled(portal.portal_catalog, MANY_ROWS)
+    sql(dsn, "UPDATE pgcatalog_state SET complete_at = generation")
+    portal._p_changed = True
+    transaction.commit()
+    transaction.begin()
+    assert looks_up(portal)
+    assert values(portal.portal_catalog)

@@ -1,0 +1,125 @@
+"""Attributes that objects lack, and may acquire: a rebuild that looks once in a container says what ZCatalog does."""
+
+from Acquisition import aq_base
+from plone.indexer import indexer
+from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
+from plone.pgcatalog.indexing.lacking import Lacking
+from plone.pgcatalog.indexing.walk import fresh_entry
+from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
+from Products.PythonScripts.PythonScript import PythonScript
+from Products.ZCatalog.interfaces import IZCatalog
+from tests.integration.content import create
+from tests.integration.fixtures import SiteWith
+from tests.integration.oracle import make_oracle
+from tests.integration.rebuilding import differences
+from tests.integration.rebuilding import rebuild
+from typing import Any
+from zope.component import getGlobalSiteManager
+from zope.component import provideAdapter
+from zope.interface import Interface
+
+import pytest
+import transaction
+
+
+#: What an object may have, acquire, or neither.
+NAMES = ("own", "of_folder", "of_site", "script_of_site", "script_of_folder", "by_indexer", "nobody")
+
+
+def script(container: Any, name: str, body: str) -> None:
+    container._setObject(name, PythonScript(name))
+    container[name].ZPythonScript_edit("", body)
+
+
+def fill(portal: Any) -> None:
+    for name in NAMES:
+        portal.portal_catalog.addIndex(name, FieldIndex(name))
+        portal.portal_catalog.addColumn(name)
+    portal.of_site = "of the site"
+    script(portal, "script_of_site", "return context.getId() + ' by the site'")
+    for number in range(2):
+        folder = create(portal, "Folder", f"folder{number}")
+        if number:
+            folder.of_folder = "of the folder"
+            script(folder, "script_of_folder", "return context.getId() + ' by the folder'")
+            # In the way of the site's.
+            folder.script_of_site = "no script"
+        for i in range(4):
+            create(folder, "Document", f"page{i}")
+        folder.page1.own = "own"
+        folder.page3.script_of_site = "own"
+    transaction.commit()
+
+
+@pytest.fixture
+def dsn(site_with: SiteWith) -> str:
+    return str(site_with(fill))
+
+
+@pytest.fixture
+def with_indexer(portal: Any) -> Any:
+    @indexer(Interface, IZCatalog)
+    def of_some(obj: Any) -> str:
+        if obj.getId() in ("page0", "page1"):
+            raise AttributeError("by_indexer")
+        return f"{obj.getId()} indexed"
+
+    provideAdapter(of_some, name="by_indexer")
+    yield
+    getGlobalSiteManager().unregisterAdapter(of_some, name="by_indexer")
+
+
+def pages(catalog: Any) -> dict[str, Any]:
+    rids = {b.getPath(): b.getRID() for b in catalog.unrestrictedSearchResults(portal_type=["Document", "Folder"])}
+    return {
+        path: [[catalog.getIndexDataForRID(rid)[name], catalog.getMetadataForRID(rid)[name]] for name in NAMES]
+        for path, rid in rids.items()
+    }
+
+
+@pytest.mark.usefixtures("with_indexer")
+def test_a_rebuild_says_what_zcatalog_does(portal: Any) -> None:
+    rebuild(portal._p_jar.db())
+    transaction.begin()
+    ours = pages(portal.portal_catalog)
+    assert ours == pages(make_oracle(portal))
+    assert {entry for [entry, _], *_ in ours.values()} == {"own", ""}
+    found = ours["/plone/folder1/page2"]
+    assert [entry for entry, _ in found][3:5] == ["", "page2 by the folder"]
+    assert ours["/plone/folder0/page2"][3][0] == "page2 by the site"
+    # The other way of taking values, one by one.
+    assert differences(portal) == []
+
+
+@pytest.mark.usefixtures("with_indexer")
+def test_entries_do_not_depend_on_what_was_met_before(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    paths = [*pages(catalog), *reversed([*pages(catalog)])]
+    lacking = Lacking()
+    for path in paths:
+        obj = portal.unrestrictedTraverse(path)
+        one, other = fresh_entry(catalog, path, obj, lacking), fresh_entry(catalog, path, obj)
+        assert (one.columns, one.idx, one.vanished) == (other.columns, other.idx, other.vanished)
+        assert aq_base(obj) is not None
+
+
+class Counted:
+    """An object that counts who asks."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "asked":
+            self.asked.append(name)
+        raise AttributeError(name)
+
+
+def test_what_an_object_lacks_is_looked_for_once() -> None:
+    counted = Counted()
+    source = CachedAttributes(counted)
+    for _ in range(3):
+        assert getattr(source, "start", None) is None
+        with pytest.raises(AttributeError):
+            source.end  # noqa: B018
+    assert counted.asked == ["start", "end"]

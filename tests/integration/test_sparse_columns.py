@@ -1,0 +1,152 @@
+"""SQL indexes without the rows that have no value: made by a rebuild where few rows have one."""
+
+from plone.pgcatalog.results.cache import result_cache
+from Products.PluginIndexes.DateIndex.DateIndex import DateIndex
+from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
+from tests.integration.content import create
+from tests.integration.fixtures import SiteWith
+from tests.integration.oracle import answer
+from tests.integration.oracle import make_oracle
+from tests.integration.plans import plan_of
+from tests.integration.rebuilding import differences
+from tests.integration.rebuilding import rebuild
+from tests.integration.rebuilding import sql
+from tests.integration.relation import filled as relation_filled
+from typing import Any
+
+import pytest
+import transaction
+
+
+def fill(portal: Any) -> None:
+    """Few documents have a rare value, and a rare date."""
+    catalog = portal.portal_catalog
+    catalog.addIndex("rare", FieldIndex("rare"))
+    catalog.addIndex("rare_date", DateIndex("rare_date"))
+    for number in range(30):
+        page = create(portal, "Document", f"page{number:02}")
+        if number in (3, 17):
+            page.rare, page.rare_date = f"value{number}", f"2026/01/{number:02} 00:00:00 UTC"
+            page.reindexObject()
+    transaction.commit()
+
+
+@pytest.fixture
+def dsn(site_with: SiteWith) -> str:
+    return str(site_with(fill))
+
+
+@pytest.fixture
+def rebuilt(portal: Any, dsn: str) -> Any:
+    rebuild(portal._p_jar.db())
+    transaction.begin()
+    return portal
+
+
+def without_nulls(dsn: str) -> set[str]:
+    """Return the names of the btrees, behind that of the relation, that leave rows out."""
+    rows = sql(
+        dsn,
+        "SELECT substr(indexname, length(relation) + 2) FROM pg_indexes, pgcatalog_state"
+        " WHERE tablename = relation AND indexdef LIKE '%btree%IS NOT NULL%'",
+    )
+    return {name for (name,) in rows} - {"start_first", "start_last", "end_first", "end_last"}
+
+
+QUERIES: list[dict[str, Any]] = [
+    {"rare": "value3"},
+    {"rare": ["value3", "value17", "other"]},
+    {"rare": {"query": "value2", "range": "min"}},
+    {"rare": {"query": ["value0", "value2"], "range": "min:max"}},
+    {"rare": {"not": "value17"}},
+    {"rare_date": {"query": "2026/01/10", "range": "min"}},
+    {"portal_type": "Document", "sort_on": "rare"},
+    {"portal_type": "Document", "sort_on": "rare", "sort_order": "reverse"},
+    {"portal_type": "Document", "sort_on": ["rare_date", "getId"], "sort_limit": 1},
+    {"portal_type": "Document", "sort_on": "getId"},
+]
+
+
+def paths(catalog: Any) -> list[Any]:
+    """Return what each query finds; ZCatalog also counts rows that a sort leaves out."""
+    return [answer(catalog, query)[0] for query in QUERIES]
+
+
+def test_few_values_make_an_index_without_the_other_rows(rebuilt: Any, dsn: str) -> None:
+    assert {"rare", "rare_date"} <= without_nulls(dsn)
+    assert without_nulls(dsn).isdisjoint({"get_id", "modified", "path_value", "portal_type", "uid"})
+
+
+def test_answers_are_zcatalogs(rebuilt: Any, dsn: str) -> None:
+    catalog = rebuilt.portal_catalog
+    for _ in range(2):
+        oracle = make_oracle(rebuilt)
+        result_cache().clear()
+        assert paths(catalog) == paths(oracle)
+        assert list(catalog.uniqueValuesFor("rare")) == sorted(oracle.uniqueValuesFor("rare"))
+        # A value comes, and one goes.
+        rebuilt.page04.rare, rebuilt.page03.rare = "value4", None
+        rebuilt.page04.reindexObject()
+        rebuilt.page03.reindexObject()
+        assert paths(catalog) == paths(make_oracle(rebuilt))
+        transaction.commit()
+    assert differences(rebuilt) == []
+
+
+def test_a_row_without_a_value_is_not_written_there(rebuilt: Any, dsn: str) -> None:
+    def pages() -> list[Any]:
+        return sql(
+            dsn,
+            "SELECT indexrelid::regclass::text, pg_relation_size(indexrelid) FROM pg_index, pgcatalog_state"
+            " WHERE indrelid = quote_ident(relation)::regclass"
+            " AND indexrelid::regclass::text ~ '_(in_reply_to|sync_uid)$'",
+        )
+
+    relation_filled(rebuilt.portal_catalog, MANY_ROWS)
+    # The meta page alone: 20,000 rows have left nothing.
+    assert [size for _, size in pages()] == [8192, 8192]
+
+
+MANY_ROWS = """
+INSERT INTO "{0}" (rid, zoid, path, portal_type, get_id, rare, rare_date)
+SELECT 1000000 + n, NULL, '/plone/n' || n, 'Document', 'n' || n, CASE WHEN n % 50 = 0 THEN 'value' || n END,
+    CASE WHEN n % 50 = 0 THEN timestamptz '2026-01-01' + n * interval '1 minute' END
+FROM generate_series(1, 20000) n
+"""
+PLANS: list[tuple[dict[str, Any], str]] = [
+    ({"rare": "value3"}, "rare"),
+    ({"rare": ["value3", "value100"]}, "rare"),
+    ({"rare": {"query": ["value3", "value31"], "range": "min:max"}}, "rare"),
+    ({"rare_date": {"query": "2026/01/14", "range": "min"}}, "rare_date"),
+    ({"portal_type": "Document", "sort_on": "rare"}, "rare"),
+    ({"portal_type": "Document", "sort_on": "rare", "sort_order": "reverse"}, "rare"),
+    ({"portal_type": "Document", "sort_on": "rare_date", "sort_order": "reverse"}, "rare_date"),
+]
+
+
+@pytest.mark.parametrize(("query", "index"), PLANS)
+@pytest.mark.parametrize("plan", ["force_generic_plan", "force_custom_plan"])
+def test_searches_use_it(rebuilt: Any, query: dict[str, Any], index: str, plan: str) -> None:
+    catalog = rebuilt.portal_catalog
+    relation = relation_filled(catalog, MANY_ROWS)
+    transaction.begin()
+    view = catalog._catalog.view()
+    results = catalog.unrestrictedSearchResults(**query)
+    view.session.run(f"SET LOCAL plan_cache_mode = {plan}")
+    statement = view.page_statement(results.query, 0, 20)
+    assert f"{relation}_{index}" in plan_of(view.session, statement)
+
+
+def test_keywords_are_looked_up_without_the_rows_that_have_none(portal: Any, dsn: str) -> None:
+    """From the beginning: nothing is sorted by a GIN."""
+    catalog = portal.portal_catalog
+    relation = relation_filled(
+        catalog,
+        MANY_ROWS,
+        """UPDATE "{0}" SET subject = ARRAY['tag' || rid % 100] WHERE rid % 50 = 0""",
+    )
+    transaction.begin()
+    view = catalog._catalog.view()
+    for query in ({"Subject": "tag3"}, {"Subject": {"query": ["tag0", "tag50"], "operator": "and"}}):
+        results = catalog.unrestrictedSearchResults(**query)
+        assert f"{relation}_subject" in plan_of(view.session, view.count_statement(results.query))
