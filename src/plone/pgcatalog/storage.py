@@ -120,15 +120,18 @@ def pooled_connection(database: Any) -> AbstractContextManager[Any]:
 def renew_connections(database: Any, connection_class: type, **options: Any) -> None:
     """Let the connections of *database*, a ZODB.DB of zodb-pgjsonb, be of *connection_class*, with *options* of psycopg's.
 
-    Those of its pool are made anew, when they are given back if somebody has them.  The storage's own one gets the
-    options as attributes.
+    Those of its pool are made anew.  The ones that ZODB connections keep, and the storage's own, only get the options, as
+    attributes.
     """
     pool = database.storage._instance_pool
     pool.connection_class = connection_class
     pool.kwargs = {**(pool.kwargs or {}), **options}
     pool.drain()
-    for name, value in options.items():
-        setattr(database.storage._conn, name, value)
+    kept = [database.storage._conn]
+    database._connectionMap(lambda jar: kept.append(connection(jar)))
+    for each in filter(None, kept):
+        for name, value in options.items():
+            setattr(each, name, value)
 
 
 def processors(database: Any) -> Any:

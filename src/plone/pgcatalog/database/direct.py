@@ -19,6 +19,8 @@ import os
 import psycopg
 
 
+#: The environment variable that says how.
+DIRECT = "PGCATALOG_DIRECT_DSN"
 #: Tells a database from all others.
 IDENTITY = "SELECT (SELECT system_identifier FROM pg_control_system()), oid FROM pg_database WHERE datname = current_database()"
 
@@ -32,7 +34,7 @@ class SharedSession(psycopg.OperationalError):
     def __init__(self) -> None:
         super().__init__(
             "this needs a session of the server for itself, and a pooler shares them:"
-            " let PGCATALOG_DIRECT_DSN lead to the server without the pooler"
+            f" let {DIRECT} lead to the server past the pooler"
         )
 
 
@@ -70,7 +72,7 @@ def direct_dsn(dsn: str) -> str:
     That is *dsn* but for what PGCATALOG_DIRECT_DSN says otherwise, and *dsn* itself if that leads to another database, or
     there is none.  Raises psycopg.Error.
     """
-    other = os.environ.get("PGCATALOG_DIRECT_DSN")
+    other = os.environ.get(DIRECT)
     if not other:
         return dsn
     direct = make_conninfo(dsn, **conninfo_to_dict(other))
