@@ -74,11 +74,11 @@ def served(folder: Path, dsn: str, processes: int, threads: int) -> Iterator[lis
 
 
 def measure(
-    server: EmbeddedPostgres, folder: Path, dsn: str, pages: list[str], options: dict[str, Any]
+    server: EmbeddedPostgres, folder: Path, dsn: str, pages: list[str], options: dict[str, Any], first: int
 ) -> dict[str, Any]:
-    """Let clients act on the site in the database *dsn*; return the figures."""
+    """Let clients, whose numbers begin with *first*, act on the site in the database *dsn*; return the figures."""
     with served(folder, dsn, options["processes"], options["threads"]) as urls:
-        clients = [Client(number, urls, pages, 1, Gate()) for number in range(options["clients"])]
+        clients = [Client(first + number, urls, pages, 1, Gate()) for number in range(options["clients"])]
         watcher = Watcher(server.dsn(DATABASE))
         before = statements(server)
         load(lambda started: [], clients, watcher, options)  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def measure(
         "connections": watcher.most,
         "not idle": watcher.busy,
         "statements for each request": f"{(after - before) / max(requests, 1):.1f}",
-        "stale answers": "; ".join(line for client in clients for line in client.stale) or "none",
+        "stale answers": sum(len(client.stale) for client in clients),
         "problems": "; ".join(client.problem for client in clients if client.problem) or "none",
     }
 
@@ -117,14 +117,14 @@ def main(program: str | None, objects: int, sessions: int, **options: Any) -> No
         os.environ["PGCATALOG_DIRECT_DSN"] = f"host={place['host']} port={place['port']}"
         found = {}
         console.print("Directly")
-        found["directly"] = measure(server, folder, dsn, pages, options)
+        found["directly"] = measure(server, folder, dsn, pages, options, 0)
         time.sleep(1)
         pooler = stack.enter_context(PgBouncer(server, program, {"default_pool_size": str(sessions)}))
         name = "PgBouncer " + ".".join(map(str, pooler.version))
         if not pooler.follows_statements:
             raise click.ClickException(f"{name} follows no prepared statements: the storage needs its patch for it")
         console.print(name)
-        found[name] = measure(server, folder, pooler.dsn(DATABASE), pages, options)
+        found[name] = measure(server, folder, pooler.dsn(DATABASE), pages, options, 100)
         [totals] = [row for row in pooler.command("SHOW TOTALS") if row["name"] == "avg_wait_time"] or [{"value": "?"}]
         found[name]["wait for a connection, µs"] = totals["value"]
     table = Table("", *found, title=f"{options['processes']} processes with {options['threads']} threads")
