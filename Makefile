@@ -10,6 +10,8 @@ PYTEST_ARGS ?=
 SEQUENCES ?= 50
 DIFF_ARGS ?= --seed 1
 SOAK_ARGS ?= --seconds 600 --kills 12
+T ?= pgbouncer
+TOPOLOGY_ARGS ?=
 BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 
 VENV := .venv
@@ -41,7 +43,7 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo demo-check test test-slow test-plone differential bench bench-page bench-ranking soak lint format docs clean
+.PHONY: help install demo demo-check test test-slow test-plone differential bench bench-page bench-ranking topology soak lint format docs clean
 
 help:  ## list the chores
 	@echo "make <chore>:"
@@ -77,6 +79,9 @@ bench-page: $(VENV)/.installed-bench  ## the pages on performance, from the stor
 
 bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ours, and the table in docs/explanation/ranking.md
 	$(BIN)/python -m benchmarks.ranking --output benchmarks/results/ranking.json --page docs/explanation/ranking.md
+
+topology: $(VENV)/.installed-bench  ## several machines on this one, and what they cost (T=pgbouncer)
+	$(BIN)/python -m scripts.topology $(T) $(TOPOLOGY_ARGS)
 
 soak: $(VENV)/.installed-bench  ## ten minutes of load on a site whose PostgreSQL is killed meanwhile (SOAK_ARGS=...)
 	$(BIN)/python -m tests.soak $(SOAK_ARGS)

@@ -6,6 +6,7 @@ from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.fulltext import counting
+from scripts.topology.bouncer import find_pgbouncer
 from tests.integration.fixtures import app  # noqa: F401
 from tests.integration.fixtures import catalog  # noqa: F401
 from tests.integration.fixtures import db  # noqa: F401
@@ -18,6 +19,7 @@ from tests.integration.fixtures import stock_dsn  # noqa: F401
 from tests.integration.fixtures import stock_template  # noqa: F401
 from tests.integration.fixtures import two_sites_template  # noqa: F401
 from tests.integration.fixtures import zope  # noqa: F401
+from tests.integration.pooled import PooledPostgres
 from typing import Any
 
 import itertools
@@ -53,11 +55,31 @@ def memory_folder() -> Path | None:
     return SHARED_MEMORY if shutil.disk_usage(SHARED_MEMORY).free > NEEDED_BYTES else None
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pgbouncer", help="The PgBouncer to test with, instead of the one that is installed.")
+    parser.addoption(
+        "--through-pooler", action="store_true", help="Let tests reach their databases through that PgBouncer."
+    )
+
+
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[EmbeddedPostgres]:
+def postgres(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     """A running PostgreSQL server for the whole session."""
+    if request.config.getoption("--through-pooler"):
+        with PooledPostgres(request.config.getoption("--pgbouncer"), memory_folder()) as server:
+            yield server
+        return
     with EmbeddedPostgres(settings=TEST_SETTINGS, temp_dir=memory_folder()) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def pgbouncer(request: pytest.FixtureRequest) -> str:
+    """The program; the test is skipped without one."""
+    found = request.config.getoption("--pgbouncer") or find_pgbouncer()
+    if found is None:
+        pytest.skip("PgBouncer is not installed")
+    return str(found)
 
 
 @pytest.fixture

@@ -1,10 +1,17 @@
 """The patches in docs/upstream apply to the installed zodb-pgjsonb, and mend what is wrong without them."""
 
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from scripts.topology.bouncer import PgBouncer
+from tests.integration.pooled import left
+from tests.integration.pooled import past
 from typing import Any
 
+import json
 import os
+import psycopg
 import pytest
 import shutil
 import subprocess
@@ -15,6 +22,9 @@ import zodb_pgjsonb
 ROOT = Path(__file__).parents[2]
 PATCHES = sorted((ROOT / "docs" / "upstream").glob("*.patch"))
 CHECK = Path(__file__).with_name("upstream_check.py")
+#: Sessions of the server that the pooler has.
+SESSIONS = 4
+CROWD = Path(__file__).with_name("pooled_crowd.py")
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +40,22 @@ def patched(tmp_path_factory: Any) -> Path:
     return folder
 
 
-def seen(what: str, dsn: str, *folders: Path) -> list[str]:
+def seen(what: str, dsn: str, *folders: Path, direct: str | None = None) -> list[str]:
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))}
     done = subprocess.run(
-        [sys.executable, str(CHECK), what, dsn], env=environ, check=True, capture_output=True, text=True, timeout=120
+        [sys.executable, str(CHECK), what, dsn, *filter(None, [direct])],
+        env=environ,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     return done.stdout.splitlines()
 
 
 def test_the_patches_are_for_the_version_that_is_installed() -> None:
     assert version("zodb-pgjsonb").startswith("1.19.")
-    assert len(PATCHES) == 2
+    assert len(PATCHES) == 3
 
 
 def test_without_the_patch_commits_of_a_late_clock_are_missed(database: str) -> None:
@@ -58,3 +73,55 @@ def test_without_the_patch_lost_objects_are_shown_and_conflict(database: str) ->
 
 def test_with_it_the_new_history_is_shown_and_can_be_changed(database: str, patched: Path) -> None:
     assert seen("history", database, patched) == ["shown kept", "shown kept", "stored saved"]
+
+
+@pytest.fixture
+def pooler(postgres: EmbeddedPostgres, pgbouncer: str) -> Iterator[PgBouncer]:
+    """A pooler that clears nothing away."""
+    settings = {"server_reset_query_always": "0", "default_pool_size": str(SESSIONS), "min_pool_size": str(SESSIONS)}
+    with PgBouncer(postgres, pgbouncer, settings) as pooler:
+        yield pooler
+
+
+def through(pooler: PgBouncer, dsn: str) -> str:
+    """Return *dsn* by way of *pooler*."""
+    return pooler.dsn(str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]))
+
+
+def test_without_the_patch_the_storage_leaves_its_settings_to_strangers(database: str, pooler: PgBouncer) -> None:
+    if not pooler.follows_statements:
+        pytest.skip("this PgBouncer follows no prepared statements: the storage cannot even be used")
+    assert seen("pooler", through(pooler, database)) == ["met ConflictError"]
+    assert "setting statement_timeout" in left(through(pooler, database), SESSIONS)
+
+
+def test_with_it_nothing_is_left_and_a_crowd_meets_conflicts_only(
+    database: str, pooler: PgBouncer, patched: Path
+) -> None:
+    dsn = through(pooler, database)
+    assert seen("pooler", dsn, patched, direct=database) == ["met ConflictError"]
+    assert left(dsn, SESSIONS) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_patched", [False, True])
+def test_a_crowd_in_a_site_meets_conflicts_only(
+    is_patched: bool, dsn: str, postgres: EmbeddedPostgres, pgbouncer: str, patched: Path
+) -> None:
+    """With the documented ini; a pooler that follows prepared statements needs no patch."""
+    with PgBouncer(postgres, pgbouncer) as pooler:
+        if not is_patched and not pooler.follows_statements:
+            pytest.skip("this PgBouncer follows no prepared statements: the storage needs its patch")
+        folders = [str(patched)] if is_patched else []
+        environ = os.environ | {
+            "PYTHONPATH": os.pathsep.join([*folders, str(ROOT)]),
+            "PGCATALOG_DIRECT_DSN": past(postgres),
+        }
+        command = [sys.executable, str(CROWD), through(pooler, dsn), *([dsn] if is_patched else [])]
+        done = subprocess.run(command, env=environ, check=False, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout.splitlines()[-1])
+        assert set(found["errors"]) == {"ConflictError"}
+        assert found["commits"] > 0
+        assert found["differences"] == []
+        assert not [line for line in pooler.log().splitlines() if "not found" in line]

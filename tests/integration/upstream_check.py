@@ -3,10 +3,12 @@
 Arguments: what to check, and the DSN of an empty database.  Prints what was seen.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from persistent.mapping import PersistentMapping
 from typing import Any
 from ZODB.DB import DB
 from ZODB.POSException import ConflictError
+from ZODB.POSException import POSError
 from zodb_pgjsonb.storage import PGJsonbStorage
 
 import psycopg
@@ -17,6 +19,7 @@ import transaction
 
 COMMITS = 20
 BEHIND_SECONDS = 2.0
+CROWD, SAVES = 6, 30
 
 
 class Process:
@@ -98,5 +101,48 @@ def history(dsn: str) -> None:
     print("stored", fresh.read("page"))
 
 
+class LateSchema:
+    """A state processor whose table the storage makes when it is used first."""
+
+    def get_extra_columns(self) -> list[Any]:
+        return []
+
+    def get_schema_sql(self) -> str:
+        return "CREATE TABLE IF NOT EXISTS late ()"
+
+    def process(self, *_: Any) -> None:
+        return None
+
+
+def pooler(dsn: str, direct_dsn: str = "") -> None:
+    """Print what a crowd that comes through a pooler meets; *direct_dsn* is the way past it."""
+    options = {"direct_dsn": direct_dsn} if direct_dsn else {}
+    storage = PGJsonbStorage(dsn, cache_warm_pct=0, **options)
+    storage.register_state_processor(LateSchema())
+    db = DB(storage)
+    with db.transaction() as connection:
+        connection.root()["page"] = PersistentMapping(value=0)
+
+    def work(_: int) -> set[str]:
+        met = set()
+        for _ in range(SAVES):
+            manager = transaction.TransactionManager()
+            connection = db.open(manager)
+            try:
+                connection.root()["page"]["value"] += 1
+                manager.commit()
+            except (POSError, psycopg.Error) as error:
+                met.add(type(error).__name__)
+                manager.abort()
+            finally:
+                connection.close()
+        return met
+
+    with ThreadPoolExecutor(CROWD) as crowd:
+        met = set().union(*crowd.map(work, range(CROWD)))
+    print("met", *sorted(met))
+    db.close()
+
+
 if __name__ == "__main__":
-    {"clocks": clocks, "history": history}[sys.argv[1]](sys.argv[2])
+    {"clocks": clocks, "history": history, "pooler": pooler}[sys.argv[1]](*sys.argv[2:])

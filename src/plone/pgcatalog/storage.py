@@ -1,6 +1,7 @@
 """What the catalog needs of zodb-pgjsonb beyond its public API: the one place for the private names of that package."""
 
 from collections.abc import Container
+from contextlib import AbstractContextManager
 from persistent.TimeStamp import TimeStamp
 from random import randrange
 from typing import Any
@@ -108,6 +109,29 @@ def dsn_of(jar: Any) -> str:
 def database_dsn(database: Any) -> str | None:
     """Return the connection string of *database*, a ZODB.DB; None if its storage is another one."""
     return getattr(database.storage, "_dsn", None)
+
+
+def pooled_connection(database: Any) -> AbstractContextManager[Any]:
+    """Return the context of a connection that snapshots of *database*, a ZODB.DB of zodb-pgjsonb, would be read from."""
+    pool: AbstractContextManager[Any] = database.storage._instance_pool.connection()
+    return pool
+
+
+def renew_connections(database: Any, connection_class: type, **options: Any) -> None:
+    """Let the connections of *database*, a ZODB.DB of zodb-pgjsonb, be of *connection_class*, with *options* of psycopg's.
+
+    Those of its pool are made anew.  The ones that ZODB connections keep, and the storage's own, only get the options, as
+    attributes.
+    """
+    pool = database.storage._instance_pool
+    pool.connection_class = connection_class
+    pool.kwargs = {**(pool.kwargs or {}), **options}
+    pool.drain()
+    kept = [database.storage._conn]
+    database._connectionMap(lambda jar: kept.append(connection(jar)))
+    for each in filter(None, kept):
+        for name, value in options.items():
+            setattr(each, name, value)
 
 
 def processors(database: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.database import pool
+from plone.pgcatalog.database import pooler
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.warm_up import warm_up
@@ -25,7 +26,8 @@ def register_processors(event: Any) -> None:
     warn_of_former_variables()
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
-        processor.register(database)
+        if processor.register(database):
+            pooler.adapt(database)
 
 
 def read_ahead(event: Any) -> None:

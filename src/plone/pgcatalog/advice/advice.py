@@ -22,8 +22,8 @@ from plone.pgcatalog.advice.trial import EstimateTrial
 from plone.pgcatalog.advice.trial import HypotheticalTrial
 from plone.pgcatalog.advice.trial import SampleTrial
 from plone.pgcatalog.advice.trial import Trial
-from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import joined
 from plone.pgcatalog.i18n import MessageError
@@ -81,7 +81,7 @@ def adviser_of(catalog: Catalog) -> Iterator["Adviser"]:
     if state is None:
         raise AdviceError(_("the catalog has no table yet"))
     try:
-        with connect(dsn_of(catalog.jar), "advice", SECONDS) as connection:
+        with connect_directly(dsn_of(catalog.jar), "advice", SECONDS) as connection:
             connection.execute("SET plan_cache_mode = force_custom_plan")
             yield Adviser(catalog, connection, state.relation)
     except psycopg.Error as error:

@@ -14,6 +14,7 @@ from plone.pgcatalog.advice.candidates import PREFIX
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.observe.log import Execute
@@ -64,13 +65,25 @@ class IndexTarget:
         return f"{self.relation}_{name}"
 
     @contextmanager
-    def connected(self, purpose: str, seconds: float = 30) -> Iterator[tuple[Connection[Any], Execute]]:
-        """Yield a connection, and its execute.  Raises BuildError for what PostgreSQL refuses."""
-        try:
-            with connect(self.dsn, purpose, seconds) as connection:
-                yield connection, lambda query, values: connection.execute(query, values).fetchall()
-        except psycopg.Error as error:
-            raise BuildError(_("PostgreSQL: ${error}", {"error": plain(error)})) from error
+    def connected(self, purpose: str) -> Iterator[Execute]:
+        """Yield the execute of a connection for short statements.  Raises BuildError for what PostgreSQL refuses."""
+        with errors_told(), connect(self.dsn, purpose) as connection:
+            yield lambda query, values: connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def working(self, purpose: str) -> Iterator[tuple[Connection[Any], Execute]]:
+        """Yield a connection with a session of its own, for work of any length, and its execute.  Raises BuildError."""
+        with errors_told(), connect_directly(self.dsn, purpose, seconds=0) as connection:
+            yield connection, lambda query, values: connection.execute(query, values).fetchall()
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """Make an error of the database a BuildError."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise BuildError(_("PostgreSQL: ${error}", {"error": plain(error)})) from error
 
 
 def apply(target: IndexTarget, candidate: Candidate, reason: str) -> None:
@@ -81,7 +94,7 @@ def apply(target: IndexTarget, candidate: Candidate, reason: str) -> None:
 
 def register(target: IndexTarget, candidate: Candidate, reason: str) -> None:
     """Note that *candidate* is to be an index.  Raises BuildError."""
-    with target.connected("register index") as (_connection, execute):
+    with target.connected("register index") as execute:
         registry.register(execute, target.zoid, candidate, reason)
 
 
@@ -110,7 +123,7 @@ def drop(target: IndexTarget, name: str, started: Callable[[], object] = lambda:
     with working(target, name, "drop index") as connection:
         started()
         drop_index(connection, entry.index)
-        with target.connected("forget index") as (_connection, execute):
+        with target.connected("forget index") as execute:
             registry.forget(execute, target.zoid, name)
 
 
@@ -119,13 +132,13 @@ def cancel(target: IndexTarget, name: str) -> None:
     entry = find(target, name)
     if entry.pid is None:
         raise BuildError(_("${index} is not being built", {"index": entry.index}))
-    with target.connected("cancel build") as (_connection, execute):
+    with target.connected("cancel build") as execute:
         execute("SELECT pg_cancel_backend(%(pid)s)", {"pid": entry.pid})
 
 
 def find(target: IndexTarget, name: str) -> registry.Registered:
     """Return the registered index *name*; raises BuildError for any other one."""
-    with target.connected("look up index") as (_connection, execute):
+    with target.connected("look up index") as execute:
         for entry in registry.registered(execute, target.zoid, target.relation):
             if entry.name == name and name.startswith(PREFIX):
                 return entry
@@ -137,7 +150,7 @@ def working(target: IndexTarget, name: str, purpose: str) -> Iterator[Connection
     """Yield a connection that holds the lock of the index *name*; an error is noted, and leaves no invalid index."""
     index = target.index(name)
     try:
-        with target.connected(purpose, seconds=0) as (connection, execute):
+        with target.working(purpose) as (connection, execute):
             [(free,)] = execute(
                 "SELECT pg_try_advisory_lock(%(lock)s, hashtext(%(index)s))",
                 {"lock": locks.ADVISED_INDEX, "index": index},
@@ -150,7 +163,7 @@ def working(target: IndexTarget, name: str, purpose: str) -> Iterator[Connection
     except BuildError as error:
         tidy_up(target, name, str(error))
         raise
-    with target.connected("note success") as (_connection, execute):
+    with target.connected("note success") as execute:
         registry.set_message(execute, target.zoid, name, "")
     logger.info("%s %s: done", purpose, index)
 
@@ -158,7 +171,7 @@ def working(target: IndexTarget, name: str, purpose: str) -> Iterator[Connection
 def tidy_up(target: IndexTarget, name: str, message: str) -> None:
     """Drop the invalid index that a failed build has left, and note why it failed."""
     try:
-        with target.connected("tidy up", seconds=0) as (connection, execute):
+        with target.working("tidy up") as (connection, execute):
             registry.set_message(execute, target.zoid, name, message)
             invalid = "SELECT FROM pg_index WHERE indexrelid = to_regclass(quote_ident(%(index)s)) AND NOT indisvalid"
             if execute(invalid, {"index": target.index(name)}):

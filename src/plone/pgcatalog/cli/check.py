@@ -10,6 +10,8 @@ from plone.pgcatalog.database.findings import database_findings
 from plone.pgcatalog.database.findings import ERROR
 from plone.pgcatalog.database.findings import Finding
 from plone.pgcatalog.database.findings import has_catalogs
+from plone.pgcatalog.database.findings import pooler_findings
+from plone.pgcatalog.database.pooler import is_pooled
 from plone.pgcatalog.distribution import mixture
 from plone.pgcatalog.distribution import version_of
 from plone.pgcatalog.observe.health import collect
@@ -52,7 +54,9 @@ def check(
         try:
             with connected(target) as connection:
                 found += database_findings(connection)
-                if ours is not None and ours.pool_max is not None:
+                if is_pooled(connection):
+                    found += pooler_findings(connection, target)
+                elif ours is not None and ours.pool_max is not None:
                     sizes = ours.pool_size, ours.pool_max
                     found += connection_findings(connection, processes, threads, *sizes)
                 found += catalog_findings(connection)

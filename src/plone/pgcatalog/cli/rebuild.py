@@ -2,6 +2,7 @@
 
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
+from plone.pgcatalog.database.direct import SharedSession
 from plone.pgcatalog.indexing.rebuild import BrokenObject
 from plone.pgcatalog.indexing.rebuild import PHASES
 from plone.pgcatalog.indexing.rebuild import Rebuild
@@ -33,7 +34,7 @@ import json
 import time
 
 
-STOPPED = (BrokenObject, RebuildGone, RebuildRunning, RebuildBusy)
+STOPPED = (BrokenObject, RebuildGone, RebuildRunning, RebuildBusy, SharedSession)
 
 
 @click.command()

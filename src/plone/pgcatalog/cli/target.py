@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.direct import connect_directly
 from psycopg.rows import dict_row
 from typing import Any
 
@@ -103,9 +104,16 @@ def _jsonb(storage: Any) -> Any:
 
 @contextmanager
 def connected(dsn: str, read_only: bool = True) -> Iterator[psycopg.Connection[dict[str, Any]]]:
-    """Yield an autocommit connection to *dsn*, rows as dicts; an error of the database becomes click's."""
+    """Yield an autocommit connection to *dsn*, rows as dicts; an error of the database becomes click's.
+
+    One that is not *read_only* has a session of the server for itself.
+    """
     try:
-        with connect(dsn, "command", 0, read_only=read_only, row_factory=dict_row) as connection:
+        with (
+            connect(dsn, "command", 0, read_only=True, row_factory=dict_row)
+            if read_only
+            else connect_directly(dsn, "command", 0, row_factory=dict_row)
+        ) as connection:
             yield connection
     except psycopg.errors.UndefinedTable as error:
         raise click.UsageError("there is no catalog of plone.pgcatalog in this database") from error

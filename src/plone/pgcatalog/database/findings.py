@@ -7,10 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.direct import DIRECT
+from plone.pgcatalog.database.direct import direct_dsn
+from plone.pgcatalog.database.pooler import follows_statements
+from plone.pgcatalog.database.pooler import shares_sessions
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.protocols import Connection
 from typing import Any
 
+import os
 import shutil
 
 
@@ -159,6 +164,25 @@ def connection_findings(
         text = f"{processes} processes may open {wanted} connections, and the server allows {allowed}"
         remedy = f"Set max_connections to {wanted + server['reserved']} or more, or a smaller pool-max-size."
         yield Finding(ERROR, "connections", text, remedy)
+
+
+def pooler_findings(connection: Connection, dsn: str) -> Iterator[Finding]:
+    """Yield what is wrong with the pooler that *connection*, to the database *dsn*, goes through.
+
+    Nothing is if it gives each client a session of the server until the end.
+    """
+    if not shares_sessions(dsn):
+        return
+    if not follows_statements(connection):
+        text = "the pooler does not follow prepared statements, as zodb-pgjsonb has them"
+        yield Finding(ERROR, "pooler", text, "Use PgBouncer 1.22 or newer, with max_prepared_statements in its ini.")
+    direct = direct_dsn(dsn)
+    if direct == dsn or shares_sessions(direct):
+        text = "clients share sessions of the server; rebuilds, vacuum, counts of words and index builds need their own"
+        remedy = f"Let {DIRECT}, such as host=db port=5432, lead to the server past the pooler."
+        if os.environ.get(DIRECT):
+            text += f", and {DIRECT} leads to {'another database' if direct == dsn else 'a pooler, too'}"
+        yield Finding(ERROR, "pooler", text, remedy)
 
 
 def megabytes(count: int) -> str:

@@ -6,9 +6,10 @@ SQL and objects agree.  Elsewhere a psycopg_pool connection serves, one per thre
 """
 
 from plone.pgcatalog import storage
+from plone.pgcatalog.database.connections import OWN
+from plone.pgcatalog.database.connections import OwnConnection
 from plone.pgcatalog.database.errors import ServiceUnavailable
 from plone.pgcatalog.database.session import connection_of
-from psycopg import Connection
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 from psycopg_pool import PoolTimeout
@@ -33,7 +34,8 @@ def get_request_connection(jar: Any = None, dsn: str | None = None) -> Any:
 
     *jar*, a ZODB connection of zodb-pgjsonb (the current site's when nothing is given), gives its own snapshot
     connection.  Otherwise *dsn*, or the environment's PGCATALOG_DSN, names the database; the connection is
-    autocommit, read-only, and kept for the thread until it is released.  Rows are dicts by column name.
+    autocommit, read-only, and kept for the thread until it is released.  Rows are dicts by column name.  Nothing may be
+    kept on its session, as a temporary table or a SET: a pooler may give others the same.
 
     Raises LookupError when there is none of them, ServiceUnavailable when no connection could be had for POOL_TIMEOUT
     seconds: all are taken, or the server accepts none.
@@ -75,6 +77,8 @@ def pool_for(dsn: str) -> ConnectionPool[Any]:
         if dsn not in _pools:
             _pools[dsn] = ConnectionPool(
                 dsn,
+                connection_class=OwnConnection,
+                kwargs={**OWN, "row_factory": dict_row, "application_name": "pgcatalog: pool"},
                 min_size=0,
                 max_size=POOL_SIZE,
                 open=True,
@@ -98,7 +102,5 @@ def close_pools() -> None:
         _pools.clear()
 
 
-def _configure(connection: Connection[Any]) -> None:
-    connection.autocommit = True
-    connection.row_factory = dict_row
-    connection.execute("SET default_transaction_read_only = on")
+def _configure(connection: OwnConnection) -> None:
+    connection.read_only = True

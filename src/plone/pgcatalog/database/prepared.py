@@ -13,6 +13,7 @@ from functools import cache
 from itertools import count
 from plone.pgcatalog.sql.arrays import array_of
 from plone.pgcatalog.sql.fragment import Statement
+from psycopg import capabilities
 from psycopg.adapt import PyFormat
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
@@ -40,6 +41,13 @@ SIZE = 60
 
 _PLACEHOLDER = re.compile("%[s%]")
 _NAMED = re.compile(r"%(?:%|\((\w+)\)s)")
+
+
+class FollowedConnection(psycopg.Connection[Any]):
+    """A connection through a pooler that follows prepared statements, if they are closed by the protocol.
+
+    psycopg prepares none there (``database/pooler.py``): it forgets its own by DEALLOCATE ALL, and ours with them.
+    """
 
 
 class PreparedStatements:
@@ -82,8 +90,8 @@ class PreparedStatements:
     ) -> list[Rows]:
         """Run *statements* in one message; return the rows of each.  The commands *before* them are not prepared.
 
-        None are if *prepare* is false, or the connection's ``prepare_threshold`` is None.  Those behind the *first*
-        one, a place in *statements*, go along with it: its answer is sent at once, ``going_along`` is the time since.
+        None are if *prepare* is false, or the connection is not to prepare any.  Those behind the *first* one, a place in
+        *statements*, go along with it: its answer is sent at once, ``going_along`` is the time since.
 
         Raises psycopg.Error of the first one that fails; those behind it are not run then.  If they are to be
         prepared, one is InvalidSqlStatementName: psycopg removes what is prepared after a rollback; ``forget`` helps.
@@ -100,7 +108,7 @@ class PreparedStatements:
     def _run(
         self, statements: Sequence[Statement], before: Sequence[str], prepare: bool, first: int | None
     ) -> list[Rows]:
-        prepare = prepare and self._connection.prepare_threshold is not None
+        prepare = prepare and self._may_prepare()
         dumped = [(query, *self._dump(params)) for query, params in statements]
         with self._connection.lock:
             results, ends = self._exchange(dumped, before, prepare, first)
@@ -133,6 +141,17 @@ class PreparedStatements:
         finally:
             if pgconn.status == ConnStatus.OK and not pgconn.is_busy():
                 pgconn.exit_pipeline_mode()
+
+    def _may_prepare(self) -> bool:
+        """Return whether the connection is to have prepared statements: psycopg prepares some, or a pooler follows ours."""
+        return self._connection.prepare_threshold is not None or isinstance(self._connection, FollowedConnection)
+
+    def _close(self, name: bytes) -> None:
+        """Send that the statement *name* is to go: by the protocol, which a pooler understands, where libpq can (17)."""
+        if capabilities.has_send_close_prepared():
+            self._pgconn.send_close_prepared(name)
+        else:
+            self._pgconn.send_query_params(b"DEALLOCATE " + name, None)
 
     def forget(self) -> None:
         """Prepare all statements anew: somebody has removed them from the server's session."""
@@ -177,7 +196,7 @@ class PreparedStatements:
             self.met_new = True
             _, forgotten = self._known.popitem(last=False) if len(self._known) > SIZE else (None, None)
             if forgotten is not None:
-                self._pgconn.send_query_params(b"DEALLOCATE " + forgotten, None)
+                self._close(forgotten)
                 self._sent.append(None)
         self._known.move_to_end(key)
         return name

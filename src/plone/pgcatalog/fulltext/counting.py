@@ -7,7 +7,7 @@ background thread then asks how old the counts are, and counts; never more often
 from plone.pgcatalog.database.background import BatchWorker
 from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.background import PerDatabase
-from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.term_statistics import generation_of
 from plone.pgcatalog.fulltext.term_statistics import is_stale
@@ -67,7 +67,7 @@ class Counting:
 
     def _count_words(self, catalogs: list[int]) -> None:
         try:
-            with connect(self.dsn, "words", 0, lock_seconds=5, durable=False) as connection:
+            with connect_directly(self.dsn, "words", 0, lock_seconds=5, durable=False) as connection:
                 self._connection = connection
                 for catalog in catalogs:
                     self._look(connection, catalog)

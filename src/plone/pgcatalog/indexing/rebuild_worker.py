@@ -5,7 +5,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from functools import partial
-from plone.pgcatalog.database import connections
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.sets import save
 from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.indexing import rebuild_relation as relation
@@ -65,7 +65,7 @@ class RebuildGone(RuntimeError):
 def rebuild_connection(catalog: CatalogTool) -> psycopg.Connection[Any]:
     """Return a new connection to the database of *catalog*, for the rebuild's own writing; rows are tuples."""
     # What a crash of the server loses is a batch with its task: it is done again.
-    return connections.connect(dsn_of(catalog._core.jar), "rebuild", 0, durable=False, prepare_threshold=5)
+    return connect_directly(dsn_of(catalog._core.jar), "rebuild", 0, durable=False, prepare_threshold=5)
 
 
 def entries_of(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.indexing import processor
 from plone.pgcatalog.migration.source import CompleteSource
 from typing import Any
@@ -40,7 +41,7 @@ def copy(storage: Any, dsn: str) -> None:
 
 def analyze(dsn: str) -> None:
     """Have PostgreSQL take its statistics of the database *dsn*, as autovacuum does in time."""
-    with connect(dsn, "analyze", 0) as connection:
+    with connect_directly(dsn, "analyze", 0) as connection:
         connection.execute("ANALYZE")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
@@ -114,7 +115,7 @@ def start(tool: CatalogTool, name: str, work: Work) -> None:
     catalog = tool._core
     values = {"catalog": catalog.zoid, "name": name}
     with errors_told():
-        connection = connect(dsn_of(catalog.jar), name)
+        connection = connect_directly(dsn_of(catalog.jar), name)
         with ExitStack() as unless_begun:
             unless_begun.callback(connection.close)
             if not begin(connection, catalog.zoid, name):

@@ -1,7 +1,7 @@
 """What the tab *Advanced* has done in the background: rebuild, verify, repair, vacuum."""
 
 from contextlib import closing
-from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexing.rebuild import PHASES
@@ -54,7 +54,7 @@ def vacuum(tool: CatalogTool, report: Report) -> list[str]:
     """Do what ``pgcatalog vacuum`` does, for the table of the catalog *tool* only."""
     catalog = tool._core
     state = catalog.view().read_state()
-    with connect(dsn_of(catalog.jar), "vacuum", 0, row_factory=dict_row) as connection:
+    with connect_directly(dsn_of(catalog.jar), "vacuum", 0, row_factory=dict_row) as connection:
         report(0, 0, _("Dropping retired tables"))
         dropped = drop_retired(connection)
         report(0, 0, _("Clearing what is left of objects that no catalog has"))
