@@ -4,6 +4,7 @@ from collections.abc import Container
 from persistent.TimeStamp import TimeStamp
 from random import randrange
 from typing import Any
+from ZODB.POSException import ReadOnlyError
 from ZODB.utils import p64
 from ZODB.utils import u64
 
@@ -103,6 +104,29 @@ def dsn_of(jar: Any) -> str:
     # Of the storage that snapshots come from, whatever may be wrapped around it.
     dsn: str = jar._normal_storage._main._dsn
     return dsn
+
+
+def writable_dsn_of(jar: Any) -> str:
+    """Return ``dsn_of`` for somebody who writes there; raises ReadOnlyError if *jar* only reads."""
+    require_writable(jar)
+    return dsn_of(jar)
+
+
+def require_writable(jar: Any) -> None:
+    """Raise ReadOnlyError if *jar*, a ZODB connection, only reads."""
+    if jar.isReadOnly():
+        raise ReadOnlyError
+
+
+def writer_url(jar: Any) -> str:
+    """Return scheme and host of a Zope that saves what *jar*, a ZODB connection that only reads, cannot; empty for none."""
+    found: str = getattr(jar.db().storage, "writer_url", "")
+    return found
+
+
+def max_replay_lag(database: Any) -> float | None:
+    """Return how many seconds the standby of *database*, a ZODB.DB that only reads, may be behind; None for another one."""
+    return getattr(database.storage, "max_replay_lag", None)
 
 
 def database_dsn(database: Any) -> str | None:

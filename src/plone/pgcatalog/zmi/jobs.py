@@ -23,7 +23,7 @@ from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.request import opened_at
 from plone.pgcatalog.sql import locks
-from plone.pgcatalog.storage import dsn_of
+from plone.pgcatalog.storage import writable_dsn_of
 from time import monotonic
 from typing import Any
 
@@ -114,7 +114,7 @@ def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], 
 
 def stop(catalog: Catalog, name: str) -> None:
     """Have the job *name* of *catalog* end soon.  Raises JobError."""
-    with errors_told(), connect(dsn_of(catalog.jar), f"stop {name}") as connection:
+    with errors_told(), connect(writable_dsn_of(catalog.jar), f"stop {name}") as connection:
         connection.execute(STOP, {"catalog": catalog.zoid, "name": name})
 
 
@@ -123,7 +123,7 @@ def start(tool: CatalogTool, name: str, work: Work) -> None:
     catalog = tool._core
     values = {"catalog": catalog.zoid, "name": name, "lock": locks.JOB}
     with errors_told():
-        connection = connect(dsn_of(catalog.jar), name)
+        connection = connect(writable_dsn_of(catalog.jar), name)
         with ExitStack() as unless_begun:
             unless_begun.callback(connection.close)
             [(free,)] = connection.execute(TRY_LOCK, values).fetchall()
