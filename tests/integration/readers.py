@@ -76,9 +76,12 @@ def start(stack: ExitStack, name: str = "site", **settings: str) -> Servers:
     primary = stack.enter_context(EmbeddedPostgres(settings=with_standby(TEST_SETTINGS)))
     dsn = primary.createdb(name)
     sites.create_site(dsn, profiles=("plone.pgcatalog:default",))
-    with sites.opened(dsn) as db, sites.inside(db) as site:
-        fill(site)
-        transaction.commit()
+    with sites.opened(dsn) as db:
+        with sites.inside(db) as site:
+            fill(site)
+            transaction.commit()
+        # The very first visit of a new site saves assignments of portlets.
+        assert get(Web(db), "/plone").status == 200
     standby = stack.enter_context(primary.standby(settings={**with_standby(TEST_SETTINGS), **settings}))
     return Servers(primary, standby, name)
 

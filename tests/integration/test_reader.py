@@ -66,7 +66,7 @@ def _the_standby_refuses_nothing(servers: Servers) -> Iterator[None]:
 def test_every_page_is_that_of_the_primary(
     servers: Servers, writer: Site, reader: Site, name: str | None, pages: int
 ) -> None:
-    # The very first visit of a page may save something, as assignments of portlets.
+    # What a first visit saves is saved.
     paths = readers.crawl(writer.web, name, pages)
     assert len(paths) == pages
     expected = {path: readers.get(writer.web, path, name) for path in paths}
