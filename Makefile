@@ -9,6 +9,7 @@ PAGE ?=
 PYTEST_ARGS ?=
 SEQUENCES ?= 50
 DIFF_ARGS ?= --seed 1
+T ?=
 SOAK_ARGS ?= --seconds 600 --kills 12
 BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 
@@ -41,7 +42,7 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo demo-check test test-slow test-plone differential bench bench-page bench-ranking soak lint format docs clean
+.PHONY: help install demo demo-check test test-slow test-plone differential bench bench-page bench-ranking soak topology lint format docs clean
 
 help:  ## list the chores
 	@echo "make <chore>:"
@@ -80,6 +81,9 @@ bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ou
 
 soak: $(VENV)/.installed-bench  ## ten minutes of load on a site whose PostgreSQL is killed meanwhile (SOAK_ARGS=...)
 	$(BIN)/python -m tests.soak $(SOAK_ARGS)
+
+topology: $(VENV)/.installed-test  ## servers and Zopes that work together, on this machine (T=standby)
+	$(BIN)/python -m scripts.topology $(T)
 
 lint: $(VENV)/.installed-lint  ## style, types, imports between the rooms
 	$(BIN)/ruff check

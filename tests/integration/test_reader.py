@@ -7,6 +7,8 @@ from plone.pgcatalog.fulltext import counting
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.reader import UnknownStorage
+from scripts.topology.statements import log_of
+from scripts.topology.statements import statements
 from tests.integration import readers
 from tests.integration.histories import counter
 from tests.integration.readers import body
@@ -54,9 +56,9 @@ def redirecting(servers: Servers) -> Iterator[Site]:
 @pytest.fixture(autouse=True)
 def _the_standby_refuses_nothing(servers: Servers) -> Iterator[None]:
     """Nothing is sent to it that it cannot do."""
-    before = len(servers.log(servers.standby))
+    before = len(log_of(servers.standby))
     yield
-    assert "ERROR" not in servers.log(servers.standby)[before:]
+    assert "ERROR" not in log_of(servers.standby)[before:]
 
 
 # -- reading
@@ -83,11 +85,11 @@ def test_a_reader_asks_the_primary_nothing(servers: Servers, writer: Site, reade
     for path in paths:
         readers.get(writer.web, path)
     servers.standby.catch_up()
-    with servers.statements() as of_writer:
+    with statements(servers.primary) as of_writer:
         for path in paths:
             assert readers.get(writer.web, path).status == 200
     assert len(of_writer) >= 3 * len(paths)
-    with servers.statements() as of_reader:
+    with statements(servers.primary) as of_reader:
         for path in paths:
             assert readers.get(reader.web, path).status == 200
     assert of_reader == []
@@ -198,7 +200,7 @@ def test_no_thread_writes(servers: Servers, reader: Site, monkeypatch: pytest.Mo
 
 
 def test_an_open_storage_changes_nothing(servers: Servers) -> None:
-    with servers.statements() as asked, closing(readers.ReadOnlyStorage(servers.dsn)) as storage:
+    with statements(servers.primary) as asked, closing(readers.ReadOnlyStorage(servers.dsn)) as storage:
         assert storage.isReadOnly()
     assert asked
     assert not [text for text in asked if not text.startswith(("SELECT", "BEGIN", "COMMIT", "ROLLBACK", "SET"))]

@@ -14,6 +14,7 @@ from tests.integration.readers import Servers
 from tests.integration.servers import execute
 from tests.integration.servers import fetch
 from tests.integration.storage import forget_loaded
+from tests.integration.web import application
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from tests.integration.web import Web
@@ -185,7 +186,7 @@ def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
 
 
 def test_a_standby_that_was_killed_is_waited_for(servers: Servers, writer: Site, reader: Site) -> None:
-    web = Web(reader.db, unavailable_filter)
+    web = Web(reader.db, unavailable_filter(application(reader.db)))
     assert readers.get(web, PAGE).status == 200
     servers.standby.kill()
     answer = readers.get(web, PAGE)

@@ -45,7 +45,7 @@ def seen(what: str, dsn: str, *folders: Path) -> list[str]:
 
 def test_the_patches_are_for_the_version_that_is_installed() -> None:
     assert version("zodb-pgjsonb").startswith("1.19.")
-    assert len(PATCHES) == 3
+    assert len(PATCHES) == 4
 
 
 def test_without_the_patch_commits_of_a_late_clock_are_missed(database: str) -> None:
@@ -63,6 +63,14 @@ def test_without_the_patch_lost_objects_are_shown_and_conflict(database: str) ->
 
 def test_with_it_the_new_history_is_shown_and_can_be_changed(database: str, patched: Path) -> None:
     assert seen("history", database, patched) == ["shown kept", "shown kept", "stored saved"]
+
+
+def test_without_the_patch_a_new_connection_shows_what_was(database: str) -> None:
+    assert seen("fresh", database) == ["shown kept"]
+
+
+def test_with_it_a_new_connection_shows_what_is(database: str, patched: Path) -> None:
+    assert seen("fresh", database, patched) == ["shown new"]
 
 
 @pytest.fixture(scope="module")

@@ -105,6 +105,17 @@ def history(dsn: str) -> None:
     print("stored", fresh.read("page"))
 
 
+def fresh(dsn: str) -> None:
+    """Print what a new connection of a process shows that nobody has used since another process has written."""
+    one, other = Process(dsn), Process(dsn)
+    one.make("page")
+    one.read("page")
+    other.write("page", "new")
+    connection = one.db.open(transaction.TransactionManager())
+    print("shown", connection.root()["page"]["value"])
+    connection.close()
+
+
 def make(dsn: str) -> None:
     """Make what a standby shall show."""
     Process(dsn).make("page", "other")
@@ -157,4 +168,4 @@ def standby(dsn: str) -> None:
 
 
 if __name__ == "__main__":
-    {"clocks": clocks, "history": history, "make": make, "standby": standby}[sys.argv[1]](sys.argv[2])
+    {"clocks": clocks, "history": history, "fresh": fresh, "make": make, "standby": standby}[sys.argv[1]](sys.argv[2])

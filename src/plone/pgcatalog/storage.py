@@ -81,6 +81,23 @@ def advance_clock(database: Any, tid: int) -> float:
         return seconds
 
 
+def follow_from_shared_cache(database: Any) -> None:
+    """Let new ZODB connections of *database* drop from the shared cache what others have changed before their first snapshot.
+
+    The storage does so with each later snapshot of a connection only.  Its first one calls the cache current as it is,
+    and an object that another process has changed since the last snapshot of this one stays outdated.
+    """
+    storage = database.storage
+    make_instance = storage.new_instance
+
+    def new_instance() -> Any:
+        instance = make_instance()
+        instance._polled_tid = storage._shared_cache.consensus_tid
+        return instance
+
+    storage.new_instance = new_instance
+
+
 def forget_shared_objects(database: Any) -> None:
     """Empty the cache of objects that all connections of *database* share."""
     database.storage.clear_caches()
