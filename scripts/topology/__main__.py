@@ -1,4 +1,4 @@
-"""``python -m scripts.topology NAME``: start everything of a topology on this machine, and count what it asks its servers."""
+"""``python -m scripts.topology NAME``: start a whole topology on this machine, and count what it asks its servers."""
 
 from importlib import import_module
 

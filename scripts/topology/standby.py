@@ -1,4 +1,4 @@
-"""A primary with a Zope that saves, its standby with one that only reads, and HAProxy before both, if it is installed."""
+"""A primary with a Zope that saves, its standby with one that only reads, and HAProxy before both, if installed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

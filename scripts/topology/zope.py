@@ -49,7 +49,10 @@ def make(folder: str, dsn: str, objects: int) -> None:
 
 
 def serve(folder: str, dsn: str, port: int, health_port: int, reader: dict[str, Any] | None = None) -> None:
-    """Serve the site on *port*, and plone.observability's probes on *health_port*; only read, if there are *reader*'s keys."""
+    """Serve the site on *port*, and plone.observability's probes on *health_port*.
+
+    Only read, if there is a *reader*: the keys that its section of zope.conf has of its own.
+    """
     instance = Reader(Path(folder), dsn, **reader) if reader else Instance(Path(folder), dsn)
     instance.start()._p_jar.close()
     from plone.observability.health.wsgi import make_filter

@@ -26,7 +26,8 @@ _RANDOM = re.compile(rb"[0-9a-f]{32,40}")
 _LINK = re.compile(r'(?:href|src|action)="(?:http://nohost)?(/plone[^"#]*)"')
 #: Saves something, ends the session, downloads the whole site, or is served from the disk.
 _LEFT_OUT = re.compile(
-    r"selectViewTemplate|content_status_modify|workflow_action|object_cut|object_copy|logout|\+\+(?:plone|resource|theme)\+\+|@@site-logo|@@export|favicon|\.(?:js|css|map|svg|png)\b"
+    r"selectViewTemplate|content_status_modify|workflow_action|object_cut|object_copy|logout"
+    r"|\+\+(?:plone|resource|theme)\+\+|@@site-logo|@@export|favicon|\.(?:js|css|map|svg|png)\b"
 )
 
 

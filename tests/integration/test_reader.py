@@ -113,6 +113,13 @@ def test_the_same_state_has_the_same_counter(servers: Servers, writer: Site, rea
     assert of(reader) == of(writer) != before
 
 
+def test_the_overview_tells_how_far_the_standby_is(writer: Site, reader: Site) -> None:
+    page = "/plone/portal_catalog/manage_catalogOverview"
+    shown = readers.get(reader.web, page, MANAGER).text
+    assert "follows its primary" in shown
+    assert 'id="standby"' not in readers.get(writer.web, page, MANAGER).text
+
+
 # -- saving
 
 

@@ -84,9 +84,9 @@ def conflicts(servers: Servers) -> int:
 
 @contextmanager
 def within_requests(action: Callable[[], None], times: int) -> Iterator[list[int]]:
-    """Do *action* in each of the next requests, *times* at most, when the page is about to be rendered; yield their numbers.
+    """Do *action* in each of the next requests, *times* at most, when the page is about to be rendered.
 
-    What they need then is in no cache.
+    What they need then is in no cache.  Yields a list with a number for each.
     """
     done: list[int] = []
 

@@ -136,13 +136,13 @@ def require_writable(jar: Any) -> None:
 
 
 def writer_url(jar: Any) -> str:
-    """Return scheme and host of a Zope that saves what *jar*, a ZODB connection that only reads, cannot; empty for none."""
+    """Return scheme and host of a Zope that saves, for the ZODB connection *jar* that only reads; empty for none."""
     found: str = getattr(jar.db().storage, "writer_url", "")
     return found
 
 
 def max_replay_lag(database: Any) -> float | None:
-    """Return how many seconds the standby of *database*, a ZODB.DB that only reads, may be behind; None for another one."""
+    """Return how many seconds the standby of *database*, a ZODB.DB, may be behind; None if it does not only read."""
     return getattr(database.storage, "max_replay_lag", None)
 
 

@@ -16,8 +16,8 @@ from transaction.interfaces import TransientError
 import psycopg
 
 
-#: How a standby ends a read that is in the way of what it has to replay, "conflict with recovery"; of a read nothing else
-#: is a reason for these on any server.
+#: How a standby ends a read that is in the way of what it has to replay, "conflict with recovery".  On a read nothing
+#: else is a reason for these on any server.
 REPLAY_CONFLICTS = (SerializationFailure, DeadlockDetected, AdminShutdown)
 
 

@@ -64,9 +64,9 @@ def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
 
 
 def standby(execute: Execute) -> dict[str, Any] | None:
-    """Return how far a standby is, None for a server that takes writes: whether it is ``streaming``, and ``lag_seconds``.
+    """Return how far a standby is: whether it is ``streaming``, and ``lag_seconds``; None for a server that takes writes.
 
-    That is how old the state may be that it shows; None when nobody can tell.
+    The lag is how old the state may be that it shows; None when nobody can tell.
     """
     for row in execute(load_sql("replay"), {}):
         streaming, lag_seconds = row.values() if isinstance(row, dict) else row

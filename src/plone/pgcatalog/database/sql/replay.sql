@@ -1,4 +1,4 @@
--- How far a standby is: whether it follows a primary, and how many seconds it is behind at most (null: nobody can tell).
+-- How far a standby is: whether it follows a primary, and how many seconds it is behind at most (null: unknown).
 -- What was received and is not replayed counts as old as the last transaction that was; so does all that may be missing
 -- while nothing is received.
 SELECT streaming,
