@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.database.embedded import with_standby
 from scripts.topology.bouncer import PgBouncer
 from tests.integration.pooled import left
 from tests.integration.pooled import past
@@ -45,17 +47,18 @@ def seen(what: str, dsn: str, *folders: Path, direct: str | None = None) -> list
     done = subprocess.run(
         [sys.executable, str(CHECK), what, dsn, *filter(None, [direct])],
         env=environ,
-        check=True,
+        check=False,
         capture_output=True,
         text=True,
         timeout=120,
     )
+    assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
 def test_the_patches_are_for_the_version_that_is_installed() -> None:
     assert version("zodb-pgjsonb").startswith("1.19.")
-    assert len(PATCHES) == 3
+    assert len(PATCHES) == 5
 
 
 def test_without_the_patch_commits_of_a_late_clock_are_missed(database: str) -> None:
@@ -125,3 +128,31 @@ def test_a_crowd_in_a_site_meets_conflicts_only(
         assert found["commits"] > 0
         assert found["differences"] == []
         assert not [line for line in pooler.log().splitlines() if "not found" in line]
+
+
+def test_without_the_patch_a_new_connection_shows_what_was(database: str) -> None:
+    assert seen("fresh", database) == ["shown kept"]
+
+
+def test_with_it_a_new_connection_shows_what_is(database: str, patched: Path) -> None:
+    assert seen("fresh", database, patched) == ["shown new"]
+
+
+@pytest.fixture(scope="module")
+def standby() -> Iterator[str]:
+    """The DSN of a standby with objects of the storage."""
+    settings = with_standby(TEST_SETTINGS)
+    with EmbeddedPostgres(settings=settings) as primary:
+        assert seen("make", primary.dsn()) == ["made"]
+        with primary.standby(settings=settings | {"max_standby_streaming_delay": "0"}) as standby:
+            yield standby.dsn()
+
+
+@pytest.mark.slow
+def test_without_the_patch_no_standby_can_be_opened(standby: str) -> None:
+    assert seen("standby", standby) == ["no such key", "cannot be opened"]
+
+
+@pytest.mark.slow
+def test_with_it_a_standby_is_read_and_nothing_is_saved(standby: str, patched: Path) -> None:
+    assert seen("standby", standby, patched) == ["shown kept", "refused", "refused", "shown kept", "repeated"]

@@ -5,10 +5,12 @@ Arguments: what to check, and the DSN of an empty database.  Prints what was see
 
 from concurrent.futures import ThreadPoolExecutor
 from persistent.mapping import PersistentMapping
+from transaction.interfaces import TransientError
 from typing import Any
 from ZODB.DB import DB
 from ZODB.POSException import ConflictError
 from ZODB.POSException import POSError
+from ZODB.POSException import ReadOnlyError
 from zodb_pgjsonb.storage import PGJsonbStorage
 
 import psycopg
@@ -18,6 +20,11 @@ import transaction
 
 
 COMMITS = 20
+#: As a standby ends reads in the way of what it has to replay.
+END_OTHERS = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+    " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+)
 BEHIND_SECONDS = 2.0
 CROWD, SAVES = 6, 30
 
@@ -25,8 +32,8 @@ CROWD, SAVES = 6, 30
 class Process:
     """A database opened as another process would: with a storage, caches and transactions of its own."""
 
-    def __init__(self, dsn: str) -> None:
-        self.db = DB(PGJsonbStorage(dsn, cache_warm_pct=0))
+    def __init__(self, dsn: str, **options: Any) -> None:
+        self.db = DB(PGJsonbStorage(dsn, cache_warm_pct=0, **options))
         # Explicit: no snapshot stays open between transactions, which would keep others from opening the database.
         self.manager = transaction.TransactionManager(explicit=True)
         self._connection = self.db.open(self.manager)
@@ -144,5 +151,75 @@ def pooler(dsn: str, direct_dsn: str = "") -> None:
     db.close()
 
 
+def fresh(dsn: str) -> None:
+    """Print what a new connection of a process shows that nobody has used since another process has written."""
+    one, other = Process(dsn), Process(dsn)
+    one.make("page")
+    one.read("page")
+    other.write("page", "new")
+    connection = one.db.open(transaction.TransactionManager())
+    print("shown", connection.root()["page"]["value"])
+    connection.close()
+
+
+def make(dsn: str) -> None:
+    """Make what a standby shall show."""
+    Process(dsn).make("page", "other")
+    print("made")
+
+
+CONF = """
+%import zodb_pgjsonb
+<pgjsonb>
+  dsn {dsn}
+  read-only true
+</pgjsonb>
+"""
+
+
+def standby(dsn: str) -> None:
+    """Print what a process on the standby *dsn* shows, and what happens to its saves and to a read that is ended."""
+    from ZConfig import ConfigurationError
+    from ZODB.config import storageFromString
+
+    try:
+        storageFromString(CONF.format(dsn=dsn)).close()
+        reader = Process(dsn, read_only=True)
+    except ConfigurationError:
+        print("no such key")
+        try:
+            Process(dsn)
+        except psycopg.errors.ReadOnlySqlTransaction:
+            print("cannot be opened")
+        return
+    print("shown", reader.read("page"))
+    for save in (lambda: reader.write("page", "lost"), lambda: reader.make("new")):
+        try:
+            save()
+        except ReadOnlyError:
+            print("refused")
+            reader.manager.abort()
+    print("shown", reader.read("page"))
+    try:
+        with reader.manager:
+            page = reader.root["page"]
+            page._p_deactivate()
+            page._p_jar._storage._load_cache.clear()
+            reader.db.storage.clear_caches()
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                connection.execute(END_OTHERS)
+            page["value"]
+    except TransientError:
+        print("repeated")
+
+
 if __name__ == "__main__":
-    {"clocks": clocks, "history": history, "pooler": pooler}[sys.argv[1]](*sys.argv[2:])
+    CHECKS = {
+        "clocks": clocks,
+        "history": history,
+        "pooler": pooler,
+        "fresh": fresh,
+        "make": make,
+        "standby": standby,
+    }
+    CHECKS[sys.argv[1]](*sys.argv[2:])

@@ -43,11 +43,12 @@ class Response:
 class Web:
     """Sends requests to the Zope of *db*; each has a thread, and with it a transaction and a user, of its own.
 
-    A *login* is ``"name:password"``.  The default *accept* makes errors come as JSON, not as a rendered page.
+    *application* is that Zope, if there is one already.  A *login* is ``"name:password"``.  The default *accept* makes errors come as JSON, not as a rendered page.
     """
 
-    def __init__(self, db: Any) -> None:
+    def __init__(self, db: Any, application: Any = None) -> None:
         self.db = db
+        self._application = application
 
     def get(self, path: str, login: str | None = None, /, accept: str = "*/*", **query: Any) -> Response:
         environ = self._environ("GET", path, login, accept)
@@ -99,7 +100,7 @@ class Web:
 
     def _publish(self, environ: dict[str, Any]) -> Response:
         start: list[Any] = []
-        body = application(self.db)(environ, lambda *answer: start.extend(answer[:2]))
+        body = (self._application or application(self.db))(environ, lambda *answer: start.extend(answer[:2]))
         return Response(int(start[0].split()[0]), dict(start[1]), b"".join(body))
 
 

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from persistent.TimeStamp import TimeStamp
 from random import randrange
 from typing import Any
+from ZODB.POSException import ReadOnlyError
 from ZODB.utils import p64
 from ZODB.utils import u64
 
@@ -81,6 +82,23 @@ def advance_clock(database: Any, tid: int) -> float:
         return seconds
 
 
+def follow_from_shared_cache(database: Any) -> None:
+    """Let new ZODB connections of *database* drop from the shared cache what others have changed before their first snapshot.
+
+    The storage does so with each later snapshot of a connection only.  Its first one calls the cache current as it is,
+    and an object that another process has changed since the last snapshot of this one stays outdated.
+    """
+    storage = database.storage
+    make_instance = storage.new_instance
+
+    def new_instance() -> Any:
+        instance = make_instance()
+        instance._polled_tid = storage._shared_cache.consensus_tid
+        return instance
+
+    storage.new_instance = new_instance
+
+
 def forget_shared_objects(database: Any) -> None:
     """Empty the cache of objects that all connections of *database* share."""
     database.storage.clear_caches()
@@ -104,6 +122,29 @@ def dsn_of(jar: Any) -> str:
     # Of the storage that snapshots come from, whatever may be wrapped around it.
     dsn: str = jar._normal_storage._main._dsn
     return dsn
+
+
+def writable_dsn_of(jar: Any) -> str:
+    """Return ``dsn_of`` for somebody who writes there; raises ReadOnlyError if *jar* only reads."""
+    require_writable(jar)
+    return dsn_of(jar)
+
+
+def require_writable(jar: Any) -> None:
+    """Raise ReadOnlyError if *jar*, a ZODB connection, only reads."""
+    if jar.isReadOnly():
+        raise ReadOnlyError
+
+
+def writer_url(jar: Any) -> str:
+    """Return scheme and host of a Zope that saves, for the ZODB connection *jar* that only reads; empty for none."""
+    found: str = getattr(jar.db().storage, "writer_url", "")
+    return found
+
+
+def max_replay_lag(database: Any) -> float | None:
+    """Return how many seconds the standby of *database*, a ZODB.DB, may be behind; None if it does not only read."""
+    return getattr(database.storage, "max_replay_lag", None)
 
 
 def database_dsn(database: Any) -> str | None:

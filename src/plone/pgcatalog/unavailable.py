@@ -1,4 +1,4 @@
-"""What a request gets instead of 500 when PostgreSQL is away, takes too long, or is asked for too much.
+"""What a request gets instead of 500 when PostgreSQL is away, takes too long, is asked for too much, or only reads.
 
 An exception view answers for what happens inside of a request, a WSGI filter for a request that cannot begin.
 """
@@ -6,14 +6,19 @@ An exception view answers for what happens inside of a request, a WSGI filter fo
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.query.expression import LimitExceeded
+from plone.pgcatalog.storage import writer_url
 from plone.rest.interfaces import IAPIRequest
 from Products.Five.browser import BrowserView
 from psycopg.errors import QueryCanceled
+from psycopg.errors import ReadOnlySqlTransaction
 from typing import Any
+from urllib.parse import urlsplit
 from zExceptions import BadRequest
+from ZODB.POSException import ReadOnlyError
 from zope.component import getSiteManager
 from zope.i18n import translate
 from zope.interface import implementedBy
@@ -30,6 +35,9 @@ logger = logging.getLogger(__name__)
 TEXT = _("The database is not available at the moment. Please try again in a few seconds.")
 SEARCH_TIMED_OUT = _("The search took too long and was stopped. Please search for something more specific.")
 TIMED_OUT = _("The database took too long to answer and was stopped. Please try again later.")
+READ_ONLY = _("Nothing can be saved here at the moment: this server only shows pages. Please try again later.")
+#: How ZODB, and a standby of PostgreSQL, refuse to write.
+REFUSALS = (ReadOnlyError, ReadOnlySqlTransaction)
 #: How PostgreSQL says that a connection is lost, or that there is none to be had: too many, a server that stops or starts.
 NO_CONNECTION = ("08", "53300", "57P")
 
@@ -73,18 +81,35 @@ def answer_to(error: Exception) -> Answer | None:
     if isinstance(error, QueryCanceled):
         text = SEARCH_TIMED_OUT if isinstance(error, SearchTimeout) else TIMED_OUT
         return Answer("503 Service Unavailable", text, ServiceUnavailable)
+    if isinstance(error, REFUSALS):
+        return Answer("503 Service Unavailable", READ_ONLY, ServiceUnavailable)
     if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(NO_CONNECTION):
         return Answer("503 Service Unavailable", TEXT)
     return None
 
 
+def writer_location(request: Any) -> str:
+    """Return the address of *request* at the Zope that saves; empty when none is configured."""
+    jar = connection_of(next(reversed(request.get("PARENTS") or ()), None))
+    base = "" if jar is None else writer_url(jar)
+    if not base:
+        return ""
+    query = request.get("QUERY_STRING", "")
+    return f"{base}{urlsplit(request['ACTUAL_URL']).path or '/'}{'?' if query else ''}{query}"
+
+
 class ErrorView(BrowserView):
-    """What a browser, or a client of the REST API, gets for a LimitExceeded or a psycopg.OperationalError.
+    """What a browser, or a client of the REST API, gets for an error of this module's.
 
     It needs no database when that is not available.
     """
 
     def __call__(self) -> Any:
+        location = writer_location(self.request) if isinstance(self.context, REFUSALS) else ""
+        if location:
+            # With the same method and body.
+            self.request.response.redirect(location, status=307, lock=True)
+            return ""
         answer = answer_to(self.context)
         if answer is None:
             return self._usual(self.context)

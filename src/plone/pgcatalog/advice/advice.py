@@ -37,7 +37,7 @@ from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.observe.log import SlowQueryLog
 from plone.pgcatalog.observe.record import page_in
 from plone.pgcatalog.protocols import Catalog
-from plone.pgcatalog.storage import dsn_of
+from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection
 from typing import Any
 
@@ -81,7 +81,7 @@ def adviser_of(catalog: Catalog) -> Iterator["Adviser"]:
     if state is None:
         raise AdviceError(_("the catalog has no table yet"))
     try:
-        with connect_directly(dsn_of(catalog.jar), "advice", SECONDS) as connection:
+        with connect_directly(writable_dsn_of(catalog.jar), "advice", SECONDS) as connection:
             connection.execute("SET plan_cache_mode = force_custom_plan")
             yield Adviser(catalog, connection, state.relation)
     except psycopg.Error as error:

@@ -20,7 +20,7 @@ from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.observe.log import Execute
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.sql import locks
-from plone.pgcatalog.storage import dsn_of
+from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection
 from psycopg import sql
 from typing import Any
@@ -58,7 +58,7 @@ class IndexTarget:
         state = catalog.view().read_state()
         if state is None:
             raise BuildError(_("the catalog has no table yet"))
-        return cls(dsn_of(catalog.jar), catalog.zoid, state.relation)
+        return cls(writable_dsn_of(catalog.jar), catalog.zoid, state.relation)
 
     def index(self, name: str) -> str:
         """Return the full name of the index *name*."""

@@ -102,6 +102,8 @@ def report(
 ) -> None:
     """Called when a result first reads rows: feed the query report, note the words, schedule what is done now and then."""
     report_slow(catalog.tool, query, trace.seconds)
+    if catalog.jar.isReadOnly():
+        return
     recorder.tick(dsn_of(catalog.jar))
     if SOURCE_INDEX in query:
         searches.note(catalog, query[SOURCE_INDEX], found)

@@ -3,16 +3,26 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.protocols import Connection
+from psycopg.errors import AdminShutdown
 from psycopg.errors import DeadlockDetected
+from psycopg.errors import IdleInTransactionSessionTimeout
+from psycopg.errors import InFailedSqlTransaction
 from psycopg.errors import LockNotAvailable
+from psycopg.errors import QueryCanceled
 from psycopg.errors import SerializationFailure
+from psycopg_pool import PoolTimeout
 from transaction.interfaces import TransientError
 
 import psycopg
 
 
+#: How a standby ends a read that is in the way of what it has to replay, "conflict with recovery".  On a read nothing
+#: else is a reason for these on any server.
+REPLAY_CONFLICTS = (SerializationFailure, DeadlockDetected, AdminShutdown)
+
+
 class ServiceUnavailable(psycopg.OperationalError, TransientError):
-    """The connection to PostgreSQL was lost before the commit.
+    """The connection to PostgreSQL was lost before the commit, or a standby has ended a read.
 
     Zope repeats the request, as after a conflict.  When that does not help it answers 503, which is how it
     translates the name of this class.
@@ -50,13 +60,28 @@ def transient_when_locked() -> Iterator[None]:
 
 @contextmanager
 def transient_when_lost(connection: Connection) -> Iterator[None]:
-    """Raise ServiceUnavailable instead of the psycopg.Error with which *connection* was lost.
+    """Raise ServiceUnavailable instead of the psycopg.Error with which *connection*, or a read for a standby, was lost.
 
     Which one depends on why the server ended it: a session that idled for too long is no OperationalError.
     """
     try:
         yield
     except psycopg.Error as error:
-        if connection.closed and not isinstance(error, ServiceUnavailable):
+        lost = connection.closed or isinstance(error, REPLAY_CONFLICTS)
+        if lost and not isinstance(error, ServiceUnavailable):
             raise ServiceUnavailable(str(error)) from error
         raise
+
+
+@contextmanager
+def transient_reads() -> Iterator[None]:
+    """Raise ServiceUnavailable instead of the psycopg.Error with which a read was lost, on whichever connection.
+
+    Neither for a time limit, nor when no connection was free: a repeated request would wait for as long again.
+    """
+    try:
+        yield
+    except (PoolTimeout, QueryCanceled):
+        raise
+    except (psycopg.OperationalError, InFailedSqlTransaction, IdleInTransactionSessionTimeout) as error:
+        raise ServiceUnavailable(str(error)) from error

@@ -41,10 +41,11 @@ STALE = "SELECT count(*) AS n FROM object_state o WHERE o.idx IS NOT NULL AND {n
 
 
 def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
-    """Return what PostgreSQL knows of the database without looking at rows of catalogs; one message.
+    """Return what PostgreSQL knows of the database without looking at rows of catalogs; one message, two to a standby.
 
     The keys are ``catalogs``, a list with all of them, or the one with tool oid *catalog*; ``retired``, ``connections``,
-    ``oldest`` (transaction), ``replicas`` and ``pg_textsearch``.  Times are texts as ISO 8601 has them.
+    ``oldest`` (transaction), ``replicas``, ``standby`` (see there; None for a server that takes writes) and
+    ``pg_textsearch``.  Times are texts as ISO 8601 has them.
     """
     values = {
         "catalog": catalog,
@@ -58,8 +59,19 @@ def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
     [found] = row.values() if isinstance(row, dict) else row
     for catalog_found in found["catalogs"]:
         catalog_found["unfilled"] = is_unfilled(catalog_found["relation"])
-    result: dict[str, Any] = found
+    result: dict[str, Any] = found | {"standby": standby(execute) if found["standby"] else None}
     return result
+
+
+def standby(execute: Execute) -> dict[str, Any] | None:
+    """Return how far a standby is: whether it is ``streaming``, and ``lag_seconds``; None for a server that takes writes.
+
+    The lag is how old the state may be that it shows; None when nobody can tell.
+    """
+    for row in execute(load_sql("replay"), {}):
+        streaming, lag_seconds = row.values() if isinstance(row, dict) else row
+        return {"streaming": streaming, "lag_seconds": lag_seconds}
+    return None
 
 
 def catalogs(connection: Connection, found: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:

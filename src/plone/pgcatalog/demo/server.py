@@ -1,5 +1,6 @@
 """PostgreSQL, Zope and the HTTP server of the demo, without buildout or recipe."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from importlib.metadata import distributions
 from importlib.resources import files
@@ -131,6 +132,9 @@ def log_to(path: Path) -> ErrorCounter:
 class Instance:
     """A Zope instance on a database: the files it needs, start and end."""
 
+    #: Its zope.conf, for ``str.format``.
+    conf = ZOPE_CONF
+
     def __init__(self, folder: Path, dsn: str, with_package: bool = True) -> None:
         self.folder = folder.resolve()
         self.dsn = dsn
@@ -153,7 +157,7 @@ class Instance:
         with open(os.open(zope_conf, os.O_WRONLY | os.O_CREAT, 0o600), "w") as conf:
             conf.truncate()
             conf.write(
-                ZOPE_CONF.format(
+                self.conf.format(
                     instance=self.folder,
                     dsn=self.dsn.replace("$", "$$"),
                     connections=CONNECTIONS,
@@ -192,13 +196,13 @@ class Instance:
             Zope2.DB.close()
 
 
-def make_http_server(host: str, port: int) -> Any:
-    """Return a waitress server for the started Zope; it listens already."""
+def make_http_server(host: str, port: int, filters: Callable[[Any], Any] = lambda application: application) -> Any:
+    """Return a waitress server for the started Zope, behind *filters* of WSGI; it listens already."""
     from waitress.server import create_server
     from ZPublisher.httpexceptions import HTTPExceptionHandler
     from ZPublisher.WSGIPublisher import publish_module
 
-    application = HTTPExceptionHandler(publish_module)
+    application = filters(HTTPExceptionHandler(publish_module))
     return create_server(application, host=host, port=port, threads=THREADS)
 
 

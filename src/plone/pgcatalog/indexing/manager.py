@@ -5,6 +5,7 @@ from plone.pgcatalog.indexing.overlap import seen_rows
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.resolve import resolve
 from plone.pgcatalog.indexing.resolve import unresolved
+from plone.pgcatalog.storage import require_writable
 from transaction.interfaces import IDataManagerSavepoint
 from transaction.interfaces import ISavepointDataManager
 from typing import Any
@@ -26,8 +27,9 @@ committing = Committing()
 def change(session: Session, tool: Any, zoid: int, site_path: str | None) -> CatalogPending:
     """Return the pending changes of the catalog *tool* for writing; joins the transaction.
 
-    *site_path* is the path of the site whose catalog it is, None if it is not a site's.
+    *site_path* is the path of the site whose catalog it is, None if it is not a site's.  Raises ReadOnlyError.
     """
+    require_writable(session.jar)
     session.complete_results()
     PendingManager.of(session).join()
     # A commit without a changed object reaches the storage only when the connection has joined.

@@ -19,6 +19,7 @@ from plone.pgcatalog.indexing.undo import follow_undo
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.indexing.writer import Writer
 from plone.pgcatalog.protocols import Cursor
+from plone.pgcatalog.storage import follow_from_shared_cache
 from plone.pgcatalog.storage import processors
 from typing import Any
 from weakref import ref
@@ -117,4 +118,5 @@ def register(database: Any) -> bool:
         return False
     if not any(isinstance(p, PGCatalogStateProcessor) for p in registered):
         database.storage.register_state_processor(PGCatalogStateProcessor(database))
+        follow_from_shared_cache(database)
     return True

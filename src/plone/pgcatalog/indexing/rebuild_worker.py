@@ -24,7 +24,7 @@ from plone.pgcatalog.indexing.walk import object_at
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.protocols import Cursor
-from plone.pgcatalog.storage import dsn_of
+from plone.pgcatalog.storage import writable_dsn_of
 from typing import Any
 from ZODB.POSException import ConflictError
 
@@ -65,7 +65,7 @@ class RebuildGone(RuntimeError):
 def rebuild_connection(catalog: CatalogTool) -> psycopg.Connection[Any]:
     """Return a new connection to the database of *catalog*, for the rebuild's own writing; rows are tuples."""
     # What a crash of the server loses is a batch with its task: it is done again.
-    return connect_directly(dsn_of(catalog._core.jar), "rebuild", 0, durable=False, prepare_threshold=5)
+    return connect_directly(writable_dsn_of(catalog._core.jar), "rebuild", 0, durable=False, prepare_threshold=5)
 
 
 def entries_of(

@@ -63,7 +63,17 @@ def database_metrics(connection: Connection, check: bool = False) -> Iterator[Me
     for name, help in CONNECTIONS.items():
         yield gauge(f"pgcatalog_database_{name}", found["connections"][name], help)
     yield from replicas(found["replicas"])
+    yield from of_standby(found["standby"])
     yield Metric("pgcatalog_clock_offset_seconds", clock_offset(connection), "gauge", CLOCK)
+
+
+def of_standby(standby: dict[str, Any] | None) -> Iterator[Metric]:
+    """Yield how far the database server is, if it is a standby."""
+    yield gauge("pgcatalog_standby", int(standby is not None), "1 when the database server is a standby")
+    if standby is not None:
+        yield gauge("pgcatalog_standby_streaming", int(standby["streaming"]), "1 while it follows its primary")
+        lag = float("inf") if standby["lag_seconds"] is None else standby["lag_seconds"]
+        yield gauge("pgcatalog_standby_lag_seconds", lag, "How old the state may be that the standby shows, at most")
 
 
 def clock_offset(connection: Connection) -> float:

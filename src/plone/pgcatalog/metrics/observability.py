@@ -5,10 +5,16 @@ from plone.observability.interfaces import IMetricProvider
 from plone.observability.interfaces import IReadinessCheck
 from plone.observability.metric import Metric as ObservabilityMetric
 from plone.pgcatalog.database.pool import pool_for
+from plone.pgcatalog.database.statistics import executing
+from plone.pgcatalog.database.statistics import standby
+from plone.pgcatalog.i18n import english
 from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.metric import Metric
 from plone.pgcatalog.metrics.process import process_metrics
+from plone.pgcatalog.observe.health import MAX_REPLAY_LAG
+from plone.pgcatalog.observe.health import standby_attention
 from plone.pgcatalog.storage import database_dsn
+from plone.pgcatalog.storage import max_replay_lag
 from typing import Any
 from zope.component import adapter
 from zope.interface import implementer
@@ -67,12 +73,13 @@ def translated(metric: Metric) -> ObservabilityMetric:
 
 @implementer(IReadinessCheck)
 class CatalogReadiness:
-    """Ready when the database answers and its catalogs' tables are there."""
+    """Ready when the database answers and its catalogs' tables are there, and no standby is too far behind."""
 
     name = "pgcatalog"
 
     def __init__(self) -> None:
         self.dsn: str | None = None
+        self.max_replay_lag = MAX_REPLAY_LAG
 
     def __call__(self) -> tuple[bool, str]:
         """Return whether it is so, and a sentence."""
@@ -81,9 +88,10 @@ class CatalogReadiness:
         try:
             with pool_for(self.dsn).connection(TIMEOUT) as connection:
                 row = connection.execute("SELECT count(*) AS n FROM pgcatalog_state").fetchone()
+                behind = standby_attention(standby(executing(connection)), self.max_replay_lag)
         except (psycopg.Error, psycopg_pool.PoolTimeout) as error:
             return False, f"the catalog's database does not answer: {type(error).__name__}"
-        return True, f"{row['n']} catalogs"
+        return (False, english(behind[0])) if behind else (True, f"{row['n']} catalogs")
 
 
 readiness = CatalogReadiness()
@@ -93,3 +101,4 @@ readiness = CatalogReadiness()
 def remember_database(event: Any) -> None:
     """Have the readiness check ask the database that was opened."""
     readiness.dsn = database_dsn(event.database)
+    readiness.max_replay_lag = max_replay_lag(event.database) or MAX_REPLAY_LAG

@@ -14,6 +14,8 @@ from typing import Any
 
 #: A transaction that is older keeps VACUUM from its work, and retired tables on the disk.
 OLDEST_SECONDS = 3600
+#: A standby that is behind by more seconds shows a state that is too old.
+MAX_REPLAY_LAG = 30.0
 #: What the line says when there is nothing.
 HEALTHY = _("Healthy: nothing needs attention")
 #: Sentences that the line about the health has room for.
@@ -87,6 +89,7 @@ def attention(found: dict[str, Any]) -> list[str]:
             _("${site}: the last ${job} failed; the tab Advanced says why", site | {"job": JOBS.get(job, job)})
             for job in failed
         ]
+    sentences += standby_attention(found.get("standby"))
     oldest = found["oldest"]
     if oldest is not None and oldest["seconds"] >= OLDEST_SECONDS:
         age = timedelta(seconds=round(oldest["seconds"]))
@@ -104,6 +107,21 @@ def attention(found: dict[str, Any]) -> list[str]:
             )
         )
     return sentences
+
+
+def standby_attention(standby: dict[str, Any] | None, limit: float = MAX_REPLAY_LAG) -> list[str]:
+    """Return what is to say of a *standby*, as ``statistics.standby`` has it, that may be *limit* seconds behind."""
+    if standby is None:
+        return []
+    lag = standby["lag_seconds"]
+    if lag is None:
+        return [_("this standby does not follow its primary, and nobody knows since when")]
+    if lag <= limit:
+        return []
+    age = {"age": str(timedelta(seconds=round(lag)))}
+    if standby["streaming"]:
+        return [_("this standby is behind its primary, by up to ${age}", age)]
+    return [_("this standby does not follow its primary; the last change that it has is ${age} old", age)]
 
 
 def textsearch_attention(catalog: dict[str, Any], version: str | None) -> list[str]:

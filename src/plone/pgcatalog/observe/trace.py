@@ -79,6 +79,8 @@ class Trace:
                 f", and {left_out_lines} more like it since the last line" if left_out_lines else "",
                 shape,
             )
+        if catalog.jar.isReadOnly():
+            return
         page = asking_path()
         entry = SlowQuery(catalog.zoid, path, operation, shape, text, left_out, *times, rows, statement, page, cold)
         recorder.record(dsn_of(catalog.jar), entry)

@@ -24,7 +24,7 @@ from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.request import opened_at
 from plone.pgcatalog.sql import locks
-from plone.pgcatalog.storage import dsn_of
+from plone.pgcatalog.storage import writable_dsn_of
 from time import monotonic
 from typing import Any
 
@@ -106,7 +106,7 @@ def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], 
 
 def stop(catalog: Catalog, name: str) -> None:
     """Have the job *name* of *catalog* end soon.  Raises JobError."""
-    with errors_told(), connect(dsn_of(catalog.jar), f"stop {name}") as connection:
+    with errors_told(), connect(writable_dsn_of(catalog.jar), f"stop {name}") as connection:
         connection.execute(STOP, {"catalog": catalog.zoid, "name": name})
 
 
@@ -115,7 +115,7 @@ def start(tool: CatalogTool, name: str, work: Work) -> None:
     catalog = tool._core
     values = {"catalog": catalog.zoid, "name": name}
     with errors_told():
-        connection = connect_directly(dsn_of(catalog.jar), name)
+        connection = connect_directly(writable_dsn_of(catalog.jar), name)
         with ExitStack() as unless_begun:
             unless_begun.callback(connection.close)
             if not begin(connection, catalog.zoid, name):

@@ -24,7 +24,7 @@ from plone.pgcatalog.observe.why import Why
 from plone.pgcatalog.observe.why import why
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
-from plone.pgcatalog.storage import dsn_of
+from plone.pgcatalog.storage import writable_dsn_of
 from plone.pgcatalog.zmi.chart import Chart
 from plone.pgcatalog.zmi.chart import chart_of
 from plone.pgcatalog.zmi.page import ManagePage
@@ -76,7 +76,7 @@ class SlowQueriesPage(ManagePage):
     def post(self) -> Any:
         form = self.request.form
         if "clear" in form:
-            count = log.clear(dsn_of(self.catalog.jar), self.catalog.zoid)
+            count = log.clear(writable_dsn_of(self.catalog.jar), self.catalog.zoid)
             return self.redirect(_("${count} slow queries deleted.", mapping={"count": str(count)}))
         if "explain" in form:
             self.example = self.find(form["explain"])

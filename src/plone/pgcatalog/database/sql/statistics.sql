@@ -81,5 +81,7 @@ SELECT jsonb_build_object(
             CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn) END AS lag_bytes,
             extract(epoch FROM replay_lag)::float8 AS lag_seconds
         FROM pg_stat_replication) p),
+    -- Whether this server is one itself.
+    'standby', pg_is_in_recovery(),
     'pg_textsearch', (SELECT extversion FROM pg_extension WHERE extname = 'pg_textsearch')
 ) AS found

@@ -1,0 +1,146 @@
+"""A primary with a Zope that saves, its standby with one that only reads, and HAProxy before both, if installed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from plone.pgcatalog.database.embedded import DEMO_SETTINGS
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import with_standby
+from plone.pgcatalog.demo.server import free_port
+from scripts.topology.statements import statements
+from scripts.topology.zope import HOST
+from scripts.topology.zope import ROOT
+from scripts.topology.zope import started
+from urllib.request import urlopen
+
+import click
+import shutil
+import signal
+import subprocess
+import tempfile
+
+
+OBJECTS = 200
+DATABASE = "plone"
+HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
+CONFIGURATION = ROOT / "docs" / "load-balancing" / "haproxy.cfg"
+#: A name that leads to this machine, as that of the writer.
+WRITER_HOST = "edit.localhost"
+#: What a visitor looks at.
+PAGES = ("", "/en", "/@@search?SearchableText=water", "/sitemap")
+
+
+@dataclass(frozen=True)
+class Topology:
+    """What runs: two servers, two Zopes (the URLs of their sites), and where HAProxy is to be."""
+
+    primary: EmbeddedPostgres
+    standby: EmbeddedPostgres
+    writer: str
+    reader: str
+    reader_process: subprocess.Popen[str]
+    ports: dict[str, int]
+
+
+@contextmanager
+def topology(objects: int = OBJECTS, max_replay_lag: float = 30.0) -> Iterator[Topology]:
+    """Yield a running topology, with a site of so many *objects*."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-topology-")))
+        folder.chmod(0o711)  # the servers' user may be another one
+        primary = stack.enter_context(EmbeddedPostgres(settings=with_standby(DEMO_SETTINGS)))
+        dsn = primary.createdb(DATABASE)
+        started("make", folder=str(folder / "writer"), dsn=dsn, objects=objects).wait()
+        standby = stack.enter_context(primary.standby())
+        ports = {
+            name: free_port(HOST, 0) for name in ("writer", "writer health", "reader", "reader health", "balancer")
+        }
+        url = f"http://{WRITER_HOST}:{ports['balancer']}"
+        keys = {"writer": None, "reader": {"writer_url": url, "max_replay_lag": max_replay_lag}}
+        processes = {}
+        for name, server in (("writer", primary), ("reader", standby)):
+            processes[name] = started(
+                "serve",
+                ports[f"{name} health"],
+                folder=str(folder / name),
+                dsn=server.dsn(DATABASE),
+                port=ports[name],
+                reader=keys[name],
+            )
+            stack.callback(end, processes[name])
+        zopes = [f"http://{HOST}:{ports[name]}/Plone" for name in ("writer", "reader")]
+        for page in PAGES:
+            # A first visit may save something, such as assignments of portlets.
+            urlopen(f"{zopes[0]}{page}").read()
+        standby.catch_up()
+        yield Topology(primary, standby, *zopes, processes["reader"], ports)
+
+
+@contextmanager
+def balanced(running: Topology) -> Iterator[str]:
+    """Yield the URL of the site behind HAProxy, which has to be installed.  Its probes ask both servers now and then."""
+    assert HAPROXY is not None
+    with tempfile.NamedTemporaryFile("w", prefix="pgcatalog-haproxy-") as configuration:
+        configuration.write(haproxy_configuration(running.ports))
+        configuration.flush()
+        process = subprocess.Popen([HAPROXY, "-db", "-q", "-f", configuration.name], text=True)
+        try:
+            yield f"http://{HOST}:{running.ports['balancer']}"
+        finally:
+            end(process)
+
+
+def haproxy_configuration(ports: dict[str, int]) -> str:
+    """Return the configuration of the documentation for *ports* of this machine, and one reader."""
+    lines = CONFIGURATION.read_text().splitlines()
+    places = {
+        "bind :80": f"bind {HOST}:{ports['balancer']}",
+        "reader1 10.0.0.21:8080": f"reader1 {HOST}:{ports['reader']} port {ports['reader health']}",
+        "writer1 10.0.0.11:8080": f"writer1 {HOST}:{ports['writer']} port {ports['writer health']}",
+    }
+    found = [line for line in lines if "reader2" not in line]
+    for place, here in places.items():
+        found = [line.replace(place, here) for line in found]
+    return "\n".join(found) + "\n"
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """End *process*, kindly at first."""
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def asked(server: EmbeddedPostgres, site: str) -> list[int]:
+    """Return how many statements *server* gets for each of PAGES of *site*, a URL, when they are looked at again."""
+    numbers = []
+    for page in PAGES:
+        urlopen(f"{site}{page}").read()
+        with statements(server) as found:
+            urlopen(f"{site}{page}").read()
+        numbers.append(len(found))
+    return numbers
+
+
+@click.command()
+def main() -> None:
+    """Start it, print what the primary is asked, and wait for Ctrl-C."""
+    with topology() as running, ExitStack() as stack:
+        print(f"writer    {running.writer}")
+        print(f"reader    {running.reader}")
+        print("statements that the primary gets for a page:")
+        of_writer, of_reader = asked(running.primary, running.writer), asked(running.primary, running.reader)
+        for page, *numbers in zip(PAGES, of_writer, of_reader, strict=True):
+            print(f"  {page or '/':32} writer {numbers[0]:3}   reader {numbers[1]:3}")
+        balancer = stack.enter_context(balanced(running)) if HAPROXY else "none: haproxy is not installed"
+        print(f"balancer  {balancer}")
+        print("Log in as admin / admin. Ctrl-C ends it.", flush=True)
+        try:
+            signal.pause()
+        except KeyboardInterrupt:
+            print("Stopped.")

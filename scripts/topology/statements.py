@@ -1,0 +1,40 @@
+"""Counts what a server is asked, by its own log."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+
+import psycopg
+import re
+import time
+
+
+_STATEMENT = re.compile(r"LOG:  (?:statement|execute [^:]+): (.*)")
+#: Each process of a server reads its settings anew when it is told to.
+PAUSE = 0.3
+
+
+def log_of(server: EmbeddedPostgres) -> str:
+    """Return the log of the running *server*."""
+    assert server.data_dir is not None
+    return (server.data_dir / "server.log").read_text(errors="replace")
+
+
+@contextmanager
+def statements(server: EmbeddedPostgres) -> Iterator[list[str]]:
+    """Yield a list that has afterwards the first lines of what *server* was asked meanwhile."""
+    _log(server, "all")
+    before = len(log_of(server))
+    found: list[str] = []
+    try:
+        yield found
+    finally:
+        found += _STATEMENT.findall(log_of(server)[before:])
+        _log(server, "none")
+
+
+def _log(server: EmbeddedPostgres, which: str) -> None:
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute(f"ALTER SYSTEM SET log_statement = '{which}'")
+        connection.execute("SELECT pg_reload_conf()")
+    time.sleep(PAUSE)

@@ -1,0 +1,120 @@
+"""A storage of zodb-pgjsonb that only reads, from a streaming standby: ``<pgjsonb-reader>`` in zope.conf.
+
+zodb-pgjsonb 1.19 has no such mode, and a patch for it is in docs/upstream.  This module does the same from outside.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from functools import wraps
+from importlib.metadata import version
+from plone.pgcatalog.database.errors import transient_reads
+from plone.pgcatalog.observe.health import MAX_REPLAY_LAG
+from typing import Any
+from ZODB.POSException import ReadOnlyError
+from zodb_pgjsonb import storage as upstream
+from zodb_pgjsonb.config import PGJsonbStorageFactory
+from zodb_pgjsonb.instance import PGJsonbStorageInstance
+from zodb_pgjsonb.storage import PGJsonbStorage
+
+
+#: The versions of zodb-pgjsonb whose inside this module knows.
+KNOWN = "1.19."
+#: What reads from the snapshot.
+READS = (
+    *("load", "load_multiple", "loadBefore", "loadSerial", "loadBlob", "openCommittedBlobFile"),
+    "poll_invalidations",
+)
+#: What writes.
+WRITES = ("new_oid", "tpc_begin", "undo", "pack")
+
+
+class UnknownStorage(Exception):
+    """The installed zodb-pgjsonb is not one that this module knows."""
+
+
+class ReadOnlyInstance(PGJsonbStorageInstance):
+    """The storage of one ZODB connection.
+
+    A read that PostgreSQL has ended, to replay what the primary has done, raises ServiceUnavailable, so Zope repeats
+    the request.  A write raises ReadOnlyError.
+    """
+
+    def isReadOnly(self) -> bool:
+        return True
+
+    def tpc_abort(self, transaction: Any) -> None:
+        """Do nothing: no commit has begun, and the snapshot stays."""
+
+
+class ReadOnlyStorage(PGJsonbStorage):
+    """A storage that changes nothing in its database: no schema, no sequence, no statistics of a warmer, no commit.
+
+    *writer_url* is where requests are sent that would save, empty for nowhere; *max_replay_lag* is how many seconds the
+    standby may be behind.  *options* are those of PGJsonbStorage.  Raises UnknownStorage.
+    """
+
+    def __init__(
+        self, dsn: str, *, writer_url: str = "", max_replay_lag: float = MAX_REPLAY_LAG, **options: Any
+    ) -> None:
+        if not version("zodb-pgjsonb").startswith(KNOWN):
+            raise UnknownStorage(f"<pgjsonb-reader> is for zodb-pgjsonb {KNOWN}*, not {version('zodb-pgjsonb')}")
+        self.writer_url = writer_url.rstrip("/")
+        self.max_replay_lag = max_replay_lag
+        with replaced("install_schema", lambda connection, **mode: None):
+            super().__init__(dsn, **options | {"cache_warm_pct": 0})
+        self._is_read_only = True
+
+    def new_instance(self) -> ReadOnlyInstance:
+        return ReadOnlyInstance(self)
+
+    def _apply_pending_ddl(self) -> None:
+        """Leave tables and columns to the writers."""
+        self._pending_ddl.clear()
+
+
+class ReadOnlyStorageFactory(PGJsonbStorageFactory):
+    """Opens the storage of a section ``<pgjsonb-reader>``."""
+
+    def open(self, database_name: str = "unnamed", databases: Any = None) -> ReadOnlyStorage:
+        """Return the storage; raises ValueError for a connection string that is none."""
+        config = self.config
+        make = partial(ReadOnlyStorage, writer_url=config.writer_url, max_replay_lag=config.max_replay_lag)
+        with replaced("PGJsonbStorage", make):
+            storage: ReadOnlyStorage = super().open(database_name, databases)
+        return storage
+
+
+@contextmanager
+def replaced(name: str, value: Any) -> Iterator[None]:
+    """Let zodb-pgjsonb use *value* under its global *name* while a storage is opened, which one thread does."""
+    former = getattr(upstream, name)
+    setattr(upstream, name, value)
+    try:
+        yield
+    finally:
+        setattr(upstream, name, former)
+
+
+def repeated(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the method *read* with errors that make Zope repeat the request."""
+
+    @wraps(read)
+    def method(self: Any, *args: Any, **keywords: Any) -> Any:
+        with transient_reads():
+            return read(self, *args, **keywords)
+
+    return method
+
+
+def refuse(self: Any, *args: Any, **keywords: Any) -> None:
+    """Raise ReadOnlyError."""
+    raise ReadOnlyError
+
+
+for _name in READS:
+    setattr(ReadOnlyInstance, _name, repeated(getattr(PGJsonbStorageInstance, _name)))
+for _name in WRITES:
+    setattr(ReadOnlyInstance, _name, refuse)
+    setattr(ReadOnlyStorage, _name, refuse)

@@ -1,0 +1,111 @@
+"""Real servers, Zopes in processes of their own, and HAProxy with the configuration of the documentation."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from scripts.topology.standby import asked
+from scripts.topology.standby import balanced
+from scripts.topology.standby import HAPROXY
+from scripts.topology.standby import PAGES
+from scripts.topology.standby import Topology
+from scripts.topology.standby import topology
+from scripts.topology.statements import log_of
+from tests.integration.servers import execute
+from typing import Any
+
+import pytest
+import requests
+import time
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(HAPROXY is None, reason="haproxy is not installed (Debian: apt-get install haproxy)"),
+]
+
+ADMIN = ("admin", "admin")
+JSON = {"Accept": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Topology]:
+    with topology(objects=40, max_replay_lag=1.0) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def balancer(running: Topology) -> Iterator[str]:
+    with balanced(running) as url:
+        until(lambda: served_by(url) == "reader1")
+        yield url
+
+
+def until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def ask(url: str, method: str = "GET", **options: Any) -> requests.Response:
+    return requests.request(method, url, timeout=60, allow_redirects=False, **options)
+
+
+def served_by(balancer: str, **options: Any) -> str:
+    """Return which Zope has answered with a page; empty when none has."""
+    answer = ask(f"{balancer}/en", **options)
+    return answer.headers.get("X-Served-By", "") if answer.status_code == 200 else ""
+
+
+def described(balancer: str) -> str:
+    """Return what a visitor is shown as the description of the folder."""
+    answer = ask(f"{balancer}/++api++/en", headers=JSON)
+    return str(answer.json()["description"]) if answer.status_code == 200 else ""
+
+
+def describe(site: str, text: str) -> requests.Response:
+    return ask(f"{site}/en", "PATCH", auth=ADMIN, headers=JSON, json={"description": text})
+
+
+def test_a_page_of_a_reader_asks_the_primary_nothing(running: Topology) -> None:
+    assert asked(running.primary, running.reader) == [0] * len(PAGES)
+    assert min(asked(running.primary, running.writer)) >= 3
+
+
+def test_visitors_get_a_reader_and_editors_the_writer(balancer: str) -> None:
+    assert served_by(balancer) == "reader1"
+    for options in ({"auth": ADMIN}, {"cookies": {"__ac": "somebody"}}, {"headers": {"Host": "edit.localhost"}}):
+        assert served_by(balancer, **options) == "writer1"
+
+
+def test_a_save_reaches_the_writer(running: Topology, balancer: str) -> None:
+    assert describe(balancer, "saved").status_code == 204
+    running.standby.catch_up()
+    assert served_by(balancer) == "reader1"
+    assert described(balancer) == "saved"
+
+
+def test_a_save_on_a_reader_is_sent_to_the_writer(running: Topology) -> None:
+    answer = describe(running.reader, "sent on")
+    assert answer.status_code == 307
+    assert answer.headers["Location"].startswith("http://edit.localhost:")
+
+
+def test_without_a_reader_that_is_ready_the_writer_answers(running: Topology, balancer: str) -> None:
+    execute(running.standby.dsn(), "SELECT pg_wal_replay_pause()")
+    try:
+        assert describe(balancer, "newer").status_code == 204
+        until(lambda: described(balancer) == "newer")
+        assert served_by(balancer) == "writer1"
+    finally:
+        execute(running.standby.dsn(), "SELECT pg_wal_replay_resume()")
+    until(lambda: served_by(balancer) == "reader1")
+
+
+def test_the_standby_has_refused_nothing(running: Topology) -> None:
+    """From the start of its Zope on."""
+    assert "ERROR" not in log_of(running.standby)
+
+
+def test_when_a_reader_ends_the_writer_answers(running: Topology, balancer: str) -> None:
+    running.reader_process.kill()
+    until(lambda: served_by(balancer) == "writer1")

@@ -1,0 +1,114 @@
+"""A primary with a writing Zope, and its standby with one that only reads; what both answer."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextlib import ExitStack
+from contextlib import suppress
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.database.embedded import with_standby
+from plone.pgcatalog.reader import ReadOnlyStorage
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.servers import execute
+from tests.integration.web import Response
+from tests.integration.web import Web
+from typing import Any
+
+import psycopg
+import re
+import transaction
+
+
+PAGES = 12
+#: What differs between two answers to the same question: tokens, and what was made for this answer alone.
+_RANDOM = re.compile(rb"[0-9a-f]{32,40}")
+_LINK = re.compile(r'(?:href|src|action)="(?:http://nohost)?(/plone[^"#]*)"')
+#: Saves something, ends the session, downloads the whole site, or is served from the disk.
+_LEFT_OUT = re.compile(
+    r"selectViewTemplate|content_status_modify|workflow_action|object_cut|object_copy|logout"
+    r"|\+\+(?:plone|resource|theme)\+\+|@@site-logo|@@export|favicon|\.(?:js|css|map|svg|png)\b"
+)
+
+
+class Servers:
+    """A primary and its standby; ``dsn`` and ``standby_dsn`` lead to the database of a site on either."""
+
+    def __init__(self, primary: EmbeddedPostgres, standby: EmbeddedPostgres, name: str) -> None:
+        self.primary = primary
+        self.standby = standby
+        self.dsn = primary.dsn(name)
+        self.standby_dsn = standby.dsn(name)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let the standby replay nothing meanwhile."""
+        execute(self.standby.dsn(), "SELECT pg_wal_replay_pause()")
+        self.standby._wait_for("pause", "SELECT pg_get_wal_replay_pause_state() = 'paused'")
+        try:
+            yield
+        finally:
+            # What is replayed at once may be in the way of this very statement.
+            with suppress(psycopg.errors.SerializationFailure):
+                execute(self.standby.dsn(), "SELECT pg_wal_replay_resume()")
+
+
+def start(stack: ExitStack, name: str = "site", **settings: str) -> Servers:
+    """Return servers with a site that has content; they end with *stack*."""
+    primary = stack.enter_context(EmbeddedPostgres(settings=with_standby(TEST_SETTINGS)))
+    dsn = primary.createdb(name)
+    sites.create_site(dsn, profiles=("plone.pgcatalog:default",))
+    with sites.opened(dsn) as db:
+        with sites.inside(db) as site:
+            fill(site)
+            transaction.commit()
+        # The very first visit of a new site saves assignments of portlets.
+        assert get(Web(db), "/plone").status == 200
+    standby = stack.enter_context(primary.standby(settings={**with_standby(TEST_SETTINGS), **settings}))
+    return Servers(primary, standby, name)
+
+
+def fill(site: Any) -> None:
+    create(site, "Folder", "folder", title="Folder")
+    for number in range(PAGES):
+        create(site.folder, "Document", f"page{number}", title=f"Page {number}", subject=("a", f"s{number % 3}"))
+    create(site, "News Item", "news-item", title="News")
+    workflow = site.portal_workflow
+    for obj in (site.folder, *site.folder.objectValues(), site["news-item"]):
+        workflow.doActionFor(obj, "publish")
+
+
+def reading(dsn: str, **options: Any) -> Any:
+    """Return the context of a ZODB.DB that only reads from *dsn*."""
+    return sites.opened_on(ReadOnlyStorage(dsn, **options))
+
+
+def body(response: Response) -> bytes:
+    """Return the body of *response* without what is another one each time."""
+    return _RANDOM.sub(b"", response.body)
+
+
+def crawl(web: Web, login: str | None, limit: int) -> dict[str, Response]:
+    """Return the answers to up to *limit* paths that the front page leads to."""
+    found: dict[str, Response] = {}
+    waiting = ["/plone"]
+    while waiting and len(found) < limit:
+        path = waiting.pop(0)
+        found[path] = get(web, path, login)
+        for link in _LINK.findall(found[path].text if is_html(found[path]) else ""):
+            link = re.sub(r"[?&]_authenticator=\w+", "", link.replace("&amp;", "&"))
+            if not _LEFT_OUT.search(link) and link not in found and link not in waiting:
+                waiting.append(link)
+    return found
+
+
+def is_html(response: Response) -> bool:
+    return response.headers.get("Content-Type", "").startswith("text/html")
+
+
+def get(web: Web, link: str, login: str | None = None) -> Response:
+    """Return the answer to *link*, a path with a query string."""
+    path, _, query = link.partition("?")
+    environ = web._environ("GET", path, login, "text/html")
+    environ["QUERY_STRING"] = query
+    return web._send(environ)

@@ -1,0 +1,219 @@
+"""A Zope on a standby answers as one on the primary, asks the primary nothing, and saves nothing."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from contextlib import ExitStack
+from plone.pgcatalog.fulltext import counting
+from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.observe import searches
+from plone.pgcatalog.reader import UnknownStorage
+from scripts.topology.statements import log_of
+from scripts.topology.statements import statements
+from tests.integration import readers
+from tests.integration.histories import counter
+from tests.integration.readers import body
+from tests.integration.readers import Servers
+from tests.integration.web import MANAGER
+from tests.integration.web import Site
+from typing import Any
+from ZODB.POSException import ReadOnlyError
+
+import pytest
+import transaction
+
+
+pytestmark = pytest.mark.slow
+
+WRITER_URL = "https://edit.example.org"
+PAGE = "/plone/folder/page1"
+
+
+@pytest.fixture(scope="module")
+def servers(zope: None) -> Iterator[Servers]:
+    with ExitStack() as stack:
+        yield readers.start(stack)
+
+
+@pytest.fixture(scope="module")
+def writer(servers: Servers) -> Iterator[Site]:
+    with readers.sites.opened(servers.dsn) as db:
+        yield Site(db)
+
+
+@pytest.fixture(scope="module")
+def reader(servers: Servers) -> Iterator[Site]:
+    with readers.reading(servers.standby_dsn) as db:
+        yield Site(db)
+
+
+@pytest.fixture
+def redirecting(servers: Servers) -> Iterator[Site]:
+    """A reader that knows where its writer is."""
+    with readers.reading(servers.standby_dsn, writer_url=WRITER_URL) as db:
+        yield Site(db)
+
+
+@pytest.fixture(autouse=True)
+def _the_standby_refuses_nothing(servers: Servers) -> Iterator[None]:
+    """Nothing is sent to it that it cannot do."""
+    before = len(log_of(servers.standby))
+    yield
+    assert "ERROR" not in log_of(servers.standby)[before:]
+
+
+# -- reading
+
+
+@pytest.mark.parametrize(("name", "pages"), [(None, 20), (MANAGER, 40)])
+def test_every_page_is_that_of_the_primary(
+    servers: Servers, writer: Site, reader: Site, name: str | None, pages: int
+) -> None:
+    # What a first visit saves is saved.
+    paths = readers.crawl(writer.web, name, pages)
+    assert len(paths) == pages
+    expected = {path: readers.get(writer.web, path, name) for path in paths}
+    assert {page.status for page in expected.values()} <= {200, 302}
+    servers.standby.catch_up()
+    for path, page in expected.items():
+        found = readers.get(reader.web, path, name)
+        assert (path, found.status, body(found)) == (path, page.status, body(page))
+        assert found.headers.get("Location") == page.headers.get("Location")
+
+
+def test_a_reader_asks_the_primary_nothing(servers: Servers, writer: Site, reader: Site) -> None:
+    paths = ["/plone", PAGE, "/plone/@@search?SearchableText=page"]
+    for path in paths:
+        readers.get(writer.web, path)
+    servers.standby.catch_up()
+    with statements(servers.primary) as of_writer:
+        for path in paths:
+            assert readers.get(writer.web, path).status == 200
+    assert len(of_writer) >= 3 * len(paths)
+    with statements(servers.primary) as of_reader:
+        for path in paths:
+            assert readers.get(reader.web, path).status == 200
+    assert of_reader == []
+
+
+def test_the_same_state_has_the_same_counter(servers: Servers, writer: Site, reader: Site) -> None:
+    """Plone makes ETags of it."""
+    from plone.app.caching.operations.utils import getETag
+
+    def of(site: Site) -> tuple[Any, ...]:
+        with readers.sites.inside(site.db) as portal:
+            names = ("catalogCounter", "lastModified", "roles", "skin")
+            return counter(portal), getETag(portal.folder, portal.REQUEST, names)
+
+    servers.standby.catch_up()
+    before = of(writer)
+    assert of(reader) == before
+    with writer.inside() as portal:
+        portal.folder.page1.reindexObject()
+    servers.standby.catch_up()
+    assert of(reader) == of(writer) != before
+
+
+def test_the_overview_tells_how_far_the_standby_is(writer: Site, reader: Site) -> None:
+    page = "/plone/portal_catalog/manage_catalogOverview"
+    shown = readers.get(reader.web, page, MANAGER).text
+    assert "follows its primary" in shown
+    assert 'id="standby"' not in readers.get(writer.web, page, MANAGER).text
+
+
+# -- saving
+
+
+def titles(site: Site) -> tuple[str, str]:
+    with readers.sites.inside(site.db) as portal:
+        [brain] = portal.portal_catalog.unrestrictedSearchResults(path=PAGE)
+        return portal.folder.page1.title, brain.Title
+
+
+def test_a_save_is_refused_with_a_text(reader: Site) -> None:
+    before = titles(reader)
+    answer = reader.web.patch(PAGE, MANAGER, {"title": "changed"})
+    assert answer.status == 503
+    assert "Nothing can be saved here" in answer.json["message"]
+    answer = reader.web.post(f"{PAGE}/edit", MANAGER, **edited(reader))
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "10")
+    assert answer.text.startswith("Nothing can be saved here")
+    answer = reader.web.send_json("POST", "/plone/folder", MANAGER, {"@type": "Document", "title": "new"})
+    assert answer.status == 503
+    assert titles(reader) == before
+
+
+def edited(site: Site) -> dict[str, str]:
+    """Return the form in which the page's title is changed."""
+    return {
+        "form.widgets.IDublinCore.title": "changed",
+        "form.widgets.IBasic.title": "changed",
+        "form.buttons.save": "Save",
+        "_authenticator": site.token(),
+    }
+
+
+def test_a_save_is_sent_to_the_writer(redirecting: Site) -> None:
+    answer = redirecting.web.patch(PAGE, MANAGER, {"title": "changed"})
+    assert (answer.status, answer.headers["Location"]) == (307, f"{WRITER_URL}{PAGE}")
+    link = f"/plone/folder/selectViewTemplate?templateId=summary_view&_authenticator={redirecting.token()}"
+    answer = readers.get(redirecting.web, link, MANAGER)
+    assert (answer.status, answer.headers["Location"]) == (307, f"{WRITER_URL}{link}")
+
+
+def test_a_save_behind_a_proxy_is_sent_to_the_address_that_was_asked_for(redirecting: Site) -> None:
+    path = "/VirtualHostBase/https/www.example.org:443/plone/VirtualHostRoot/folder/page1"
+    answer = redirecting.web.patch(path, MANAGER, {"title": "changed"})
+    assert (answer.status, answer.headers["Location"]) == (307, f"{WRITER_URL}/folder/page1")
+
+
+def test_nothing_gets_pending(reader: Site) -> None:
+    """So no search needs a temporary table, which a standby does not have."""
+    with readers.sites.inside(reader.db) as portal:
+        page = portal.folder.page1
+        page.title = "changed"
+        page.reindexObject()
+        with pytest.raises(ReadOnlyError):
+            portal.portal_catalog.unrestrictedSearchResults(Title="changed")
+        transaction.abort()
+        assert portal.portal_catalog.unrestrictedSearchResults(Title="changed").actual_result_count == 0
+        assert portal.folder.page1.title != "changed"
+
+
+def test_a_new_object_has_no_oid(reader: Site) -> None:
+    with readers.sites.inside(reader.db) as portal:
+        with pytest.raises(ReadOnlyError):
+            portal.folder.invokeFactory("Document", "new")
+        transaction.abort()
+        with pytest.raises(ReadOnlyError):
+            reader.db.pack()
+
+
+@pytest.mark.parametrize("form", [{"rebuild": "1"}, {"verify": "1"}, {"vacuum": "1"}])
+def test_no_work_begins(reader: Site, form: dict[str, str]) -> None:
+    answer = reader.web.post(
+        "/plone/portal_catalog/manage_catalogAdvanced", MANAGER, _authenticator=reader.token(), **form
+    )
+    assert answer.status == 503
+
+
+def test_no_thread_writes(servers: Servers, reader: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither slow queries, nor what is searched for, nor counts of words."""
+    monkeypatch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.001")
+    monkeypatch.setattr(counting, "PAUSE", 60.0)
+    kinds: Any = recorder.recorders, searches.recorders, counting.countings
+    for text in ("page", "folder", "news"):
+        assert readers.get(reader.web, f"/plone/@@search?SearchableText={text}").status == 200
+    assert servers.standby_dsn not in {worker.dsn for workers in kinds for worker in workers.all()}
+
+
+def test_an_open_storage_changes_nothing(servers: Servers) -> None:
+    with statements(servers.primary) as asked, closing(readers.ReadOnlyStorage(servers.dsn)) as storage:
+        assert storage.isReadOnly()
+    assert asked
+    assert not [text for text in asked if not text.startswith(("SELECT", "BEGIN", "COMMIT", "ROLLBACK", "SET"))]
+
+
+def test_only_a_storage_that_is_known_is_opened_so(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plone.pgcatalog.reader.version", lambda name: "1.20.0")
+    with pytest.raises(UnknownStorage, match=r"1\.19\."):
+        readers.ReadOnlyStorage(servers.standby_dsn)

@@ -1,0 +1,219 @@
+"""A Zope on a standby whose reads are ended, that stays behind, is promoted, or goes away."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextlib import ExitStack
+from plone.pgcatalog.metrics.observability import CatalogReadiness
+from plone.pgcatalog.metrics.prometheus import text
+from plone.pgcatalog.observe import health
+from plone.pgcatalog.storage import max_replay_lag
+from plone.pgcatalog.unavailable import unavailable_filter
+from tests.integration import readers
+from tests.integration.readers import Servers
+from tests.integration.servers import execute
+from tests.integration.servers import fetch
+from tests.integration.storage import forget_loaded
+from tests.integration.web import application
+from tests.integration.web import MANAGER
+from tests.integration.web import Site
+from tests.integration.web import Web
+from typing import Any
+from zope.component import getGlobalSiteManager
+from ZPublisher.interfaces import IPubAfterTraversal
+
+import psycopg
+import psycopg.rows
+import pytest
+import time
+
+
+pytestmark = pytest.mark.slow
+
+PAGE = "/plone/folder/page1"
+#: How long a read may be in the way of what the standby has to replay.
+DELAY = "100ms"
+#: What a primary does now and then, and reads of a standby are in the way of.
+CONFLICTS = {
+    "VACUUM": (
+        "UPDATE object_state SET state_size = state_size",
+        "UPDATE {relation} SET portal_type = portal_type",
+        "VACUUM object_state",
+        "VACUUM {relation}",
+    ),
+    "ALTER": (
+        "ALTER TABLE object_state ADD COLUMN IF NOT EXISTS of_a_test int",
+        "ALTER TABLE {relation} ADD COLUMN IF NOT EXISTS of_a_test int",
+        "ALTER TABLE object_state DROP COLUMN of_a_test",
+        "ALTER TABLE {relation} DROP COLUMN of_a_test",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def servers(zope: None) -> Iterator[Servers]:
+    with ExitStack() as stack:
+        yield readers.start(stack, max_standby_streaming_delay=DELAY)
+
+
+@pytest.fixture
+def writer(servers: Servers) -> Iterator[Site]:
+    with readers.sites.opened(servers.dsn) as db:
+        yield Site(db)
+
+
+@pytest.fixture
+def reader(servers: Servers) -> Iterator[Site]:
+    with readers.reading(servers.standby_dsn, max_replay_lag=1.0, pool_timeout=2.0) as db:
+        yield Site(db)
+
+
+def conflict(servers: Servers, kind: str) -> None:
+    """Let the primary do something, and wait until the standby has replayed it."""
+    relation = fetch(servers.dsn, "SELECT relation FROM pgcatalog_state")
+    for statement in CONFLICTS[kind]:
+        execute(servers.dsn, statement.format(relation=relation))
+    servers.standby.catch_up()
+
+
+def conflicts(servers: Servers) -> int:
+    """Return how many reads the standby has ended."""
+    query = "SELECT confl_lock + confl_snapshot FROM pg_stat_database_conflicts WHERE datname = 'site'"
+    return int(fetch(servers.standby_dsn, query))
+
+
+@contextmanager
+def within_requests(action: Callable[[], None], times: int) -> Iterator[list[int]]:
+    """Do *action* in each of the next requests, *times* at most, when the page is about to be rendered.
+
+    What they need then is in no cache.  Yields a list with a number for each.
+    """
+    done: list[int] = []
+
+    def subscriber(event: Any) -> None:
+        if len(done) < times:
+            done.append(len(done))
+            action()
+            page, folder, *_ = event.request["PARENTS"]
+            forget_loaded(page._p_jar)
+            page._p_deactivate()
+            folder._p_deactivate()
+
+    manager = getGlobalSiteManager()
+    manager.registerHandler(subscriber, (IPubAfterTraversal,))
+    try:
+        yield done
+    finally:
+        manager.unregisterHandler(subscriber, (IPubAfterTraversal,))
+
+
+@pytest.mark.parametrize("kind", CONFLICTS)
+def test_a_request_whose_reads_are_ended_is_repeated(servers: Servers, reader: Site, kind: str) -> None:
+    expected = readers.body(readers.get(reader.web, PAGE))
+    before = conflicts(servers)
+    for times in (1, 2, 3):
+        with within_requests(lambda: conflict(servers, kind), times) as done:
+            answer = readers.get(reader.web, PAGE)
+        assert (len(done), answer.status, readers.body(answer)) == (times, 200, expected)
+    time.sleep(0.5)  # the servers' figures are a little late
+    assert conflicts(servers) > before
+
+
+def test_a_request_whose_reads_are_ended_for_ever_is_told_so(servers: Servers, reader: Site) -> None:
+    with within_requests(lambda: conflict(servers, "ALTER"), 100) as done:
+        answer = readers.get(reader.web, PAGE)
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "10")
+    assert len(done) == 4
+    assert readers.get(reader.web, PAGE).status == 200
+
+
+# -- how far it is
+
+
+def ready(site: Site) -> tuple[bool, str]:
+    """Return what the probe says that Zope has on the database of *site*."""
+    probe = CatalogReadiness()
+    probe.dsn, probe.max_replay_lag = site.db.storage._dsn, max_replay_lag(site.db) or health.MAX_REPLAY_LAG
+    return probe()
+
+
+def told(dsn: str) -> str:
+    """Return what ``pgcatalog status`` says of the database *dsn*, in a line."""
+    with psycopg.connect(dsn, autocommit=True, row_factory=psycopg.rows.dict_row) as connection:
+        return "; ".join(health.collect(connection)["attention"])
+
+
+def change(site: Site, title: str) -> None:
+    with site.inside() as portal:
+        portal.folder.page1.title = title
+        portal.folder.page1.reindexObject()
+
+
+def shown(site: Site) -> tuple[str, str]:
+    with readers.sites.inside(site.db) as portal:
+        [brain] = portal.portal_catalog.unrestrictedSearchResults(path=PAGE)
+        return portal.folder.page1.title, brain.Title
+
+
+def test_a_standby_that_replays_nothing_shows_one_state_and_is_not_ready(
+    servers: Servers, writer: Site, reader: Site
+) -> None:
+    change(writer, "first")
+    servers.standby.catch_up()
+    assert shown(reader) == ("first", "first")
+    assert ready(reader)[0]
+    assert told(servers.standby_dsn) == told(servers.dsn) == ""
+    with servers.paused():
+        change(writer, "second")
+        assert shown(reader) == ("first", "first")
+        until(lambda: not ready(reader)[0])
+        assert "behind its primary" in ready(reader)[1]
+        metrics = text(servers.standby_dsn)
+        assert "pgcatalog_standby 1.0" in metrics
+        assert "pgcatalog_standby_streaming 1.0" in metrics
+        assert ready(writer)[0]
+    servers.standby.catch_up()
+    assert shown(reader) == ("second", "second")
+    assert ready(reader)[0]
+    assert "pgcatalog_standby 0.0" in text(servers.dsn)
+
+
+def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_standby_that_was_killed_is_waited_for(servers: Servers, writer: Site, reader: Site) -> None:
+    web = Web(reader.db, unavailable_filter(application(reader.db)))
+    assert readers.get(web, PAGE).status == 200
+    servers.standby.kill()
+    answer = readers.get(web, PAGE)
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "10")
+    assert not ready(reader)[0]
+    servers.standby.start()
+    change(writer, "after the kill")
+    servers.standby.catch_up()
+    assert readers.get(reader.web, PAGE).status == 200
+    assert shown(reader) == ("after the kill", "after the kill")
+    assert ready(reader)[0]
+
+
+def test_a_standby_that_is_cut_off_is_not_ready_and_one_that_is_promoted_is(
+    servers: Servers, writer: Site, reader: Site
+) -> None:
+    """A reader saves nothing, even when its server could."""
+    change(writer, "before")
+    servers.standby.catch_up()
+    servers.standby.cut_off()
+    change(writer, "lost")
+    until(lambda: not ready(reader)[0])
+    assert "does not follow its primary" in ready(reader)[1]
+    assert shown(reader) == ("before", "before")
+    servers.standby.promote()
+    assert ready(reader)[0]
+    assert reader.web.patch(PAGE, MANAGER, {"title": "saved"}).status == 503
+    with readers.sites.opened(servers.standby_dsn) as db:
+        change(Site(db), "new")
+    assert shown(reader) == ("new", "new")
