@@ -53,8 +53,8 @@ class View:
         end = None if size is None else start + size
         return [(rid, f"/plone/{rid}", 1.5 if query.score else None) for rid in ROWS[start:end]]
 
-    def page_and_total(self, *asked: Any) -> tuple[list[Any], int | None]:
-        return self.page(*asked), self.told
+    def page_and_total(self, *asked: Any, with_total: bool) -> tuple[list[Any], int | None]:
+        return self.page(*asked), len(ROWS) if with_total else self.told
 
     def rids(self, query: CompiledQuery) -> array[int]:
         self.asked.append(("rids",))
