@@ -18,8 +18,10 @@ from urllib.request import urlopen
 import click
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
+import time
 
 
 OBJECTS = 200
@@ -87,9 +89,19 @@ def balanced(running: Topology) -> Iterator[str]:
         configuration.flush()
         process = subprocess.Popen([HAPROXY, "-db", "-q", "-f", configuration.name], text=True)
         try:
+            wait_until_it_listens(process, running.ports["balancer"])
             yield f"http://{HOST}:{running.ports['balancer']}"
         finally:
             end(process)
+
+
+def wait_until_it_listens(process: subprocess.Popen[str], port: int) -> None:
+    """Wait for *process* to accept connections on *port*; RuntimeError when it ends instead."""
+    with socket.socket() as probe:
+        while probe.connect_ex((HOST, port)):
+            if process.poll() is not None:
+                raise RuntimeError(f"{process.args} ended with status {process.returncode}")
+            time.sleep(0.1)
 
 
 def haproxy_configuration(ports: dict[str, int]) -> str:

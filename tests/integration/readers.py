@@ -63,7 +63,7 @@ def start(stack: ExitStack, name: str = "site", **settings: str) -> Servers:
             fill(site)
             transaction.commit()
         # The very first visit of a new site saves assignments of portlets.
-        assert get(Web(db), "/plone").status == 200
+        assert Web(db).open("/plone").status == 200
     standby = stack.enter_context(primary.standby(settings={**with_standby(TEST_SETTINGS), **settings}))
     return Servers(primary, standby, name)
 
@@ -94,7 +94,7 @@ def crawl(web: Web, login: str | None, limit: int) -> dict[str, Response]:
     waiting = ["/plone"]
     while waiting and len(found) < limit:
         path = waiting.pop(0)
-        found[path] = get(web, path, login)
+        found[path] = web.open(path, login)
         for link in _LINK.findall(found[path].text if is_html(found[path]) else ""):
             link = re.sub(r"[?&]_authenticator=\w+", "", link.replace("&amp;", "&"))
             if not _LEFT_OUT.search(link) and link not in found and link not in waiting:
@@ -104,11 +104,3 @@ def crawl(web: Web, login: str | None, limit: int) -> dict[str, Response]:
 
 def is_html(response: Response) -> bool:
     return response.headers.get("Content-Type", "").startswith("text/html")
-
-
-def get(web: Web, link: str, login: str | None = None) -> Response:
-    """Return the answer to *link*, a path with a query string."""
-    path, _, query = link.partition("?")
-    environ = web._environ("GET", path, login, "text/html")
-    environ["QUERY_STRING"] = query
-    return web._send(environ)

@@ -71,11 +71,11 @@ def test_every_page_is_that_of_the_primary(
     # What a first visit saves is saved.
     paths = readers.crawl(writer.web, name, pages)
     assert len(paths) == pages
-    expected = {path: readers.get(writer.web, path, name) for path in paths}
+    expected = {path: writer.web.open(path, name) for path in paths}
     assert {page.status for page in expected.values()} <= {200, 302}
     servers.standby.catch_up()
     for path, page in expected.items():
-        found = readers.get(reader.web, path, name)
+        found = reader.web.open(path, name)
         assert (path, found.status, body(found)) == (path, page.status, body(page))
         assert found.headers.get("Location") == page.headers.get("Location")
 
@@ -83,15 +83,15 @@ def test_every_page_is_that_of_the_primary(
 def test_a_reader_asks_the_primary_nothing(servers: Servers, writer: Site, reader: Site) -> None:
     paths = ["/plone", PAGE, "/plone/@@search?SearchableText=page"]
     for path in paths:
-        readers.get(writer.web, path)
+        writer.web.open(path)
     servers.standby.catch_up()
     with statements(servers.primary) as of_writer:
         for path in paths:
-            assert readers.get(writer.web, path).status == 200
+            assert writer.web.open(path).status == 200
     assert len(of_writer) >= 3 * len(paths)
     with statements(servers.primary) as of_reader:
         for path in paths:
-            assert readers.get(reader.web, path).status == 200
+            assert reader.web.open(path).status == 200
     assert of_reader == []
 
 
@@ -115,9 +115,9 @@ def test_the_same_state_has_the_same_counter(servers: Servers, writer: Site, rea
 
 def test_the_overview_tells_how_far_the_standby_is(writer: Site, reader: Site) -> None:
     page = "/plone/portal_catalog/manage_catalogOverview"
-    shown = readers.get(reader.web, page, MANAGER).text
+    shown = reader.web.open(page, MANAGER).text
     assert "follows its primary" in shown
-    assert 'id="standby"' not in readers.get(writer.web, page, MANAGER).text
+    assert 'id="standby"' not in writer.web.open(page, MANAGER).text
 
 
 # -- saving
@@ -156,7 +156,7 @@ def test_a_save_is_sent_to_the_writer(redirecting: Site) -> None:
     answer = redirecting.web.patch(PAGE, MANAGER, {"title": "changed"})
     assert (answer.status, answer.headers["Location"]) == (307, f"{WRITER_URL}{PAGE}")
     link = f"/plone/folder/selectViewTemplate?templateId=summary_view&_authenticator={redirecting.token()}"
-    answer = readers.get(redirecting.web, link, MANAGER)
+    answer = redirecting.web.open(link, MANAGER)
     assert (answer.status, answer.headers["Location"]) == (307, f"{WRITER_URL}{link}")
 
 
@@ -202,7 +202,7 @@ def test_no_thread_writes(servers: Servers, reader: Site, monkeypatch: pytest.Mo
     monkeypatch.setattr(counting, "PAUSE", 60.0)
     kinds: Any = recorder.recorders, searches.recorders, counting.countings
     for text in ("page", "folder", "news"):
-        assert readers.get(reader.web, f"/plone/@@search?SearchableText={text}").status == 200
+        assert reader.web.open(f"/plone/@@search?SearchableText={text}").status == 200
     assert servers.standby_dsn not in {worker.dsn for workers in kinds for worker in workers.all()}
 
 

@@ -109,11 +109,11 @@ def within_requests(action: Callable[[], None], times: int) -> Iterator[list[int
 
 @pytest.mark.parametrize("kind", CONFLICTS)
 def test_a_request_whose_reads_are_ended_is_repeated(servers: Servers, reader: Site, kind: str) -> None:
-    expected = readers.body(readers.get(reader.web, PAGE))
+    expected = readers.body(reader.web.open(PAGE))
     before = conflicts(servers)
     for times in (1, 2, 3):
         with within_requests(lambda: conflict(servers, kind), times) as done:
-            answer = readers.get(reader.web, PAGE)
+            answer = reader.web.open(PAGE)
         assert (len(done), answer.status, readers.body(answer)) == (times, 200, expected)
     time.sleep(0.5)  # the servers' figures are a little late
     assert conflicts(servers) > before
@@ -121,10 +121,10 @@ def test_a_request_whose_reads_are_ended_is_repeated(servers: Servers, reader: S
 
 def test_a_request_whose_reads_are_ended_for_ever_is_told_so(servers: Servers, reader: Site) -> None:
     with within_requests(lambda: conflict(servers, "ALTER"), 100) as done:
-        answer = readers.get(reader.web, PAGE)
+        answer = reader.web.open(PAGE)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "10")
     assert len(done) == 4
-    assert readers.get(reader.web, PAGE).status == 200
+    assert reader.web.open(PAGE).status == 200
 
 
 # -- how far it is
@@ -187,15 +187,15 @@ def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
 
 def test_a_standby_that_was_killed_is_waited_for(servers: Servers, writer: Site, reader: Site) -> None:
     web = Web(reader.db, unavailable_filter(application(reader.db)))
-    assert readers.get(web, PAGE).status == 200
+    assert web.open(PAGE).status == 200
     servers.standby.kill()
-    answer = readers.get(web, PAGE)
+    answer = web.open(PAGE)
     assert (answer.status, answer.headers["Retry-After"]) == (503, "10")
     assert not ready(reader)[0]
     servers.standby.start()
     change(writer, "after the kill")
     servers.standby.catch_up()
-    assert readers.get(reader.web, PAGE).status == 200
+    assert reader.web.open(PAGE).status == 200
     assert shown(reader) == ("after the kill", "after the kill")
     assert ready(reader)[0]
 

@@ -55,6 +55,13 @@ class Web:
         environ["QUERY_STRING"] = urlencode(query, doseq=True, quote_via=quote)
         return self._send(environ)
 
+    def open(self, link: str, login: str | None = None) -> Response:
+        """Return the answer to *link*, a path with a query string, as to a browser."""
+        path, _, query = link.partition("?")
+        environ = self._environ("GET", path, login, "text/html")
+        environ["QUERY_STRING"] = query
+        return self._send(environ)
+
     def post(self, path: str, login: str | None = None, /, **form: Any) -> Response:
         body = urlencode(form, doseq=True).encode()
         environ = self._environ("POST", path, login, "*/*") | {
