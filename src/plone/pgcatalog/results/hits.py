@@ -63,6 +63,8 @@ class Finder:
         self._key: Key | None = None
         self._started = False
         self._counting: Later | None = None
+        #: True if metadata that the process probably has is read only if it has not, in another message
+        self.guesses = True
 
     @property
     def is_open(self) -> bool:
@@ -131,8 +133,10 @@ class Finder:
         self._keep_rows(rows)
 
     def _page(self, start: int, size: int, with_idx: bool) -> tuple[list[Any], int | None]:
-        rate = self._hit_rate
-        excluded = None if not with_idx or rate.skip_versions(self._stamp) else self.loader.excluded_keys
+        rate, excluded = self._hit_rate, self.loader.excluded_keys if with_idx else None
+        if not self.guesses:
+            return self.view.page_and_total(self.query, start, size, excluded)
+        excluded = None if rate.skip_versions(self._stamp) else excluded
         return self.view.page_and_total(self.query, start, size, excluded, not rate.skip_metadata(size))
 
     @property
