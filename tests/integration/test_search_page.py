@@ -334,7 +334,8 @@ def test_all_topics_are_there(web: Web) -> None:
 @pytest.mark.parametrize(
     ("query", "messages"),
     [
-        (HEDGEHOG, 2),
+        # The first after the site was filled reads its new lists.
+        (HEDGEHOG, 3),
         ({**HEDGEHOG, "Subject": ["Winter", "Food"], "facet.Date": ["2025"], "path": ["/plone/news"]}, 2),
         ({}, 2),
         # One asks for near words, and which of them are there.
@@ -342,7 +343,7 @@ def test_all_topics_are_there(web: Web) -> None:
     ],
     ids=str,
 )
-def test_a_page_sends_two_messages(site: Site, query: dict[str, Any], messages: int) -> None:
+def test_a_page_sends_few_messages(site: Site, query: dict[str, Any], messages: int) -> None:
     """The rows with the counts, and the texts with the titles of folders."""
     with site.inside() as portal:
         portal.REQUEST.form.update(query)

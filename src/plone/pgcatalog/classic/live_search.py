@@ -89,6 +89,7 @@ class LiveSearch(AjaxSearch):
         except (TypeError, ValueError):
             rows = 1
         if isinstance(found, CatalogSearchResults):
+            found.read_at_once()
             found.count_along()
         return len(found[: max(1, min(rows, MAX_ROWS))]) > 0
 

@@ -186,7 +186,8 @@ class PlaceFacet(PageFacet):
         def value(token: str) -> Value:
             # What has no title here is no folder that the visitor may know.
             count = counts.get(token) if token in titles else None
-            return Value(token, titles.get(token, token), count, token in self.tokens, values_in(token))
+            parts = values_in(token) if self._is_below(token, self.root) else ()
+            return Value(token, titles.get(token, token), count, token in self.tokens, parts)
 
         return list(values_in(self.root))
 

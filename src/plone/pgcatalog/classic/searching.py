@@ -59,7 +59,7 @@ class PageSearch:
     @cached_property
     def similar_title(self) -> str | None:
         """The title of the page that the hits are similar to, None for one that the visitor may not see."""
-        found = self.catalog.searchResults(UID=self.similar, b_start=0, b_size=1) if self.similar else ()
+        found = self._found({"UID": self.similar}, 0, 1) if self.similar else ()
         return next((brain.Title for brain in found), None)
 
     @cached_property
@@ -80,7 +80,13 @@ class PageSearch:
     def results(self) -> Any:
         """The results, whose window is the page; the facets are counted in the message that reads it."""
         self._counting  # noqa: B018
-        return self.catalog.searchResults(**self._query, b_start=self.start, b_size=self.size)
+        return self._found(self._query, self.start, self.size)
+
+    def _found(self, query: Mapping[str, Any], start: int, size: int) -> Any:
+        """Return a part of what *query* finds, which is read in one message."""
+        results = self.catalog.searchResults(**query, b_start=start, b_size=size)
+        results.read_at_once()
+        return results
 
     @property
     def is_empty(self) -> bool:
@@ -153,5 +159,4 @@ class PageSearch:
         if not wanted:
             return {}
         query = {"path": {"query": wanted, "depth": 0}, "is_folderish": True}
-        brains = self.catalog.searchResults(**query, b_start=0, b_size=len(wanted))
-        return {brain.getPath(): brain for brain in brains}
+        return {brain.getPath(): brain for brain in self._found(query, 0, len(wanted))}

@@ -59,8 +59,9 @@ def facets(
     or several: for each path one level below, the rows there and in it.
     With *exclude_own* a facet does not heed the query's own criterion for its index, so that several values can be
     chosen; *chosen* are further criteria, index name -> query object, of which a facet does not heed the one under its
-    name.  One statement; *timeout* is its limit in seconds, None for the site's own.  Raises QueryError for an index that has no facets,
-    LimitExceeded for too many facets, and SearchTimeout.
+    name.  One statement; *timeout* is its limit in seconds, None for the site's own.
+
+    Raises QueryError for an index that has no facets, LimitExceeded for too many facets, and SearchTimeout.
     """
     what = ranges or {}, exclude_own, limit, children or {}, chosen or {}
     return Counting(results, FacetQuery(results.criteria, results.sort, names, *what), timeout).facets()

@@ -66,6 +66,8 @@ class Finder:
         #: the parts of the answer that somebody has asked for: its first rows, their total
         self._asked: list[str] = []
         self._wants_total = False
+        #: True if metadata that the process probably has is read only if it has not, in another message
+        self.guesses = True
 
     @property
     def is_open(self) -> bool:
@@ -165,11 +167,12 @@ class Finder:
         return None if self._query_key is None else (self.query.where.sql, self.query.order_by, bool(self.query.score))
 
     def _page(self, start: int, size: int, with_idx: bool, with_total: bool) -> tuple[list[Any], int | None]:
-        rate = self._hit_rate
-        excluded = None if not with_idx or rate.skip_versions(self._stamp) else self.loader.excluded_keys
-        return self.view.page_and_total(
-            self.query, start, size, excluded, not rate.skip_metadata(size), with_total=with_total
-        )
+        rate, excluded = self._hit_rate, self.loader.excluded_keys if with_idx else None
+        brings = True
+        if self.guesses:
+            brings = not rate.skip_metadata(size)
+            excluded = None if rate.skip_versions(self._stamp) else excluded
+        return self.view.page_and_total(self.query, start, size, excluded, brings, with_total=with_total)
 
     @property
     def _hit_rate(self) -> HitRate:

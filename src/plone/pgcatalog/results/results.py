@@ -125,6 +125,10 @@ class CatalogSearchResults(LazyMap):
 
     # -- reading
 
+    def read_at_once(self) -> None:
+        """Have rows come with their metadata, also where the process probably has that: for a page of few messages."""
+        self._finder.guesses = False
+
     def count_along(self) -> None:
         """Have all rows counted in the message that reads the first ones: for who will want both."""
         if not self._needs_python:
