@@ -130,7 +130,7 @@ def count_words(portal: Any, dsn: str) -> None:
     words = counting.Counting(dsn)
     words.request_count(portal.portal_catalog._core.zoid, 0, 0)
     assert words.flush(30)
-    assert words._known
+    assert counted(dsn) == [(zoid_of(portal),)]
 
 
 def rebuild(portal: Any, dsn: str) -> None:
@@ -174,6 +174,12 @@ def clear(portal: Any, dsn: str) -> None:
     """What a clear retires is dropped after its commit."""
     portal.portal_catalog.manage_catalogClear()
     transaction.commit()
+
+
+def counted(dsn: str) -> list[tuple[int]]:
+    """Return the catalogs whose words have been counted."""
+    with connections.connect(dsn, "test") as connection:
+        return connection.execute("SELECT DISTINCT catalog FROM pgcatalog_texts").fetchall()
 
 
 def zoid_of(portal: Any) -> int:
@@ -280,15 +286,15 @@ def test_without_a_way_past_the_pooler_nothing_that_needs_a_session_begins(
     monkeypatch.delenv("PGCATALOG_DIRECT_DSN")
     clean(pooled_dsn, SESSIONS)
     with sites.inside(side_db) as portal:
-        tool = portal.portal_catalog
+        tool, zoid = portal.portal_catalog, zoid_of(portal)
         with pytest.raises(SharedSession, match="PGCATALOG_DIRECT_DSN"):
             Rebuild(tool)
         with pytest.raises(jobs.JobError, match="PGCATALOG_DIRECT_DSN"):
             jobs.start(tool, "vacuum", maintenance.vacuum)
     words = counting.Counting(pooled_dsn)
-    words.request_count(1, 0, 0)
+    words.request_count(zoid, 0, 0)
     assert words.flush(30)
-    assert not words._known
+    assert counted(pooled_dsn) == []
     assert left(pooled_dsn, SESSIONS) == []
 
 

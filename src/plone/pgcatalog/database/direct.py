@@ -83,6 +83,11 @@ def direct_dsn(dsn: str) -> str:
     return direct
 
 
+def is_way_named() -> bool:
+    """True if the environment says how the server is reached without a pooler."""
+    return bool(os.environ.get(DIRECT))
+
+
 def identity(dsn: str) -> tuple[Any, ...]:
     """Return what tells the database *dsn* from all others.  Raises psycopg.Error."""
     with plain_connection(dsn, "which database") as connection:

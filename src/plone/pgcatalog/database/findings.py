@@ -9,13 +9,13 @@ from pathlib import Path
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.direct import DIRECT
 from plone.pgcatalog.database.direct import direct_dsn
+from plone.pgcatalog.database.direct import is_way_named
 from plone.pgcatalog.database.pooler import follows_statements
 from plone.pgcatalog.database.pooler import shares_sessions
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.protocols import Connection
 from typing import Any
 
-import os
 import shutil
 
 
@@ -180,7 +180,7 @@ def pooler_findings(connection: Connection, dsn: str) -> Iterator[Finding]:
     if direct == dsn or shares_sessions(direct):
         text = "clients share sessions of the server; rebuilds, vacuum, counts of words and index builds need their own"
         remedy = f"Let {DIRECT}, such as host=db port=5432, lead to the server past the pooler."
-        if os.environ.get(DIRECT):
+        if is_way_named():
             text += f", and {DIRECT} leads to {'another database' if direct == dsn else 'a pooler, too'}"
         yield Finding(ERROR, "pooler", text, remedy)
 
