@@ -58,7 +58,7 @@ def served_by(balancer: str, **options: Any) -> str:
 
 def described(balancer: str) -> str:
     """Return what a visitor is shown as the description of the folder."""
-    answer = ask(f"{balancer}/++api++/en", headers=JSON)
+    answer = ask(f"{balancer}/en", headers=JSON)
     return str(answer.json()["description"]) if answer.status_code == 200 else ""
 
 
