@@ -138,7 +138,7 @@ def shown(site: Site, page: Callable[[Any], None], query: dict[str, Any], patch:
     return sent
 
 
-@pytest.mark.parametrize(("page", "query"), PAGES, ids=str)
+@pytest.mark.parametrize(("page", "query"), PAGES, ids=lambda part: getattr(part, "__name__", str(part)))
 @pytest.mark.parametrize("cold", ["the cache is empty", "somebody has written", "the process is new"])
 def test_a_page_sends_few_messages(
     dsn: str, page: Callable[[Any], None], query: dict[str, Any], cold: str, monkeypatch: pytest.MonkeyPatch
