@@ -12,6 +12,7 @@ from plone.pgcatalog.unavailable import TEXT
 from plone.pgcatalog.unavailable import TIMED_OUT
 from scripts import messages
 from typing import Any
+from ZODB.POSException import ConflictError
 from zope.component import getGlobalSiteManager
 from zope.component import provideUtility
 from zope.i18n.gettextmessagecatalog import GettextMessageCatalog
@@ -44,6 +45,11 @@ def test_only_a_connection_that_is_lost_or_refused_is_an_outage(sqlstate: str) -
         assert (answer.status[:3], answer.text, answer.headers["Retry-After"]) == ("503", TIMED_OUT, "10")
     else:
         assert answer is None
+
+
+def test_a_lost_connection_is_a_conflict() -> None:
+    """Plone renders a page without a portlet that raises anything else."""
+    assert issubclass(ServiceUnavailable, ConflictError)
 
 
 def test_all_kinds_of_errors_were_met() -> None:

@@ -12,6 +12,7 @@ from psycopg.errors import QueryCanceled
 from psycopg.errors import SerializationFailure
 from psycopg_pool import PoolTimeout
 from transaction.interfaces import TransientError
+from ZODB.POSException import ConflictError
 
 import psycopg
 
@@ -21,11 +22,12 @@ import psycopg
 REPLAY_CONFLICTS = (SerializationFailure, DeadlockDetected, AdminShutdown)
 
 
-class ServiceUnavailable(psycopg.OperationalError, TransientError):
+class ServiceUnavailable(psycopg.OperationalError, ConflictError):
     """The connection to PostgreSQL was lost before the commit, or a standby has ended a read.
 
     Zope repeats the request, as after a conflict.  When that does not help it answers 503, which is how it
-    translates the name of this class.
+    translates the name of this class.  It is a ConflictError, since Plone goes on without a portlet that raises any
+    other error.
     """
 
 
