@@ -9,6 +9,7 @@ from scripts.topology.standby import PAGES
 from scripts.topology.standby import Topology
 from scripts.topology.standby import topology
 from scripts.topology.statements import log_of
+from tests.integration.servers import execute
 from typing import Any
 
 import pytest
@@ -55,6 +56,12 @@ def served_by(balancer: str, **options: Any) -> str:
     return answer.headers.get("X-Served-By", "") if answer.status_code == 200 else ""
 
 
+def described(balancer: str) -> str:
+    """Return what a visitor is shown as the description of the folder."""
+    answer = ask(f"{balancer}/en", headers=JSON)
+    return str(answer.json()["description"]) if answer.status_code == 200 else ""
+
+
 def describe(site: str, text: str) -> requests.Response:
     return ask(f"{site}/en", "PATCH", auth=ADMIN, headers=JSON, json={"description": text})
 
@@ -70,10 +77,28 @@ def test_visitors_get_a_reader_and_editors_the_writer(balancer: str) -> None:
         assert served_by(balancer, **options) == "writer1"
 
 
+def test_a_save_reaches_the_writer(running: Topology, balancer: str) -> None:
+    assert describe(balancer, "saved").status_code == 204
+    running.standby.catch_up()
+    assert served_by(balancer) == "reader1"
+    assert described(balancer) == "saved"
+
+
 def test_a_save_on_a_reader_is_sent_to_the_writer(running: Topology) -> None:
     answer = describe(running.reader, "sent on")
     assert answer.status_code == 307
     assert answer.headers["Location"].startswith("http://edit.localhost:")
+
+
+def test_without_a_reader_that_is_ready_the_writer_answers(running: Topology, balancer: str) -> None:
+    execute(running.standby.dsn(), "SELECT pg_wal_replay_pause()")
+    try:
+        assert describe(balancer, "newer").status_code == 204
+        until(lambda: described(balancer) == "newer")
+        assert served_by(balancer) == "writer1"
+    finally:
+        execute(running.standby.dsn(), "SELECT pg_wal_replay_resume()")
+    until(lambda: served_by(balancer) == "reader1")
 
 
 def test_the_standby_has_refused_nothing(running: Topology) -> None:
