@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from plone.pgcatalog.metrics.database import database_metrics
+from plone.pgcatalog.metrics.database import of_standby
 from plone.pgcatalog.metrics.database import replicas
 from plone.pgcatalog.metrics.process import process_metrics
 from plone.pgcatalog.observe import counters
@@ -24,6 +25,7 @@ import yaml
 MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
 #: As pg_stat_replication tells of a replica.
 REPLICA = [{"name": "standby", "state": "streaming", "sync_state": "async", "lag_bytes": 10, "lag_seconds": 0.1}]
+STANDBY = {"streaming": True, "lag_seconds": 0.1}
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 
 
@@ -45,7 +47,7 @@ def fresh_counters(monkeypatch: Any) -> None:
 def test_every_figure_is_in_the_reference(portal: Any, db: Any, dsn: str) -> None:
     len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
     names = {name for name, _ in of_process(db)} | set(of_database(dsn, check=True)) | {"pgcatalog_up"}
-    names |= {metric.name for metric in replicas(REPLICA)}
+    names |= {metric.name for metric in (*replicas(REPLICA), *of_standby(STANDBY))}
     documented = set(re.findall(r"^\| `(pgcatalog_\w+)`", REFERENCE.read_text("utf-8"), re.M))
     assert documented == names
 

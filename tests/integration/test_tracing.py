@@ -14,6 +14,7 @@ from tests.integration.content import create
 from typing import Any
 from zope.component.hooks import setSite
 
+import psycopg
 import pytest
 import transaction
 
@@ -30,6 +31,8 @@ def traced(site_template: str, postgres: Any) -> Iterator[tuple[Any, InMemorySpa
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
     instrumentor = PsycopgInstrumentor()
+    # What the instrumentation takes back is bound to psycopg's own class, and makes no connections of another one.
+    connect = vars(psycopg.Connection)["connect"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLONE_OBSERVABILITY_OTEL_ENABLED", "1")
         instrumentor.instrument(tracer_provider=provider)
@@ -44,6 +47,7 @@ def traced(site_template: str, postgres: Any) -> Iterator[tuple[Any, InMemorySpa
         finally:
             catalog_spans.uninstrument_catalog()
             instrumentor.uninstrument()
+            psycopg.Connection.connect = connect  # type: ignore[method-assign]
 
 
 def statement(span: ReadableSpan) -> str:

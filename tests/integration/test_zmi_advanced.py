@@ -218,7 +218,7 @@ def test_an_interrupted_rebuild_is_gone_on_with_or_abandoned(site: Site) -> None
 
 
 def test_a_database_that_is_gone_is_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plone.pgcatalog.zmi.jobs.dsn_of", lambda jar: "host=127.0.0.1 port=1 dbname=x")
+    monkeypatch.setattr("plone.pgcatalog.zmi.jobs.writable_dsn_of", lambda jar: "host=127.0.0.1 port=1 dbname=x")
     assert "Not+done%3A+PostgreSQL" in post(site, verify="1")
 
 

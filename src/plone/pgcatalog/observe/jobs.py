@@ -6,7 +6,8 @@ A lock says that somebody is at it, and goes with its connection: after a crash 
 from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
-from plone.pgcatalog.database.connections import connect
+from contextlib import ExitStack
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import stored
 from plone.pgcatalog.protocols import Connection
@@ -59,16 +60,17 @@ def end(connection: Connection, catalog: int, name: str, lines: Iterable[str], f
 def told(dsn: str, catalog: int, name: str) -> Iterator[list[str]]:
     """Tell of the job *name*, done within, of the catalog with tool oid *catalog* in the database *dsn*.
 
-    Yields a list for messages that say what came out.  The work is done untold if the same runs already, and in a
-    database that takes no note, such as a standby.
+    Yields a list for messages that say what came out.  The work is done untold if the same runs already, in a database
+    that takes no note, such as a standby, and where a pooler shares the session that has the lock.
     """
     lines: list[str] = []
-    with connect(dsn, name) as connection:
+    with ExitStack() as stack:
+        connection = None
         try:
-            is_told = begin(connection, catalog, name)
+            own = stack.enter_context(connect_directly(dsn, name))
+            connection = own if begin(own, catalog, name) else None
         except psycopg.Error as error:
             logger.warning("%s is not told: %s", name, error)
-            is_told = False
         failure: BaseException | None = None
         try:
             yield lines
@@ -76,7 +78,7 @@ def told(dsn: str, catalog: int, name: str) -> Iterator[list[str]]:
             failure = error
             raise
         finally:
-            if is_told:
+            if connection is not None:
                 end(connection, catalog, name, lines if failure is None else [reason(failure)], failure is not None)
 
 
