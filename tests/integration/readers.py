@@ -21,6 +21,8 @@ import transaction
 
 
 PAGES = 12
+#: The token in a link, another one each time.
+_TOKEN = r"[?&]_authenticator=\w+"
 #: What differs between two answers to the same question: tokens, and what was made for this answer alone.
 _RANDOM = re.compile(rb"[0-9a-f]{32,40}")
 _LINK = re.compile(r'(?:href|src|action)="(?:http://nohost)?(/plone[^"#]*)"')
@@ -83,9 +85,27 @@ def reading(dsn: str, **options: Any) -> Any:
     return sites.opened_on(ReadOnlyStorage(dsn, **options))
 
 
+@contextmanager
+def reading_until_killed(dsn: str, **options: Any) -> Iterator[Any]:
+    """``reading`` from a server that goes away.
+
+    ZODB loses a connection that could not be opened, and closing the database fails for it with a KeyError: another
+    thread has begun it.
+    """
+    context = reading(dsn, **options)
+    yield context.__enter__()
+    with suppress(KeyError):
+        context.__exit__(None, None, None)
+
+
 def body(response: Response) -> bytes:
     """Return the body of *response* without what is another one each time."""
     return _RANDOM.sub(b"", response.body)
+
+
+def target(response: Response) -> str:
+    """Return where *response* redirects to, without what is another one each time; empty for nowhere."""
+    return re.sub(_TOKEN, "", response.headers.get("Location", ""))
 
 
 def crawl(web: Web, login: str | None, limit: int) -> dict[str, Response]:
@@ -96,7 +116,7 @@ def crawl(web: Web, login: str | None, limit: int) -> dict[str, Response]:
         path = waiting.pop(0)
         found[path] = web.open(path, login)
         for link in _LINK.findall(found[path].text if is_html(found[path]) else ""):
-            link = re.sub(r"[?&]_authenticator=\w+", "", link.replace("&amp;", "&"))
+            link = re.sub(_TOKEN, "", link.replace("&amp;", "&"))
             if not _LEFT_OUT.search(link) and link not in found and link not in waiting:
                 waiting.append(link)
     return found
