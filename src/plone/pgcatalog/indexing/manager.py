@@ -45,7 +45,12 @@ def resolve_pending(session: Session, pending: CatalogPending) -> None:
     """Give entries that are *pending* their rids, as the snapshot of *session* knows them."""
     entries = unresolved(pending)
     if entries:
-        rows = [] if pending.cleared else seen_rows(session, pending.zoid, entries)
+        rows = []
+        if pending.cleared:
+            # The commit compares with what was cleared, which can be told by this snapshot only.
+            session.read_states()
+        else:
+            rows = seen_rows(session, pending.zoid, entries)
         pending.see(rows)
         resolve(pending, entries, (row[:3] for row in rows), session.new_rid)
 
