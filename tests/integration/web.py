@@ -10,6 +10,7 @@ from tests.integration import site as sites
 from typing import Any
 from urllib.parse import quote
 from urllib.parse import urlencode
+from ZODB.POSException import ConnectionStateError
 from zope.component.hooks import setSite
 
 import json
@@ -107,7 +108,12 @@ class Web:
 
     def _publish(self, environ: dict[str, Any]) -> Response:
         start: list[Any] = []
-        body = (self._application or application(self.db))(environ, lambda *answer: start.extend(answer[:2]))
+        try:
+            body = (self._application or application(self.db))(environ, lambda *answer: start.extend(answer[:2]))
+        except ConnectionStateError as error:
+            # Zope ends a request whose connection was lost by events for the site, which may need that connection.  What
+            # leaves an application is 500 for a server.
+            return Response(500, {}, str(error).encode())
         return Response(int(start[0].split()[0]), dict(start[1]), b"".join(body))
 
 
