@@ -44,7 +44,8 @@ class Response:
 class Web:
     """Sends requests to the Zope of *db*; each has a thread, and with it a transaction and a user, of its own.
 
-    *application* is that Zope, if there is one already.  A *login* is ``"name:password"``.  The default *accept* makes errors come as JSON, not as a rendered page.
+    *application* is that Zope, if there is one already. A *login* is ``"name:password"``. The default *accept*
+    makes errors come as JSON, not as a rendered page.
     """
 
     def __init__(self, db: Any, application: Any = None) -> None:
