@@ -43,7 +43,8 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo demo-check test test-slow test-plone differential bench bench-page bench-ranking topology soak lint format docs clean
+.PHONY: help install demo demo-check test test-slow test-plone differential bench bench-page bench-ranking topology soak
+.PHONY: lint format docs clean
 
 help:  ## list the chores
 	@echo "make <chore>:"

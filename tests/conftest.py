@@ -11,6 +11,7 @@ from tests.integration.fixtures import app  # noqa: F401
 from tests.integration.fixtures import catalog  # noqa: F401
 from tests.integration.fixtures import db  # noqa: F401
 from tests.integration.fixtures import dsn  # noqa: F401
+from tests.integration.fixtures import filled  # noqa: F401
 from tests.integration.fixtures import peopled  # noqa: F401
 from tests.integration.fixtures import portal  # noqa: F401
 from tests.integration.fixtures import site_template  # noqa: F401

@@ -132,6 +132,13 @@ def portal(app: Any) -> Any:
 
 
 @pytest.fixture
+def filled(portal: Any) -> Any:
+    """The site, as a module has filled it, in a new transaction."""
+    transaction.begin()
+    return portal
+
+
+@pytest.fixture
 def catalog(portal: Any) -> Any:
     """Our catalog tool."""
     return portal.portal_catalog

@@ -50,12 +50,6 @@ def dsn(site_with: SiteWith) -> str:
     return site_with(make_pages)
 
 
-@pytest.fixture
-def filled(portal: Any) -> Any:
-    transaction.begin()
-    return portal
-
-
 def asked(portal: Any, query: dict[str, Any], ask: Ask, times: int = 1) -> tuple[tuple[Any, ...], list[str]]:
     """Return the last of *times* answers, and the statements with rows that it took."""
     for _ in range(times):

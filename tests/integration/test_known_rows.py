@@ -22,13 +22,6 @@ def dsn(site_with: SiteWith) -> str:
     return site_with(make_pages)
 
 
-@pytest.fixture
-def filled(portal: Any) -> Any:
-    """The site, in a new transaction."""
-    transaction.begin()
-    return portal
-
-
 def familiar(portal: Any) -> list[Any]:
     """Return what a listing shows when all its rows are known."""
     for order in ("created", "modified", "sortable_title") * 3:

@@ -37,13 +37,6 @@ def dsn(site_with: SiteWith) -> str:
     return site_with(make_pages)
 
 
-@pytest.fixture
-def filled(portal: Any) -> Any:
-    """The site, in a new transaction."""
-    transaction.begin()
-    return portal
-
-
 # -- costs
 
 
