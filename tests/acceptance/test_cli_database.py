@@ -24,6 +24,9 @@ import re
 import transaction
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def filled_template(site_template: str, postgres: Any) -> str:
     dsn = postgres.createdb("cli_template", template=site_template)

@@ -22,6 +22,9 @@ import psycopg
 import pytest
 
 
+pytestmark = pytest.mark.slow
+
+
 SHAPE = "Creator =; portal_type =; sort modified desc; limit"
 
 
@@ -64,7 +67,6 @@ def test_an_empty_log_is_no_error(site_template: str, postgres: Any) -> None:
     assert (result.exit_code, result.output) == (0, "No slow query is recorded.\n")
 
 
-@pytest.mark.slow
 def test_from_a_query_to_an_index(dsn: str, tmp_path: Path) -> None:
     conf = write_conf(tmp_path, dsn)
     query = "{'Creator': 'creator7', 'sort_on': 'modified', 'sort_order': 'reverse', 'sort_limit': 10}"
@@ -91,7 +93,6 @@ def test_from_a_query_to_an_index(dsn: str, tmp_path: Path) -> None:
     assert "No further index would help much." in again.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "message"),
     [

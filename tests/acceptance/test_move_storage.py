@@ -23,6 +23,9 @@ import subprocess
 import transaction
 
 
+pytestmark = pytest.mark.slow
+
+
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "move-storage.md"
 DSN = "host=localhost dbname=plone"
 CONTENT = b"what is in a file" * 100
@@ -108,7 +111,6 @@ def filled_dsn(site_with: SiteWith) -> str:
     return site_with(fill)
 
 
-@pytest.mark.slow
 def test_from_a_filestorage_and_back(stock_dsn: str, empty: str, postgres: EmbeddedPostgres, tmp_path: Path) -> None:
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
@@ -159,7 +161,6 @@ def test_a_dump_has_everything(filled_dsn: str, empty: str, postgres: EmbeddedPo
         assert len(found(portal, path="/plone/renamed")) > 5
 
 
-@pytest.mark.slow
 def test_a_copy_of_the_transactions_says_that_it_has_no_catalog(
     filled_dsn: str, empty: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

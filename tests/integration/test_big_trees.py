@@ -30,6 +30,9 @@ import tracemalloc
 import transaction
 
 
+pytestmark = pytest.mark.slow
+
+
 #: Ids that LIKE, a regular expression, a prefix or a sort by bytes could take for ``a_b``.
 SIBLINGS = ("a", "ab", "a%b", "a-b", "a.b", "a_b2", "a_", "a b", "axb", "A_b", "a~b", "a_b.c")
 TREE = "a_b"
@@ -220,7 +223,6 @@ def plant_both(portal: Any, leaves: int) -> None:
     transaction.commit()
 
 
-@pytest.mark.slow
 def test_a_big_tree_is_renamed_and_deleted(both: Any) -> None:
     """PGCATALOG_TEST_DESCENDANTS=10000 takes some minutes."""
     leaves = int(os.environ.get("PGCATALOG_TEST_DESCENDANTS", "1500"))
@@ -250,7 +252,6 @@ def check_gone(portal: Any, id: str) -> None:
     assert sorted(ours._catalog.uids) == sorted(oracle._catalog.uids)
 
 
-@pytest.mark.slow
 def test_a_tree_is_moved_and_copied(both: Any) -> None:
     plant_both(both, 250)
     before = committed_rows(both, ("a%b", "a-b", "A_b"))
@@ -267,7 +268,6 @@ def test_a_tree_is_moved_and_copied(both: Any) -> None:
     assert committed_rows(both, ("a%b", "a-b", "A_b")) == before
 
 
-@pytest.mark.slow
 def test_an_aborted_rename_leaves_no_trace(both: Any) -> None:
     plant_both(both, 250)
     rows = committed_rows(both, (TREE, *SIBLINGS))
@@ -357,7 +357,6 @@ def memory_of_ours() -> int:
     return sum(statistic.size for statistic in ours.statistics("filename"))
 
 
-@pytest.mark.slow
 def test_pending_changes_take_bounded_memory_and_give_it_back(portal: Any) -> None:
     catalog = portal.portal_catalog
     pend(catalog, range(50))

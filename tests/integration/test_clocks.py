@@ -25,9 +25,10 @@ import pytest
 import time
 
 
-SECONDS = [-5.0, 0.005]
-#: The same the other way round.
-MORE_SECONDS = [pytest.param(-seconds, marks=pytest.mark.slow) for seconds in SECONDS]
+pytestmark = pytest.mark.slow
+
+
+SECONDS = [-5.0, 0.005, 5.0, -0.005]
 ROUNDS = 3
 
 
@@ -45,7 +46,7 @@ def dsn(filled: str, postgres: Any) -> str:
     return sites.clone(postgres, filled)
 
 
-@pytest.fixture(params=[*SECONDS, *MORE_SECONDS], ids=lambda seconds: f"{seconds:+g}s")
+@pytest.fixture(params=SECONDS, ids=lambda seconds: f"{seconds:+g}s")
 def seconds(request: pytest.FixtureRequest) -> float:
     """How far the clock of one process is ahead of that of the other."""
     return float(request.param)
@@ -61,7 +62,7 @@ def two(dsn: str, seconds: float, **options: Any) -> Iterator[tuple[Process, Pro
         yield one, other
 
 
-@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["history-free", "history-preserving"])
+@pytest.fixture(params=[False, True], ids=["history-free", "history-preserving"])
 def pair(dsn: str, seconds: float, request: pytest.FixtureRequest) -> Iterator[tuple[Process, Process]]:
     with two(dsn, seconds, history_preserving=request.param) as processes:
         yield processes
@@ -232,7 +233,6 @@ def test_two_who_are_behind_commit_at_the_same_time(dsn: str) -> None:
                     assert [found[2] for found in each.do(answers)["objects"]] == titles
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("behind", [0.005, 5.0])
 def test_a_late_commit_is_a_transient_error_once(dsn: str, behind: float) -> None:
     """It leaves nothing behind, the repetition is right, and so is the next commit, at once."""

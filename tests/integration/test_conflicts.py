@@ -15,6 +15,9 @@ import pytest
 import transaction
 
 
+pytestmark = pytest.mark.slow
+
+
 Action = Callable[[Any, str], Any]
 
 
@@ -169,7 +172,6 @@ def test_any_two_transactions_leave_a_sound_catalog(site_with: SiteWith, first: 
     assert found == {pair for pair in OWN_CONFLICTS if pair[0] == first.__name__}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), ADMINISTRATORS)
 def test_an_administrator_disturbs_nobody(db: Any, first: Action, second: Action) -> None:
     """Only who fills the catalog anew has to wait for the others."""
@@ -298,7 +300,6 @@ def test_roles_from_above_meet_other_changes(db: Any, first: Action, second: Act
         assert sorted(b.getPath() for b in found) == sorted(b.getPath() for b in shared)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("change", [edit, publish, share_page, share])
 @pytest.mark.parametrize("moved_first", [True, False])
 def test_what_moves_conflicts_in_the_storage(db: Any, change: Action, moved_first: bool) -> None:

@@ -30,6 +30,9 @@ import threading
 import transaction
 
 
+pytestmark = pytest.mark.slow
+
+
 #: Pages of the catalog tool that a manager opens, and the control panel.
 TABS = [
     "manage_catalogOverview",
@@ -160,7 +163,7 @@ def site(copied_template: str, postgres: Any) -> Iterator[Site]:
         yield site
 
 
-@pytest.fixture(params=["copied", pytest.param("imported", marks=pytest.mark.slow)])
+@pytest.fixture(params=["copied", "imported"])
 def either(request: pytest.FixtureRequest, postgres: Any) -> Iterator[Site]:
     """A site that was copied, and one that was imported."""
     with cloned(postgres, request.getfixturevalue(f"{request.param}_template")) as site:
@@ -194,8 +197,8 @@ def test_it_is_said_wherever_a_person_looks(either: Site) -> None:
     "page",
     [
         "portal_catalog/manage_catalogView",
-        pytest.param("portal_catalog/manage_catalogAdvanced", marks=pytest.mark.slow),
-        pytest.param(PANEL, marks=pytest.mark.slow),
+        "portal_catalog/manage_catalogAdvanced",
+        PANEL,
     ],
 )
 def test_the_button_fills_it(either: Site, page: str, expected: list[str]) -> None:
@@ -209,7 +212,6 @@ def test_the_button_fills_it(either: Site, page: str, expected: list[str]) -> No
     assert "/my_folder/page" in either.found(SearchableText="quick fox")
 
 
-@pytest.mark.slow
 def test_it_is_still_said_after_a_save(either: Site, expected: list[str]) -> None:
     with either.opened() as portal:
         create(portal, "Document", "new", title="New")
@@ -249,7 +251,6 @@ def savepoint(portal: Any) -> None:
     portal.my_folder.page.reindexObject()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("change", [add_index, add_column, delete_index, savepoint])
 def test_no_change_of_the_catalog_but_filling_it_ends_the_notice(site: Site, change: Any) -> None:
     with site.opened() as portal:
@@ -268,7 +269,6 @@ def clear(portal: Any) -> None:
     portal.portal_catalog.manage_catalogClear()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("change", [clear_and_rebuild, clear])
 @pytest.mark.parametrize("has_table", [False, True])
 def test_what_a_manager_fills_or_empties_by_other_means_has_no_notice(site: Site, change: Any, has_table: bool) -> None:
@@ -281,7 +281,6 @@ def test_what_a_manager_fills_or_empties_by_other_means_has_no_notice(site: Site
     assert (site.has_notice(), site.status()) == (set(), (0, []))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("has_table", [False, True])
 def test_uninstalling_leaves_a_filled_zcatalog_all_the_same(site: Site, has_table: bool, expected: list[str]) -> None:
     with site.opened() as portal:
@@ -319,7 +318,6 @@ def test_a_deleted_site_wants_no_attention(site: Site) -> None:
     assert site.status() == (0, [])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", ["portal_catalog/manage_catalogAdvanced", PANEL])
 def test_only_a_post_with_token_of_a_manager_fills_it(site: Site, page: str) -> None:
     with site.opened() as portal:

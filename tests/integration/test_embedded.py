@@ -20,6 +20,9 @@ import sys
 import time
 
 
+pytestmark = pytest.mark.slow
+
+
 def lives(pid):
     """Tell whether a process is there and no zombie."""
     try:
@@ -55,7 +58,6 @@ class TestLife:
         assert not lives(pid)
         assert not data_dir.exists()
 
-    @pytest.mark.slow
     def test_starts_again_after_stop(self):
         postgres = server()
         for _ in range(2):
@@ -75,7 +77,6 @@ class TestLife:
         for name, value in TEST_SETTINGS.items():
             assert fetch(postgres.dsn(), f"SHOW {name}") == value
 
-    @pytest.mark.slow
     def test_two_side_by_side(self, postgres):
         with server() as other:
             execute(other.createdb("only_there"), "CREATE TABLE t ()")
@@ -158,7 +159,6 @@ class TestData:
             assert postgres.data_dir.stat().st_uid == owner
 
     @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
-    @pytest.mark.slow
     def test_root_finds_the_replacement_of_a_closed_folder_again(self, open_tmp):
         closed = open_tmp / "closed"
         closed.mkdir(mode=0o700)
@@ -179,7 +179,6 @@ print(server.process.pid, server.data_dir, flush=True)
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG")
 class TestDeathOfTheParent:
     def child(self, data_dir, then):
@@ -294,7 +293,6 @@ class TestBinaries:
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
     @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
-    @pytest.mark.slow
     def test_unreachable_binaries_are_copied(self, monkeypatch, open_tmp):
         original = next(embedded_host.find_binaries())
         package = original.parent.parent

@@ -21,6 +21,9 @@ import signal
 import transaction
 
 
+pytestmark = pytest.mark.slow
+
+
 #: Nothing that was acknowledged may be lost; few connections, so that a test can take them all.
 SETTINGS = TEST_SETTINGS | {
     "fsync": "on",
@@ -224,7 +227,6 @@ def open_patiently(db: Any) -> Any:
     raise AssertionError("no connection")
 
 
-@pytest.mark.slow
 def test_no_connection_is_left(own_dsn: str, server: EmbeddedPostgres) -> None:
     """Who has a connection goes on, who has none is told; afterwards there is one again."""
     with opened(own_dsn, pool_timeout=1, pool_max_size=50) as site:

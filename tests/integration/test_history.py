@@ -30,6 +30,9 @@ import pytest
 import tempfile
 
 
+pytestmark = pytest.mark.slow
+
+
 Action = tuple[Any, ...]
 
 #: More than a process that opens the database uses up ids of transactions.
@@ -46,8 +49,6 @@ VARIANTS: dict[str, tuple[list[Action], list[Action]]] = {
     "no change of the catalog": ([(histories.change_object, 0, "lost")], [(histories.change_object, 1, "new")]),
 }
 #: The others take long, too.
-SHORT = ("another page", "an object with the same oid", "no change of the catalog")
-SOME = [pytest.param(name, marks=() if name in SHORT else pytest.mark.slow) for name in VARIANTS]
 
 
 @pytest.fixture(scope="module")
@@ -104,17 +105,13 @@ KINDS = {
 }
 
 
-#: Without a mark: what happens most often.
-LONG = [pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind != "failover"]
-
-
-@pytest.fixture(params=["failover", *LONG])
+@pytest.fixture(params=KINDS)
 def story(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Story]:
     with told(cluster, *KINDS[request.param]) as story:
         yield story
 
 
-@pytest.fixture(params=["failover", LONG[0]])
+@pytest.fixture(params=["failover", "failover of a storage with history"])
 def failover(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Story]:
     with told(cluster, *KINDS[request.param]) as story:
         yield story
@@ -141,7 +138,7 @@ def save_all(site: Any, word: str) -> None:
             histories.change(site, number, word)
 
 
-@pytest.mark.parametrize("variant", SOME)
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_nobody_answers_from_a_lost_history(story: Story, variant: str) -> None:
     """Neither who has written what is lost, nor who has only read it, nor who has seen nothing of it."""
     lost, new = VARIANTS[variant]
@@ -219,7 +216,6 @@ def test_a_new_history_by_a_clock_that_is_behind(story: Story) -> None:
     assert_saves(story, writer, reader)
 
 
-@pytest.mark.slow
 def test_several_histories_are_lost(cluster: Cluster) -> None:
     """One after the other, under the same Zope; each has its own counters."""
     with told(cluster, Restore) as story:
@@ -257,7 +253,6 @@ def test_a_transaction_across_the_change_saves_nothing(failover: Story) -> None:
     assert_right(failover, writer)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["nothing instead", "the same page", "another page", "no change of the catalog"])
 def test_objects_alone_are_right_too(story: Story, variant: str) -> None:
     """Requests that search for nothing, as a download does."""
@@ -280,7 +275,6 @@ def objects(site: Any) -> list[tuple[str, str]]:
     return [(site[f"page{n}"].title, site[f"page{n}"].description) for n in range(histories.PAGES)]
 
 
-@pytest.mark.slow
 def test_relations_retired_in_another_cluster_are_dropped(cluster: Cluster, postgres: EmbeddedPostgres) -> None:
     """A younger one has not counted its transactions that far yet, and will not for years."""
     with told(cluster, Restore) as story:

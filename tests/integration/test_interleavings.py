@@ -19,6 +19,9 @@ from typing import Any
 import pytest
 
 
+pytestmark = pytest.mark.slow
+
+
 def fill(portal: Any) -> None:
     portal.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
     folder = create(portal, "Folder", "folder", title="Folder", subject=("one",))
@@ -127,7 +130,7 @@ CHANGES = [add, edit, delete, delete_tree, publish, share, rename_tree, clear, r
     ("kind", "change"),
     [
         *(("thread", change) for change in CHANGES),
-        *(pytest.param("process", change, marks=pytest.mark.slow) for change in (add, share, rename_tree, rebuild)),
+        *(("process", change) for change in (add, share, rename_tree, rebuild)),
     ],
 )
 def test_a_snapshot_stays_and_the_next_one_is_new(db: Any, dsn: str, kind: str, change: Any) -> None:
@@ -203,7 +206,6 @@ def replace_all(site: Any) -> None:
         page.reindexObject()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["index", "slice", "iteration", "last", "count"])
 def test_later_pages_come_from_the_snapshot_of_the_search(site_with: SiteWith, how: str) -> None:
     expected = [f"Page {number:03}" for number in range(MANY)]

@@ -22,6 +22,9 @@ import json
 import pytest
 
 
+pytestmark = pytest.mark.slow
+
+
 VISITORS = {None: None, "mara": "mara:secret"}
 #: Searches, by the search page and live search; some words are of hidden pages, or near to those.
 QUERIES: tuple[dict[str, Any], ...] = (

@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 
 
+pytestmark = pytest.mark.slow
+
+
 #: Folder -> how many pages are in it besides; the hidden ones are private, and so is what is in the last.
 FOLDERS = {
     "news": 1,

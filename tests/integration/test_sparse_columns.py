@@ -18,6 +18,9 @@ import pytest
 import transaction
 
 
+pytestmark = pytest.mark.slow
+
+
 def fill(portal: Any) -> None:
     """Few documents have a rare value, and a rare date."""
     catalog = portal.portal_catalog

@@ -24,6 +24,9 @@ import subprocess
 import sys
 
 
+pytestmark = pytest.mark.slow
+
+
 SETTINGS = with_standby(TEST_SETTINGS)
 
 
@@ -86,14 +89,12 @@ def test_replicas_and_how_far_they_are_are_told(primary: EmbeddedPostgres, stand
     assert replicas(standby.dsn()) == []
 
 
-@pytest.mark.slow
 def test_what_was_there_before_the_standby_it_shows_too(primary: EmbeddedPostgres) -> None:
     write(primary.dsn(), 1)
     with primary.standby() as standby:
         assert numbers(standby.dsn()) == [1]
 
 
-@pytest.mark.slow
 def test_a_standby_that_was_cut_off_lacks_what_came_later(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
     write(primary.dsn(), 1)
     standby.catch_up()
@@ -106,7 +107,6 @@ def test_a_standby_that_was_cut_off_lacks_what_came_later(primary: EmbeddedPostg
     assert standby.primary is None
 
 
-@pytest.mark.slow
 def test_what_both_histories_write_can_have_the_same_xid(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
     standby.catch_up()
     standby.cut_off()
@@ -162,7 +162,6 @@ def test_the_former_primary_becomes_the_standby(open_tmp: Path) -> None:
                 assert numbers(dsn) == [2, 3, 4]
 
 
-@pytest.mark.slow
 def test_a_standby_follows_again_after_a_restart(primary: EmbeddedPostgres, open_tmp: Path) -> None:
     for number in (1, 2):
         with primary.standby(open_tmp / "standby") as standby:
@@ -179,7 +178,6 @@ def test_a_promoted_standby_stays_promoted(primary: EmbeddedPostgres, standby: E
     assert numbers(primary.dsn()) == []
 
 
-@pytest.mark.slow
 def test_by_tcp(open_tmp: Path, free_ports: list[int]) -> None:
     with EmbeddedPostgres(settings=SETTINGS, port=free_ports[0]) as primary:
         execute(primary.dsn(), "CREATE TABLE t (x int)")
@@ -205,7 +203,6 @@ def free_ports() -> list[int]:
     return ports
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_either_package_brings_what_a_standby_needs(package: str) -> None:
     pytest.importorskip(package)
@@ -224,7 +221,6 @@ def test_a_server_without_the_settings_says_what_is_missing() -> None:
         server.standby().start()
 
 
-@pytest.mark.slow
 def test_a_standby_of_a_server_that_is_gone(primary: EmbeddedPostgres, standby: EmbeddedPostgres) -> None:
     """It waits for it, and says so when it is asked to catch up."""
     primary.kill()
@@ -252,7 +248,6 @@ with EmbeddedPostgres(settings=with_standby(TEST_SETTINGS)) as a, a.standby() as
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.getuid() != 0, reason="the other tests show it")
 def test_an_ordinary_user_has_standbys_too(open_tmp: Path) -> None:
     environment: dict[str, Any] = {**os.environ, "TMPDIR": "/tmp", "HOME": "/tmp"}

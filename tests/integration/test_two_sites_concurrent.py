@@ -26,6 +26,9 @@ import threading
 import transaction
 
 
+pytestmark = pytest.mark.slow
+
+
 ACTIONS = [clear, rebuild, clear_index, add_index, rename, uninstall, reinstall, delete_site]
 
 
@@ -113,7 +116,6 @@ def test_a_reader_of_the_site_itself_keeps_what_its_snapshot_has(db: Any, action
         assert late.do(view) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("action", [clear, rebuild, add_index, uninstall, delete_site])
 def test_the_other_site_writes_meanwhile(db: Any, action: Any) -> None:
     """Both transactions run at the same time, and commit one behind the other, without a conflict."""

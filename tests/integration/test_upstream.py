@@ -21,6 +21,9 @@ import sys
 import zodb_pgjsonb
 
 
+pytestmark = pytest.mark.slow
+
+
 ROOT = Path(__file__).parents[2]
 PATCHES = sorted((ROOT / "docs" / "upstream").glob("*.patch"))
 CHECK = Path(__file__).with_name("upstream_check.py")
@@ -106,7 +109,6 @@ def test_with_it_nothing_is_left_and_a_crowd_meets_conflicts_only(
     assert left(dsn, SESSIONS) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_patched", [False, True])
 def test_a_crowd_in_a_site_meets_conflicts_only(
     is_patched: bool, dsn: str, postgres: EmbeddedPostgres, pgbouncer: str, patched: Path
@@ -148,11 +150,9 @@ def standby() -> Iterator[str]:
             yield standby.dsn()
 
 
-@pytest.mark.slow
 def test_without_the_patch_no_standby_can_be_opened(standby: str) -> None:
     assert seen("standby", standby) == ["no such key", "cannot be opened"]
 
 
-@pytest.mark.slow
 def test_with_it_a_standby_is_read_and_nothing_is_saved(standby: str, patched: Path) -> None:
     assert seen("standby", standby, patched) == ["shown kept", "refused", "refused", "shown kept", "repeated"]

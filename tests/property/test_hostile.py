@@ -35,6 +35,9 @@ import pytest
 import transaction
 
 
+pytestmark = pytest.mark.slow
+
+
 EXAMPLES = int(os.environ.get("HOSTILE_EXAMPLES", 0))
 NAMES = (*INDEXES, "odd", "odd_start")
 #: Of these it is compared which objects a value finds.
@@ -146,7 +149,6 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and (one == other or repr(one) == repr(other))
 
 
-@pytest.mark.slow
 @examples(60)
 @given(maker=makers)
 def test_what_an_indexer_says(shared: Any, maker: Maker) -> None:
@@ -260,7 +262,6 @@ def test_any_path(shared: Any, id: str) -> None:
     check_alive(shared)
 
 
-@pytest.mark.slow
 def test_five_megabytes(shared: Any) -> None:
     words = " ".join(f"word{n}" for n in range(500_000))
     before = neighbours(shared)
