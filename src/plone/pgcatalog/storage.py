@@ -1,13 +1,17 @@
 """What the catalog needs of zodb-pgjsonb beyond its public API: the one place for the private names of that package."""
 
+from collections.abc import Callable
 from collections.abc import Container
 from contextlib import AbstractContextManager
+from functools import partial
 from persistent.TimeStamp import TimeStamp
 from random import randrange
 from typing import Any
 from ZODB.POSException import ReadOnlyError
 from ZODB.utils import p64
 from ZODB.utils import u64
+
+import psycopg
 
 
 #: A process that is behind the newest id goes beyond it by a random number of units up to this, less than a millisecond.
@@ -82,21 +86,46 @@ def advance_clock(database: Any, tid: int) -> float:
         return seconds
 
 
-def follow_from_shared_cache(database: Any) -> None:
-    """Let new ZODB connections of *database* drop from the shared cache what others have changed before their first snapshot.
+def adapt_polls(database: Any, begin: Callable[[Any, bool], int]) -> None:
+    """Change how ZODB connections of *database*, of zodb-pgjsonb, begin a snapshot and ask what has changed since their last.
 
-    The storage does so with each later snapshot of a connection only.  Its first one calls the cache current as it is,
-    and an object that another process has changed since the last snapshot of this one stays outdated.
+    The storage sends three messages for each, and a request begins three snapshots.  Mostly nothing has changed: *begin*
+    ends a snapshot of a psycopg connection (if told so), begins the next one and returns its newest transaction, all
+    in one message.  The storage's own way is for the rest.
+
+    A connection's first snapshot begins where the shared cache of objects is.  The storage calls that cache current as it is
+    then, and an object that another process has changed since the last snapshot of this one stays outdated.
     """
     storage = database.storage
     make_instance = storage.new_instance
 
+    def adapt(instance: Any) -> None:
+        instance.poll_invalidations = partial(_poll, instance, instance.poll_invalidations, begin)
+
     def new_instance() -> Any:
         instance = make_instance()
         instance._polled_tid = storage._shared_cache.consensus_tid
+        adapt(instance)
         return instance
 
     storage.new_instance = new_instance
+    database._connectionMap(lambda jar: adapt(jar._normal_storage))
+
+
+def _poll(instance: Any, poll: Callable[[], Any], begin: Callable[[Any, bool], int]) -> Any:
+    """Begin the next snapshot of *instance* and return the oids that *poll*, the storage's own way, would."""
+    if instance._conn is None or instance._main._pending_ddl:
+        return poll()
+    had_begun, instance._in_read_txn = instance._in_read_txn, True
+    try:
+        newest = begin(instance._conn, had_begun)
+    except psycopg.Error:
+        # The storage has a way with connections that are lost.
+        return poll()
+    if newest != instance._polled_tid:
+        return poll()
+    instance._main._shared_cache.poll_advance(newest, [])
+    return []
 
 
 def forget_shared_objects(database: Any) -> None:

@@ -10,6 +10,7 @@ from plone.pgcatalog.database.history import check_order
 from plone.pgcatalog.database.retired import drop_after_commit
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.database.snapshots import begin_snapshot
 from plone.pgcatalog.indexing.manager import committing
 from plone.pgcatalog.indexing.manager import PendingManager
 from plone.pgcatalog.indexing.merge import packed
@@ -19,7 +20,7 @@ from plone.pgcatalog.indexing.undo import follow_undo
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.indexing.writer import Writer
 from plone.pgcatalog.protocols import Cursor
-from plone.pgcatalog.storage import follow_from_shared_cache
+from plone.pgcatalog.storage import adapt_polls
 from plone.pgcatalog.storage import processors
 from typing import Any
 from weakref import ref
@@ -118,5 +119,5 @@ def register(database: Any) -> bool:
         return False
     if not any(isinstance(p, PGCatalogStateProcessor) for p in registered):
         database.storage.register_state_processor(PGCatalogStateProcessor(database))
-        follow_from_shared_cache(database)
+        adapt_polls(database, begin_snapshot)
     return True
