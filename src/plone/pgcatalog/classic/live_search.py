@@ -4,8 +4,10 @@ Plone's pattern asks and shows it as before: ``items`` are pages, and nothing el
 makes a combobox of it all.
 """
 
+from collections.abc import Callable
+from functools import cached_property
 from plone.pgcatalog.discovery.suggest import correction
-from plone.pgcatalog.discovery.suggest import suggest
+from plone.pgcatalog.discovery.suggest import suggest_later
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.results.results import CatalogSearchResults
@@ -29,13 +31,15 @@ _LAST_WORD = re.compile(r"\w+$")
 
 
 class LiveSearch(AjaxSearch):
-    """The answer to what has been typed so far, as JSON; in four messages to PostgreSQL at most.
+    """The answer to what has been typed so far, as JSON; in three messages to PostgreSQL at most.
 
     ``total`` and ``items`` are Plone's; of the corrected text if the typed one finds nothing, and ``corrected`` says so.
     ``words`` are completions of what was typed.  Both have a ``label`` and the ``url`` of their search.
     """
 
     corrected: str | None = None
+    #: What returns the words that the last one may become, which are asked for together with the pages.
+    _words: Callable[[], list[str]] = list
 
     def __call__(self) -> str:
         if not IPGCatalogTool.providedBy(getToolByName(self.context, "portal_catalog")):
@@ -55,10 +59,14 @@ class LiveSearch(AjaxSearch):
     def results(self, *args: Any, **options: Any) -> Any:
         """See Search: what it finds, else what the corrected text does."""
         catalog, text = getToolByName(self.context, "portal_catalog"), self._text
+        if not text or not IPGCatalogTool.providedBy(catalog):
+            return super().results(*args, **options)
+        if _LAST_WORD.search(text) and self.request.form.get("page", "1") == "1":
+            self._words = suggest_later(catalog, text, WORDS + 1, self._place)
         found = super().results(*args, **options)
-        if not text or not IPGCatalogTool.providedBy(catalog) or self._has_rows(found):
+        if self._has_rows(found):
             return found
-        better = correction(catalog, text, self._place())
+        better = correction(catalog, text, self._place)
         if better is None:
             return found
         typed = self.request.form[SOURCE_INDEX]
@@ -77,10 +85,26 @@ class LiveSearch(AjaxSearch):
         text = self.request.form.get(SOURCE_INDEX)
         return text.strip() if isinstance(text, str) else ""
 
+    @cached_property
     def _place(self) -> dict[str, Any]:
         """Return the query without its text and order: where words have to stand."""
         left_out = (SOURCE_INDEX, "sort_on", "sort_order", "sort_limit")
         return {name: value for name, value in self.filter_query({}).items() if name not in left_out}
+
+    def filter_types(self, types: Any) -> Any:
+        """See Search.  Each time Plone's translates and sorts a vocabulary of all types."""
+        key = str(types)
+        if key not in self._types:
+            self._types[key] = super().filter_types(types)
+        return self._types[key]
+
+    @cached_property
+    def _types(self) -> dict[str, Any]:
+        return {}
+
+    def get_image_tag(self, item: Any, image_scale: str) -> Any:
+        """See AjaxSearch.  Plone's loads a page that has no image, and saves an empty list of scales in it."""
+        return super().get_image_tag(item, image_scale) if getattr(item, "getIcon", True) else None
 
     def _has_rows(self, found: Any) -> bool:
         """Return whether *found* is not empty.  Reads one row more than is shown: whoever gets fewer need not count."""
@@ -96,11 +120,10 @@ class LiveSearch(AjaxSearch):
     def _completions(self, total: int) -> list[str]:
         """Return what has been typed with its last word completed; nothing on later pages, or beside a correction."""
         last = _LAST_WORD.search(self._text)
-        if last is None or not total or self.corrected is not None or self.request.form.get("page", "1") != "1":
+        if last is None or not total or self.corrected is not None:
             return []
-        catalog, begin = getToolByName(self.context, "portal_catalog"), self._text[: last.start()]
-        words = suggest(catalog, self._text, WORDS + 1, self._place())
-        return [begin + word for word in words if word != last[0].lower()][:WORDS]
+        begin = self._text[: last.start()]
+        return [begin + word for word in self._words() if word != last[0].lower()][:WORDS]
 
     def _link(self, text: str, label: Any) -> dict[str, str]:
         url = f"{self.context.absolute_url()}/@@search?{urlencode({SOURCE_INDEX: text})}"

@@ -37,18 +37,30 @@ def suggest(tool: CatalogTool, text: str, limit: int = LIMIT, query: Mapping[str
     They stand in what ``searchResults(**query)`` of the catalog *tool* finds, together with the other words of *text*.
     When there are few, those come behind that begin so but for one letter.  One statement, or two.
     """
+    return suggest_later(tool, text, limit, query)()
+
+
+def suggest_later(
+    tool: CatalogTool, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None
+) -> Callable[[], list[str]]:
+    """Return what will return ``suggest``; words that begin so are looked up in the next message, or then."""
     runs = _RUN.findall(storable_text(text)[-MAX_TEXT:])
     lexicon = lexicon_of(tool)
     prefix = _single(lexicon, runs[-1]) if runs else None
     if prefix is None or limit < 1:
-        return []
+        return list
     others = [as_word(run) for run in runs[:-1][-MAX_WORDS:] if words(lexicon, [run])]
     vocabulary = Vocabulary(tool, {**(query or {}), **({SOURCE_INDEX: " ".join(others)} if others else {})})
-    found = vocabulary.beginning_with(prefix, limit)
-    if len(found) < min(FEW_SUGGESTIONS, limit) and len(prefix) > EXACT_PREFIX + 1:
-        near = vocabulary.nearly_beginning_with(prefix, limit)
-        found += [word for word in near if word not in found][: limit - len(found)]
-    return found
+    beginning = vocabulary.beginning_with(prefix, limit)
+
+    def suggested() -> list[str]:
+        found = beginning()
+        if len(found) < min(FEW_SUGGESTIONS, limit) and len(prefix) > EXACT_PREFIX + 1:
+            near = vocabulary.nearly_beginning_with(prefix, limit)()
+            found += [word for word in near if word not in found][: limit - len(found)]
+        return found
+
+    return suggested
 
 
 def _single(lexicon: Any, run: str) -> str | None:

@@ -113,14 +113,19 @@ class Vocabulary:
         self._view = self._catalog.search_view()
         self._column = self._catalog.translator(SOURCE_INDEX).column
 
-    def beginning_with(self, text: str, limit: int) -> list[str]:
-        """Return up to *limit* words that begin with *text*, the most frequent first.  One statement."""
+    def beginning_with(self, text: str, limit: int) -> Callable[[], list[str]]:
+        """Return what will return up to *limit* words that begin with *text*, the most frequent first.
+
+        One statement, in the next message or then.
+        """
         return self._like(text, "", (), limit)
 
-    def nearly_beginning_with(self, text: str, limit: int) -> list[str]:
-        """Return up to *limit* words that begin with *text* but for one letter, the most frequent first.  One statement."""
+    def nearly_beginning_with(self, text: str, limit: int) -> Callable[[], list[str]]:
+        """Return what ``beginning_with`` does, of words that begin with *text* but for one letter."""
         patterns = near_beginnings(text)
-        return self._like(text[:EXACT_PREFIX], "AND word LIKE ANY (%s::text[])", (patterns,), limit) if patterns else []
+        return (
+            self._like(text[:EXACT_PREFIX], "AND word LIKE ANY (%s::text[])", (patterns,), limit) if patterns else list
+        )
 
     def near(self, words: Sequence[str], edits: int) -> Callable[[], dict[str, int]]:
         """Return what will return word -> its documents: *words* that are there, and neighbours that are.
@@ -150,11 +155,11 @@ class Vocabulary:
 
         return there
 
-    def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> list[str]:
+    def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> Callable[[], list[str]]:
         candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
         values = (self._catalog.zoid, self._column.name, text[:1], beginning(text), *params)
-        found = self._visible(candidates, values, limit).rows()
-        return [word for word, _ in sorted(found, key=lambda counted: (-counted[1], counted[0]))]
+        found = self._visible(candidates, values, limit)
+        return lambda: [word for word, _ in sorted(found.rows(), key=lambda counted: (-counted[1], counted[0]))]
 
     def _visible(self, candidates: str, params: tuple[Any, ...], limit: int) -> Later:
         """Return what brings up to *limit* of the rows (word, documents) of *candidates*, SQL, whose word is there."""
