@@ -138,15 +138,12 @@ class PGIndex(ProxyBase):
         return None if default is _marker else default
 
     def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Iterator[Any]:
-        """Yield the index's keys in order, with the number of rows of each when *withLengths*."""
+        """Return an iterator of the index's keys in order, with the number of rows of each when *withLengths*."""
         if name is not None and name != self.id:
-            return
+            return iter(())
         found = self._pg_keys(bool(withLengths))
-        if found is None:
-            # None, or what the real class says about having none.
-            yield from super().uniqueValues(None, withLengths)  # type: ignore[misc]  # the real class's
-            return
-        yield from found
+        # Without any: nothing, or what the real class says about having none.
+        return super().uniqueValues(None, withLengths) if found is None else iter(found)  # type: ignore[misc]
 
     def _pg_keys(self, with_counts: bool) -> tuple[Any, ...] | None:
         """Return the keys, or (key, number of rows) pairs, from memory while the catalog does not change.
