@@ -3,6 +3,7 @@
 from AccessControl.SecurityManagement import noSecurityManager
 from concurrent.futures import ThreadPoolExecutor
 from DateTime import DateTime
+from plone.app.uuid.utils import uuidToPhysicalPath
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.indexing.codec import encode
 from plone.pgcatalog.indexing.pending import Entry
@@ -105,6 +106,24 @@ def test_the_values_of_an_index_are_read_once(filled: Any) -> None:
     assert catalog.uniqueValuesFor("Subject") == ("a", "b", "c")
     transaction.abort()
     assert catalog.uniqueValuesFor("Subject") == ("a", "b")
+
+
+def test_the_page_of_an_id_is_looked_up_once(filled: Any) -> None:
+    """Plone asks for some pages by their UID on each of its pages."""
+    catalog, uid = filled.portal_catalog, filled.page00.UID()
+    assert uuidToPhysicalPath(uid) == "/plone/page00"
+    assert uuidToPhysicalPath("nobody's") is None
+    transaction.begin()
+    with traced(filled) as traffic:
+        assert uuidToPhysicalPath(uid) == "/plone/page00"
+        assert uuidToPhysicalPath("nobody's") is None
+    assert not traffic[0].matching("uid")
+    filled.manage_delObjects(["page00"])
+    assert uuidToPhysicalPath(uid) is None
+    transaction.abort()
+    assert uuidToPhysicalPath(uid) == "/plone/page00"
+    with pytest.raises(KeyError):
+        catalog.Indexes["UID"]._index[["a list"]]
 
 
 # -- snapshots

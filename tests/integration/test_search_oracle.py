@@ -193,6 +193,17 @@ def test_open_ranges_sort_together_with_positions(both: Any) -> None:
     assert paths[-1] == f"{FOLDER}/future"
 
 
+@pytest.mark.parametrize("ordering", ["", "partial", "unordered"])
+def test_positions_are_those_of_whatever_orders_a_folder(both: Any, ordering: str) -> None:
+    ours, oracle, portal = both
+    query = {"portal_type": ["Document", "Event"], "sort_on": "getObjPositionInParent"}
+    portal["my_folder"].setOrdering(ordering)
+    paths, count = answer(ours, query)
+    assert len({path.rpartition("/")[0] for path in paths}) > 1
+    assert (paths, count) == answer(oracle, query)
+    transaction.abort()
+
+
 def test_rows_of_vanished_objects_drop_out_of_a_sort_by_position(both: Any) -> None:
     """ZCatalog drops them where all rows are of one folder, and raises ValueError where they are not."""
     ours, oracle, portal = both

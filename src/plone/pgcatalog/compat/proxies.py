@@ -11,6 +11,7 @@ from AccessControl.Permissions import manage_zcatalog_indexes as ManageZCatalogI
 from AccessControl.SecurityInfo import ClassSecurityInfo
 from BTrees.IIBTree import IISet
 from collections import Counter
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from plone.pgcatalog.indexes.base import Condition
@@ -146,16 +147,23 @@ class PGIndex(ProxyBase):
         return super().uniqueValues(None, withLengths) if found is None else iter(found)  # type: ignore[misc]
 
     def _pg_keys(self, with_counts: bool) -> tuple[Any, ...] | None:
-        """Return the keys, or (key, number of rows) pairs, from memory while the catalog does not change.
+        """Return the keys, or (key, number of rows) pairs; None for an index without keys."""
+        return self._pg_remembered(with_counts, lambda view: self._pg_read_keys(view, with_counts))
 
-        None for an index without keys.
-        """
+    def _pg_rid(self, key: str) -> tuple[Any, ...]:
+        """Return the rid that has *key*, or none, as a tuple: each page of Plone asks for the same few."""
+        return self._pg_remembered(key, lambda view: tuple(self._pg_rids(self._pg_translator().match_key(key)))) or ()
+
+    def _pg_remembered(
+        self, name: Any, read: Callable[[CatalogView], tuple[Any, ...] | None]
+    ) -> tuple[Any, ...] | None:
+        """Return what *read* does, kept by *name* in memory while the catalog does not change."""
         view = self._pg_catalog().search_view()
         stamp = view.stamp()
-        cache_key = (VALUES, stamp, self.id, with_counts)
+        cache_key = (VALUES, stamp, self.id, name)
         found: tuple[Any, ...] | None = None if stamp is None else result_cache().get(cache_key)
         if found is None:
-            found = self._pg_read_keys(view, with_counts)
+            found = read(view)
             if stamp is not None and found is not None:
                 result_cache().put(cache_key, found, KEY_BYTES * len(found) + ENTRY_BYTES)
         return found
@@ -247,7 +255,10 @@ class Keys(Mapping[Any, Any]):
 
     def __getitem__(self, key: Any) -> Any:
         try:
-            found = self._index._pg_rids(self._index._pg_translator().match_key(key))
+            if self._single and isinstance(key, str):
+                found = self._index._pg_rid(key)
+            else:
+                found = self._index._pg_rids(self._index._pg_translator().match_key(key))
         except (TypeError, ValueError, AttributeError, psycopg.DataError):
             found = ()  # a value of another type than the keys
         if not found:

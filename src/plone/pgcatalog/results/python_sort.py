@@ -4,8 +4,11 @@ from Acquisition import aq_base
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from contextlib import suppress
+from plone.folder.default import DefaultOrdering
 from plone.folder.nogopip import GopipIndex
 from plone.folder.nogopip import traverse
+from plone.folder.ordered import OrderedBTreeFolderBase
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -14,8 +17,8 @@ from plone.pgcatalog.indexes.daterange import ALWAYS_UNTIL
 from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
 from plone.pgcatalog.results.view import CatalogView
 from Products.CMFCore.interfaces import ISiteRoot
-from types import SimpleNamespace
 from typing import Any
+from zope.annotation.interfaces import IAnnotations
 from zope.component import getUtility
 
 
@@ -57,31 +60,46 @@ def document_keys(view: CatalogView, translator: IndexTranslator, rows: list[Any
     return positions(rows)
 
 
-def positions(rows: list[Any]) -> Any:
-    """Return rid to position in its folder for *rows*.
+def positions(rows: list[Any]) -> dict[int, int]:
+    """Return rid to position in its folder for *rows*, as GopipIndex.documentToKeyMap does.
 
-    GopipIndex.documentToKeyMap finds the rows in the local variable ``rs`` of its caller, and their paths in
-    ``index.catalog``.
+    That one asks the folder of each row for the adapter that knows the order; this one once for each folder.  Rows of objects
+    that are no longer in their folder have no position; there a sort over several folders fails.
     """
-    paths = SimpleNamespace(paths={rid: path for rid, path, _ in rows})
-    index = GopipIndex("getObjPositionInParent", caller=SimpleNamespace(_catalog=paths))
-    rs = [row[0] for row in rows]
-    try:
-        return GopipIndex.documentToKeyMap(index)
-    except ValueError:
-        # Rows of objects that are no longer in their folder: a sort over one folder drops them, over several it fails.
-        rs = [rid for rid, path, _ in rows if has_position(path)]  # noqa: F841
-        return GopipIndex.documentToKeyMap(index)
+    root = getUtility(ISiteRoot).getPhysicalRoot()
+    folders: dict[str, dict[str, int]] = {}
+    for rid, path, _ in rows:
+        parent, _, name = path.rpartition("/")
+        folders.setdefault(parent, {})[name] = rid
+    if len(folders) == 1:
+        [(parent, rids)] = folders.items()
+        return {rids[name]: place for place, name in enumerate(ids_in_order(traverse(root, parent))) if name in rids}
+    found = {}
+    for parent, rids in folders.items():
+        position = position_in(traverse(root, parent))
+        for name, rid in rids.items():
+            with suppress(KeyError, ValueError):
+                found[rid] = position(name)
+    return found
 
 
-def has_position(path: str) -> bool:
-    """Return whether the folder of *path*, a physical path, can say where its object is."""
-    parent, _, name = path.rpartition("/")
-    folder = traverse(getUtility(ISiteRoot).getPhysicalRoot(), parent)
-    if not hasattr(aq_base(folder), "getObjectPosition"):
-        return True
-    try:
-        folder.getObjectPosition(name)
-    except ValueError:
-        return False
-    return True
+def ids_in_order(folder: Any) -> Iterable[str]:
+    """Return the ids of what is in *folder*; a folder without an order has one as well."""
+    ids: Iterable[str] = (
+        folder.getOrdering().idsInOrder() if hasattr(aq_base(folder), "getOrdering") else folder.objectIds()
+    )
+    return ids
+
+
+def position_in(folder: Any) -> Callable[[str], int]:
+    """Return what returns the position of an id in *folder*, 0 in one without an order.
+
+    It raises KeyError or ValueError for an id that is not there.
+    """
+    own = getattr(type(aq_base(folder)), "getObjectPosition", None)
+    if own is not OrderedBTreeFolderBase.getObjectPosition:
+        return lambda name: 0 if own is None else folder.getObjectPosition(name)
+    ordering = folder.getOrdering()
+    if type(ordering) is not DefaultOrdering:
+        return ordering.getObjectPosition  # type: ignore[no-any-return]
+    return IAnnotations(folder).get(DefaultOrdering.POS_KEY, {}).__getitem__  # type: ignore[no-any-return]
