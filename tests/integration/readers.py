@@ -1,6 +1,7 @@
 """A primary with a writing Zope, and its standby with one that only reads; what both answer."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from contextlib import contextmanager
 from contextlib import ExitStack
 from contextlib import suppress
@@ -89,13 +90,15 @@ def reading(dsn: str, **options: Any) -> Any:
 def reading_until_killed(dsn: str, **options: Any) -> Iterator[Any]:
     """``reading`` from a server that goes away.
 
-    ZODB loses a connection that could not be opened, and closing the database fails for it with a KeyError: another
-    thread has begun it.
+    ZODB loses a connection that could not be opened, and closing the database fails for it with a KeyError, before it
+    comes to the storage: another thread has begun it.
     """
-    context = reading(dsn, **options)
-    yield context.__enter__()
-    with suppress(KeyError):
-        context.__exit__(None, None, None)
+    storage = ReadOnlyStorage(dsn, **options)
+    context = sites.opened_on(storage)
+    with closing(storage):
+        yield context.__enter__()
+        with suppress(KeyError):
+            context.__exit__(None, None, None)
 
 
 def body(response: Response) -> bytes:
