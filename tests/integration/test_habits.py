@@ -37,6 +37,12 @@ def count_then_iterate(results: Any) -> tuple[Any, ...]:
     return len(results), results.actual_result_count, [brain.getPath() for brain in results]
 
 
+def count_then_read_by_place(results: Any) -> tuple[Any, ...]:
+    """As batches of plone.restapi do."""
+    total = len(results)
+    return total, results.actual_result_count, [results[number].getPath() for number in range(min(10, total))]
+
+
 def count_only(results: Any) -> tuple[Any, ...]:
     return (len(results),)
 
@@ -60,12 +66,19 @@ def asked(portal: Any, query: dict[str, Any], ask: Ask, times: int = 1) -> tuple
 
 
 @pytest.mark.parametrize("name", QUERIES)
-@pytest.mark.parametrize("ask", [count_then_read, read_then_count, count_then_iterate])
+@pytest.mark.parametrize("ask", [count_then_read, read_then_count, count_then_iterate, count_then_read_by_place])
 def test_both_take_one_statement_and_are_the_same(filled: Any, name: str, ask: Ask) -> None:
     first, _ = asked(filled, QUERIES[name], ask)
     later, statements = asked(filled, QUERIES[name], ask, times=4)
     assert later == first
     assert len(statements) == 1
+
+
+@pytest.mark.parametrize("ask", [count_then_read, read_then_count, count_then_iterate, count_then_read_by_place])
+def test_a_habit_stays(filled: Any, ask: Ask) -> None:
+    asked(filled, QUERIES["sorted"], ask, times=4)
+    for _ in range(4):
+        assert len(asked(filled, QUERIES["sorted"], ask)[1]) == 1
 
 
 def test_who_only_counts_gets_no_rows(filled: Any) -> None:

@@ -36,6 +36,17 @@ def test_pages_of_which_some_rows_are_unknown(size: int, skips: bool) -> None:
     assert rate.skip_metadata(size) is skips
 
 
+def test_few_rows_are_brought_with_their_idx_when_some_page_is_unknown() -> None:
+    """Another round trip for one unknown row is dearer than the idx of five."""
+    rate = HitRate()
+    for known in [5, 4] * 10:
+        rate.learn(known, 5, room=25)
+    assert not rate.skip_metadata(25)
+    for _ in range(MEMORY * 3):
+        rate.learn(5, 5, room=25)
+    assert rate.skip_metadata(25)
+
+
 def test_versions_are_spared_when_all_rows_of_this_state_were_known() -> None:
     rate = HitRate()
     assert not rate.skip_versions(None)

@@ -22,23 +22,27 @@ class HitRate:
     def __init__(self) -> None:
         self.rows = 0.0
         self.pages = 0.0
+        #: how full a page was: a search for a rare word finds fewer rows than a page has room for
+        self._fullness = 1.0
         self._listed = 0.0
         self._seen = 0
         self._state: Hashable = None
         self._whole = 0
 
-    def learn(self, known: int, size: int) -> None:
-        """Take into account that *known* of a page's *size* rows, at least one, were in the cache."""
+    def learn(self, known: int, size: int, room: int = 0) -> None:
+        """Take into account that *known* of a page's *size* rows, at least one, were in the cache; it has *room* for more."""
         self._seen = min(self._seen + 1, MEMORY)
+        self._fullness += (size / max(size, room) - self._fullness) / self._seen
         self.rows += (known / size - self.rows) / self._seen
         self.pages += ((known == size) - self.pages) / self._seen
 
     def skip_metadata(self, size: int) -> bool:
-        """True if a page of *size* rows is expected to be faster without idx.
+        """True if a page of up to *size* rows is expected to be faster without idx.
 
-        If some row is unknown then, which has the chance ``1 - pages``, another round trip reads its idx.
+        If some row is unknown then, which has the chance ``1 - pages``, another round trip reads its idx.  The page will
+        be about as full as the last ones.
         """
-        return ROUND_TRIP_ROWS * (1 - self.pages) < self.rows * size
+        return ROUND_TRIP_ROWS * (1 - self.pages) < self.rows * size * self._fullness
 
     def learn_listing(self, known: int, size: int) -> None:
         """Take into account that *known* of *size* rows, at least one, of a long result were in the cache."""

@@ -139,7 +139,12 @@ class Finder:
                 total,
             )
         )
-        self._keep_rows(rows)
+        self._keep_rows(rows, size)
+
+    def note_rows(self) -> None:
+        """Note that somebody asks for rows that are known: a count may have brought them."""
+        if ROWS not in self._asked:
+            self._note(ROWS, len(self.hits.rids))
 
     def _note(self, part: str, rows: int) -> None:
         """Note that somebody asks for a *part* of the answer, of so many *rows*."""
@@ -178,14 +183,15 @@ class Finder:
     def _hit_rate(self) -> HitRate:
         return self.view.session.generations.hit_rates[self.view.zoid]
 
-    def _keep_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+    def _keep_rows(self, rows: Sequence[Sequence[Any]], room: int = 0) -> None:
+        """Keep *rows*, which a statement has brought that could bring as many as there is *room* for."""
         if not rows:
             return
         known, current = self.loader.keep(rows)
         if len(rows) <= IDX_BATCH:
             self._hit_rate.learn_state(self._stamp, current == len(rows))
         if len(rows[0]) > 3:
-            self._hit_rate.learn(known, len(rows))
+            self._hit_rate.learn(known, len(rows), room)
 
     def rest(self, with_paths: bool = False) -> None:
         """Know all rows, and with *with_paths* where they are."""

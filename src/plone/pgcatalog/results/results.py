@@ -219,6 +219,8 @@ class CatalogSearchResults(LazyMap):
             return self._slice(index)
         if len(self._rids) <= index < WINDOW:
             self._first(index - index % IDX_BATCH + IDX_BATCH)
+        else:
+            self._finder.note_rows()
         if not 0 <= index < len(self._rids):
             self._all()
         rid = self._rids[index]
