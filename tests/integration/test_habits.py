@@ -113,3 +113,12 @@ def test_what_is_pending_is_counted_and_read(filled: Any, name: str) -> None:
     saved, _ = asked(filled, QUERIES[name], count_then_read, times=4)
     assert pending == saved
     assert name == "nothing" or before[1] == saved[1] + 1
+
+
+def test_a_habit_is_of_as_many_rows_as_are_wanted(filled: Any) -> None:
+    """A search that has found few says nothing of how many the next one is to bring."""
+    few = {"portal_type": "Document", "getId": ["page01", "page02"]}
+    many = {"portal_type": "Document", "getId": [f"page{number:02}" for number in range(20)]}
+    asked(filled, few, count_then_read_by_place, times=6)
+    for query in (many, few, many):
+        assert len(asked(filled, query, count_then_read_by_place)[1]) == 1

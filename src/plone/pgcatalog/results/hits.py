@@ -66,6 +66,8 @@ class Finder:
         #: the parts of the answer that somebody has asked for: its first rows, their total
         self._asked: list[str] = []
         self._wants_total = False
+        #: for how many rows the last statement was sent
+        self._wanted = 0
         #: True if metadata that the process probably has is read only if it has not, in another message
         self.guesses = True
 
@@ -123,6 +125,7 @@ class Finder:
     def _read(self, wanted: int, with_idx: bool, with_total: bool) -> None:
         """Know the first *wanted* rows, which are not known, and *with_total* how many there are."""
         known = len(self.hits.rids)
+        self._wanted = wanted
         window = self.query.window
         size = wanted - known if window.size is None else window.size
         with_idx = with_idx and size <= IDX_BATCH
@@ -144,7 +147,7 @@ class Finder:
     def note_rows(self) -> None:
         """Note that somebody asks for rows that are known: a count may have brought them."""
         if ROWS not in self._asked:
-            self._note(ROWS, len(self.hits.rids))
+            self._note(ROWS, self._wanted)
 
     def _note(self, part: str, rows: int) -> None:
         """Note that somebody asks for a *part* of the answer, of so many *rows*."""
