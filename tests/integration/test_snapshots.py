@@ -1,11 +1,13 @@
 """A transaction begins by one message to PostgreSQL, and sees what others have committed before it."""
 
 from collections.abc import Iterator
+from persistent.mapping import PersistentMapping
 from plone.pgcatalog import storage
 from plone.pgcatalog.database.prepared import PreparedStatements
 from tests.integration import site as sites
 from transaction import TransactionManager
 from typing import Any
+from ZODB.utils import u64
 
 import psycopg
 import pytest
@@ -133,3 +135,35 @@ def test_a_lost_connection_is_replaced(jar: Any, other: Any, database: str) -> N
     jar.transaction_manager.begin()
     assert jar.root()["number"] == 1
     assert storage.connection(jar).info.backend_pid != pid
+
+
+# -- new objects
+
+
+def test_oids_of_new_objects_come_in_blocks(jar: Any, sent: list[str]) -> None:
+    """... so that a commit with many of them asks for few."""
+    for number in range(storage.FIRST_OIDS * 3):
+        jar.root()[f"new{number}"] = PersistentMapping()
+    jar.transaction_manager.commit()
+    assert sum(storage.OIDS in text for text in sent) == 2
+    assert len({obj._p_oid for obj in jar.root().values() if isinstance(obj, PersistentMapping)}) == 96
+
+
+def test_two_processes_never_get_the_same_oid(jar: Any, other: Any) -> None:
+    second = other.open(TransactionManager())
+    mine, others = [[each.new_oid() for _ in range(100)] for each in (jar, second)]
+    assert len({*mine, *others}) == 200
+    second.close()
+
+
+def test_a_transaction_leaves_no_oids_to_the_next(jar: Any) -> None:
+    """After a failover the sequence may give them again."""
+    first = u64(jar.new_oid())
+    jar.transaction_manager.begin()
+    assert u64(jar.new_oid()) == first + storage.FIRST_OIDS
+
+
+def test_oids_are_there_after_an_error_of_a_search(jar: Any) -> None:
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        storage.connection(jar).execute("SELECT 1 / 0")
+    assert len({jar.new_oid() for _ in range(3)}) == 3

@@ -5,6 +5,7 @@ from collections.abc import Container
 from contextlib import AbstractContextManager
 from functools import partial
 from persistent.TimeStamp import TimeStamp
+from psycopg.rows import tuple_row
 from random import randrange
 from typing import Any
 from ZODB.POSException import ReadOnlyError
@@ -17,6 +18,9 @@ import psycopg
 #: A process that is behind the newest id goes beyond it by a random number of units up to this, less than a millisecond.
 #: Two processes that are behind and commit at the same time would else both take the very next id.
 SPREAD = 1 << 16
+#: How many oids a transaction gets at once; each time twice as many as before.
+FIRST_OIDS, MOST_OIDS = 32, 1024
+OIDS = "SELECT nextval('zoid_seq') FROM generate_series(1, %s)"
 
 
 def is_supported(jar: Any) -> bool:
@@ -86,12 +90,12 @@ def advance_clock(database: Any, tid: int) -> float:
         return seconds
 
 
-def adapt_polls(database: Any, begin: Callable[[Any, bool], int]) -> None:
-    """Change how ZODB connections of *database*, of zodb-pgjsonb, begin a snapshot and ask what has changed since their last.
+def adapt(database: Any, begin: Callable[[Any, bool], int]) -> None:
+    """Have ZODB connections of *database*, of zodb-pgjsonb, send fewer messages; the storage's own way is for special cases.
 
-    The storage sends three messages for each, and a request begins three snapshots.  Mostly nothing has changed: *begin*
-    ends a snapshot of a psycopg connection (if told so), begins the next one and returns its newest transaction, all
-    in one message.  The storage's own way is for the rest.
+    They begin a snapshot and ask what has changed since their last: three messages, three times in a request.  Mostly
+    nothing has changed.  *begin* ends a snapshot of a psycopg connection (if told so), begins the next one and returns its
+    newest transaction, all in one message.  And they ask for the id of each new object (``NewOids``).
 
     A connection's first snapshot begins where the shared cache of objects is.  The storage calls that cache current as it is
     then, and an object that another process has changed since the last snapshot of this one stays outdated.
@@ -99,21 +103,63 @@ def adapt_polls(database: Any, begin: Callable[[Any, bool], int]) -> None:
     storage = database.storage
     make_instance = storage.new_instance
 
-    def adapt(instance: Any) -> None:
-        instance.poll_invalidations = partial(_poll, instance, instance.poll_invalidations, begin)
+    def change(instance: Any) -> None:
+        new_oids = NewOids(instance)
+        instance.new_oid = new_oids.next
+        instance.poll_invalidations = partial(_poll, instance, instance.poll_invalidations, begin, new_oids)
 
     def new_instance() -> Any:
         instance = make_instance()
         instance._polled_tid = storage._shared_cache.consensus_tid
-        adapt(instance)
+        change(instance)
         return instance
 
     storage.new_instance = new_instance
-    database._connectionMap(lambda jar: adapt(jar._normal_storage))
+    database._connectionMap(lambda jar: change(jar._normal_storage))
 
 
-def _poll(instance: Any, poll: Callable[[], Any], begin: Callable[[Any, bool], int]) -> Any:
+class NewOids:
+    """The oids for new objects that one transaction of *instance*, the storage of a ZODB connection, gets.
+
+    A changed page has some twenty new objects with its version; the storage asks for each of their oids.  These come in
+    blocks.  What a transaction leaves is forgotten with it, and with the connection: after a failover to a standby that lacks
+    the newest commits the sequence gives the same oids again.
+    """
+
+    def __init__(self, instance: Any) -> None:
+        self._instance = instance
+        self._ask = instance.new_oid
+        self._connection: Any = None
+        self._oids: list[int] = []
+        self._size = FIRST_OIDS
+
+    def forget(self) -> None:
+        """Begin with another transaction."""
+        self._oids.clear()
+        self._size = FIRST_OIDS
+
+    def next(self) -> bytes:
+        """Return an oid that nobody else gets."""
+        connection = self._instance._conn
+        if connection is None or self._instance.isReadOnly():
+            return self._ask()  # type: ignore[no-any-return]
+        if not self._oids or connection is not self._connection:
+            try:
+                with connection.cursor(row_factory=tuple_row) as cursor:
+                    found = cursor.execute(OIDS, [self._size], prepare=True).fetchall()
+            except psycopg.Error:
+                # An error of a search has ended the transaction of this connection, or it is lost.
+                return self._ask()  # type: ignore[no-any-return]
+            self._oids = sorted((oid for (oid,) in found), reverse=True)
+            self._connection = connection
+            self._size = min(2 * self._size, MOST_OIDS)
+        oid: bytes = p64(self._oids.pop())
+        return oid
+
+
+def _poll(instance: Any, poll: Callable[[], Any], begin: Callable[[Any, bool], int], new_oids: NewOids) -> Any:
     """Begin the next snapshot of *instance* and return the oids that *poll*, the storage's own way, would."""
+    new_oids.forget()
     if instance._conn is None or instance._main._pending_ddl:
         return poll()
     had_begun, instance._in_read_txn = instance._in_read_txn, True

@@ -20,7 +20,7 @@ from plone.pgcatalog.indexing.undo import follow_undo
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.indexing.writer import Writer
 from plone.pgcatalog.protocols import Cursor
-from plone.pgcatalog.storage import adapt_polls
+from plone.pgcatalog.storage import adapt
 from plone.pgcatalog.storage import processors
 from typing import Any
 from weakref import ref
@@ -119,5 +119,5 @@ def register(database: Any) -> bool:
         return False
     if not any(isinstance(p, PGCatalogStateProcessor) for p in registered):
         database.storage.register_state_processor(PGCatalogStateProcessor(database))
-        adapt_polls(database, begin_snapshot)
+        adapt(database, begin_snapshot)
     return True
