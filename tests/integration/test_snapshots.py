@@ -5,6 +5,7 @@ from persistent.mapping import PersistentMapping
 from plone.pgcatalog import storage
 from plone.pgcatalog.database.prepared import PreparedStatements
 from tests.integration import site as sites
+from tests.integration.storage import forget_loaded
 from transaction import TransactionManager
 from typing import Any
 from ZODB.utils import u64
@@ -44,15 +45,15 @@ def sent(jar: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The messages on the connection of *jar*, each as its commands."""
     sent: list[str] = []
     run, execute = PreparedStatements.run, psycopg.Cursor.execute
-    pgconn = storage.connection(jar).pgconn
+    connection = storage.connection(jar)
 
     def noted_run(prepared: Any, statements: Any, before: Any = (), *args: Any) -> Any:
-        if prepared._pgconn is pgconn:
+        if prepared is PreparedStatements.of(connection):
             sent.append("; ".join([*before, *(sql for sql, _ in statements)]))
         return run(prepared, statements, before, *args)
 
     def noted_execute(cursor: Any, query: Any, *args: Any, **options: Any) -> Any:
-        if cursor.connection.pgconn is pgconn:
+        if cursor.connection is connection:
             sent.append(str(query))
         return execute(cursor, query, *args, **options)
 
@@ -98,7 +99,7 @@ def test_a_snapshot_stays_whatever_others_commit(jar: Any, other: Any) -> None:
     jar.transaction_manager.begin()
     save(other, 1)
     jar.cacheMinimize()
-    jar._normal_storage._load_cache.clear()
+    forget_loaded(jar)
     assert jar.root()["number"] == 0
 
 
