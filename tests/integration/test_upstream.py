@@ -50,7 +50,7 @@ def seen(what: str, dsn: str, *folders: Path, more: tuple[str, ...] = ()) -> lis
         check=False,
         capture_output=True,
         text=True,
-        timeout=40,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -106,6 +106,7 @@ def test_with_it_nothing_is_left_and_a_crowd_meets_conflicts_only(
     assert left(dsn, SESSIONS) == []
 
 
+@pytest.mark.slow
 def test_with_all_patches_no_way_past_a_pooler_is_needed_to_leave_nothing(
     database: str, pooler: PgBouncer, patched: Path
 ) -> None:
@@ -127,12 +128,11 @@ def test_with_it_they_end_with_the_transaction(database: str, patched: Path) -> 
 
 
 def test_without_the_patch_it_cannot_be_told_what_to_prepare(database: str) -> None:
-    assert seen("prepared", database, more=("-1",)) == ["no such key"]
+    assert seen("prepared", database) == ["no such key"]
 
 
-@pytest.mark.parametrize(("threshold", "number"), [("5", "some"), ("-1", "nothing")])
-def test_with_it_it_can(threshold: str, number: str, database: str, patched: Path) -> None:
-    assert seen("prepared", database, patched, more=(threshold,)) == [f"prepared {number}"]
+def test_with_it_it_can(database: str, patched: Path) -> None:
+    assert seen("prepared", database, patched) == ["prepared some", "prepared nothing"]
 
 
 def test_without_the_patch_each_new_object_is_a_statement(database: str) -> None:

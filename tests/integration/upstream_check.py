@@ -209,23 +209,23 @@ def oids(dsn: str) -> None:
         print("objects", len({value._p_oid for value in fresh.root.values()}))
 
 
-def prepared(dsn: str, threshold: str) -> None:
-    """Print how many statements a connection of the storage has prepared when *threshold* is configured."""
+def prepared(dsn: str) -> None:
+    """Print whether a connection of the storage has prepared statements, by the threshold that is configured."""
     from ZConfig import ConfigurationError
     from ZODB.config import storageFromString
 
-    try:
-        storage = storageFromString(CONF.format(dsn=dsn, key=f"prepare-threshold {threshold}"))
-    except ConfigurationError:
-        print("no such key")
-        return
-    db = DB(storage)
-    for _ in range(READS):
-        with db.transaction() as connection:
-            connection.root()["page"] = PersistentMapping()
-            found = connection._storage.pg_connection.execute("SELECT name FROM pg_prepared_statements").fetchall()
-    print("prepared", "some" if found else "nothing")
-    db.close()
+    for threshold in (5, -1):
+        try:
+            db = DB(storageFromString(CONF.format(dsn=dsn, key=f"prepare-threshold {threshold}")))
+        except ConfigurationError:
+            print("no such key")
+            return
+        for _ in range(READS):
+            with db.transaction() as connection:
+                connection.root()["page"] = PersistentMapping()
+                found = connection._storage.pg_connection.execute("SELECT name FROM pg_prepared_statements").fetchall()
+        print("prepared", "some" if found else "nothing")
+        db.close()
 
 
 def session(dsn: str) -> None:
@@ -234,7 +234,7 @@ def session(dsn: str) -> None:
     one.make("page")
     again = Process(dsn)
     with one.manager:
-        one.root
+        one.root["page"]
         own = one._connection._storage.pg_connection
         timeout = own.execute("SHOW idle_in_transaction_session_timeout").fetchone()
         print("in a transaction", *timeout.values())

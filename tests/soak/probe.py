@@ -1,6 +1,7 @@
 """Asks Zopes for a page and for a save, again and again, and tells how long there was no answer."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from tests.soak.clients import TIMEOUT
 from tests.soak.server import AREA
 from tests.soak.server import PROBED
@@ -13,6 +14,8 @@ import time
 
 
 PAUSE = 0.1
+#: Seconds for an answer after an outage.
+LIMIT = 2.0 * TIMEOUT
 KINDS = ("read", "write")
 #: Begin and end of a request that was answered.
 Answered = tuple[float, float]
@@ -36,7 +39,7 @@ class Probes:
     def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
-        self._wait_for(0.0)
+        self._wait_for(0.0, LIMIT)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -44,27 +47,27 @@ class Probes:
         for thread in self._threads:
             thread.join()
 
-    def seconds_without_answers(self, up: float) -> dict[str, float]:
+    def seconds_without_answers(self, up: float, limit: float = LIMIT) -> dict[str, float]:
         """Wait for answers to requests begun after the time *up*; return the longest time without one, by kind.
 
-        Of several Zopes, that of the one which was silent for longest.
+        Of several Zopes, that of the one which was silent for longest.  TimeoutError after *limit* seconds.
         """
-        self._wait_for(up)
+        self._wait_for(up, limit)
         found = dict.fromkeys(KINDS, 0.0)
         for (kind, _), answered in self._answered.items():
             ends = [end for _, end in answered]
-            pauses = [after - before for before, after in zip(ends, ends[1:], strict=False)]
+            pauses = [after - before for before, after in pairwise(ends)]
             found[kind] = max(found[kind], *pauses)
         return {kind: round(seconds, 2) for kind, seconds in found.items()}
 
-    def _wait_for(self, moment: float) -> None:
-        """Wait until each has had an answer to a request begun after *moment*; TimeoutError when that takes too long."""
+    def _wait_for(self, moment: float, limit: float) -> None:
+        """Wait until each has had an answer to a request begun after *moment*."""
 
         def done() -> bool:
             return all(answered and answered[-1][0] > moment for answered in self._answered.values())
 
         with self._changed:
-            if not self._changed.wait_for(done, 2 * TIMEOUT):
+            if not self._changed.wait_for(done, limit):
                 silent = [key for key, answered in self._answered.items() if not answered or answered[-1][0] <= moment]
                 raise TimeoutError(f"no answer: {silent}")
 
