@@ -1,4 +1,4 @@
-"""A primary, its standby, two Zopes and their users: the primary is killed, the standby promoted, and the cost printed."""
+"""A primary, its standby, two Zopes and users: the primary is killed, the standby promoted, and the cost printed."""
 
 from pathlib import Path
 from rich.console import Console

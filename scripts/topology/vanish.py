@@ -1,8 +1,9 @@
 """A database host that goes silent, and how long a Zope waits for it, by the connection parameters that it has.
 
-The first of two servers runs in a network namespace of its own.  Then packets to it are dropped, as by a host that has lost
-its power or its network; or its processes are stopped, as by a disk that hangs.  The second takes writes from the beginning:
-what is measured is the time that Zope needs, after another server has taken over.  Linux, as root, with iproute2.
+The first of two servers runs in a network namespace of its own.  Then packets to it are dropped, as by a host that
+has lost its power or its network; or its processes are stopped, as by a disk that hangs.  The second takes writes from
+the beginning: what is measured is the time that Zope needs, after another server has taken over.  Linux, as root, with
+iproute2.
 """
 
 from collections.abc import Iterator

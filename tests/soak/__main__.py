@@ -4,8 +4,9 @@ Two Zope processes (waitress) on one embedded PostgreSQL; clients that create, e
 search and navigate, and that write down each acknowledged write.  ``kill -9`` of the whole server at random times.
 At the end catalog, content and what was acknowledged are compared.  Exit status 1 when a promise is broken.
 
-With ``--failovers`` the server has an asynchronous standby, which takes over without the last commits instead: those are
-lost, and counted, but no Zope may answer from them.  With ``--synchronous``, too, commits wait for it, and none may be lost.
+With ``--failovers`` the server has an asynchronous standby, which takes over without the last commits instead: those
+are lost, and counted, but no Zope may answer from them.  With ``--synchronous``, too, commits wait for it, and none may
+be lost.
 """
 
 from benchmarks.marks import put_between
