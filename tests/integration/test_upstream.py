@@ -143,7 +143,7 @@ def test_without_the_patch_each_new_object_is_a_statement(database: str) -> None
 def test_with_it_a_few_statements_do_and_none_comes_twice(database: str, patched: Path) -> None:
     asked, objects = seen("oids", database, patched)
     assert int(asked.removeprefix("asked ")) < 8
-    assert objects == "objects 200"
+    assert objects == "objects 120"
 
 
 def test_without_the_patch_copies_lack_what_has_no_state(database: str) -> None:

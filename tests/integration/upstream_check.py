@@ -202,7 +202,7 @@ def oids(dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
         newest = "SELECT setval('zoid_seq', max(zoid)) FROM object_state"
         connection.execute(newest)
-    for number in range(NEW_OBJECTS):
+    for number in range(COMMITS):
         (one, other)[number % 2].make(f"later {number}")
     fresh = Process(dsn)
     with fresh.manager:
