@@ -143,8 +143,9 @@ def fail_over(
         failover.outage = begin, time.monotonic()
         with clients[0].gate.closed():
             failover.silent = probes.seconds_without_answers(failover.outage[1])
-            for client, number in zip(clients, seen, strict=True):
-                del client.stale[number:]  # they did not know yet what is lost
+            if not pair.synchronous:
+                for client, number in zip(clients, seen, strict=True):
+                    del client.stale[number:]  # they did not know yet what is lost
             rows = read_rows(dsn)
             before = settle(clients, rows, safe, failover)
             compare(failover, rows, before, urls, threads, random)

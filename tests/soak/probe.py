@@ -24,16 +24,17 @@ Answered = tuple[float, float]
 class Probes:
     """A reader and a writer for each of the Zopes at *urls*, as long as the context lasts.
 
-    It begins when each has had an answer. Each has a folder of its own, which nobody else uses.
+    It begins when each has had an answer.  Each Zope has a folder of its own, which nobody else uses.
     """
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._ended = threading.Event()
         self._changed = threading.Condition()
         self._answered: dict[tuple[str, str], list[Answered]] = {(kind, url): [] for kind in KINDS for url in urls}
+        folders = dict(zip(urls, PROBED, strict=False))
         self._threads = [
-            threading.Thread(target=self._ask, args=[kind, url, f"{AREA}/{PROBED[number]}"], daemon=True)
-            for number, (kind, url) in enumerate(self._answered)
+            threading.Thread(target=self._ask, args=[kind, url, f"{AREA}/{folders[url]}"], daemon=True)
+            for kind, url in self._answered
         ]
 
     def __enter__(self) -> Self:
