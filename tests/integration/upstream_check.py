@@ -56,6 +56,11 @@ class Process:
     def root(self) -> Any:
         return self._connection.root()
 
+    @property
+    def session(self) -> Any:
+        """The connection to PostgreSQL."""
+        return self._connection._storage.pg_connection
+
     def make(self, *keys: str) -> None:
         with self.manager:
             for key in keys:
@@ -235,7 +240,7 @@ def session(dsn: str) -> None:
     again = Process(dsn)
     with one.manager:
         one.root["page"]
-        own = one._connection._storage.pg_connection
+        own = one.session
         timeout = own.execute("SHOW idle_in_transaction_session_timeout").fetchone()
         print("in a transaction", *timeout.values())
     found: set[str] = set()
