@@ -45,10 +45,10 @@ def patched(tmp_path_factory: Any) -> Path:
     return folder
 
 
-def seen(what: str, dsn: str, *folders: Path, direct: str | None = None) -> list[str]:
+def seen(what: str, dsn: str, *folders: Path, more: tuple[str, ...] = ()) -> list[str]:
     environ = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))}
     done = subprocess.run(
-        [sys.executable, str(CHECK), what, dsn, *filter(None, [direct])],
+        [sys.executable, str(CHECK), what, dsn, *more],
         env=environ,
         check=False,
         capture_output=True,
@@ -61,7 +61,7 @@ def seen(what: str, dsn: str, *folders: Path, direct: str | None = None) -> list
 
 def test_the_patches_are_for_the_version_that_is_installed() -> None:
     assert version("zodb-pgjsonb").startswith("1.19.")
-    assert len(PATCHES) == 5
+    assert len(PATCHES) == 9
 
 
 def test_without_the_patch_commits_of_a_late_clock_are_missed(database: str) -> None:
@@ -105,8 +105,55 @@ def test_with_it_nothing_is_left_and_a_crowd_meets_conflicts_only(
     database: str, pooler: PgBouncer, patched: Path
 ) -> None:
     dsn = through(pooler, database)
-    assert seen("pooler", dsn, patched, direct=database) == ["met ConflictError"]
+    assert seen("pooler", dsn, patched, more=(database,)) == ["met ConflictError"]
     assert left(dsn, SESSIONS) == []
+
+
+def test_with_all_patches_no_way_past_a_pooler_is_needed_to_leave_nothing(
+    database: str, pooler: PgBouncer, patched: Path
+) -> None:
+    """Its statements are not followed, or need not be: nothing is prepared."""
+    dsn = through(pooler, database)
+    assert seen("pooler", dsn, patched, more=("", "-1")) == ["met ConflictError"]
+    assert left(dsn, SESSIONS) == []
+
+
+def test_without_the_patch_settings_stay_on_sessions(database: str) -> None:
+    assert seen("session", database) == [
+        "in a transaction 1min",
+        "between idle_in_transaction_session_timeout lock_timeout",
+    ]
+
+
+def test_with_it_they_end_with_the_transaction(database: str, patched: Path) -> None:
+    assert seen("session", database, patched) == ["in a transaction 1min", "between"]
+
+
+def test_without_the_patch_it_cannot_be_told_what_to_prepare(database: str) -> None:
+    assert seen("prepared", database) == ["no such key"]
+
+
+def test_with_it_it_can(database: str, patched: Path) -> None:
+    assert seen("prepared", database, patched) == ["prepared some", "prepared nothing"]
+
+
+def test_without_the_patch_each_new_object_is_a_statement(database: str) -> None:
+    asked, _ = seen("oids", database)
+    assert int(asked.removeprefix("asked ")) == 100
+
+
+def test_with_it_a_few_statements_do_and_none_comes_twice(database: str, patched: Path) -> None:
+    asked, objects = seen("oids", database, patched)
+    assert int(asked.removeprefix("asked ")) < 8
+    assert objects == "objects 120"
+
+
+def test_without_the_patch_copies_lack_what_has_no_state(database: str) -> None:
+    assert seen("copied", database) == ["lacks tree tree set blob", "lacks tree tree set"]
+
+
+def test_with_it_copies_lack_nothing(database: str, patched: Path) -> None:
+    assert seen("copied", database, patched) == ["lacks", "lacks"]
 
 
 @pytest.mark.parametrize("is_patched", [False, True])

@@ -3,18 +3,27 @@
 Arguments: what to check, and the DSN of an empty database.  Prints what was seen.
 """
 
+from BTrees.OOBTree import OOBTree
+from BTrees.OOBTree import OOBucket
+from BTrees.OOBTree import OOSet
+from BTrees.OOBTree import OOTreeSet
 from concurrent.futures import ThreadPoolExecutor
+from persistent.list import PersistentList
 from persistent.mapping import PersistentMapping
 from transaction.interfaces import TransientError
 from typing import Any
+from ZODB.blob import Blob
 from ZODB.DB import DB
+from ZODB.FileStorage import FileStorage
 from ZODB.POSException import ConflictError
 from ZODB.POSException import POSError
+from ZODB.POSException import POSKeyError
 from ZODB.POSException import ReadOnlyError
 from zodb_pgjsonb.storage import PGJsonbStorage
 
 import psycopg
 import sys
+import tempfile
 import time
 import transaction
 
@@ -27,6 +36,11 @@ END_OTHERS = (
 )
 BEHIND_SECONDS = 2.0
 CROWD, SAVES = 6, 30
+NEW_OBJECTS = 100
+#: More reads than psycopg sends before it prepares a statement.
+READS = 10
+#: Settings that a connection does not have from the server.
+OF_THE_SESSION = "SELECT name FROM pg_settings WHERE source = 'session' ORDER BY name"
 
 
 class Process:
@@ -41,6 +55,11 @@ class Process:
     @property
     def root(self) -> Any:
         return self._connection.root()
+
+    @property
+    def session(self) -> Any:
+        """The connection to PostgreSQL."""
+        return self._connection._storage.pg_connection
 
     def make(self, *keys: str) -> None:
         with self.manager:
@@ -121,9 +140,11 @@ class LateSchema:
         return None
 
 
-def pooler(dsn: str, direct_dsn: str = "") -> None:
+def pooler(dsn: str, direct_dsn: str = "", prepare_threshold: str = "") -> None:
     """Print what a crowd that comes through a pooler meets; *direct_dsn* is the way past it."""
-    options = {"direct_dsn": direct_dsn} if direct_dsn else {}
+    options: dict[str, Any] = {"direct_dsn": direct_dsn} if direct_dsn else {}
+    if prepare_threshold:
+        options["prepare_threshold"] = int(prepare_threshold)
     storage = PGJsonbStorage(dsn, cache_warm_pct=0, **options)
     storage.register_state_processor(LateSchema())
     db = DB(storage)
@@ -162,6 +183,97 @@ def fresh(dsn: str) -> None:
     connection.close()
 
 
+class Asked:
+    """Counts the statements of this process that have *word*, as ``number``."""
+
+    def __init__(self, word: str) -> None:
+        self.number = 0
+        execute = psycopg.Cursor.execute
+
+        def counted(cursor: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
+            self.number += word in str(query)
+            return execute(cursor, query, *args, **kwargs)
+
+        psycopg.Cursor.execute = counted  # type: ignore[method-assign]
+
+
+def oids(dsn: str) -> None:
+    """Print how often numbers are fetched for new objects, and what is left of two processes' after a failover."""
+    one, other = Process(dsn), Process(dsn)
+    asked = Asked("nextval")
+    one.make(*map(str, range(NEW_OBJECTS)))
+    print("asked", asked.number)
+    # A standby that takes over may lack the newest WAL, and with it where the sequence was.
+    with psycopg.connect(dsn) as connection:
+        newest = "SELECT setval('zoid_seq', max(zoid)) FROM object_state"
+        connection.execute(newest)
+    for number in range(COMMITS):
+        (one, other)[number % 2].make(f"later {number}")
+    fresh = Process(dsn)
+    with fresh.manager:
+        print("objects", len({value._p_oid for value in fresh.root.values()}))
+
+
+def prepared(dsn: str) -> None:
+    """Print whether a connection of the storage has prepared statements, by the threshold that is configured."""
+    from ZConfig import ConfigurationError
+    from ZODB.config import storageFromString
+
+    for threshold in (5, -1):
+        try:
+            db = DB(storageFromString(CONF.format(dsn=dsn, key=f"prepare-threshold {threshold}")))
+        except ConfigurationError:
+            print("no such key")
+            return
+        for _ in range(READS):
+            with db.transaction() as connection:
+                connection.root()["page"] = PersistentMapping()
+                found = connection._storage.pg_connection.execute("SELECT name FROM pg_prepared_statements").fetchall()
+        print("prepared", "some" if found else "nothing")
+        db.close()
+
+
+def session(dsn: str) -> None:
+    """Print what the storage sets on its sessions, between transactions and in one."""
+    one = Process(dsn)
+    one.make("page")
+    again = Process(dsn)
+    with one.manager:
+        one.root["page"]
+        own = one.session
+        timeout = own.execute("SHOW idle_in_transaction_session_timeout").fetchone()
+        print("in a transaction", *timeout.values())
+    found: set[str] = set()
+    for connection in (own, one.db.storage._conn, again.db.storage._conn):
+        found.update(row["name"] for row in connection.execute(OF_THE_SESSION))
+    print("between", *sorted(found))
+
+
+def copied(dsn: str) -> None:
+    """Print what a copy of the transactions lacks, of a storage that keeps history, and its older states."""
+    one = Process(dsn, history_preserving=True)
+    kinds = {"tree": OOBTree, "tree set": OOTreeSet, "bucket": OOBucket, "set": OOSet, "list": PersistentList}
+    with one.manager:
+        one.root.update({name: kind() for name, kind in kinds.items()}, blob=Blob(b"a file"))
+    before = one.db.lastTransaction()
+    one.make("page")
+    with tempfile.TemporaryDirectory() as folder:
+        target = FileStorage(f"{folder}/Data.fs", blob_dir=f"{folder}/blobs")
+        target.copyTransactionsFrom(one.db.storage)
+        with DB(target).transaction() as connection:
+            print("lacks", *(name for name in (*kinds, "blob") if not is_there(connection.root(), name)))
+    old = one.db.open(transaction.TransactionManager(), at=before)
+    print("lacks", *(name for name in kinds if not is_there(old.root(), name)))
+
+
+def is_there(root: Any, name: str) -> bool:
+    """Whether the object *name* of *root* is there, with its content."""
+    try:
+        return bool(root[name].open().read() == b"a file" if name == "blob" else len(root[name]) == 0)
+    except POSKeyError:
+        return False
+
+
 def make(dsn: str) -> None:
     """Make what a standby shall show."""
     Process(dsn).make("page", "other")
@@ -172,7 +284,7 @@ CONF = """
 %import zodb_pgjsonb
 <pgjsonb>
   dsn {dsn}
-  read-only true
+  {key}
 </pgjsonb>
 """
 
@@ -183,7 +295,7 @@ def standby(dsn: str) -> None:
     from ZODB.config import storageFromString
 
     try:
-        storageFromString(CONF.format(dsn=dsn)).close()
+        storageFromString(CONF.format(dsn=dsn, key="read-only true")).close()
         reader = Process(dsn, read_only=True)
     except ConfigurationError:
         print("no such key")
@@ -219,6 +331,10 @@ if __name__ == "__main__":
         "history": history,
         "pooler": pooler,
         "fresh": fresh,
+        "oids": oids,
+        "prepared": prepared,
+        "session": session,
+        "copied": copied,
         "make": make,
         "standby": standby,
     }

@@ -4,8 +4,9 @@ Two Zope processes (waitress) on one embedded PostgreSQL; clients that create, e
 search and navigate, and that write down each acknowledged write.  ``kill -9`` of the whole server at random times.
 At the end catalog, content and what was acknowledged are compared.  Exit status 1 when a promise is broken.
 
-With ``--failovers`` the server has an asynchronous standby, which takes over without the last commits instead: those are
-lost, and counted, but no Zope may answer from them.
+With ``--failovers`` the server has an asynchronous standby, which takes over without the last commits instead: those
+are lost, and counted, but no Zope may answer from them.  With ``--synchronous``, too, commits wait for it, and none may
+be lost.
 """
 
 from benchmarks.marks import put_between
@@ -60,6 +61,7 @@ console = Console(stderr=True)
 @click.option("--seconds", default=600, help="How long the load lasts.")
 @click.option("--kills", default=12, help="How often PostgreSQL is killed.")
 @click.option("--failovers", default=0, help="How often a standby takes over and loses commits, instead of kills.")
+@click.option("--synchronous", is_flag=True, help="Commits wait for the standby of --failovers, and none may be lost.")
 @click.option("--clients", default=8, help="Users at the same time.")
 @click.option("--processes", default=2, help="Zope processes.")
 @click.option("--threads", default=4, help="Threads of each Zope process.")
@@ -76,6 +78,8 @@ def main(logs: Path | None, output: Path | None, page: Path | None, **options: A
     """Drive a Plone site over HTTP and kill its PostgreSQL meanwhile; nothing may be lost."""
     if options["failovers"]:
         options["kills"] = 0
+    elif options["synchronous"]:
+        raise click.UsageError("--synchronous is for --failovers")
     with ExitStack() as stack:
         folder = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-soak-")))
         result = run(folder.resolve(), options)
@@ -83,7 +87,7 @@ def main(logs: Path | None, output: Path | None, page: Path | None, **options: A
     if output:
         output.write_text(json.dumps(summary, indent=1) + "\n")
     if page:
-        put_between(page, "failovers" if options["failovers"] else "soak", report.text(summary))
+        put_between(page, report.mark(options), report.text(summary))
     click.echo(report.text(summary))
     sys.exit(1 if summary["broken"] else 0)
 
@@ -92,7 +96,7 @@ def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
     """Make the site, serve it, load it, check it; return everything that was seen."""
     failovers: list[Failover] = []
     with ExitStack() as stack:
-        pair = stack.enter_context(Pair(SETTINGS)) if options["failovers"] else None
+        pair = stack.enter_context(Pair(SETTINGS, options["synchronous"])) if options["failovers"] else None
         server = pair.primary if pair else stack.enter_context(EmbeddedPostgres(settings=SETTINGS))
         dsn = server.createdb(DATABASE)
         if pair:
@@ -138,6 +142,7 @@ def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         "grace": GRACE,
         "started": started,
         "outages": outages,
+        "seconds_without_answers": [failover.silent for failover in failovers if failover.silent],
         "lost_by_failovers": [line for failover in failovers for line in failover.lost],
         "compared_answers": sum(failover.compared for failover in failovers),
         "answers": answers,
@@ -216,7 +221,8 @@ def fail_over_at_random(
         failovers.append(failover)
         begin, up = failover.outage
         console.print(
-            f"Failover {len(failovers)} at {begin - started:.0f} s, took {up - begin:.1f} s:"
+            f"Failover {len(failovers)} at {begin - started:.0f} s, took {up - begin:.1f} s,"
+            f" no answer to reads for {failover.silent['read']:.1f} s, to writes for {failover.silent['write']:.1f} s:"
             f" {len(failover.lost)} acknowledged writes lost,"
             f" {len(failover.stale)} of {failover.compared} answers stale"
         )

@@ -1,4 +1,4 @@
-"""The soak's failovers: acknowledged commits are lost, which is allowed, and no Zope may answer from them afterwards."""
+"""The soak's failovers: what they lose, how long nobody answers, and whether a Zope answers from what is lost."""
 
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -19,10 +19,12 @@ from tests.soak.ledger import ABSENT
 from tests.soak.ledger import Page
 from tests.soak.ledger import Version
 from tests.soak.ledger import word
+from tests.soak.probe import Probes
 from tests.soak.server import AREA
 from typing import Any
 from typing import Self
 
+import math
 import psycopg
 import requests
 import shutil
@@ -43,15 +45,22 @@ ROWS = (
     " FROM {} c JOIN object_state o ON o.zoid = c.rid WHERE c.path LIKE %s"
 )
 
+SYNCHRONOUS = ("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+IS_SYNCHRONOUS = "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')"
+
 #: Path below the site -> (UID, title, review state), as the database has it.
 Rows = Mapping[str, tuple[str, str, str]]
 
 
 class Pair:
-    """A primary and its asynchronous standby at two places that stay: one DSN leads to whichever takes writes."""
+    """A primary and its standby at two places that stay: one DSN leads to whichever takes writes.
 
-    def __init__(self, settings: Mapping[str, str]) -> None:
+    *synchronous*: commits wait for the standby, as long as there is one.
+    """
+
+    def __init__(self, settings: Mapping[str, str], synchronous: bool = False) -> None:
         self._settings = with_standby(settings)
+        self.synchronous = synchronous
         self._folder = tempfile.TemporaryDirectory(prefix="pgcatalog-soak-servers-")
         self.primary: EmbeddedPostgres
         self.standby: EmbeddedPostgres
@@ -60,7 +69,7 @@ class Pair:
         folder = Path(self._folder.name)
         folder.chmod(0o711)  # the server's user may be another one
         self.primary = EmbeddedPostgres(folder / "a", self._settings).start()
-        self.standby = self.primary.standby(folder / "b").start()
+        self._start_standby(folder / "b")
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -85,7 +94,17 @@ class Pair:
         assert place is not None
         former.stop()
         shutil.rmtree(place)
+        self._start_standby(place)
+
+    def _start_standby(self, place: Path) -> None:
+        # The setting comes later than the copy: the standby has none when it is promoted, and waits for nobody.
         self.standby = self.primary.standby(place).start()
+        if self.synchronous:
+            with psycopg.connect(self.primary.dsn(), autocommit=True) as connection:
+                for statement in SYNCHRONOUS:
+                    connection.execute(statement)
+                while connection.execute(IS_SYNCHRONOUS).fetchone() != (True,):
+                    time.sleep(0.05)
 
 
 @dataclass
@@ -98,30 +117,38 @@ class Failover:
     wrong: list[str] = field(default_factory=list)
     stale: list[str] = field(default_factory=list)
     compared: int = 0
+    #: seconds from one answer to the next, to reads and to writes
+    silent: dict[str, float] = field(default_factory=dict)
 
 
 def fail_over(
     pair: Pair, dsn: str, clients: Sequence[Client], urls: Sequence[str], threads: int, random: Random
 ) -> Failover:
-    """Cut the standby off, let the clients write, kill the primary, and compare what the Zopes at *urls* answer then.
+    """Kill the primary, promote the standby, and compare what the Zopes at *urls* answer then with the database.
 
+    An asynchronous standby is cut off before, and the clients write something that it lacks.
     The clients rest while what they know is set to what is left.  Makes a new standby at the end.
     """
     failover = Failover()
-    safe = time.monotonic()
-    pair.standby.catch_up()
-    pair.standby.cut_off()
-    wait_for_writes(clients, random.uniform(*CUT_OFF))
-    seen = [len(client.stale) for client in clients]
-    begin = time.monotonic()
-    former = pair.fail_over()
-    failover.outage = begin, time.monotonic()
-    with clients[0].gate.closed():
-        for client, number in zip(clients, seen, strict=True):
-            del client.stale[number:]  # they did not know yet what is lost
-        rows = read_rows(dsn)
-        before = settle(clients, rows, safe, failover)
-        compare(failover, rows, before, urls, threads, random)
+    safe = math.inf
+    if not pair.synchronous:
+        safe = time.monotonic()
+        pair.standby.catch_up()
+        pair.standby.cut_off()
+        wait_for_writes(clients, random.uniform(*CUT_OFF))
+    with Probes(urls) as probes:
+        seen = [len(client.stale) for client in clients]
+        begin = time.monotonic()
+        former = pair.fail_over()
+        failover.outage = begin, time.monotonic()
+        with clients[0].gate.closed():
+            failover.silent = probes.seconds_without_answers(failover.outage[1])
+            if not pair.synchronous:
+                for client, number in zip(clients, seen, strict=True):
+                    del client.stale[number:]  # they did not know yet what is lost
+            rows = read_rows(dsn)
+            before = settle(clients, rows, safe, failover)
+            compare(failover, rows, before, urls, threads, random)
     pair.make_standby(former)
     return failover
 

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from statistics import fmean
+from statistics import median
 from statistics import quantiles
 from tests.soak import monitor
 from tests.soak.clients import Answer
 from tests.soak.clients import WRITES
+from tests.soak.probe import KINDS
 from tests.soak.server import bound
 from typing import Any
 
@@ -34,6 +36,7 @@ def summary(result: dict[str, Any]) -> dict[str, Any]:
             if a.error and not in_outage(a, shadows)
         ],
         "outages": [{"at": round(b - result["started"], 1), "down": round(u - b, 1)} for b, u in outages],
+        "seconds_without_answers": result["seconds_without_answers"],
         "lost_by_failovers": result["lost_by_failovers"],
         "compared_answers": result["compared_answers"],
         "acknowledged_writes": sum(a.kind in WRITES and not a.error for a in answers),
@@ -54,7 +57,15 @@ def in_outage(answer: Answer, shadows: list[tuple[float, float]]) -> bool:
 def command(options: dict[str, Any]) -> str:
     """Return the command line that gives this run."""
     words = [f"--{name.replace('_', '-')} {value}" for name, value in options.items() if not isinstance(value, bool)]
-    return " ".join(["python -m tests.soak", *words])
+    flags = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is True]
+    return " ".join(["python -m tests.soak", *words, *flags])
+
+
+def mark(options: dict[str, Any]) -> str:
+    """Return the name of the tables' place in the page."""
+    if not options["failovers"]:
+        return "soak"
+    return "synchronous failovers" if options["synchronous"] else "failovers"
 
 
 def kinds(answers: list[Answer]) -> dict[str, dict[str, float]]:
@@ -130,10 +141,14 @@ def tables(report: dict[str, Any]) -> list[str]:
     down = [outage["down"] for outage in report["outages"]]
     outages: list[tuple[str, Any]] = [("kills of PostgreSQL", len(down))]
     if report["options"]["failovers"]:
+        synchronous = report["options"]["synchronous"]
+        standby = "a synchronous standby" if synchronous else "a standby that lacked commits"
+        allowed = "" if synchronous else ", which is allowed"
         outages = [
-            ("failovers to a standby that lacked commits", len(down)),
-            ("acknowledged writes they lost, which is allowed", len(report["lost_by_failovers"])),
+            (f"failovers to {standby}", len(down)),
+            (f"acknowledged writes they lost{allowed}", len(report["lost_by_failovers"])),
             ("answers compared with SQL", report["compared_answers"]),
+            *((f"without an answer to {kind}s", spread(report, kind)) for kind in KINDS),
         ]
     lines = [
         f"`{report['command']}`, Python {versions['python']}, PostgreSQL {versions['postgresql']}",
@@ -175,6 +190,12 @@ def tables(report: dict[str, Any]) -> list[str]:
         ),
     ]
     return lines
+
+
+def spread(report: dict[str, Any], kind: str) -> str:
+    """Return how long failovers left requests of *kind* without an answer: shortest, median, longest."""
+    seconds = sorted(silent[kind] for silent in report["seconds_without_answers"])
+    return f"{seconds[0]:.1f} to {seconds[-1]:.1f} s, median {median(seconds):.1f}" if seconds else ""
 
 
 def table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:

@@ -26,6 +26,8 @@ logger = logging.getLogger("soak")
 
 AREA = "soak"
 FOLDERS = tuple(f"f{number}" for number in range(8))
+#: Beside those: what only the probes read and write.
+PROBED = tuple(f"p{number}" for number in range(8))
 POOL_TIMEOUT = 5
 #: Zope's default is 3. All clients write in the same eight folders, and CMFEditions has one counter for the whole site.
 RETRIES = 6
@@ -121,7 +123,7 @@ def make(folder: Path, dsn: str, objects: int) -> dict[str, Any]:
     session = Session(root, Console(stderr=True), progress, timed)
     session.prepare(objects, "plone.pgcatalog:default", fresh=False)
     area = createContentInContainer(session.site, "Folder", checkConstraints=False, id=AREA, title="Soak")
-    for name in FOLDERS:
+    for name in (*FOLDERS, *PROBED):
         createContentInContainer(area, "Folder", checkConstraints=False, id=name, title=name)
     transaction.commit()
     paths = [b.getPath() for b in session.site.portal_catalog.unrestrictedSearchResults(portal_type="Document")]

@@ -1,0 +1,49 @@
+"""A primary, its standby, two Zopes and users: the primary is killed, the standby promoted, and the cost printed."""
+
+from pathlib import Path
+from rich.console import Console
+from rich.table import Table
+from tests.soak import report
+from tests.soak.__main__ import run
+from tests.soak.probe import KINDS
+from typing import Any
+
+import click
+import tempfile
+
+
+STANDBYS = {"asynchronous, cut off before": False, "synchronous": True}
+
+
+def figures(summary: dict[str, Any]) -> dict[str, Any]:
+    """Return what failovers have cost, in words."""
+    return {
+        "failovers": len(summary["outages"]),
+        "acknowledged writes": summary["acknowledged_writes"],
+        "of these lost": len(summary["lost_by_failovers"]),
+        "answers compared with SQL": summary["compared_answers"],
+        "of these stale": len(summary["stale"]),
+        **{f"seconds without an answer to {kind}s": report.spread(summary, kind) for kind in KINDS},
+        "promises broken": "; ".join(summary["broken"]) or "none",
+    }
+
+
+@click.command()
+@click.option("--seconds", default=60, show_default=True, help="How long users act, with each standby.")
+@click.option("--failovers", default=2, show_default=True, help="How often the primary is killed meanwhile.")
+@click.option("--processes", default=2, show_default=True, help="Zope processes.")
+@click.option("--threads", default=4, show_default=True, help="Threads of each.")
+@click.option("--clients", default=6, show_default=True, help="Users at the same time.")
+@click.option("--objects", default=60, show_default=True, help="Content of the site.")
+def main(**options: Any) -> None:
+    """Let a standby take over from a killed primary, and print what was lost, stale, and how long nobody answered."""
+    found = {}
+    for name, synchronous in STANDBYS.items():
+        Console(stderr=True).print(f"Standby: {name}")
+        with tempfile.TemporaryDirectory(prefix="pgcatalog-topology-") as folder:
+            more = {"synchronous": synchronous, "kills": 0, "seed": 1, "max_growth": 100.0, "trace_memory": False}
+            found[name] = figures(report.summary(run(Path(folder).resolve(), options | more)))
+    table = Table("", *found)
+    for row in next(iter(found.values())):
+        table.add_row(row, *(str(values[row]) for values in found.values()))
+    Console().print(table)
