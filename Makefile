@@ -76,7 +76,7 @@ bench: $(VENV)/.installed-bench  ## the benchmark against ZCatalog (BENCH_ARGS=.
 
 bench-page: $(VENV)/.installed-bench  ## the pages on performance, from the stored results
 	$(BIN)/python benchmarks/run_benchmarks.py report benchmarks/results --page docs/explanation/performance.md \
-		--tables docs/reference/benchmark-results.md --readme README.md
+		--tables docs/reference/benchmark-results.md --readme README.md --scale docs/explanation/scale.md
 
 bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ours, and the table in docs/explanation/ranking.md
 	$(BIN)/python -m benchmarks.ranking --output benchmarks/results/ranking.json --page docs/explanation/ranking.md

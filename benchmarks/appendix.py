@@ -35,6 +35,11 @@ SECTIONS = {
         "`rebuild` runs the command `pgcatalog rebuild` on a filled site. Meanwhile a page is searched for every twentieth"
         " of a second.",
     ),
+    "scale": (
+        "Large catalogs",
+        "`scale` fills the catalog of a Plone site as a rebuild does, with rows like those of a real site and no objects, and"
+        " searches it. [Large sites](../explanation/scale.md) has what follows from that.",
+    ),
     "plone": ("The storages below Plone", "`plone` has Plone's own catalog on both storages."),
     "storage": ("Storages: store and load", "`storage` calls the storage itself; load is answered by its cache."),
     "zodb": ("Storages: through the ZODB", "`zodb` works with objects."),

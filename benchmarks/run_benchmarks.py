@@ -22,6 +22,7 @@ from benchmarks.running import Job
 from benchmarks.running import OtherOptions
 from benchmarks.running import ResultFile
 from benchmarks.running import run_jobs
+from benchmarks.scale_page import texts
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.tables import PAIRS
 from benchmarks.tables import tables
@@ -111,6 +112,15 @@ def level1(chosen: tuple[str, ...], output: Path | None, again: bool, **options:
     modules = {"bare-sql": "benchmarks.bare_sql"}
     jobs = [Job(modules.get(name, "benchmarks.level1"), name, options) for name in chosen]
     run("level1", options, jobs, output, again)
+
+
+@main.command()
+@click.option("--rows", default=100_000, show_default=True, help="Rows in the catalog.")
+@click.option("--cache-size", default=30_000, show_default=True, help="Objects in the ZODB cache of a connection.")
+@repeated(20, 3)
+def scale(output: Path | None, again: bool, **options: Any) -> None:
+    """The catalog of a large site: searches with the pages they read, sizes, changes, VACUUM, memory."""
+    run("scale", options, [Job("benchmarks.scale", OURS, options)], output, again)
 
 
 @main.command()
@@ -269,8 +279,11 @@ PLAN = {
     "pages-50000": "pages --docs 50000 --rounds 2 --starts 3",
     "rebuild-20000": "rebuild --docs 20000",
     "level1-200000": "level1 --rows 200000 --iterations 20",
+    "scale-100000": "scale --rows 100000 --iterations 10",
+    "scale-200000": "scale --rows 200000 --iterations 10",
     "zodbbench-1000000": "zodbbench --count 1000000 --batch 1000",
     "level1-1000000": "level1 --rows 1000000 --iterations 20",
+    "scale-1000000": "scale --rows 1000000 --iterations 10",
 }
 
 
@@ -292,7 +305,10 @@ def everything(results: Path, only_list: bool) -> None:
 @click.option("--page", type=FILE, help="Write the page about performance and its plots here.")
 @click.option("--tables", "appendix", type=FILE, help="With --page: write the page with all tables here.")
 @click.option("--readme", type=FILE, help="Put the results in short between the marks of this page.")
-def report(results: Path, page: Path | None, appendix: Path | None, readme: Path | None) -> None:
+@click.option(
+    "--scale", "large", type=FILE, help="Put the figures of the largest catalog between the marks of this page."
+)
+def report(results: Path, page: Path | None, appendix: Path | None, readme: Path | None, large: Path | None) -> None:
     """The documentation's pages of stored results: one file, or a folder of them; without options their tables."""
     files = sorted(results.glob("*.json")) if results.is_dir() else [results]
     stored = [json.loads(path.read_text("utf-8")) for path in files]
@@ -307,7 +323,10 @@ def report(results: Path, page: Path | None, appendix: Path | None, readme: Path
         write_pages(page, appendix, stored)
     if readme is not None:
         put_between(readme, "results", in_short(stored))
-    if page is None and readme is None:
+    if large is not None:
+        for mark, text in texts(stored).items():
+            put_between(large, mark, text)
+    if page is None and readme is None and large is None:
         click.echo("\n\n".join(table.markdown() for data in stored for table in tables(data)))
 
 

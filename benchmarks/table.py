@@ -14,6 +14,7 @@ PAIRS = {
     "search": ("pgcatalog", "relstorage-zcatalog"),
     "pages": ("pgcatalog", "relstorage-zcatalog"),
     "rebuild": ("pgcatalog", "relstorage-zcatalog"),
+    "scale": ("pgcatalog", "relstorage-zcatalog"),
     "plone": ("pgjsonb-zcatalog", "relstorage-zcatalog"),
     "storage": ("pgjsonb", "relstorage"),
     "zodb": ("pgjsonb", "relstorage"),

@@ -15,6 +15,8 @@ from benchmarks.page_tables import quotients
 from benchmarks.page_tables import records
 from benchmarks.pages import MIXES
 from benchmarks.run_benchmarks import main
+from benchmarks.scale_page import MARKS
+from benchmarks.scale_page import texts
 from benchmarks.tables import number as written
 from benchmarks.tables import tables
 from benchmarks.text_search import SHARED
@@ -205,6 +207,25 @@ def test_rebuild_searches_beside_the_command(results: Path) -> None:
     ours = medians(data, "pgcatalog")
     assert {"rebuild, 1 process", "a page meanwhile, 1 process"} <= ours.keys()
     assert min(ours.values()) > 0
+
+
+@pytest.mark.slow
+def test_scale_fills_a_site_searches_it_and_has_its_page(results: Path, tmp_path: Path) -> None:
+    rows = 120
+    data = measured(results, "scale", "--rows", str(rows), *QUICK)
+    matches = found(data)["pgcatalog"]
+    assert matches["a word of one row"] == matches["uid"] == 1
+    assert 0 < matches["all, as a member"] < rows
+    assert matches["published, as anonymous"] < matches["all, as a member"]
+    records = data["results"]["pgcatalog"]["queries"]
+    assert min(record["pages"] for record in records) > 0
+    ours = medians(data, "pgcatalog")
+    assert {"write-ahead log of that", "VACUUM ANALYZE after it", "size: index searchable_text"} <= ours.keys()
+    page = tmp_path / "scale.md"
+    page.write_text("".join(f"<!-- {mark} -->\n\n<!-- end of {mark} -->\n" for mark in MARKS))
+    benchmark("report", str(results / "scale.json"), "--scale", str(page))
+    assert all(text in page.read_text() for text in texts([data]).values())
+    assert f"{rows} rows" in page.read_text()
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """A rebuild beside the live catalog: nothing is lost, nothing is wrong meanwhile, and it goes on after a kill."""
 
+from plone.pgcatalog.database import schema
 from plone.pgcatalog.indexing import rebuild_relation
 from plone.pgcatalog.indexing import rebuild_worker
 from plone.pgcatalog.indexing.rebuild import BrokenObject
@@ -231,6 +232,34 @@ def test_a_killed_rebuild_goes_on_where_it_was(tree: Any, db: Any, dsn: str, pha
         steps.run()
     assert differences(tree) == []
     assert [b.getPath() for b in tree.portal_catalog.unrestrictedSearchResults(Title="nobody")] == ["/plone/f1/d1"]
+
+
+def test_indexes_that_a_killed_rebuild_has_made_are_not_made_again(
+    filled: Any, db: Any, dsn: str, monkeypatch: Any
+) -> None:
+    """On a million rows one takes minutes."""
+    made = (
+        "SELECT indexrelid FROM pg_index WHERE indrelid = (SELECT relation::regclass FROM pgcatalog_rebuild) ORDER BY 1"
+    )
+    create_indexes, calls = schema.create_indexes, itertools.count(1)
+
+    def interrupted(cursor: Any, relation: str, indexes: Any) -> None:
+        if next(calls) > 5:
+            raise KeyboardInterrupt
+        create_indexes(cursor, relation, indexes)
+
+    with rebuilding(db) as steps:
+        steps.run("index")
+        monkeypatch.setattr(schema, "create_indexes", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            steps.step()
+    monkeypatch.undo()
+    before = sql(dsn, made)
+    with rebuilding(db) as steps:
+        steps.run("replay")
+        assert set(before) < set(sql(dsn, made))
+        steps.run()
+    assert differences(filled) == []
 
 
 def test_nothing_is_left_behind(filled: Any, db: Any, dsn: str) -> None:

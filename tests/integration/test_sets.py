@@ -296,6 +296,37 @@ def test_what_a_process_knows_costs_no_message(portal: Any) -> None:
     assert not any("vals" in text for text in traffic[0].statements)
 
 
+def test_of_many_lists_those_of_who_asks_are_read_once(portal: Any, monkeypatch: Any) -> None:
+    """As many users as one likes have lists of their own; visitors and each user still ask for numbers."""
+    monkeypatch.setattr(sets, "MANY_LISTS", 2)
+    portal["tagged5"].manage_setLocalRoles("ole", ["Reader"])
+    portal["tagged5"].reindexObjectSecurity()
+    transaction.commit()
+    catalog = portal.portal_catalog
+    generations = catalog._core.session.generations
+    generations.sets = sets.KnownSets()
+    asked = {"allowedRolesAndUsers": ["Anonymous", "user:mara"], "portal_type": "Document"}
+
+    def counted() -> tuple[int, bool, bool]:
+        """Return the number of rows, whether numbers were asked for, and whether lists were read for that."""
+        result_cache().clear()
+        transaction.begin()
+        with traced(portal) as traffic:
+            found = catalog.unrestrictedSearchResults(**asked).actual_result_count
+        *_, statement = traffic[0].matching("SELECT count(*)")
+        by_number = '"allowed_roles" = ANY(' in statement and "SELECT number" not in statement
+        return found, by_number, bool(traffic[0].matching("AS asked (element)"))
+
+    found, *how = counted()
+    assert "allowed_roles" in generations.sets.many
+    assert how == [True, True]
+    assert counted() == (found, True, False)
+    portal["tagged3"].manage_setLocalRoles("mara", ["Reader"])
+    portal["tagged3"].reindexObjectSecurity()
+    transaction.commit()
+    assert counted() == (found + 1, True, False)
+
+
 MANY_ROWS = """
 INSERT INTO "{0}" (rid, zoid, path, portal_type, review_state, allowed_roles, object_provides, effective_range_since,
     effective_range_until, searchable_text)

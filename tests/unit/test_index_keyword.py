@@ -4,6 +4,7 @@ from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
+from plone.pgcatalog.sql.column import GIN_OPTIONS
 from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,8 @@ def refused(sentence: str) -> None:
 
 def test_schema() -> None:
     assert keyword.columns() == (Column("x", "text[]", can_be_interned=True),)
-    assert keyword.sql_indexes() == (SQLIndex("x", 'USING gin ("x") WHERE "x" IS NOT NULL', lists="x", column="x"),)
+    definition = f'USING gin ("x") {GIN_OPTIONS} WHERE "x" IS NOT NULL'
+    assert keyword.sql_indexes() == (SQLIndex("x", definition, lists="x", column="x"),)
     assert keyword.key_expression() == 'unnest("x")'
 
 

@@ -1,5 +1,6 @@
 """Lists that catalogs keep by number: which numbers a condition asks for."""
 
+from plone.pgcatalog.database import sets as sets_module
 from plone.pgcatalog.database.sets import in_numbers
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.sets import MANY_LISTS
@@ -16,6 +17,8 @@ import pytest
 TAGS = Column("tags", "text[]", can_be_interned=True)
 OTHER = Column("other", "text[]", can_be_interned=True)
 INTERNED = {"tags": TAGS.interned()}
+#: One list more than a process keeps.
+NEWEST = MANY_LISTS + 1
 LISTS = [["a"], ["a", "b"], ["b", "c"], ["c"], ["d", "e", "f"]]
 
 
@@ -73,14 +76,71 @@ def test_of_a_column_with_many_lists_nothing_is_kept() -> None:
     sets = known(lists)
     sets.learn([(1, "other", ["a"])], newest=sets.newest + 1)
     assert sets.many == {"tags"}
-    assert sets.unread().params == (sets.newest, ["tags"], MANY_LISTS + 1)
+    assert sets.unread().params == (sets.newest, ["tags"], [], MANY_LISTS + 1)
     assert not sets.find(p.overlaps(TAGS, ["Manager"]))
     asked = in_numbers(p.overlaps(TAGS, ["user:00007"]), INTERNED, [sets])
-    assert asked.sql == ('"tags" IN (SELECT number FROM pgcatalog_sets WHERE name = %s AND "vals" && %s::text[])')
+    assert asked.sql == ('"tags" + 0 IN (SELECT number FROM pgcatalog_sets WHERE name = %s AND "vals" && %s::text[])')
     assert asked.params == ("tags", ["user:00007"])
     pending = in_numbers(p.overlaps(TAGS, ["mine"]), INTERNED, [sets, known([["mine"]])])
     assert pending.sql == f'({asked.sql}) OR ("tags" = ANY(%s::bigint[]))'
     assert pending.params[2] == [set_number("tags", ["mine"])]
+
+
+def many_lists() -> KnownSets:
+    """Return what a process knows of a column with more lists than it keeps."""
+    return known([["Manager", f"user:{i:05}"] for i in range(NEWEST)])
+
+
+def test_of_a_column_with_many_lists_those_of_an_element_are_kept_once_asked_for() -> None:
+    sets = many_lists()
+    anonymous = p.overlaps(TAGS, ["Anonymous"])
+    assert sets.unasked(anonymous) == ["Anonymous"]
+    sets.learn_elements("tags", [("Anonymous", [3])], NEWEST)
+    assert sets.unasked(anonymous) == []
+    asked = in_numbers(anonymous, INTERNED, [sets])
+    assert (asked.sql, asked.params) == ('"tags" = ANY(%s::bigint[])', ([3],))
+    # A list that comes later is read if it has the element.
+    read = sets.unread()
+    assert read.params[2] == ["Anonymous"]
+    sets.learn([(9, "tags", ["Anonymous", "Editor"]), (8, "tags", ["Editor"])], NEWEST + 2, read)
+    assert in_numbers(anonymous, INTERNED, [sets]).params == ([3, 9],)
+    both = p.overlaps(TAGS, ["Anonymous", "Editor"])
+    assert sets.unasked(both) == ["Editor"]
+    assert "SELECT number" in in_numbers(both, INTERNED, [sets]).sql
+    sets.learn_elements("tags", [("Editor", [8, 9])], NEWEST + 2)
+    assert in_numbers(both, INTERNED, [sets]).params == ([3, 8, 9],)
+    assert in_numbers(p.contains(TAGS, ["Anonymous", "Editor"]), INTERNED, [sets]).params == ([9],)
+    assert "SELECT number" in in_numbers(p.contains(TAGS, []), INTERNED, [sets]).sql
+
+
+def test_an_element_of_very_many_lists_is_looked_for_and_not_asked_for_again() -> None:
+    sets = many_lists()
+    manager = p.overlaps(TAGS, ["Manager"])
+    sets.learn_elements("tags", [("Manager", list(range(NEWEST)))], NEWEST)
+    assert sets.unasked(manager) == []
+    assert "SELECT number" in in_numbers(manager, INTERNED, [sets]).sql
+
+
+def test_what_was_read_beside_a_newer_list_is_not_kept() -> None:
+    """Another thread has met a list that the statement did not see."""
+    sets = many_lists()
+    sets.learn_elements("tags", [("Anonymous", [3])], NEWEST - 1)
+    assert sets.unasked(p.overlaps(TAGS, ["Anonymous"])) == ["Anonymous"]
+    read = sets.unread()
+    sets.learn_elements("tags", [("Anonymous", [3])], NEWEST)
+    sets.learn([], NEWEST + 1, read)
+    assert sets.unasked(p.overlaps(TAGS, ["Anonymous"])) == ["Anonymous"]
+
+
+def test_elements_are_forgotten_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many users as one likes take no more memory."""
+    monkeypatch.setattr(sets_module, "MOST_NUMBERS", 20)
+    sets = many_lists()
+    for number in range(1000):
+        sets.learn_elements("tags", [(f"user:{number}", [number])], NEWEST)
+    kept = [n for n in range(1000) if not sets.unasked(p.overlaps(TAGS, [f"user:{n}"]))]
+    assert 999 in kept
+    assert len(kept) <= 20
 
 
 def test_the_number_of_a_list_never_changes() -> None:

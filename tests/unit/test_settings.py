@@ -24,6 +24,7 @@ READERS: dict[str, Any] = {
     "search_facets": lambda tool: frozenset(settings.search_facets(tool)),
     "related_pages": settings.related_pages,
     "record_searches": settings.record_searches,
+    "count_limit": settings.count_limit,
 }
 DEFAULTS = settings.DEFAULTS | settings.SEARCH_DEFAULTS
 #: name -> what a site may have
@@ -38,6 +39,7 @@ VALUES: dict[str, Any] = {
     "search_facets": ("Subject",),
     "related_pages": 5,
     "record_searches": False,
+    "count_limit": 10_000,
 }
 #: name -> what the environment may say, and what that means
 OF_THE_PROCESS = {"slow_query_ms": ("5", 5.0), "result_cache_mb": ("0", 0.0)}

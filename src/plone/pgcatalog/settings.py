@@ -37,6 +37,7 @@ SEARCH_DEFAULTS: dict[str, Any] = {
     "search_facets": ("portal_type", "Subject", "Date", "Creator", "path"),
     "related_pages": 0,
     "record_searches": True,
+    "count_limit": 0,
 }
 #: The most related pages that are shown.
 MAX_RELATED = 10
@@ -110,6 +111,12 @@ def search_page(tool: Any = None) -> bool:
 def search_facets(tool: Any = None) -> tuple[str, ...]:
     """Return the indexes that the search page of the site of *tool* has facets for, in order."""
     return tuple(site_setting(tool, "search_facets"))
+
+
+def count_limit(tool: Any) -> int:
+    """Return up to how many hits the search of the site of the catalog *tool* counts, 0 for all of them."""
+    wanted: int = site_setting(tool, "count_limit")
+    return max(0, min(wanted, int(LARGEST)))
 
 
 def related_pages(tool: Any) -> int:

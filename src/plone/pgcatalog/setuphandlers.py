@@ -6,8 +6,10 @@ from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.controlpanel.registry_records import copy_settings
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.database.missing import expect_filling
+from plone.pgcatalog.database.schema import renew_settings
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.indexes.registry import settings_of
+from plone.pgcatalog.indexing.rebuild_worker import rebuild_connection
 from plone.pgcatalog.migration import successor
 from plone.pgcatalog.migration.obstacles import refused_names
 from plone.pgcatalog.migration.obstacles import unknown_indexes
@@ -24,6 +26,7 @@ from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.GenericSetup.tool import importToolset
 from Products.GenericSetup.tool import TOOLSET_XML
 from Products.ZCatalog.Catalog import CatalogError
+from psycopg.errors import LockNotAvailable
 from typing import Any
 from xml.dom import minidom
 from zope.component.hooks import setSite
@@ -147,6 +150,19 @@ def upgrade_rows(setup_tool: Any) -> None:
                 logger.warning("the catalog is not rebuilt, begin it in the tab Advanced: %s", error)
 
     transaction.get().addAfterCommitHook(begin)
+
+
+def upgrade_table_settings(setup_tool: Any) -> None:
+    """Give the catalog's table the settings that a new one gets; at once, not with the transaction."""
+    tool = site_of(setup_tool)[ID]
+    state = tool._core.view().read_state()
+    if state is None:
+        return
+    try:
+        with rebuild_connection(tool) as connection, connection.transaction(), connection.cursor() as cursor:
+            renew_settings(cursor, state.relation)
+    except LockNotAvailable as error:
+        logger.warning("%s keeps its settings for autovacuum until it is rebuilt: %s", state.relation, error)
 
 
 def uninstall(setup_tool: Any) -> None:

@@ -30,6 +30,7 @@ from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.results.rows import IDX_BATCH
+from plone.pgcatalog.settings import count_limit
 from plone.pgcatalog.settings import search_facets
 from plone.pgcatalog.settings import search_page
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -164,6 +165,10 @@ class SearchPage(Search):
         return uid if isinstance(uid, str) and uid else None
 
     @cached_property
+    def _limit(self) -> int:
+        return count_limit(self.catalog)
+
+    @cached_property
     def show_about(self) -> bool:
         """Whether the visitor may know who has written what, and when."""
         state = getMultiAdapter((self.context, self.request), name="plone_portal_state")
@@ -194,7 +199,7 @@ class SearchPage(Search):
         return page_facets([indexes[n] for n in names], form, root=self.root, zone=self._zone, now=now)
 
     def _search(self, text: str) -> PageSearch:
-        return PageSearch(self.catalog, self._base(text), self.facets, self.start, self.size, self.similar)
+        return PageSearch(self.catalog, self._base(text), self.facets, self.start, self.size, self.similar, self._limit)
 
     def _base(self, text: str) -> dict[str, Any]:
         """Return Plone's query dict for *text*, without what is chosen in facets."""

@@ -44,6 +44,8 @@ class PageSearch:
     start: int
     size: int
     similar: str | None = None
+    #: Up to how many hits are counted, 0 for all.
+    limit: int = 0
     _better: dict[str, Callable[[], str | None]] = field(default_factory=dict)
 
     @cached_property
@@ -80,7 +82,10 @@ class PageSearch:
     def results(self) -> Any:
         """The results, whose window is the page; the facets are counted in the message that reads it."""
         self._counting  # noqa: B018
-        return self._found(self._query, self.start, self.size)
+        results = self._found(self._query, self.start, self.size)
+        if self.limit:
+            results.count_up_to(self.limit)
+        return results
 
     def _found(self, query: Mapping[str, Any], start: int, size: int) -> Any:
         """Return a part of what *query* finds, which is read in one message."""
@@ -95,12 +100,17 @@ class PageSearch:
 
     @cached_property
     def total(self) -> int:
-        """The number of all hits; counting the facets counts them, too."""
+        """The number of all hits, or the most that are counted; counting the facets counts them, too."""
         total: int | None = self.counts.total
         if total is None:
             return int(self.results.actual_result_count)
         self.results.actual_result_count = total
         return total
+
+    @property
+    def is_limited(self) -> bool:
+        """True if there are more hits than ``total`` says."""
+        return self.total == self.limit > 0 and bool(self.results.is_limited)
 
     @cached_property
     def highlighter(self) -> Any:

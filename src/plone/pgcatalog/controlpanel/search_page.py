@@ -55,3 +55,12 @@ class IPGCatalogSearchPageSettings(Interface):
         default=SEARCH_DEFAULTS["search_facets"],
         missing_value=(),
     )
+    count_limit = schema.Int(
+        title=_("Count hits up to"),
+        description=_(
+            "If more pages match, the search page says “more than” this number, which is faster on very large sites. 0"
+            " means all hits are counted, as they are in any case where facets are shown."
+        ),
+        min=0,
+        default=SEARCH_DEFAULTS["count_limit"],
+    )

@@ -172,9 +172,24 @@ def create_relation(cursor: Cursor, relation: str, layout: Layout) -> None:
             zoid_fk=sql.Identifier(f"{relation}_zoid_fk"),
         )
     )
+    set_parameters(cursor, relation)
     keep_in_row(cursor, relation, ["path", *(c.name for c in layout.columns if c.stays_in_row)])
     create_indexes(cursor, relation, (SQLIndex("zoid", "(zoid)"), *layout.indexes))
     create_view(cursor, relation, layout)
+
+
+def renew_settings(cursor: Cursor, relation: str) -> None:
+    """Give *relation*, which an older version may have made, the settings that a new one gets.
+
+    Nobody who reads or writes waits for that; it waits for VACUUM and whoever makes SQL indexes.  Raises
+    psycopg.errors.LockNotAvailable after LOCK_TIMEOUT.
+    """
+    cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
+    set_parameters(cursor, relation)
+
+
+def set_parameters(cursor: Cursor, relation: str) -> None:
+    cursor.execute(sql.SQL(load_sql("relation_settings")).format(relation=sql.Identifier(relation)))
 
 
 def view_name(relation: str) -> str:

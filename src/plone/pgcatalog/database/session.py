@@ -33,6 +33,7 @@ from plone.pgcatalog.database.time_limit import OWN_LIMIT
 from plone.pgcatalog.database.time_limit import set_limit
 from plone.pgcatalog.database.time_limit import TAKE_BACK
 from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.predicate import Predicate
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 from typing import Any
@@ -221,8 +222,17 @@ class Session:
         """Return the lists of the process, those of this snapshot included; they are read if some are new."""
         sets, newest = self.generations.sets, newest_set(self.read_states())
         if sets.newest < newest:
-            sets.learn(self.ask(sets.unread()), newest)
+            unread = sets.unread()
+            sets.learn(self.ask(unread), newest, unread)
         return sets
+
+    def look_up(self, part: Predicate) -> None:
+        """Have the process know the lists that *part* of a condition is about, where its column has many."""
+        if self.generations.sets.unasked(part):
+            sets = self.known_sets()
+            elements = sets.unasked(part)
+            rows = self.ask(sets.of_elements(part.column.name, elements))
+            sets.learn_elements(part.column.name, rows, newest_set(self.read_states()))
 
     def _state_params(self) -> tuple[int, int]:
         """Return the parameters of READ_STATE."""
@@ -289,9 +299,8 @@ class Session:
         if with_states:
             reading = [(Statement(READ_STATE, self._state_params()), self._take_states)]
             if not known.sets.newest:
-                reading.append(
-                    (known.sets.unread(), lambda rows: known.sets.learn(rows, newest_set(self.read_states())))
-                )
+                unread = known.sets.unread()
+                reading.append((unread, lambda rows: known.sets.learn(rows, newest_set(self.read_states()), unread)))
             if known.selectivity.is_old and not self.is_small():
                 reading.append((FREQUENCIES, known.selectivity.learn))
         statements = [*(statement for statement, _ in reading), *statements]

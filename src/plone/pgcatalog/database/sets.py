@@ -7,6 +7,7 @@ a snapshot tells whether a process knows all lists that the snapshot has.
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.column import Column
@@ -28,16 +29,23 @@ import orjson
 import threading
 
 
-#: A process keeps no more lists of a column: where each user has one of his own, PostgreSQL looks for them.
+#: A process keeps no more lists of a column: where each user has one of their own, it asks for those of single elements.
 MANY_LISTS = 500
+#: Numbers that a process keeps for single elements; it begins anew when there are more.
+MOST_NUMBERS = 50_000
 
 NEWEST = "coalesce((SELECT max(added) FROM pgcatalog_sets), 0)"
-#: The lists behind the newest one known, but for those of columns with many.
+#: The lists behind the newest one known; of columns with many those that have an element somebody has asked for.
 READ = (
     "SELECT number, name, vals FROM ("
     " SELECT number, name, vals, row_number() OVER (PARTITION BY name ORDER BY added) AS place"
-    " FROM pgcatalog_sets WHERE added > %s AND name <> ALL(%s::text[])"
+    " FROM pgcatalog_sets WHERE added > %s AND (name <> ALL(%s::text[]) OR vals && %s::text[])"
     ") AS lists WHERE place <= %s"
+)
+#: The lists of a column that have an element, for each of some elements.
+READ_ELEMENTS = (
+    "SELECT element, ARRAY(SELECT number FROM pgcatalog_sets WHERE name = %s AND vals @> ARRAY[element] LIMIT %s)"
+    " FROM unnest(%s::text[]) AS asked (element)"
 )
 #: Only one transaction at a time adds lists, so that ``added`` ascends in the order in which others see them.
 SAVE = (
@@ -86,15 +94,27 @@ class KnownSets:
         self._numbers: dict[str, dict[str, set[int]]] = {}
         #: column -> numbers of its lists
         self._all: dict[str, set[int]] = {}
+        #: columns with many lists -> element somebody has asked for -> numbers of the lists that have it, None for many
+        self._asked: dict[str, dict[str, set[int] | None]] = {}
 
     def unread(self) -> Statement:
         """Return the statement for the lists that are not known yet, to give to ``learn``."""
-        return Statement(READ, (self.newest, sorted(self.many), MANY_LISTS + 1))
+        asked = {element for elements in list(self._asked.values()) for element in list(elements)}
+        return Statement(READ, (self.newest, sorted(self.many), sorted(asked), MANY_LISTS + 1))
 
-    def learn(self, rows: Iterable[tuple[int, str, Iterable[str]]], newest: int = 0) -> None:
-        """Note the lists *rows*, of which *newest* is ``added`` of the newest one."""
+    def learn(
+        self, rows: Iterable[tuple[int, str, Iterable[str]]], newest: int = 0, read: Statement | None = None
+    ) -> None:
+        """Note the lists *rows*, of which *newest* is ``added`` of the newest one.
+
+        *read* is the statement that has read them, None for lists that nobody has committed.
+        """
+        rows = list(rows)
         with self._lock:
+            self._learn_asked([row for row in rows if row[1] in self.many], read)
             for number, name, values in rows:
+                if name in self.many:
+                    continue
                 self._all.setdefault(name, set()).add(number)
                 numbers = self._numbers.setdefault(name, {})
                 for value in values:
@@ -105,6 +125,55 @@ class KnownSets:
                 self.many |= {name}
                 del self._all[name], self._numbers[name]
             self.newest = max(self.newest, newest)
+
+    def _learn_asked(self, rows: Sequence[tuple[int, str, Iterable[str]]], read: Statement | None) -> None:
+        """Note which of *rows*, lists of columns with many, have an element that is asked for."""
+        if read is not None:
+            # What somebody else has asked for since then may have lists that the statement has not read.
+            for elements in self._asked.values():
+                for element in elements.keys() - set(read.params[2]):
+                    del elements[element]
+        for name in {name for _, name, _ in rows if sum(name == other for _, other, _ in rows) > MANY_LISTS}:
+            self._asked.pop(name, None)
+        for number, name, values in rows:
+            elements = self._asked.get(name, {})
+            for value in values:
+                numbers = elements.get(value)
+                if numbers is not None:
+                    numbers.add(number)
+
+    def unasked(self, part: Predicate) -> list[str]:
+        """Return the elements in *part* of which nobody has asked in which of the many lists of its column they are."""
+        if part.column.name not in self.many or not asks_elements(part):
+            return []
+        known = self._asked.get(part.column.name, {})
+        return sorted({value for value in part.values[0] if value not in known})
+
+    def of_elements(self, name: str, elements: Sequence[str]) -> Statement:
+        """Return the statement for the lists of the column *name* that have one of *elements*, for ``learn_elements``."""
+        return Statement(READ_ELEMENTS, (name, MANY_LISTS + 1, list(elements)))
+
+    def learn_elements(self, name: str, rows: Iterable[tuple[str, list[int]]], newest: int) -> None:
+        """Note in which lists of the column *name* elements are, read where *newest* is the newest list."""
+        with self._lock:
+            # Another thread may have met a newer one meanwhile, with such an element.
+            if newest != self.newest or name not in self.many:
+                return
+            if sum(len(numbers or ()) + 1 for each in self._asked.values() for numbers in each.values()) > MOST_NUMBERS:
+                self._asked.clear()
+            elements = self._asked.setdefault(name, {})
+            for element, numbers in rows:
+                elements[element] = set(numbers) if len(numbers) <= MANY_LISTS else None
+
+    def numbers_of(self, part: Predicate) -> set[int] | None:
+        """Return the numbers of the lists that *part* is true of, a predicate on a column with many; None if unknown."""
+        if not asks_elements(part):
+            return None
+        known = self._asked.get(part.column.name, {})
+        found = [numbers for numbers in (known.get(value) for value in part.values[0]) if numbers is not None]
+        if len(found) < len(part.values[0]) or (part.operator == CONTAINS and not found):
+            return None
+        return set.intersection(*found) if part.operator == CONTAINS else set().union(*found)
 
     def __contains__(self, number: int) -> bool:
         return any(number in numbers for numbers in list(self._all.values()))
@@ -140,16 +209,23 @@ def in_numbers(part: Condition, interned: Mapping[str, Column], known: Iterable[
     numbers: set[int] = set()
     is_long = False
     for sets in known:
-        is_long = is_long or column.name in sets.many
-        numbers |= sets.find(part)
+        found_by_element = sets.numbers_of(part) if column.name in sets.many else None
+        is_long = is_long or (column.name in sets.many and found_by_element is None)
+        numbers |= sets.find(part) if found_by_element is None else found_by_element
     found = any_value(column, sorted(numbers)) if numbers else NOTHING
     return any_of((looked_up(part, column), found)) if is_long else found
+
+
+def asks_elements(part: Predicate) -> bool:
+    """True if *part* is about whole elements of a list, each of which can be asked for by itself."""
+    return part.operator in (OVERLAPS, CONTAINS) and not isinstance(part, ElementBetween)
 
 
 def looked_up(part: Predicate, column: Column) -> Condition:
     """Return the condition that *column* has the number of a list that *part* is true of, whoever knows it."""
     asked = part.of(Column("vals", "text[]"))
-    text = f"{column.quoted} IN (SELECT number FROM pgcatalog_sets WHERE name = %s AND {asked.sql})"
+    # Many lists are most rows: an index of the column would find them one by one, and have each row's text compared.
+    text = f"{column.quoted} + 0 IN (SELECT number FROM pgcatalog_sets WHERE name = %s AND {asked.sql})"
     return Condition(text, (column.name, *asked.params), (column,))
 
 

@@ -47,6 +47,7 @@ from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.sql.column import GIN_OPTIONS
 from plone.pgcatalog.sql.predicate import matches
 from Products.PluginIndexes.util import safe_callable
 from typing import Any
@@ -92,7 +93,7 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
         """Return the GIN index; ``fastupdate`` collects the many entries of a text for later."""
-        return (SQLIndex(self.base, f"USING gin ({self.column.quoted}) WITH (fastupdate = on)"),)
+        return (SQLIndex(self.base, f"USING gin ({self.column.quoted}) {GIN_OPTIONS}"),)
 
     def extract(self, obj: Any, report: Report) -> Values | None:
         """See IndexTranslator; as ``index_object``: all strings of all indexed attributes, together."""

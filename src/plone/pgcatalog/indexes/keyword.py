@@ -12,6 +12,7 @@ from plone.pgcatalog.indexes.keys import encode_key
 from plone.pgcatalog.indexes.unindex import encode_keys
 from plone.pgcatalog.indexes.unindex import text_ends
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
+from plone.pgcatalog.sql.column import GIN_OPTIONS
 from plone.pgcatalog.sql.predicate import contains
 from plone.pgcatalog.sql.predicate import ElementBetween
 from plone.pgcatalog.sql.predicate import overlaps
@@ -34,7 +35,9 @@ class KeywordIndexTranslator(UnIndexTranslator):
         return (Column(self.base, "text[]", can_be_interned=True, has_few_lists=self.id in FEW_LISTS),)
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
-        index = SQLIndex(self.base, f"USING gin ({self.column.quoted})", lists=self.base, column=self.base)
+        index = SQLIndex(
+            self.base, f"USING gin ({self.column.quoted}) {GIN_OPTIONS}", lists=self.base, column=self.base
+        )
         return (index.without_nulls(),)
 
     def extract(self, obj: Any, report: Report) -> Values | None:

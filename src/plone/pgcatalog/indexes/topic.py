@@ -15,6 +15,7 @@ from plone.pgcatalog.indexes.cached_attributes import original
 from plone.pgcatalog.indexes.keys import encode_key
 from plone.pgcatalog.indexes.stripped import strip_data
 from plone.pgcatalog.indexes.unindex import parse
+from plone.pgcatalog.sql.column import GIN_OPTIONS
 from plone.pgcatalog.sql.predicate import contains
 from plone.pgcatalog.sql.predicate import overlaps
 from RestrictedPython.Eval import RestrictionCapableEval
@@ -47,7 +48,7 @@ class TopicIndexTranslator(IndexTranslator):
         return (Column(self.base, "text[]"),)
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
-        return (SQLIndex(self.base, f"USING gin ({self.column.quoted})"),)
+        return (SQLIndex(self.base, f"USING gin ({self.column.quoted}) {GIN_OPTIONS}"),)
 
     def extract(self, obj: Any, report: Report) -> Values | None:
         """See IndexTranslator; an object that makes an expression fail is not in its set, reported."""

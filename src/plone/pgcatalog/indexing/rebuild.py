@@ -206,16 +206,18 @@ class Rebuild:
                 relation.set_phase(cursor, target, "index")
 
     def _make_indexes(self, target: RebuildTarget) -> RebuildTarget:
+        """Make the SQL indexes, each in a transaction of its own: one that is made need not be made again."""
         self.manager.begin()
-        with self.connection.transaction(), self.connection.cursor() as cursor:
-            layout = self.catalog._core.layout().stored(target.interned)
-            indexes = schema.fitting_indexes(cursor, target.relation, layout.indexes)
-            schema.create_indexes(cursor, target.relation, indexes)
-            schema.create_advised_indexes(cursor, self.zoid, target.relation, layout.names)
+        layout = self.catalog._core.layout().stored(target.interned)
+        with self.connection.cursor() as cursor:
+            for index in schema.fitting_indexes(cursor, target.relation, layout.indexes):
+                schema.create_indexes(cursor, target.relation, [index])
+            with self.connection.transaction():
+                schema.create_advised_indexes(cursor, self.zoid, target.relation, layout.names)
+            self.manager.abort()
+            # Counts read indexes only where VACUUM has noted that all can see the rows.
+            cursor.execute(f"VACUUM (ANALYZE) {quote(target.relation)}")
             relation.set_phase(cursor, target, "replay")
-        self.manager.abort()
-        # Counts read indexes only where VACUUM has noted that all can see the rows.
-        self.connection.execute(f"VACUUM (ANALYZE) {quote(target.relation)}")
         return self._read()
 
     def _replay(self, target: RebuildTarget) -> int:

@@ -38,7 +38,8 @@ class CompiledQuery:
 
     ``order`` are the terms of ORDER BY, always ending with rid; ``score`` an SQL number to rank
     by, or None; ``python_sort`` the translators' names to sort by in Python instead of SQL; ``sort_count`` how many
-    indexes sort; ``is_stable`` False if the same question may be compiled otherwise another time.
+    indexes sort; ``is_stable`` False if the same question may be compiled otherwise another time.  Counting its rows may stop
+    behind ``count_limit`` of them.
     """
 
     where: Condition
@@ -48,6 +49,7 @@ class CompiledQuery:
     python_sort: tuple[tuple[str, bool], ...] = ()
     sort_count: int = 0
     is_stable: bool = True
+    count_limit: int | None = None
 
     @cached_property
     def key(self) -> Hashable:

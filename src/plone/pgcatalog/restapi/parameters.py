@@ -27,6 +27,7 @@ FACET_VALUES, MORE_FACET_VALUES = 6, 100
 OWN = {
     "b_size",
     "b_start",
+    "count_limit",
     "collate",
     "expand",
     "facet_conditions",
@@ -71,6 +72,7 @@ class Parameters:
         self.start = self._number("start", 0)
         self.rows = self._number("rows", ROWS, MAX_ROWS)
         self.snippet_length = self._number("snippet_length", 200, 2000)
+        self.count_limit = self._number("count_limit", 0)
         self.text = self._text("q").strip()
         self.conditions = self._facet_conditions()
         self.facets = self._names("facets")

@@ -35,6 +35,8 @@ class SearchGet(Service):
         query = parameters.query() | {"b_start": parameters.start, "b_size": parameters.rows}
         with bad_values():
             results = catalog.searchResults(**query)
+        if limit := parameters.count_limit:
+            results.count_up_to(limit)
         brains = list(results)
         total = results.actual_result_count
         snippets = {}
@@ -50,6 +52,8 @@ class SearchGet(Service):
             "portal_path": "/".join(getSite().getPhysicalPath()),
             "facet_groups": [["All", total]],
         }
+        if limit:
+            answer["response"]["numFoundExact"] = not results.is_limited
         answer |= self._facets(parameters, results)
         if parameters.text and (not total or parameters.flag("spellcheck", False)):
             place = {k: v for k, v in parameters.query().items() if k != "SearchableText"}

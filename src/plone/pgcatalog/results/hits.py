@@ -30,13 +30,14 @@ SCORE_BYTES = 32
 class Hits:
     """What is known of a result: the *rids* of its first rows, all of them if ``is_whole``, and their *scores*.
 
-    ``total`` is the number of rows that match, limits aside; None while nobody has counted.
+    ``total`` is the number of rows that match, limits aside; None while nobody has counted.  There are more than ``least``.
     """
 
     rids: Sequence[int] = ()
     scores: tuple[float, ...] = ()
     is_whole: bool = False
     total: int | None = None
+    least: int = -1
 
     @property
     def bytes(self) -> int:
@@ -130,6 +131,10 @@ class Finder:
         size = wanted - known if window.size is None else window.size
         with_idx = with_idx and size <= IDX_BATCH
         rows, total = self._page(window.start + known, size, with_idx, with_total) if size else ([], None)
+        least = self.hits.least
+        limit = self.query.count_limit
+        if total is not None and limit is not None and total > limit:
+            total, least = None, limit
         total = self.hits.total if total is None else total
         ended = len(rows) < size or total == window.start + known + len(rows)
         if ended and (rows or known or not window.start):
@@ -140,6 +145,7 @@ class Finder:
                 (*self.hits.scores, *(row[2] or 0.0 for row in rows)) if self.query.score else (),
                 ended or window.size is not None,
                 total,
+                least,
             )
         )
         self._keep_rows(rows, size)
@@ -217,17 +223,33 @@ class Finder:
         """Have the rows counted by the statement that reads the first of them."""
         self._wants_total = True
 
-    def total(self) -> int:
-        """Return the number of rows that match, limits aside."""
+    def count_up_to(self, limit: int) -> None:
+        """Have counting stop behind *limit* rows."""
+        self.query = replace(self.query, count_limit=limit)
+
+    def total(self) -> int | None:
+        """Return the number of rows that match, limits aside; None if there are more than are to be counted."""
+        limit = self.query.count_limit
         self.start()
         self._note(TOTAL, 1)
+        if limit is not None and self.hits.total is None and self.hits.least >= limit:
+            return None
         expected = self._expects(ROWS) if self.hits.total is None and self.query.window.size is None else 0
         if len(self.hits.rids) < expected:
             self._read(expected, with_idx=True, with_total=True)
-        if self.hits.total is None:
-            self._learn(replace(self.hits, total=self.view.count(self.query)))
-        assert self.hits.total is not None
-        return self.hits.total
+        if self.hits.total is None and (limit is None or self.hits.least < limit):
+            counted = self.view.count(self.query)
+            exceeds = limit is not None and counted > limit
+            self._learn(replace(self.hits, least=limit or 0) if exceeds else replace(self.hits, total=counted))
+        total = self.hits.total
+        return None if total is None or (limit is not None and total > limit) else total
+
+    def whole_total(self) -> int:
+        """Return the number of rows that match, however many there are."""
+        self.query = replace(self.query, count_limit=None)
+        total = self.total()
+        assert total is not None
+        return total
 
 
 def unsorted(query: CompiledQuery) -> CompiledQuery:

@@ -56,6 +56,7 @@ class CatalogSearchResults(LazyMap):
         self._finder = Finder(view, unsorted(query) if self._needs_python else query, self._loader)
         self._sorted: Sequence[int] | None = None
         self._assigned: int | None = None
+        self._count_limit: int | None = None
         self._scores: dict[int, float] = {}
         self._on_start = on_start
         self._brain_of = catalog.brain_maker()
@@ -134,6 +135,24 @@ class CatalogSearchResults(LazyMap):
         if not self._needs_python:
             self._finder.count_along()
 
+    def count_up_to(self, limit: int) -> None:
+        """Have ``actual_result_count`` be *limit* where more rows match, which are not counted; ``is_limited`` tells.
+
+        A result that Python sorts, or somebody has counted, is counted whole.  Raises ValueError for a negative *limit*.
+        """
+        if limit < 0:
+            raise ValueError("a limit to counting is not negative")
+        self._count_limit = limit
+        if not self._needs_python:
+            self._finder.count_up_to(limit)
+
+    @property
+    def is_limited(self) -> bool:
+        """True if more rows match than ``actual_result_count`` says."""
+        if self._count_limit is None or self._needs_python or self._assigned is not None:
+            return False
+        return self._finder.total() is None
+
     @property
     def _hits(self) -> Hits:
         return self._finder.hits
@@ -182,7 +201,7 @@ class CatalogSearchResults(LazyMap):
         if self._finder.is_open or (self._needs_python and self._sorted is None):
             self._all(with_paths=not ending)
         if not ending and self._assigned is None:
-            self._finder.total()
+            self.actual_result_count  # noqa: B018
 
     # -- the sequence
 
@@ -190,7 +209,7 @@ class CatalogSearchResults(LazyMap):
         if self._needs_python or self._query.window.size is not None:
             self._first(1, with_idx=False)
         if self._sorted is None and self._finder.is_open:
-            total = self._finder.total()
+            total = self._finder.whole_total()
             self._has_read()
             return total
         return len(self._rids)
@@ -201,13 +220,16 @@ class CatalogSearchResults(LazyMap):
 
     @property
     def actual_result_count(self) -> int:
-        """The number of rows that match, limits aside."""
+        """The number of rows that match, limits aside but that of ``count_up_to``."""
         if self._needs_python:
             self._sort_rows()
         if self._assigned is not None:
             return self._assigned
         total = self._finder.total()
         self._has_read()
+        if total is None:
+            assert self._count_limit is not None
+            return self._count_limit
         return total
 
     @actual_result_count.setter

@@ -216,6 +216,7 @@ class CatalogView:
                 return part
             if not known:
                 known.extend(self._known_sets(state))
+            self.session.look_up(part)
             return in_numbers(part, interned, known)
 
         return where.changed(asked)
@@ -314,12 +315,15 @@ class CatalogView:
             return None
 
     def count(self, query: CompiledQuery) -> int:
-        """Return the number of rows that match."""
+        """Return the number of rows that match; one more than the query's ``count_limit`` for any number beyond that."""
         rows = self.run("count", lambda state: self.count_statement(query, state))
         return rows[0][0] if rows else 0
 
     def count_statement(self, query: CompiledQuery, state: CatalogState | None = None) -> Asked:
-        return self._statement("count(*)", self.hide_unselective_indexes(query.where, state), state=state)
+        where, limit = self.hide_unselective_indexes(query.where, state), query.count_limit
+        tail = "" if limit is None else f"LIMIT {limit + 1:d}"
+        found = self._statement("count(*)" if limit is None else "", where, tail, state=state)
+        return replace(found, sql=f"SELECT count(*) FROM ({found.sql}) AS found") if tail and found else found
 
     def page(
         self,

@@ -7,10 +7,4 @@ CREATE TABLE {relation} (
     idx  JSONB,
     CONSTRAINT {path_key} UNIQUE (path),
     CONSTRAINT {zoid_fk} FOREIGN KEY (zoid) REFERENCES object_state (zoid) ON DELETE CASCADE
-) WITH (
-    toast_tuple_target = 256,
-    -- A count reads no row where VACUUM has noted that all can see it: soon after few of many rows have changed.
-    autovacuum_vacuum_scale_factor = 0.02,
-    autovacuum_vacuum_insert_scale_factor = 0.02,
-    autovacuum_analyze_scale_factor = 0.02
-)
+) WITH (toast_tuple_target = 256)
