@@ -29,9 +29,10 @@ WIDTH = "80"
 
 #: From how many milliseconds on a query of the demo's tour is slow.
 SLOW_MS = "1"
-#: command -> its sessions; CONF, DSN and SCRATCH stand for the real ones.  The number of lines to keep, 0 for all.
+#: command -> its sessions; CONF, OTHER, DSN and SCRATCH stand for the real ones.  The number of lines to keep, 0 for all.
 SESSIONS = {
     "status": [("status CONF --indexes", 0)],
+    "copy": [("copy CONF OTHER", 0)],
     "check": [("check CONF --processes 4", 0)],
     "verify": [("verify CONF --site Plone", 0)],
     "rebuild": [("rebuild CONF --site Plone --workers 2", 0), ("status CONF", 0)],
@@ -61,7 +62,9 @@ def main(objects: int, commands: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(settings=DEMO_SETTINGS) as postgres:
         dsn = postgres.createdb("plone")
         conf = make_site(Path(folder), dsn, objects)
-        names = {"CONF": str(conf), "DSN": dsn, "SCRATCH": postgres.createdb("scratch")}
+        other = conf.with_name("other.conf")
+        other.write_text(conf.read_text("utf-8").replace(dsn, postgres.createdb("other")), "utf-8")
+        names = {"CONF": str(conf), "OTHER": str(other), "DSN": dsn, "SCRATCH": postgres.createdb("scratch")}
         is_ours = True
         for command in SESSIONS:
             if commands and command not in commands:
@@ -108,7 +111,7 @@ def record(session: str, lines: int, names: dict[str, str]) -> str:
     kept = output[:lines] if lines else output
     if len(kept) < len(output):
         kept.append("…")
-    shown = {"CONF": "zope.conf", "DSN": f'"{DSN}"', "SCRATCH": '"dbname=scratch"'}
+    shown = {"CONF": "zope.conf", "OTHER": "other.conf", "DSN": f'"{DSN}"', "SCRATCH": '"dbname=scratch"'}
     line = f"$ pgcatalog {re.sub('|'.join(shown), lambda m: shown[m[0]], session)}"
     text = "\n".join([line, *(text.rstrip() for text in kept)]) + "\n"
     if done.returncode:

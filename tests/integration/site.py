@@ -122,14 +122,14 @@ def application(db: Any, manager: Any = None) -> Iterator[Any]:
 
 
 @contextmanager
-def inside(db: Any) -> Iterator[Any]:
+def inside(db: Any, id: str = "plone") -> Iterator[Any]:
     """Yield the site of *db*, as admin."""
     from zope.component.hooks import setSite
 
     with application(db) as app:
         login(app)
-        setSite(app.plone)
-        yield app.plone
+        setSite(app[id])
+        yield app[id]
 
 
 def return_to(portal: Any) -> None:

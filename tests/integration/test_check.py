@@ -157,7 +157,7 @@ def test_a_storage_that_is_none_of_ours(tmp_path: Path) -> None:
     [finding] = storage_findings([database])
     assert str(finding) == (
         "error: storage: the database main has the storage filestorage. Move the objects to zodb-pgjsonb first:"
-        " docs/how-to/move-storage.md."
+        " docs/how-to/from-your-site.md."
     )
     [database] = configured_databases(write_conf(tmp_path, JSONB, dsn="dbname=x", pool_max=12))
     assert (database.dsn, database.pool_size, database.pool_max) == ("dbname=x", 7, 12)

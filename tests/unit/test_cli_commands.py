@@ -32,6 +32,23 @@ def test_help_and_version_load_no_zope(arguments: list[str]) -> None:
     assert loaded(code) == "[]"
 
 
+#: More than the modules that each loads on Python 3.12, of which psycopg and rich make most; Plone has some 5,000.
+@pytest.mark.parametrize(
+    ("code", "most"),
+    [
+        ("from plone.pgcatalog.cli.commands import main; main(['--help'], standalone_mode=False)", 200),
+        ("from plone.pgcatalog.cli.commands import main; main(['--version'], standalone_mode=False)", 250),
+        *((f"import plone.pgcatalog.cli.{name}", 500) for name in ("status", "slow", "check", "vacuum", "metrics")),
+    ],
+)
+def test_commands_that_need_no_zope_load_few_modules(code: str, most: int) -> None:
+    count = "import sys; print(len(sys.modules), *(name for name in sys.argv[1:] if name in sys.modules))"
+    command = [sys.executable, "-c", f"{code}\n{count}", "ZODB", "Zope2", "zope.component", "psycopg_pool"]
+    last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
+    assert int(last[0]) < most
+    assert last[1:] == []
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_there_under_its_name(name: str) -> None:
     command = main.get_command(click.Context(main), name)

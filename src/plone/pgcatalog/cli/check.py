@@ -99,7 +99,7 @@ def storage_findings(databases: list[Configured]) -> Iterator[Finding]:
     for database in databases:
         if database.is_main and not database.dsn:
             text = f"the database {database.name} has the storage {database.storage}"
-            remedy = "Move the objects to zodb-pgjsonb first: docs/how-to/move-storage.md."
+            remedy = "Move the objects to zodb-pgjsonb first: docs/how-to/from-your-site.md."
             yield Finding(ERROR, "storage", text, remedy)
 
 

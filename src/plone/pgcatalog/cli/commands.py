@@ -13,6 +13,7 @@ MODULES = "plone.pgcatalog.cli"
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Set up and look after a site": {
         "check": ("check", "Look for what keeps a site from working well, and say what to do."),
+        "copy": ("copy", "Copy the objects of a site to another storage."),
         "install": ("install", "Install the catalog in a site, in batches."),
         "uninstall": ("uninstall", "Give a site Plone's own catalog back, in batches."),
         "compare": ("compare", "Rehearse the installation on a copy of a site."),

@@ -61,17 +61,28 @@ class Configured:
     pool_max: int | None
 
 
-def configured_databases(zope_conf: str) -> list[Configured]:
-    """Return the databases of *zope_conf*, without opening one; raises click.UsageError."""
+def main_storage(zope_conf: str) -> Any:
+    """Return what opens the storage of the Zope root in *zope_conf*; raises click.UsageError."""
+    for database in _databases(zope_conf):
+        if "/" in database.config.mount_points:
+            return database.config.storage
+    raise click.UsageError(f"{zope_conf} has no database for the root")
+
+
+def _databases(zope_conf: str) -> list[Any]:
     from ZConfig import ConfigurationError
     from Zope2.Startup.options import ZopeWSGIOptions
 
     try:
-        root = ZopeWSGIOptions(configfile=zope_conf)().configroot
+        return list(ZopeWSGIOptions(configfile=zope_conf)().configroot.databases)
     except ConfigurationError as error:
         raise click.UsageError(f"{zope_conf} cannot be read: {error}") from error
+
+
+def configured_databases(zope_conf: str) -> list[Configured]:
+    """Return the databases of *zope_conf*, without opening one; raises click.UsageError."""
     found = []
-    for database in root.databases:
+    for database in _databases(zope_conf):
         config = database.config
         jsonb = _jsonb(config.storage)
         section = _section_of(config.storage)

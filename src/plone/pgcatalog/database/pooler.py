@@ -1,6 +1,5 @@
 """Is there a pooler between us and the server, such as PgBouncer, and what does it do to connections?"""
 
-from plone.pgcatalog import storage
 from plone.pgcatalog.database.connections import plain_connection
 from plone.pgcatalog.database.prepared import FollowedConnection
 from psycopg import capabilities
@@ -65,6 +64,9 @@ def adapt(database: Any) -> None:
 
     psycopg itself prepares nothing then: it forgets by DEALLOCATE ALL, which a pooler passes on to a session of others.
     """
+    # It imports the ZODB, which a command with a DSN does not need.
+    from plone.pgcatalog import storage
+
     with storage.pooled_connection(database) as connection:
         if not is_pooled(connection):
             return

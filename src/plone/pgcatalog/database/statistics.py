@@ -7,7 +7,6 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from datetime import datetime
 from datetime import UTC
-from persistent.timestamp import TimeStamp
 from plone.pgcatalog.database.schema import is_unfilled
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.i18n import _
@@ -16,7 +15,6 @@ from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.names import RANKING_INDEX
 from psycopg import sql
 from typing import Any
-from ZODB.utils import p64
 
 import re
 
@@ -95,6 +93,10 @@ def executing(connection: Connection) -> Execute:
 
 def saved_at(tid: int) -> datetime | None:
     """Return when the transaction *tid* was made; None for 0."""
+    # Commands that start no Zope do without the ZODB as long as they show no time.
+    from persistent.timestamp import TimeStamp
+    from ZODB.utils import p64
+
     return datetime.fromtimestamp(TimeStamp(p64(tid)).timeTime(), UTC) if tid else None
 
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.indexing import processor
-from plone.pgcatalog.migration.source import CompleteSource
+from plone.pgcatalog.migration import copying
 from typing import Any
 from ZODB.DB import DB
 from zodb_pgjsonb.storage import PGJsonbStorage
@@ -34,7 +34,7 @@ def copy(storage: Any, dsn: str) -> None:
     check_empty(dsn)
     target = PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
     try:
-        target.copyTransactionsFrom(CompleteSource(storage) if hasattr(storage, "_dsn") else storage)
+        copying.copy(copying.Source(storage), target)
     finally:
         target.close()
 

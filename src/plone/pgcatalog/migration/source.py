@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 from ZODB.blob import Blob
+from ZODB.blob import is_blob_record
 
 import pickle
 
@@ -11,6 +12,11 @@ import pickle
 #: ZODB's ``is_blob_record``, by which a copy finds the files, knows the second form only.
 TRANSCODED = b"\x80\x02X\x09\x00\x00\x00ZODB.blobX\x04\x00\x00\x00Blob\x86N\x86."
 BLOB = pickle.dumps(Blob, 3) + pickle.dumps(None, 3)
+
+
+def is_blob(data: bytes) -> bool:
+    """True when *data* is the record of a blob, in either form."""
+    return bool(data.startswith(TRANSCODED) or is_blob_record(data))
 
 
 class CompleteSource:
@@ -34,3 +40,8 @@ class CompleteSource:
                 if record.data.startswith(TRANSCODED):
                     record.data = BLOB
             yield transaction
+
+    def loadSerial(self, oid: bytes, serial: bytes) -> bytes:
+        """Return the state of an object, that of a blob in the form of ZODB."""
+        data: bytes = self.storage.loadSerial(oid, serial)
+        return BLOB if data.startswith(TRANSCODED) else data

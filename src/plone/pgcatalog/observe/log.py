@@ -8,10 +8,10 @@ from datetime import datetime
 from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.statistics import LONG_MS
-from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe.histogram import BOUNDS
 from plone.pgcatalog.observe.histogram import quantile
 from plone.pgcatalog.observe.sql import log_sql
+from plone.pgcatalog.observe.started import STARTED
 from plone.pgcatalog.protocols import Catalog
 from typing import Any
 
@@ -128,7 +128,7 @@ class SlowQueryLog:
 
     def groups(self, limit: int = 50, choice: Choice = EVERYTHING) -> list[Group]:
         """Return the groups: those first that are slow for this site, then those that cost most time."""
-        values = {"limit": limit, "long": LONG_MS, "times": TIMES_MEDIAN, "started": recorder.STARTED}
+        values = {"limit": limit, "long": LONG_MS, "times": TIMES_MEDIAN, "started": STARTED}
         return [Group(*row) for row in self._read("groups", choice, values)]
 
     def examples(self, choice: Choice = EVERYTHING, limit: int = 20) -> list[Example]:
@@ -166,6 +166,9 @@ def log_of(catalog: Catalog) -> SlowQueryLog:
 
 def clear(dsn: str, zoid: int) -> int:
     """Delete the log of the catalog with tool oid *zoid*, and its history; return how many queries it had."""
+    # The recorder knows indexes and objects; who only reads the log need not load them.
+    from plone.pgcatalog.observe import recorder
+
     recorder.recorders[dsn].flush(EXIT_SECONDS)
     with connect(dsn, "clear slow queries") as connection:
         connection.execute("DELETE FROM pgcatalog_history WHERE catalog = %s AND operation <> ''", (zoid,))

@@ -5,8 +5,6 @@ write, so a restarted server is no event.
 """
 
 from collections import defaultdict
-from datetime import datetime
-from datetime import UTC
 from itertools import islice
 from plone.pgcatalog.database.background import BatchWorker
 from plone.pgcatalog.database.background import EXIT_SECONDS
@@ -17,6 +15,7 @@ from plone.pgcatalog.observe.plan import explain_json
 from plone.pgcatalog.observe.plan import summary
 from plone.pgcatalog.observe.record import SlowQuery
 from plone.pgcatalog.observe.sql import log_sql
+from plone.pgcatalog.observe.started import STARTED
 from plone.pgcatalog.observe.throttle import Throttle
 from plone.pgcatalog.protocols import Connection
 from psycopg.types.json import Jsonb
@@ -47,8 +46,6 @@ PLANS = 5
 #: Seconds between two notes of the catalogs' sizes, and until the first: a process that ends soon makes none.
 SIZES_SECONDS = 3600.0
 FIRST_SIZES = 300.0
-#: When this process began.
-STARTED = datetime.now(UTC)
 
 
 class Recorder:

@@ -1,0 +1,113 @@
+"""Records the page followed: ``python -m scripts.moving --documents 2000``, a site from each storage and back.
+
+Writes the transcripts to the end of the page, and the figures of the run into ``figures.json`` beside this file; from those
+of two runs with different numbers of documents it makes the page's table of times and room.
+"""
+
+from benchmarks.marks import put_between
+from pathlib import Path
+from plone.pgcatalog.database.embedded import DEMO_SETTINGS
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from scripts.moving import page
+from scripts.moving import sources
+from scripts.moving import table
+from scripts.moving.walk import Walk
+from tests.integration import site as sites
+from typing import Any
+
+import click
+import json
+import tempfile
+
+
+FIGURES = Path(__file__).with_name("figures.json")
+SITE = "Plone"
+NAMES = {"filestorage": "FileStorage", "zeo": "ZEO", "relstorage": "RelStorage"}
+INTRODUCTION = """\
+## Followed to the letter
+
+`python -m scripts.moving --documents {documents}` has made a site of {objects:,} objects with all that the test looks for, typed the commands
+of this page, and recorded what they print. At both ends it has looked whether all of that content is there.
+Paths and hosts are those of the page."""
+
+
+@click.command()
+@click.option("--documents", default=2000, show_default=True, type=click.IntRange(min=1), help="Pages and files.")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(sources.KINDS), help="By default ZEO and RelStorage.")
+def main(documents: int, kinds: tuple[str, ...]) -> None:
+    """Follow docs/how-to/from-your-site.md with a site of so many documents, and write down what was printed."""
+    sites.start_zope()
+    transcripts = []
+    figures = json.loads(FIGURES.read_text("utf-8")) if FIGURES.exists() else {}
+    with tempfile.TemporaryDirectory() as temporary:
+        data = Path(temporary) / "data"
+        data.mkdir()
+        objects = make_site(data, documents)
+        for kind in kinds or ("zeo", "relstorage"):
+            folder = Path(temporary) / kind
+            folder.mkdir()
+            # One server for each, as the page's names of databases are the same.
+            with EmbeddedPostgres(settings={**DEMO_SETTINGS, **page.settings()}) as postgres:
+                walk = Walk(folder, postgres, kind)
+                figures[f"{kind}-{objects}"] = {"objects": objects, **follow(walk, data)}
+            transcripts.append("\n".join([f"### From {NAMES[kind]}", "", "```text", *walk.transcript, "```"]))
+            FIGURES.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n", "utf-8")
+    introduction = INTRODUCTION.format(documents=documents, objects=objects)
+    put_between(page.PAGE, "transcripts", "\n\n".join([introduction, *transcripts]))
+    table.write(figures, page.PAGE)
+
+
+def make_site(folder: Path, documents: int) -> int:
+    """Make a FileStorage in *folder* with a site; return how many objects its catalog has."""
+    from scripts.moving import content
+
+    with sites.opened_in_file(folder) as db:
+        sites.create_site_in(db, SITE)
+        with opened(db) as portal:
+            content.fill(portal, documents)
+            return len(portal.portal_catalog)
+
+
+def opened(db: Any) -> Any:
+    """Return the context of the site in *db*, as admin."""
+    return sites.inside(db, SITE)
+
+
+def follow(walk: Walk, data: Path) -> dict[str, Any]:
+    """Follow the page from the site in *data*, there and back; return what it took."""
+    # They import Plone, which needs the configuration of Zope.
+    from plone.pgcatalog.cli.target import main_storage
+    from plone.pgcatalog.migration import copying
+    from zodb_pgjsonb.storage import PGJsonbStorage
+
+    walk.prepare()
+    sources.take_file(walk.folder, data / "Data.fs", data / "blobs")
+    if walk.kind == "relstorage":
+        walk.create_database("old")
+        walk.create_database("back")
+        with walk.old_storage():
+            target = main_storage(str(walk.folder / "old" / "zope.conf")).open()
+        copying.copy(copying.Source(sources.file_in(walk.folder, "old")), target)
+        target.close()
+    with walk.old_storage():
+        walk.rehearse()
+        walk.switch()
+    whole, files = walk.bytes_of("plone")
+    complete(PGJsonbStorage(dsn=walk.dsn("plone"), cache_warm_pct=0))
+    walk.go_back()
+    complete(main_storage(str(walk.folder / "back" / "zope.conf")).open())
+    return {"bytes": whole - files, "file_bytes": files, "seconds": {k: round(s, 1) for k, s in walk.seconds.items()}}
+
+
+def complete(storage: Any) -> None:
+    """Raise AssertionError unless the site in *storage* has everything that it began with."""
+    from scripts.moving import content
+
+    with sites.opened_on(storage) as db, opened(db) as portal:
+        lost = content.lost(portal)
+    if lost:
+        raise AssertionError(f"lost on the way: {', '.join(lost)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""The page ``docs/how-to/from-your-site.md``: its blocks, with the places of this machine in them."""
+
+from pathlib import Path
+
+import re
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "from-your-site.md"
+SNIPPET = re.compile(r"^( *)% snippet: ([\w-]+)\n *```\w+\n(.*?)^ *```$", re.M | re.S)
+
+
+def snippets() -> dict[str, str]:
+    """Return the blocks of the page by name, without their indentation."""
+    return {
+        name: "".join(f"{line.removeprefix(indent)}\n" for line in body.splitlines())
+        for indent, name, body in SNIPPET.findall(PAGE.read_text("utf-8"))
+    }
+
+
+def settings() -> dict[str, str]:
+    """Return the settings of PostgreSQL that the page recommends."""
+    lines = snippets()["settings"].splitlines()
+    return {name.strip(): value.strip() for name, _, value in (line.partition("=") for line in lines)}

@@ -1,0 +1,162 @@
+"""Follows the page, block by block, in a folder of its own, and writes down what was typed and printed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from dataclasses import field
+from pathlib import Path
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from scripts.moving import page
+from scripts.moving import sources
+from time import monotonic
+
+import os
+import psycopg
+import psycopg.conninfo
+import subprocess
+import sys
+
+
+WIDTH = "80"
+SITE_ZCML = """\
+<configure xmlns="http://namespaces.zope.org/zope" xmlns:five="http://namespaces.zope.org/five">
+  <include package="Zope2.App" />
+  <five:loadProducts file="meta.zcml" />
+  <five:loadProducts />
+  <include package="plone.pgcatalog" />
+  <five:loadProductsOverrides />
+</configure>
+"""
+
+
+class StepFailed(RuntimeError):
+    """A command of the page has ended with another exit status than 0."""
+
+
+@dataclass
+class Walk:
+    """One site on its way from a storage of *kind*, and back; *folder* is where the page's relative paths begin.
+
+    ``transcript`` is what an administrator has seen, ``seconds`` how long each step took.
+    """
+
+    folder: Path
+    postgres: EmbeddedPostgres
+    kind: str
+    site: str = "Plone"
+    transcript: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        sources.folders(self.folder)
+        (self.folder / "etc" / "site.zcml").write_text(SITE_ZCML)
+        self.blocks = page.snippets()
+        server = psycopg.conninfo.conninfo_to_dict(self.postgres.dsn("postgres"))
+        self.host = str(server["host"])
+        self.superuser = self.postgres.dsn("postgres")
+        (self.folder / "new" / "zope.conf").write_text(self.text("new-conf"))
+        (self.folder / "back" / "zope.conf").write_text(self.placed(sources.conf(self.kind, self.folder, "back")))
+
+    def placed(self, text: str) -> str:
+        """Return *text* of the page with the places of this machine."""
+        text = text.replace("/srv/plone", str(self.folder)).replace("host=localhost", f"host={self.host}")
+        return text.replace("--site Plone", f"--site {self.site}")
+
+    def text(self, name: str) -> str:
+        """Return the block *name* of the page, placed."""
+        return self.placed(self.blocks[name])
+
+    def dsn(self, database: str) -> str:
+        """Return the connection string of *database* as the page has it, placed."""
+        return f"host={self.host} dbname={database} user=plone password=secret"
+
+    @contextmanager
+    def old_storage(self) -> Iterator[None]:
+        """Write ``old/zope.conf``; while this lasts, what it needs is served.
+
+        Its file is there for a FileStorage and for ZEO; RelStorage gets a database of its own, empty.
+        """
+        conf = self.folder / "old" / "zope.conf"
+        text = self.placed(sources.conf(self.kind, self.folder, "old"))
+        if self.kind != "zeo":
+            conf.write_text(text)
+            yield
+            return
+        before, rest = text.split("  <filestorage>")
+        with sources.zeo_server(self.folder) as section:
+            conf.write_text(before + section + rest.split("</filestorage>\n")[1])
+            yield
+
+    def sql(self, name: str) -> None:
+        """Run the statements of a block as the superuser of the server."""
+        with psycopg.connect(self.superuser, autocommit=True) as connection:
+            for statement in filter(str.strip, self.blocks[name].split(";")):
+                connection.execute(statement.encode())
+        self.transcript += [f"plone=# {line}" for line in self.blocks[name].splitlines()]
+
+    def create_database(self, name: str) -> None:
+        """Create a database of the page's role."""
+        with psycopg.connect(self.superuser, autocommit=True) as connection:
+            connection.execute(psycopg.sql.SQL("CREATE DATABASE {} OWNER plone").format(psycopg.sql.Identifier(name)))
+
+    def shell(self, name: str) -> None:
+        """Run the commands of a block, one after the other; raises StepFailed at the first that fails."""
+        for typed, line in zip(self.blocks[name].splitlines(), self.text(name).splitlines(), strict=True):
+            started = monotonic()
+            binaries = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+            environment = {
+                "PATH": binaries,
+                "COLUMNS": WIDTH,
+                "TERM": "dumb",
+                "NO_COLOR": "1",
+                "PYTHONWARNINGS": "ignore",
+            }
+            done = subprocess.run(
+                ["sh", "-c", line],
+                cwd=self.folder,
+                env=os.environ | environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            seconds = monotonic() - started
+            self.seconds[" ".join(typed.split()[1:2]) if name != "back" else f"back {typed.split()[1]}"] = seconds
+            printed = done.stdout.rstrip().replace(self.host, "localhost").replace(str(self.folder), "/srv/plone")
+            self.transcript += [
+                f"$ {typed}",
+                *map(str.rstrip, printed.splitlines()),
+                f"# exit status {done.returncode}, {seconds:.0f} s",
+                "",
+            ]
+            if done.returncode:
+                raise StepFailed(f"{line}\n{done.stdout}\n{done.stderr}")
+
+    def bytes_of(self, database: str) -> tuple[int, int]:
+        """Return the size of *database*, and how much of it is the files, in bytes."""
+        with psycopg.connect(self.dsn(database)) as connection:
+            row = connection.execute(
+                "SELECT pg_database_size(current_database()), coalesce(pg_total_relation_size(to_regclass('blob_state')), 0)"
+            ).fetchone()
+        assert row is not None
+        return int(row[0]), int(row[1])
+
+    # -- the parts of the page
+
+    def prepare(self) -> None:
+        """Section 2: a role and databases."""
+        self.sql("database")
+        self.shell("check-database")
+
+    def rehearse(self) -> None:
+        """Section 4."""
+        self.shell("rehearse")
+        self.sql("after-rehearsal")
+
+    def switch(self) -> None:
+        """Section 5."""
+        for name in ("copy", "install", "verify"):
+            self.shell(name)
+
+    def go_back(self) -> None:
+        """The way back."""
+        self.shell("back")

@@ -1,0 +1,156 @@
+"""Copies all objects of one storage into another one, and looks whether all of them have arrived.
+
+zodb-pgjsonb 1.19 hands out the states of empty BTrees as those of removed objects, so a copy out of it by the storages
+alone misses them: `CompleteSource` gives them to it, and `missing` finds what an earlier copy has lost.
+"""
+
+from BTrees.QQBTree import QQBTree
+from collections.abc import Callable
+from collections.abc import Iterator
+from itertools import batched
+from plone.pgcatalog.migration.source import CompleteSource
+from plone.pgcatalog.migration.source import is_blob
+from typing import Any
+from ZODB.Connection import TransactionMetaData
+from ZODB.POSException import POSKeyError
+from ZODB.utils import newTid
+from ZODB.utils import p64
+from ZODB.utils import u64
+from ZODB.utils import z64
+
+import os
+import shutil
+import tempfile
+
+
+#: The objects of one transaction of `repair`.
+BATCH = 500
+
+
+class CopyError(RuntimeError):
+    """The storage cannot be copied into this one; nothing has been changed."""
+
+
+class Source:
+    """A *storage* to copy from: hands out everything, and notes what it hands out.
+
+    ``tids`` are the ids of the objects that are there in the end, each with that of its newest transaction; ``blobs`` those
+    of them that have a file; ``lost_files`` (oid, tid) of the files that the storage itself does not have any more.
+    *progress* is called with the number of transactions after each.
+    """
+
+    def __init__(self, storage: Any, progress: Callable[[int], None] = lambda transactions: None) -> None:
+        self.storage = CompleteSource(storage) if hasattr(storage, "_dsn") else storage
+        self.progress = progress
+        self.tids = QQBTree()
+        self.blobs: set[int] = set()
+        self.lost_files: list[tuple[int, int]] = []
+        self.transactions = 0
+
+    def __getattr__(self, name: str) -> Any:
+        # Without the interfaces of the storage: RelStorage reads one that has records apart from transactions in another way.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.storage, name)
+
+    def iterator(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        """Yield the transactions; each can be iterated over for its records."""
+        self.tids.clear()
+        self.blobs.clear()
+        self.transactions = 0
+        for found in self.storage.iterator(*args, **kwargs):
+            yield Records(found, self)
+            self.transactions += 1
+            self.progress(self.transactions)
+
+    def note(self, record: Any) -> None:
+        """Note that *record* is the newest one of its object so far."""
+        oid = u64(record.oid)
+        self.blobs.discard(oid)
+        if record.data is None:
+            self.tids.pop(oid, None)
+            return
+        self.tids[oid] = u64(record.tid)
+        if is_blob(record.data):
+            self.blobs.add(oid)
+
+    def loadBlob(self, oid: bytes, tid: bytes) -> str:
+        """Return the name of the file of a blob; raises what the storage raises."""
+        try:
+            name: str = self.storage.loadBlob(oid, tid)
+        except (KeyError, OSError):
+            self.lost_files.append((u64(oid), u64(tid)))
+            raise
+        return name
+
+
+class Records:
+    """The transaction *found*, which tells *source* each record it is asked for."""
+
+    def __init__(self, found: Any, source: Source) -> None:
+        self.found = found
+        self.source = source
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.found, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        for record in self.found:
+            self.source.note(record)
+            yield record
+
+
+def copy(source: Source, target: Any) -> None:
+    """Copy all transactions of *source*, with their blobs, into the storage *target*; raises CopyError unless it is empty."""
+    if target.lastTransaction() != z64:
+        raise CopyError("the target is not empty; a copy needs a storage of its own")
+    target.copyTransactionsFrom(source)
+
+
+def seen(storage: Any, progress: Callable[[int], None] = lambda transactions: None) -> Source:
+    """Return *storage* as a source that has noted what is in it."""
+    source = Source(storage, progress)
+    for found in source.iterator():
+        for _ in found:
+            pass
+    return source
+
+
+def missing(source: Source, target: Source) -> list[int]:
+    """Return the ids of the objects and files that *source* has and *target* has not; both have been read."""
+    lost = {oid for oid in source.tids if oid not in target.tids} | (source.blobs - target.blobs)
+    without_file = {oid for oid, tid in source.lost_files if source.tids.get(oid) == tid}
+    lost |= {oid for oid in source.blobs - lost - without_file if not _has_file(target, oid)}
+    return sorted(lost)
+
+
+def _has_file(storage: Source, oid: int) -> bool:
+    try:
+        return os.path.exists(storage.storage.loadBlob(p64(oid), p64(storage.tids[oid])))
+    except (POSKeyError, OSError):
+        return False
+
+
+def repair(source: Source, target: Any, oids: list[int]) -> None:
+    """Store the objects *oids* of *source*, with their blobs, in the storage *target*, which has lost them."""
+    for batch in batched(oids, BATCH):
+        meta = TransactionMetaData(description="objects that a copy had lost")
+        tid = newTid(target.lastTransaction())
+        target.tpc_begin(meta, tid, " ")
+        for oid in map(p64, batch):
+            _restore(source, target, oid, tid, meta)
+        target.tpc_vote(meta)
+        target.tpc_finish(meta)
+
+
+def _restore(source: Source, target: Any, oid: bytes, tid: bytes, meta: Any) -> None:
+    """Store an object without asking for a conflict: a copy may have left a record that says that it was removed."""
+    known = p64(source.tids[u64(oid)])
+    data = source.storage.loadSerial(oid, known)
+    if u64(oid) not in source.blobs:
+        target.restore(oid, tid, data, "", None, meta)
+        return
+    # The storage takes the file away.
+    folder = tempfile.mkdtemp(dir=target.temporaryDirectory())
+    name = shutil.copy(source.storage.loadBlob(oid, known), folder)
+    target.restoreBlob(oid, tid, data, name, None, meta)

@@ -1,0 +1,185 @@
+"""The page from-your-site, followed by its own blocks: a site with a bit of everything, from each storage and back."""
+
+from click.testing import CliRunner
+from collections.abc import Iterator
+from pathlib import Path
+from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.cli.target import main_storage
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.migration import copying
+from Products.CMFPlone.CatalogTool import CatalogTool
+from scripts.moving import content
+from scripts.moving import page
+from scripts.moving import sources
+from scripts.moving.walk import Walk
+from tests.integration import site as sites
+from typing import Any
+from ZODB.FileStorage import FileStorage
+from zodb_pgjsonb.storage import PGJsonbStorage
+
+import contextlib
+import psycopg
+import psycopg.sql
+import pytest
+import shlex
+import transaction
+
+
+DOCUMENTS = 10
+#: What a test's server has besides the settings of the page; `pgcatalog check` says so of worse.
+RECKLESS = {"synchronous_commit": "off"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedPostgres]:
+    """A server with the settings of the page."""
+    with EmbeddedPostgres(settings={**page.settings(), **RECKLESS}) as postgres:
+        yield postgres
+
+
+@pytest.fixture(scope="module")
+def old_site(stock_template: str, postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a Data.fs and blobs, with a site that has a bit of everything."""
+    folder = tmp_path_factory.mktemp("old")
+    storage = PGJsonbStorage(dsn=sites.clone(postgres, stock_template), cache_warm_pct=0)
+    target = FileStorage(f"{folder}/Data.fs", blob_dir=f"{folder}/blobs")
+    copying.copy(copying.Source(storage), target)
+    storage.close()
+    with sites.opened_on(target) as db, sites.inside(db) as portal:
+        content.fill(portal, DOCUMENTS)
+        assert content.lost(portal) == []
+    return folder
+
+
+def paths(portal: Any) -> list[str]:
+    return sorted(portal.portal_catalog._catalog.uids)
+
+
+def run(walk: Walk, name: str) -> list[int]:
+    """Run the block *name*, whose commands need no Zope, in this process; return their exit statuses."""
+    statuses = []
+    with contextlib.chdir(walk.folder):
+        for line in walk.text(name).splitlines():
+            result = CliRunner().invoke(main, shlex.split(line)[1:])
+            print(line, result.output)
+            statuses.append(result.exit_code)
+    return statuses
+
+
+def assert_all_there(storage: Any, is_ours: bool, before: list[str]) -> None:
+    """The site in *storage* has its content and its catalog; closes it."""
+    with sites.opened_on(storage) as db, sites.inside(db) as portal:
+        tool = portal.portal_catalog
+        assert IPGCatalogTool.providedBy(tool) == is_ours
+        assert is_ours or type(tool.aq_base) is CatalogTool
+        assert paths(portal) == before
+        if is_ours:
+            assert list(map(str, Verifier(tool).differences())) == []
+        assert content.lost(portal) == []
+
+
+def start(server: EmbeddedPostgres, old_site: Path, folder: Path, kind: str) -> tuple[Walk, list[str]]:
+    """Return a walk from a storage of *kind*, and the paths that its site's catalog knows."""
+    walk = Walk(folder, server, kind, site="plone")
+    sources.take_file(folder, old_site / "Data.fs", old_site / "blobs")
+    with sites.opened_on(sources.file_in(folder, "old")) as db, sites.inside(db) as portal:
+        return walk, paths(portal)
+
+
+@pytest.mark.slow
+def test_from_zeo_and_back_by_every_command_of_the_page(
+    old_site: Path, server: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    walk, before = start(server, old_site, tmp_path, "zeo")
+    walk.prepare()
+    with walk.old_storage():
+        walk.rehearse()
+        walk.switch()
+    assert_all_there(PGJsonbStorage(dsn=walk.dsn("plone"), cache_warm_pct=0), True, before)
+    walk.go_back()
+    # Served by ZEO again.
+    (tmp_path / "old" / "var").rename(tmp_path / "gone")
+    (tmp_path / "back" / "var").rename(tmp_path / "old" / "var")
+    with walk.old_storage():
+        assert_all_there(main_storage(str(tmp_path / "old" / "zope.conf")).open(), False, before)
+    assert "the target has all of them" in walk.transcript
+    assert "nothing was found" in walk.transcript
+    tidy(server)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["filestorage", "relstorage"])
+def test_from_another_storage_and_back(kind: str, old_site: Path, server: EmbeddedPostgres, tmp_path: Path) -> None:
+    walk, before = start(server, old_site, tmp_path, kind)
+    walk.sql("database")
+    if kind == "relstorage":
+        walk.create_database("old")
+        walk.create_database("back")
+        with walk.old_storage():
+            target = main_storage(str(tmp_path / "old" / "zope.conf")).open()
+        copying.copy(copying.Source(sources.file_in(tmp_path, "old")), target)
+        target.close()
+    with walk.old_storage():
+        assert run(walk, "copy") == [0]
+        assert run(walk, "copy") == [2]
+    new = walk.dsn("plone")
+    with sites.opened(new) as db, sites.inside(db) as portal:
+        portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
+        transaction.commit()
+    assert_all_there(PGJsonbStorage(dsn=new, cache_warm_pct=0), True, before)
+    with sites.opened(new) as db, sites.inside(db) as portal:
+        portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
+        transaction.commit()
+    copy_as_others_do(walk)
+    assert run(walk, "repair") == [1, 0]
+    assert run(walk, "repair") == [0, 0]
+    assert_all_there(main_storage(str(tmp_path / "back" / "zope.conf")).open(), False, before)
+    tidy(server)
+
+
+def copy_as_others_do(walk: Walk) -> None:
+    """Copy back as zodbconvert does, of which the page warns."""
+    source = PGJsonbStorage(dsn=walk.dsn("plone"), cache_warm_pct=0)
+    target = main_storage(str(walk.folder / "back" / "zope.conf")).open()
+    target.copyTransactionsFrom(source)
+    target.close()
+    source.close()
+
+
+def tidy(server: EmbeddedPostgres) -> None:
+    """Drop the role of the page and what it owns."""
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        for (name,) in connection.execute(
+            "SELECT datname FROM pg_database WHERE datname <> 'postgres' AND NOT datistemplate"
+        ):
+            connection.execute(psycopg.sql.SQL("DROP DATABASE {} WITH (FORCE)").format(psycopg.sql.Identifier(name)))
+        connection.execute("DROP ROLE plone")
+
+
+def test_the_ways_to_a_zope_conf_say_the_same(tmp_path: Path) -> None:
+    """What buildout's recipe makes of the page's option is read by Zope like the page's zope.conf; so are the other keys."""
+    blocks = page.snippets()
+    wrapper = blocks["buildout"].partition("storage-wrapper =\n")[2]
+    made = "%import zodb_pgjsonb\ninstancehome /srv/plone\n<zodb_db main>\n{}\nmount-point /\n</zodb_db>\n".format(
+        wrapper % "<filestorage>\npath Data.fs\n</filestorage>"
+    )
+    found = [read(tmp_path, text) for text in (blocks["new-conf"], made)]
+    dsn = "host=localhost dbname=plone user=plone password=secret"
+    assert found == [("pgjsonb", dsn, 5, 6)] * 2
+    for line in (f"db_pgjsonb_dsn: {dsn}", "db_pool_size: 5", "db_pgjsonb_pool_max_size: 6", "db_storage: pgjsonb"):
+        assert f"  {line}\n" in blocks["cookiecutter"]
+    assert blocks["environment"] == f'PGCATALOG_SITE_DSN="{dsn}"\n'
+    folder = page.PAGE.parents[2] / "scripts" / "container"
+    assert any("PGCATALOG_SITE_DSN" in path.read_text("utf-8") for path in folder.iterdir())
+
+
+def read(folder: Path, text: str) -> tuple[str, str | None, int, int | None]:
+    """Return what Zope reads in a zope.conf: storage, DSN, pool-size and pool-max-size."""
+    from plone.pgcatalog.cli.target import configured_databases
+
+    conf = folder / "zope.conf"
+    conf.write_text(text.replace("/srv/plone", str(folder)))
+    [database] = configured_databases(str(conf))
+    return database.storage, database.dsn, database.pool_size, database.pool_max

@@ -1,0 +1,245 @@
+"""Copies between storages are complete, and what an incomplete one has lost is found and mended."""
+
+from BTrees.OOBTree import OOBTree
+from click.testing import CliRunner
+from collections.abc import Callable
+from pathlib import Path
+from persistent.mapping import PersistentMapping
+from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.migration import copying
+from scripts.moving import sources
+from typing import Any
+from ZODB.blob import Blob
+from ZODB.DB import DB
+from ZODB.FileStorage import FileStorage
+from ZODB.utils import p64
+from zodb_pgjsonb.storage import PGJsonbStorage
+
+import itertools
+import os
+import pytest
+import time
+import transaction
+
+
+_numbers = itertools.count(1)
+DATA = bytes(range(256)) * 100
+
+type Opens = Callable[[], Any]
+
+
+@pytest.fixture
+def jsonb(postgres: EmbeddedPostgres) -> Opens:
+    """Opens a storage of zodb-pgjsonb, the same each time."""
+    dsn = postgres.createdb(f"copied_{next(_numbers)}")
+    return lambda: PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
+
+
+@pytest.fixture(params=["filestorage", "relstorage", "pgjsonb"])
+def other(request: pytest.FixtureRequest, postgres: EmbeddedPostgres, tmp_path: Path) -> Opens:
+    """Opens a storage of each kind, the same each time."""
+    if request.param == "filestorage":
+        return lambda: FileStorage(f"{tmp_path}/Data.fs", blob_dir=f"{tmp_path}/blobs")
+    dsn = postgres.createdb(f"copied_{next(_numbers)}")
+    if request.param == "pgjsonb":
+        return lambda: PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
+    from relstorage.adapters.postgresql import PostgreSQLAdapter
+    from relstorage.options import Options
+    from relstorage.storage import RelStorage
+
+    def opened() -> Any:
+        options = Options(keep_history=False, blob_dir=f"{tmp_path}/blobs", shared_blob_dir=False)
+        return RelStorage(PostgreSQLAdapter(dsn, options=options), options=options)
+
+    return opened
+
+
+def fill(opened: Opens) -> None:
+    """Two transactions: objects with and without a state, a file that is changed, a table that becomes empty."""
+    db = DB(opened())
+    with db.transaction() as connection:
+        root = connection.root()
+        root["empty"], root["full"], root["emptied"] = OOBTree(), OOBTree({"a": 1}), OOBTree({"b": 1})
+        root["mapping"], root["file"] = PersistentMapping(), Blob(b"first")
+        root["named"] = PersistentMapping(file=Blob(b"small"))
+    with db.transaction() as connection:
+        root = connection.root()
+        del root["emptied"]["b"]
+        with root["file"].open("w") as file:
+            file.write(DATA)
+    db.close()
+
+
+def holds(storage: Any) -> bool:
+    """True when everything of `fill` is in *storage*, which is closed."""
+    db = DB(storage)
+    try:
+        with db.transaction() as connection:
+            root = connection.root()
+            with root["file"].open() as file, root["named"]["file"].open() as small:
+                files = file.read(), small.read()
+            lengths = [len(root[name]) for name in ("empty", "full", "emptied", "mapping")]
+        return files == (DATA, b"small") and lengths == [0, 1, 0, 0]
+    finally:
+        transaction.abort()
+        db.close()
+
+
+CONF = "instancehome {}\n{}<zodb_db main>\nmount-point /\n{}</zodb_db>\n"
+
+
+def conf_of(jsonb: Opens, folder: Path) -> str:
+    """Return a zope.conf for the storage, in *folder*."""
+    section = f"<pgjsonb>\ndsn {dsn_of(jsonb)}\n</pgjsonb>\n"
+    (folder / "zope.conf").write_text(CONF.format(folder, "%import zodb_pgjsonb\n", section))
+    return str(folder / "zope.conf")
+
+
+def dsn_of(jsonb: Opens) -> str:
+    storage = jsonb()
+    storage.close()
+    return str(storage._dsn)
+
+
+def lost(source: Opens, target: Opens) -> list[int]:
+    first, second = source(), target()
+    try:
+        return copying.missing(copying.seen(first), copying.seen(second))
+    finally:
+        first.close()
+        second.close()
+
+
+def test_a_copy_there_and_back_is_complete(jsonb: Opens, other: Opens, tmp_path: Path) -> None:
+    fill(other)
+    counts = []
+    source, target = other(), jsonb()
+    copying.copy(copying.Source(source, counts.append), target)
+    source.close()
+    target.close()
+    assert counts == list(range(1, len(counts) + 1))
+    assert len(counts) >= 2
+    assert lost(other, jsonb) == []
+    assert holds(jsonb())
+    source, target = jsonb(), FileStorage(f"{tmp_path}/Back.fs", blob_dir=f"{tmp_path}/back")
+    copying.copy(copying.Source(source), target)
+    source.close()
+    assert holds(target)
+
+
+def test_every_object_of_a_filestorage_is_noted_whatever_the_target_asks_for(other: Opens, tmp_path: Path) -> None:
+    def opened() -> FileStorage:
+        return FileStorage(f"{tmp_path}/Old.fs", blob_dir=f"{tmp_path}/old")
+
+    fill(opened)
+    storage, target = opened(), other()
+    source = copying.Source(storage)
+    copying.copy(source, target)
+    assert sorted(source.tids) == sorted(copying.seen(storage).tids)
+    # The root, and seven below it.
+    assert (len(source.tids), len(source.blobs)) == (8, 2)
+    storage.close()
+    target.close()
+    assert lost(opened, other) == []
+    assert holds(other())
+
+
+def test_what_the_storage_loses_is_found_and_mended(jsonb: Opens, other: Opens) -> None:
+    fill(jsonb)
+    source, target = jsonb(), other()
+    target.copyTransactionsFrom(source)
+    source.close()
+    target.close()
+    found = lost(jsonb, other)
+    # Two empty BTrees and two files.
+    assert len(found) == 4
+    source, target = jsonb(), other()
+    copying.repair(copying.seen(source), target, found)
+    source.close()
+    target.close()
+    assert lost(jsonb, other) == []
+    assert holds(other())
+
+
+def test_a_repair_leaves_what_was_changed_since(jsonb: Opens, other: Opens) -> None:
+    fill(jsonb)
+    source, target = jsonb(), other()
+    target.copyTransactionsFrom(source)
+    source.close()
+    db = DB(target)
+    with db.transaction() as connection:
+        connection.root()["full"]["later"] = 2
+    db.close()
+    found = lost(jsonb, other)
+    source, target = jsonb(), other()
+    copying.repair(copying.seen(source), target, found)
+    source.close()
+    db = DB(target)
+    with db.transaction() as connection:
+        assert dict(connection.root()["full"]) == {"a": 1, "later": 2}
+        assert len(connection.root()["empty"]) == 0
+    db.close()
+
+
+def test_a_zeo_server_is_a_source_and_no_target(jsonb: Opens, tmp_path: Path) -> None:
+    sources.folders(tmp_path)
+    fill(lambda: sources.file_in(tmp_path, "old"))
+    conf, target_conf = tmp_path / "old" / "zope.conf", conf_of(jsonb, tmp_path / "new")
+    with sources.zeo_server(tmp_path) as section:
+        conf.write_text(CONF.format(tmp_path, "", section))
+        copied = CliRunner().invoke(main, ["copy", str(conf), target_conf])
+        refused = CliRunner().invoke(main, ["copy", target_conf, str(conf)])
+    assert copied.exit_code == 0, copied.output
+    assert "8 objects and 2 files" in copied.output
+    assert refused.exit_code == 2
+    assert "a copy cannot write through a ZEO server" in refused.output
+    assert holds(jsonb())
+
+
+def test_a_target_may_be_slow(jsonb: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The storage gives up a transaction in which nothing is asked for a minute, here for a millisecond."""
+    fill(jsonb)
+    target = f"<filestorage>\npath {tmp_path}/Slow.fs\nblob-dir {tmp_path}/slow\n</filestorage>\n"
+    (tmp_path / "target.conf").write_text(CONF.format(tmp_path, "", target))
+    conf = conf_of(jsonb, tmp_path)
+    monkeypatch.setattr("zodb_pgjsonb.storage.DEFAULT_IDLE_IN_XACT_TIMEOUT_MS", 1)
+    tpc_finish = FileStorage.tpc_finish
+
+    def slow(*args: Any) -> Any:
+        time.sleep(0.01)
+        return tpc_finish(*args)
+
+    monkeypatch.setattr(FileStorage, "tpc_finish", slow)
+    done = CliRunner().invoke(main, ["copy", conf, str(tmp_path / "target.conf")])
+    assert done.exit_code == 0, done.output
+    assert "ZODB_PGJSONB_IDLE_IN_XACT_TIMEOUT_MS" not in os.environ
+
+
+def test_a_target_with_something_in_it_is_refused(jsonb: Opens, other: Opens) -> None:
+    fill(jsonb)
+    fill(other)
+    source, target = other(), jsonb()
+    with pytest.raises(copying.CopyError, match="not empty"):
+        copying.copy(copying.Source(source), target)
+    source.close()
+    target.close()
+    assert holds(jsonb())
+
+
+def test_a_file_that_the_source_has_lost_is_counted(jsonb: Opens, tmp_path: Path) -> None:
+    def opened() -> FileStorage:
+        return FileStorage(f"{tmp_path}/Old.fs", blob_dir=f"{tmp_path}/old")
+
+    fill(opened)
+    storage = opened()
+    known = copying.seen(storage)
+    gone = min(known.blobs)
+    Path(storage.loadBlob(p64(gone), p64(known.tids[gone]))).unlink()
+    target = jsonb()
+    source = copying.Source(storage)
+    copying.copy(source, target)
+    assert (gone, known.tids[gone]) in source.lost_files
+    assert copying.missing(source, copying.seen(target)) == []
+    storage.close()
+    target.close()
