@@ -1,6 +1,9 @@
 """Content of a site for the services of the REST API: needles and haystacks."""
 
 from plone.app.textfield import RichTextValue
+from plone.namedfile.file import NamedBlobImage
+from plone.pgcatalog.restapi.solr_settings import RECORD
+from plone.registry.interfaces import IRegistry
 from tests.integration.content import create
 from tests.integration.people import add_users
 from tests.integration.people import FUTURE
@@ -8,6 +11,27 @@ from tests.integration.people import PAST
 from tests.integration.people import publish
 from tests.integration.people import share
 from typing import Any
+from zope.component import getUtility
+
+import base64
+
+
+#: One white pixel.
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8/x8AAwMCAO+/p9sAAAAASUVORK5CYII=")
+#: Search tabs of a Solr front-end.
+TABS = {
+    "searchTabs": [
+        {
+            "label": "All",
+            "facetFields": [{"name": "Subject", "label": "Tags"}, {"name": "is_folderish"}],
+            "layouts": ["list", "grid"],
+        },
+        {"label": "Events", "query": {"portal_type": "Event"}},
+        {"label": "Pages with tag0", "query": {"portal_type": ["Document"], "Subject": ["tag0"]}},
+    ],
+    "fieldList": ["getId", "listCreators"],
+    "vocabularies": [{"field": "Subject", "name": "plone.app.vocabularies.Keywords", "isMultilingual": False}],
+}
 
 
 def fill(portal: Any) -> None:
@@ -39,3 +63,12 @@ def fill(portal: Any) -> None:
     later.reindexObject()
     event = create(portal, "Event", "fair", title="Pin fair", description="No stack of hay", subject=("odd",))
     publish(event)
+
+
+def fill_for_solr(portal: Any) -> None:
+    """Besides those an image, a news item, and the search tabs TABS."""
+    fill(portal)
+    portal.portal_workflow.setChainForPortalTypes(("News Item",), ())
+    create(portal.news, "Image", "straw", title="A straw", image=NamedBlobImage(PNG, "image/png", "straw.png"))
+    create(portal.news, "News Item", "harvest", title="The harvest of straw")
+    getUtility(IRegistry)[RECORD] = TABS

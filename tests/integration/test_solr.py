@@ -9,6 +9,8 @@ from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
 from tests.integration.fixtures import SiteWith
 from tests.integration.needles import fill
+from tests.integration.needles import fill_for_solr
+from tests.integration.needles import TABS
 from tests.integration.vocabulary import counted
 from tests.integration.web import Response
 from tests.integration.web import Site
@@ -29,27 +31,12 @@ import zope.component
 
 
 USERS = [None, "mara:secret", "edith:secret", "boss:secret"]
-TABS = {
-    "searchTabs": [
-        {
-            "label": "All",
-            "facetFields": [{"name": "Subject", "label": "Tags"}, {"name": "is_folderish"}],
-            "layouts": ["list", "grid"],
-        },
-        {"label": "Events", "query": {"portal_type": "Event"}},
-        {"label": "Pages with tag0", "query": {"portal_type": ["Document"], "Subject": ["tag0"]}},
-    ],
-    "fieldList": ["getId", "listCreators"],
-    "vocabularies": [{"field": "Subject", "name": "plone.app.vocabularies.Keywords", "isMultilingual": False}],
-}
 
 
 @pytest.fixture(scope="module")
 def site(site_with: SiteWith) -> Iterator[Site]:
-    with sites.opened(site_with(fill)) as db:
+    with sites.opened(site_with(fill_for_solr)) as db:
         site = Site(db)
-        with site.inside():
-            getUtility(IRegistry)[RECORD] = TABS
         with site.inside() as portal:
             counted(db.storage._dsn, portal.portal_catalog)
         yield site

@@ -98,10 +98,14 @@ class SolrGet(Service):
 
 
 def _document(brain: Any, fields: tuple[str, ...], snippet: str | None, highlighter: Highlighter) -> dict[str, Any]:
-    """Return *brain* as the front-end reads it: scales are JSON in a text, a MIME type is always a text."""
+    """Return *brain* as the front-end reads it: scales are JSON in a text, a MIME type is always a text.
+
+    Scales come with the field of an image; a site without plone.volto has no column for its name.
+    """
     document = {"mime_type": ""} | columns(brain, fields) | {"path_string": brain.getPath()}
     if scales := document.pop("image_scales", None):
         document["image_scales"] = json.dumps(scales)
+        document["image_field"] = document.get("image_field") or next(iter(scales))
     if snippet is not None and highlighter:
         document["highlighting"] = [snippet]
         for field, name in (("Title", "highlighting_title"), ("Description", "highlighting_description")):

@@ -53,7 +53,9 @@ class ISolrSettings(Interface):
 
     solr = JSONField(
         title=_("Search tabs of a Solr front-end"),
-        description=_("Tabs, facets, layouts and further fields of the service @solr; see the reference of REST services."),
+        description=_(
+            "Tabs, facets, layouts and further fields of the service @solr; see the reference of REST services."
+        ),
         schema=json.dumps(SCHEMA),
         required=False,
         default=DEFAULT,
