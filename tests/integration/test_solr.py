@@ -7,6 +7,9 @@ from plone.pgcatalog.restapi.solr_settings import DEFAULT
 from plone.pgcatalog.restapi.solr_settings import RECORD
 from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
+from tests.integration.examples import assert_example
+from tests.integration.examples import EXAMPLES
+from tests.integration.examples import write
 from tests.integration.fixtures import SiteWith
 from tests.integration.needles import fill
 from tests.integration.needles import fill_for_solr
@@ -22,6 +25,7 @@ from zope.configuration.xmlconfig import registerCommonDirectives
 from zope.schema.interfaces import WrongContainedType
 
 import json
+import os
 import plone.pgcatalog.restapi
 import plone.rest
 import pytest
@@ -359,3 +363,14 @@ def test_a_tab_that_asks_an_index_that_is_not_there_says_so(site: Site) -> None:
             getUtility(IRegistry)[RECORD] = TABS
     assert response.status == 400
     assert "nothing" in response.json["message"]
+
+
+# -- the documentation
+
+
+def test_the_example_in_the_documentation_is_what_comes_out(site: Site) -> None:
+    query = {"q": "needle", "rows": "1", "sort": "getId asc", "facet_conditions": encoded({"Subject": {"m": True}})}
+    if os.environ.get("RECORD_REST_EXAMPLES"):
+        write("solr-settings", TABS)
+    assert_example("solr", "/plone/@solr", query, get(site, **query))
+    assert json.loads((EXAMPLES / "solr-settings.json").read_text("utf-8")) == TABS

@@ -116,6 +116,8 @@ class SuiteRun:
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         environment = os.environ | {
             "LANG": "C.UTF-8",
+            # A layer may take longer than a minute to set up, on a busy machine.
+            "ZODB_PGJSONB_IDLE_IN_XACT_TIMEOUT_MS": "0",
             "PYTHONHASHSEED": "0",
             "PYTHONPATH": path,
             "PYTHONWARNINGS": "ignore",

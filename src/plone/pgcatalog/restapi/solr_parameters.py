@@ -1,6 +1,7 @@
 """The parameters of ``@solr``, as queries: of the page, and of each of the search tabs."""
 
 from base64 import b64decode
+from collections.abc import Callable
 from collections.abc import Iterator
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import WHERE
@@ -118,7 +119,11 @@ class SolrParameters(Parameters):
                 raise ValueError("not a list")
             for index, kind, condition in conditions:
                 self._check(index)
-                yield from {"date-range": self._range, "string": self._strings}[kind](index, condition)
+                kinds: dict[str, Callable[..., Iterator[Expression]]] = {
+                    "date-range": self._range,
+                    "string": self._strings,
+                }
+                yield from kinds[kind](index, condition)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise BadRequest("extra_conditions is base64 of JSON: [[index, kind, options]]") from error
 
