@@ -1,15 +1,20 @@
 """Content of a site for the services of the REST API: needles and haystacks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from plone.app.textfield import RichTextValue
 from plone.namedfile.file import NamedBlobImage
 from plone.pgcatalog.restapi.solr_settings import RECORD
 from plone.registry.interfaces import IRegistry
+from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import add_users
 from tests.integration.people import FUTURE
 from tests.integration.people import PAST
 from tests.integration.people import publish
 from tests.integration.people import share
+from tests.integration.vocabulary import counted
+from tests.integration.web import Site
 from typing import Any
 from zope.component import getUtility
 
@@ -66,9 +71,20 @@ def fill(portal: Any) -> None:
 
 
 def fill_for_solr(portal: Any) -> None:
-    """Besides those an image, a news item, and the search tabs TABS."""
+    """Besides those an image and a news item."""
     fill(portal)
     portal.portal_workflow.setChainForPortalTypes(("News Item",), ())
     create(portal.news, "Image", "straw", title="A straw", image=NamedBlobImage(PNG, "image/png", "straw.png"))
     create(portal.news, "News Item", "harvest", title="The harvest of straw")
-    getUtility(IRegistry)[RECORD] = TABS
+
+
+@contextmanager
+def solr_site(dsn: str) -> Iterator[Site]:
+    """Yield the site in *dsn*, filled so, with the search tabs TABS."""
+    with sites.opened(dsn) as db:
+        site = Site(db)
+        with site.inside():
+            getUtility(IRegistry)[RECORD] = TABS
+        with site.inside() as portal:
+            counted(dsn, portal.portal_catalog)
+        yield site

@@ -11,10 +11,9 @@ from tests.integration.examples import assert_example
 from tests.integration.examples import EXAMPLES
 from tests.integration.examples import write
 from tests.integration.fixtures import SiteWith
-from tests.integration.needles import fill
 from tests.integration.needles import fill_for_solr
+from tests.integration.needles import solr_site
 from tests.integration.needles import TABS
-from tests.integration.vocabulary import counted
 from tests.integration.web import Response
 from tests.integration.web import Site
 from typing import Any
@@ -39,10 +38,7 @@ USERS = [None, "mara:secret", "edith:secret", "boss:secret"]
 
 @pytest.fixture(scope="module")
 def site(site_with: SiteWith) -> Iterator[Site]:
-    with sites.opened(site_with(fill_for_solr)) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            counted(db.storage._dsn, portal.portal_catalog)
+    with solr_site(site_with(fill_for_solr)) as site:
         yield site
 
 
@@ -319,7 +315,7 @@ def test_where_kitconcept_solr_is_installed_its_own_answers(monkeypatch: pytest.
 
 
 def test_a_site_without_settings_has_the_tabs_of_the_front_end(site_with: SiteWith) -> None:
-    with sites.opened(site_with(fill)) as db:
+    with sites.opened(site_with(fill_for_solr)) as db:
         fresh = Site(db)
         with fresh.inside():
             assert getUtility(IRegistry)[RECORD] == DEFAULT

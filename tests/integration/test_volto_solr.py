@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from tests.integration import site as sites
 from tests.integration.fixtures import SiteWith
 from tests.integration.needles import fill_for_solr
-from tests.integration.vocabulary import counted
+from tests.integration.needles import solr_site
 from tests.integration.web import Site
 from typing import Any
 
@@ -14,6 +13,8 @@ import os
 import pytest
 import subprocess
 
+
+pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent / "volto_solr"
 SESSION = HERE / "session.json"
@@ -25,10 +26,7 @@ VARYING = {"UID", "created", "effective", "modified", "image_scales", "start", "
 
 @pytest.fixture(scope="module")
 def site(site_with: SiteWith) -> Iterator[Site]:
-    with sites.opened(site_with(fill_for_solr)) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            counted(db.storage._dsn, portal.portal_catalog)
+    with solr_site(site_with(fill_for_solr)) as site:
         yield site
 
 
