@@ -7,6 +7,7 @@ from tests.integration.needles import fill_for_solr
 from tests.integration.needles import solr_site
 from tests.integration.web import Site
 from typing import Any
+from urllib.parse import parse_qs
 
 import json
 import os
@@ -48,11 +49,10 @@ def front_end(command: str, text: str = "") -> Any:
     return json.loads(subprocess.run(arguments, input=text.encode(), check=True, stdout=subprocess.PIPE).stdout)
 
 
-def ask(site: Site, path: str) -> Any:
-    """Return the answer to *path*, which the front-end has not wholly quoted."""
-    environ = site.web._environ("GET", "/plone" + path.partition("?")[0], None, "application/json")
-    environ["QUERY_STRING"] = path.partition("?")[2].replace(" ", "%20")
-    response = site.web._send(environ)
+def ask(site: Site, link: str) -> Any:
+    """Return the answer to *link*, which the front-end has not wholly quoted."""
+    path, _, query = link.partition("?")
+    response = site.web.get(f"/plone{path}", None, "application/json", **parse_qs(query, keep_blank_values=True))
     assert response.status == 200, response.text
     return response.json
 

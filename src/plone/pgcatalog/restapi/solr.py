@@ -23,10 +23,6 @@ from zope.interface import implementer
 from zope.interface import Interface
 
 import json
-import re
-
-
-_WORD = re.compile(r"\w+")
 
 
 @implementer(ISiteEndpointExpander)
@@ -133,7 +129,7 @@ def _text(value: Any) -> str:
 
 def _misspellings(asked: str, corrected: str) -> list[str]:
     """Return each word of *asked* that is another one in *corrected*, and that one behind it."""
-    before, after = _WORD.findall(asked), _WORD.findall(corrected)
+    before, after = asked.split(), corrected.split()
     if len(before) != len(after):
         return [asked, corrected]
     return [word for pair in zip(before, after, strict=True) if pair[0] != pair[1] for word in pair]
