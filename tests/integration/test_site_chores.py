@@ -4,6 +4,7 @@ After each the catalog is ours, and finds for everybody what a ZCatalog that is 
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from plone.app.contentrules.actions.workflow import WorkflowAction
 from plone.app.contentrules.rule import Rule
@@ -125,16 +126,24 @@ def test_a_step_of_plones_profile_is_run_again(site: Site, step: str) -> None:
         assert_agrees(portal)
 
 
-def test_a_site_is_made_with_our_profile(zope: None, database: str) -> None:
-    with sites.opened(database) as db:
-        sites.create_site_in(db, "other")
+@contextmanager
+def without_a_site(dsn: str) -> Iterator[Any]:
+    """Yield the application in *dsn*, whose site is deleted."""
+    with sites.opened(dsn) as db:
+        with Site(db).inside() as portal:
+            portal.aq_parent._delObject("plone")
         with sites.application(db) as app:
             sites.login(app)
-            profiles = ("plone.app.contenttypes:default", "plonetheme.barceloneta:default", PROFILE)
-            portal = addPloneSite(app, "plone", title="Made", setup_content=False, extension_ids=profiles)
-            setSite(portal)
-            fill(portal)
-            assert_agrees(portal)
+            yield app
+
+
+def test_a_site_is_made_with_our_profile(stock_dsn: str) -> None:
+    with without_a_site(stock_dsn) as app:
+        profiles = ("plone.app.contenttypes:default", "plonetheme.barceloneta:default", PROFILE)
+        portal = addPloneSite(app, "plone", title="Made", setup_content=False, extension_ids=profiles)
+        setSite(portal)
+        fill(portal)
+        assert_agrees(portal)
 
 
 @pytest.fixture
@@ -151,7 +160,7 @@ def distribution(zope: None, tmp_path: Path) -> Iterator[str]:
     manager.unregisterUtility(made, IDistribution, "ours")
 
 
-def test_a_site_is_made_of_a_distribution_with_our_profile(distribution: str, database: str) -> None:
+def test_a_site_is_made_of_a_distribution_with_our_profile(distribution: str, stock_dsn: str) -> None:
     answers = {
         "site_id": "plone",
         "title": "Made",
@@ -160,18 +169,15 @@ def test_a_site_is_made_of_a_distribution_with_our_profile(distribution: str, da
         "portal_timezone": "UTC",
         "setup_content": True,
     }
-    with sites.opened(database) as db:
-        sites.create_site_in(db, "other")
-        with sites.application(db) as app:
-            sites.login(app)
-            portal = make_site(app, distribution, answers)
-            setSite(portal)
-            assert [b.getPath() for b in portal.portal_catalog(path="/plone")] == ["/plone"]
-            add_users(portal)
-            page = create(portal, "Document", "page", title="A page with pages in it", subject=("Rot",))
-            for number in range(12):
-                publish(create(page, "Document", f"page{number:02}", title=f"Page {number}"))
-            assert_agrees(portal)
+    with without_a_site(stock_dsn) as app:
+        portal = make_site(app, distribution, answers)
+        setSite(portal)
+        assert [b.getPath() for b in portal.portal_catalog(path="/plone")] == ["/plone"]
+        add_users(portal)
+        page = create(portal, "Document", "page", title="A page with pages in it", subject=("Rot",))
+        for number in range(12):
+            publish(create(page, "Document", f"page{number:02}", title=f"Page {number}"))
+        assert_agrees(portal)
 
 
 def fill_plainly(portal: Any) -> None:
