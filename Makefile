@@ -14,7 +14,8 @@ T ?= pgbouncer
 TOPOLOGY_ARGS ?=
 BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 
-VENV := .venv
+# The add-ons that are judges would be loaded by all other tests, too.
+VENV := $(if $(filter addons,$(SUITE)),.venv-addons,.venv)
 BIN := $(VENV)/bin
 UV := .tools/bin/uv
 # Files with long tests first, so that no process is left alone with one at the end.
@@ -64,7 +65,7 @@ test: $(VENV)/.installed-bench  ## our tests but the long ones, on an embedded P
 test-slow: $(VENV)/.installed-bench  ## the long ones: benchmarks, command line, demo, browser, many random cases
 	$(PYTEST) -m slow $(PYTEST_ARGS)
 
-test-plone: $(VENV)/.installed-suites  ## Plone's own test suites, next to ZCatalog's results (SUITE=quick, medium, all)
+test-plone: $(VENV)/.installed-$(if $(filter addons,$(SUITE)),addons,suites)  ## suites of Plone (SUITE=quick, medium, all) and of add-ons (addons), next to ZCatalog's results
 	$(BIN)/python -m tests.acceptance.plone_suites check --suite $(SUITE) --jobs $(JOBS) \
 		$(if $(PAGE),--page $(PAGE) --command 'make test-plone SUITE=$(SUITE) PAGE=$(PAGE)')
 
@@ -103,7 +104,7 @@ docs: $(VENV)/.installed-docs  ## the documentation as HTML in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:  ## remove what the chores made (the demo's data stay)
-	rm -rf $(VENV) .tools .cache build dist docs/_build
+	rm -rf .venv .venv-addons .tools .cache build dist docs/_build
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .tox
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -113,6 +114,11 @@ $(UV):
 
 $(BIN)/python: | $(UV)
 	python=$$(scripts/find-python) && $(UV) venv --quiet --clear --python "$$python" $(VENV)
+
+ADDONS := tests/acceptance/plone_suites/addons.txt
+$(VENV)/.installed-addons: $(ADDONS) | $(VENV)/.installed-suites
+	$(UV) pip install --python $(BIN)/python --no-deps --requirement $(ADDONS)
+	@touch $@
 
 $(VENV)/.installed-%: pyproject.toml constraints.txt overrides.txt | $(UV) $(BIN)/python
 	$(PIP) $(SET_$*)

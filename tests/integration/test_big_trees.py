@@ -349,6 +349,24 @@ def test_a_commit_takes_as_many_round_trips_however_big_the_tree(portal: Any) ->
     assert seen[0] == seen[1]
 
 
+def test_sharing_takes_as_many_round_trips_however_big_the_tree(portal: Any) -> None:
+    plant(portal, 20)
+    grow(create(portal, "Folder", "bigger"), 200)
+    create(portal, "Folder", "first")
+    transaction.commit()
+    seen = []
+    # The first one gets a number for the new principal.
+    for id in ("first", TREE, "bigger"):
+        portal[id].manage_setLocalRoles("nobody", ["Reader"])
+        portal[id].reindexObjectSecurity()
+        processQueue()
+        with traced(portal) as traffic:
+            transaction.commit()
+        ours = {text for text in traffic[0].statements if "pgcatalog_" in text}
+        seen.append((len(ours), traffic[0].round_trips))
+    assert seen[1] == seen[2]
+
+
 def memory_of_ours() -> int:
     """Bytes that code of this package has allocated and holds."""
     gc.collect()

@@ -2,63 +2,34 @@
 
 from base64 import b64encode
 from collections.abc import Iterator
-from pathlib import Path
-from plone.app.textfield import RichTextValue
 from tests.integration import site as sites
-from tests.integration.content import create
-from tests.integration.people import add_users
-from tests.integration.people import FUTURE
-from tests.integration.people import PAST
-from tests.integration.people import publish
-from tests.integration.people import share
+from tests.integration.examples import assert_example
+from tests.integration.needles import fill
 from tests.integration.vocabulary import counted
 from tests.integration.web import Response
 from tests.integration.web import Web
 from typing import Any
-from urllib.parse import urlencode
 from zope.component.hooks import setSite
 
 import html
 import json
-import os
 import pytest
 import re
 import transaction
 
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "reference" / "rest-examples"
+#: What a search block asks: a listing, and the numbers of its facets.
+LISTING = {
+    "query": [
+        {"i": "portal_type", "o": "plone.app.querystring.operation.selection.any", "v": ["Document"]},
+        {"i": "Subject", "o": "plone.app.querystring.operation.selection.any", "v": ["tag0"]},
+    ],
+    "sort_on": "getId",
+    "b_size": 2,
+    "metadata_fields": ["Subject"],
+    "facets": ["Subject", "portal_type"],
+}
 USERS = [None, "mara:secret", "edith:secret", "boss:secret"]
-
-
-def fill(portal: Any) -> None:
-    """Pages with tags and texts; some private, expired, not yet effective, or shared."""
-    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
-    add_users(portal)
-    folder = create(portal, "Folder", "news", title="News")
-    publish(folder)
-    for number in range(12):
-        page = create(
-            folder,
-            "Document",
-            f"page{number:02}",
-            title=f"Page {number:02} of the needle",
-            description="About <b>needles</b> & pins",
-            subject=("even" if number % 2 == 0 else "odd", f"tag{number % 3}"),
-            text=RichTextValue(f"<p>A long text with one needle, number {number}, in a haystack.</p>", "text/html"),
-        )
-        publish(page)
-    hidden = create(folder, "Document", "secret", title="The secret needle", subject=("secret",))
-    share(hidden, "mara", "Reader")
-    old = create(folder, "Document", "old", title="The expired needle", subject=("expired",))
-    publish(old)
-    old.setExpirationDate(PAST)
-    old.reindexObject()
-    later = create(folder, "Document", "later", title="The future needle", subject=("future",))
-    publish(later)
-    later.setEffectiveDate(FUTURE)
-    later.reindexObject()
-    event = create(portal, "Event", "fair", title="Pin fair", description="No stack of hay", subject=("odd",))
-    publish(event)
 
 
 @pytest.fixture(scope="module")
@@ -386,38 +357,11 @@ def recorded() -> dict[str, tuple[str, dict[str, str]]]:
         "pgsearch-typo": ("/plone/@pgsearch", {"q": "haystakc"}),
         "pgsuggest": ("/plone/@pgsuggest", {"query": "pin f"}),
         "pgsimilar": ("/plone/news/page03/@pgsimilar", {"rows": "2"}),
+        "querystring-search": ("/plone/@querystring-search", {"query": json.dumps(LISTING)}),
     }
-
-
-def record(name: str, path: str, query: dict[str, str], response: Response) -> None:
-    """Write the request and its response for the documentation."""
-    EXAMPLES.mkdir(exist_ok=True)
-    request = f"GET {path}?{urlencode(query)} HTTP/1.1\nAccept: application/json\n"
-    (EXAMPLES / f"{name}.req").write_text(request, "utf-8")
-    text = json.dumps(response.json, indent=2, ensure_ascii=False, sort_keys=True)
-    (EXAMPLES / f"{name}.json").write_text(text + "\n", "utf-8")
-
-
-#: Keys of documents whose values differ from run to run.
-VARYING = {"UID", "created", "effective", "end", "modified", "start"}
-
-
-def shape(value: Any) -> Any:
-    """Return *value* without what differs from run to run."""
-    if isinstance(value, dict):
-        return {key: shape(item) for key, item in value.items() if key not in VARYING}
-    return [shape(item) for item in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("name", recorded())
 def test_examples_in_the_documentation_are_what_comes_out(web: Web, name: str) -> None:
-    """With RECORD_REST_EXAMPLES=1 in the environment they are written anew."""
     path, query = recorded()[name]
-    response = get(web, path, **query)
-    if os.environ.get("RECORD_REST_EXAMPLES"):
-        record(name, path, query, response)
-    example = json.loads((EXAMPLES / f"{name}.json").read_text("utf-8"))
-    assert shape(response.json) == shape(example)
-    request = (EXAMPLES / f"{name}.req").read_text("utf-8")
-    assert request.startswith(f"GET {path}?")
-    assert all(key in request for key in query)
+    assert_example(name, path, query, get(web, path, **query))

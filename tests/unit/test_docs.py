@@ -230,7 +230,10 @@ def test_every_page_is_in_a_toctree() -> None:
 #: Written by commands, all of it or between marks.
 GENERATED = {
     DOCS / "explanation" / "performance.md",
-    *(DOCS / "reference" / name for name in ("benchmark-results.md", "differential.md", "plone-suites.md")),
+    *(
+        DOCS / "reference" / f"{name}.md"
+        for name in ("add-on-suites", "benchmark-results", "differential", "plone-suites")
+    ),
 }
 MARKED = re.compile(r"^<!-- (.+?) -->$.*?^<!-- end of \1 -->$", re.M | re.S)
 LONGEST_LINE = 140

@@ -4,6 +4,7 @@ from pathlib import Path
 from tests.acceptance.plone_suites.compare import SuiteComparison
 from tests.acceptance.plone_suites.compare import table
 from tests.acceptance.plone_suites.compare import telling_line
+from tests.acceptance.plone_suites.driver import select
 from tests.acceptance.plone_suites.job import BAD
 from typing import Any
 
@@ -13,6 +14,7 @@ import re
 
 #: Where packages are installed on the machine of a run.
 INSTALLED = re.compile(r"/\S*/site-packages/")
+ADDONS_FILE = Path(__file__).with_name("addons.txt")
 LEFT_OUT_FILE = Path(__file__).with_name("left_out.json")
 
 
@@ -24,8 +26,9 @@ def load_left_out(path: Path = LEFT_OUT_FILE) -> dict[str, str]:
 
 def page(comparisons: list[SuiteComparison], candidate: dict[str, Any], command: str) -> str:
     """Return the Markdown page about *comparisons* that *command* makes."""
+    of_addons = {suite.name for suite in comparisons} <= set(select(["addons"]))
     lines = [
-        "# Plone's own test suites: the figures",
+        "# Add-ons' test suites: the figures" if of_addons else "# Plone's own test suites: the figures",
         "",
         "Made by this command; changes by hand are lost:",
         "",
@@ -33,12 +36,15 @@ def page(comparisons: list[SuiteComparison], candidate: dict[str, Any], command:
         command,
         "```",
         "",
-        "The test suites that Plone's packages ship in their wheels, unchanged, on zodb-pgjsonb: the *control* with",
+        f"The test suites that {'add-ons' if of_addons else "Plone's packages"} ship in their wheels, unchanged, on "
+        "zodb-pgjsonb: the *control* with",
         "Plone's standard ZCatalog, the *candidate* with our profile. *Only candidate* counts the tests that",
         "pass with ZCatalog and not with us, *bound* those that are excused (below). How to run them:",
-        "{doc}`/how-to/plone-suites`.",
+        "{doc}`/how-to/plone-suites`."
+        + (" Those of Plone: {doc}`plone-suites`." if of_addons else " Those of add-ons: {doc}`add-on-suites`."),
         "",
         ", ".join(f"{name} {version}" for name, version in sorted(candidate["versions"].items())) + ".",
+        *(["", f"Installed for the add-ons: {', '.join(addons())}."] if of_addons else []),
         "",
         *table(comparisons),
     ]
@@ -56,6 +62,11 @@ def page(comparisons: list[SuiteComparison], candidate: dict[str, Any], command:
     against = {test: "" for suite in comparisons for test in (*suite.regressions, *suite.unknown, *suite.lost)}
     lines += _section("Tests that count against us", "", against)
     return "\n".join(lines) + "\n"
+
+
+def addons(path: Path = ADDONS_FILE) -> list[str]:
+    """Return the names and versions of the packages that the tier of add-ons has besides."""
+    return [line.replace("==", " ") for line in path.read_text().splitlines() if "==" in line]
 
 
 def _control_failures(suite: SuiteComparison) -> dict[str, str]:

@@ -131,7 +131,7 @@ def test_a_job_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert Job.read(tmp_path / "job.json") == job
 
 
-@pytest.mark.parametrize("tier", ["quick", "medium", "wide"])
+@pytest.mark.parametrize("tier", ["quick", "medium", "wide", "addons"])
 def test_the_kept_controls_fit_their_tiers(tier: str) -> None:
     control = results.load(Path(__file__).with_name(f"control-{tier}.json"))
     assert set(control["suites"]) == set(select([f"only:{tier}"]))
@@ -139,7 +139,7 @@ def test_the_kept_controls_fit_their_tiers(tier: str) -> None:
 
 
 def test_the_kept_controls_are_read_as_one() -> None:
-    assert set(results.stored_controls()["suites"]) == set(select(["all"]))
+    assert set(results.stored_controls()["suites"]) == set(select(["all", "addons"]))
 
 
 def test_every_excuse_has_a_reason() -> None:

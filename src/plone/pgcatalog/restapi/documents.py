@@ -35,17 +35,22 @@ def summaries(brains: Iterable[Any], request: Any) -> list[dict[str, Any]]:
     return [getMultiAdapter((brain, request), ISerializeToJsonSummary)() for brain in brains]
 
 
+def columns(brain: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return the metadata columns *names* of *brain* as JSON, those that it has."""
+    return {
+        name: json_compatible(value)
+        for name in names
+        if name in brain and (value := getattr(brain, name)) is not Missing.Value
+    }
+
+
 def documents(
     brains: Iterable[Any], request: Any, snippets: Mapping[int, str], highlighter: Highlighter
 ) -> list[dict[str, Any]]:
     """Return *brains* as JSON: plone.restapi's summary, FIELDS, where it is, and what matched, as HTML."""
     answer = []
     for brain in brains:
-        document: dict[str, Any] = {
-            name: json_compatible(value)
-            for name in FIELDS
-            if name in brain and (value := getattr(brain, name)) is not Missing.Value
-        }
+        document = columns(brain, FIELDS)
         document |= getMultiAdapter((brain, request), ISerializeToJsonSummary)()
         document["path_string"] = brain.getPath()
         if brain.getRID() in snippets:

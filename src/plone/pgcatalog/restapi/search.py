@@ -1,6 +1,8 @@
 """``@pgsearch``: a page of results with facets, snippets and suggestions in one response."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import contextmanager
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.discovery.facet_statement import Facet
@@ -62,25 +64,38 @@ class SearchGet(Service):
 
     def _facets(self, parameters: Parameters, results: Any) -> dict[str, Any]:
         names = list(dict.fromkeys([*parameters.facets, *parameters.conditions]))
-        if not names and not parameters.ranges:
-            return {"facet_fields": []}
-        # One more than wanted would not do where only some of the values are shown.
-        parted = any(condition.get("p") for condition in parameters.conditions.values())
-        limit = None if parted else max((parameters.facet_limit(name) for name in names), default=None)
-        try:
-            with bad_values():
-                facets = results.facets(
-                    names, ranges=parameters.ranges, exclude_own=True, limit=limit, timeout=FACET_SECONDS
-                )
-        except SearchTimeout:
+        facets = count_facets(parameters, names, results)
+        if facets is None:
             return {"facet_fields": [], "facets_timed_out": True}
         return {"facet_fields": [self._facet(parameters, name, facet) for name, facet in facets.items()]}
 
     def _facet(self, parameters: Parameters, name: str, facet: Facet) -> list[Any]:
         """Return [what the facet is, [[value, number of rows], …]]."""
-        part = parameters.conditions.get(name, {}).get("p", "").casefold()
-        pairs = [[json_compatible(value), count] for value, count in facet.items()]
-        pairs = [pair for pair in pairs if part in str(pair[0]).casefold()]
+        pairs = matching_values(parameters, name, facet)
         limit = len(pairs) if name in parameters.ranges else parameters.facet_limit(name)
         field = {"name": name, "label": name, "truncated": facet.truncated or len(pairs) > limit}
         return [field, pairs[:limit]]
+
+
+def count_facets(parameters: Parameters, names: Sequence[str], results: Any) -> Mapping[str, Facet] | None:
+    """Return the facets *names*, and the ranges of *parameters*, of *results*; None if counting takes too long."""
+    if not names and not parameters.ranges:
+        return {}
+    # One more than wanted would not do where only some of the values are shown.
+    parted = any(condition.get("p") for condition in parameters.conditions.values())
+    limit = None if parted else max((parameters.facet_limit(name) for name in names), default=None)
+    try:
+        with bad_values():
+            found: Mapping[str, Facet] = results.facets(
+                names, ranges=parameters.ranges, exclude_own=True, limit=limit, timeout=FACET_SECONDS
+            )
+    except SearchTimeout:
+        return None
+    return found
+
+
+def matching_values(parameters: Parameters, name: str, facet: Facet) -> list[list[Any]]:
+    """Return [value, number of rows] of those values of *facet* that contain what *parameters* look for."""
+    part = parameters.conditions.get(name, {}).get("p", "").casefold()
+    pairs = [[json_compatible(value), count] for value, count in facet.items()]
+    return [pair for pair in pairs if part in str(pair[0]).casefold()]

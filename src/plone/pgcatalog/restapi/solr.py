@@ -1,0 +1,163 @@
+"""``@solr`` in the shape of kitconcept.solr, so that its front-end works, and what tells that front-end of it.
+
+Not registered where kitconcept.solr is installed: its own service answers there.
+"""
+
+from collections.abc import Mapping
+from plone.pgcatalog.discovery.facet_statement import Facet
+from plone.pgcatalog.discovery.highlight import Highlighter
+from plone.pgcatalog.discovery.suggest import did_you_mean
+from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.restapi.documents import columns
+from plone.pgcatalog.restapi.documents import FIELDS
+from plone.pgcatalog.restapi.search import bad_values
+from plone.pgcatalog.restapi.search import count_facets
+from plone.pgcatalog.restapi.search import matching_values
+from plone.pgcatalog.restapi.solr_parameters import SolrParameters
+from plone.restapi.interfaces import ISiteEndpointExpander
+from plone.restapi.services import Service
+from typing import Any
+from zope.component import adapter
+from zope.component.hooks import getSite
+from zope.interface import implementer
+from zope.interface import Interface
+
+import json
+
+
+@implementer(ISiteEndpointExpander)
+@adapter(Interface, IPGCatalogLayer)
+class SolrIsThere:
+    """Says in ``@site`` that ``@solr`` is there: without that, the front-end asks ``@search``."""
+
+    def __init__(self, context: Any, request: Any) -> None:
+        """Keep nothing: the answer is the same everywhere in the site."""
+
+    def __call__(self, site: dict[str, Any]) -> None:
+        site["collective.solr.active"] = True
+
+
+class SolrGet(Service):
+    """Searches for what the user may see; see the reference for parameters and response."""
+
+    def reply(self) -> dict[str, Any]:
+        parameters = SolrParameters(self.context, self.request)
+        results = self._search(parameters, parameters.query(), parameters.start, parameters.rows)
+        spelling: dict[str, Any] = {}
+        collates = parameters.flag("collate", False)
+        if parameters.text and (collates or parameters.flag("spellcheck", False)):
+            asked, corrected = parameters.text, self._corrected(parameters)
+            if corrected:
+                parameters.text = corrected
+                better = self._search(parameters, parameters.query(), parameters.start, parameters.rows)
+                spelling["spellcheck"] = _spellcheck(asked, corrected, better.actual_result_count)
+                if collates and not results.actual_result_count:
+                    results = better
+                    spelling["collation_misspellings"] = _misspellings(asked, corrected)
+                else:
+                    parameters.text = asked
+        return self._answer(parameters, results) | spelling
+
+    def _search(self, parameters: SolrParameters, query: dict[str, Any], start: int, rows: int) -> Any:
+        with bad_values():
+            return parameters.catalog.searchResults(**query, b_start=start, b_size=rows)
+
+    def _corrected(self, parameters: SolrParameters) -> str | None:
+        place = {name: value for name, value in parameters.query().items() if name != "SearchableText"}
+        return did_you_mean(parameters.catalog, parameters.text, place)
+
+    def _answer(self, parameters: SolrParameters, results: Any) -> dict[str, Any]:
+        brains = list(results)
+        snippets = results.snippets(brains, parameters.snippet_length)
+        fields = (*FIELDS, "review_state", *parameters.settings.get("fieldList", []))
+        highlighter = results.highlighter()
+        docs = [_document(brain, fields, snippets.get(brain.getRID()), highlighter) for brain in brains]
+        groups = [[tab["label"], self._count(parameters, tab)] for tab in parameters.tabs]
+        facets = count_facets(parameters, parameters.facets, results)
+        answer = {
+            "response": {"numFound": results.actual_result_count, "start": parameters.start, "docs": docs},
+            "portal_path": "/".join(getSite().getPhysicalPath()),
+            "facet_groups": groups,
+            "facet_fields": _facet_fields(parameters, facets or {}),
+            "layouts": parameters.tab.get("layouts"),
+            "vocabularies": parameters.settings.get("vocabularies", []),
+        }
+        if facets is None:
+            answer["facets_timed_out"] = True
+        if parameters.flag("keep_full_solr_response", False):
+            answer |= _as_solr(answer)
+        return answer
+
+    def _count(self, parameters: SolrParameters, tab: dict[str, Any]) -> int:
+        count: int = self._search(parameters, parameters.tab_query(tab), 0, 0).actual_result_count
+        return count
+
+
+def _document(brain: Any, fields: tuple[str, ...], snippet: str | None, highlighter: Highlighter) -> dict[str, Any]:
+    """Return *brain* as the front-end reads it: scales are JSON in a text, a MIME type is always a text.
+
+    Scales come with the field of an image; a site without plone.volto has no column for its name.
+    """
+    document = {"mime_type": ""} | columns(brain, fields) | {"path_string": brain.getPath()}
+    if scales := document.pop("image_scales", None):
+        document["image_scales"] = json.dumps(scales)
+        document["image_field"] = document.get("image_field") or next(iter(scales))
+    if snippet is not None and highlighter:
+        document["highlighting"] = [snippet]
+        for field, name in (("Title", "highlighting_title"), ("Description", "highlighting_description")):
+            text = document.get(field)
+            if isinstance(text, str) and highlighter.has_match(text):
+                document[name] = [highlighter.mark(text)]
+    return document
+
+
+def _facet_fields(parameters: SolrParameters, facets: Mapping[str, Facet]) -> list[list[Any]]:
+    """Return [the facet as it is configured, [[value, number of rows], …]] of each; values are texts, empty ones left out."""
+    fields = []
+    for field in parameters.tab.get("facetFields", []):
+        if field["name"] in facets:
+            pairs = matching_values(parameters, field["name"], facets[field["name"]])
+            shown = [[_text(value), count] for value, count in pairs if value not in (None, "")]
+            fields.append([field, shown[: parameters.facet_limit(field["name"])]])
+    return fields
+
+
+def _text(value: Any) -> str:
+    """Return *value* as it can be sent back in ``facet_conditions``."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _misspellings(asked: str, corrected: str) -> list[str]:
+    """Return each word of *asked* that is another one in *corrected*, and that one behind it."""
+    before, after = asked.split(), corrected.split()
+    if len(before) != len(after):
+        return [asked, corrected]
+    return [word for pair in zip(before, after, strict=True) if pair[0] != pair[1] for word in pair]
+
+
+def _spellcheck(asked: str, corrected: str, hits: int) -> dict[str, Any]:
+    """Return *corrected* as Solr's spellchecker has it; the frequency of a word is the number of *hits* with it."""
+    pairs = _misspellings(asked, corrected)
+    words = [
+        part
+        for wrong, right in zip(pairs[::2], pairs[1::2], strict=True)
+        for part in (wrong, {"numFound": 1, "suggestion": [{"word": right, "freq": hits}]})
+    ]
+    collation = {"collationQuery": corrected, "hits": hits, "misspellingsAndCorrections": pairs}
+    return {"suggestions": words, "correctlySpelled": False, "collations": ["collation", collation]}
+
+
+def _as_solr(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the parts of *answer* that Solr itself would give, by their names there."""
+    names = {"highlighting": "content", "highlighting_title": "Title", "highlighting_description": "Description"}
+    return {
+        "facet_counts": {
+            "facet_queries": dict(answer["facet_groups"]),
+            "facet_fields": {
+                field["name"]: [part for pair in pairs for part in pair] for field, pairs in answer["facet_fields"]
+            },
+        },
+        "highlighting": {
+            doc["UID"]: {names[key]: doc[key] for key in names if key in doc} for doc in answer["response"]["docs"]
+        },
+    }

@@ -1,0 +1,143 @@
+"""The parameters of ``@solr``, as queries: of the page, and of each of the search tabs."""
+
+from base64 import b64decode
+from collections.abc import Callable
+from collections.abc import Iterator
+from plone.pgcatalog.query.expression import Expression
+from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.objects import And
+from plone.pgcatalog.query.objects import Eq
+from plone.pgcatalog.query.objects import In
+from plone.pgcatalog.query.objects import Not
+from plone.pgcatalog.query.objects import Or
+from plone.pgcatalog.query.objects import Path
+from plone.pgcatalog.query.objects import Range
+from plone.pgcatalog.restapi.parameters import Parameters
+from plone.pgcatalog.restapi.solr_settings import solr_settings
+from Products.CMFCore.utils import getToolByName
+from typing import Any
+from zExceptions import BadRequest
+from zope.component.hooks import getSite
+
+import json
+
+
+#: The ends of a range of dates: the end, and whether it is a value of the range.
+ENDS = {"ge": ("min", True), "gr": ("min", False), "le": ("max", True), "ls": ("max", False)}
+
+
+class SolrParameters(Parameters):
+    """Reads what kitconcept.solr's front-end sends; raises BadRequest for what it cannot read."""
+
+    def __init__(self, context: Any, request: Any) -> None:
+        super().__init__(context, request)
+        self.settings = solr_settings()
+        self.tabs: list[dict[str, Any]] = self.settings.get("searchTabs", [])
+        self.catalog = getToolByName(context, "portal_catalog")
+        self.indexes = set(self.catalog.indexes())
+        self.lang = self._text("lang")
+        self.is_multilingual = self.flag("is_multilingual", not self.lang)
+        if self.lang and self.is_multilingual:
+            raise BadRequest("lang and is_multilingual exclude each other")
+        self.group = self._number("group_select", 0)
+        if self.group and self.group >= len(self.tabs):
+            raise BadRequest(f"group_select is the number of a search tab, from 0 to {len(self.tabs) - 1}")
+        self.tab = self.tabs[self.group] if self.tabs else {}
+        self.facets = [field["name"] for field in self.tab.get("facetFields", [])]
+        for name in (*self.conditions, *self.facets):
+            self._check(name)
+
+    def _check(self, index: Any) -> None:
+        if not isinstance(index, str) or index not in self.indexes:
+            raise BadRequest(f"there is no index {index!r}")
+
+    # -- queries
+
+    def query(self) -> dict[str, Any]:
+        """Return the query dict of the page, without a window."""
+        query, more = self._base()
+        query |= self._parsed({index: {"query": values} for index in self.conditions if (values := self.chosen(index))})
+        return self._joined(query, [*more, *self._of_tab(self.tab)]) | self._sort()
+
+    def tab_query(self, tab: dict[str, Any]) -> dict[str, Any]:
+        """Return the query dict of all that *tab* has, whatever is chosen in facets."""
+        query, more = self._base()
+        return self._joined(query, [*more, *self._of_tab(tab)])
+
+    def _joined(self, query: dict[str, Any], more: list[Expression]) -> dict[str, Any]:
+        return query | ({WHERE: And(*more)} if more else {})
+
+    def _of_tab(self, tab: dict[str, Any]) -> Iterator[Expression]:
+        for index, criterion in tab.get("query", {}).items():
+            self._check(index)
+            yield And(self._parsed({index: criterion}))
+
+    def _base(self) -> tuple[dict[str, Any], list[Expression]]:
+        """Return what holds for all tabs: a query dict, and what a dict cannot say."""
+        query: dict[str, Any] = {}
+        if self.text and self.text != "*":
+            query["SearchableText"] = self.text
+        if self.lang and "Language" in self.indexes:
+            query["Language"] = self.lang
+        return query, [*self._places(), *self._types(), *self._extra_conditions()]
+
+    def _types(self) -> Iterator[Expression]:
+        """A type is known by its name, or by its title."""
+        if types := self._names("portal_type"):
+            yield Or(*(In(index, types) for index in ("portal_type", "Type") if index in self.indexes))
+
+    # -- where
+
+    def _places(self) -> Iterator[Expression]:
+        """Restrict the search to the context, or to ``path_prefix`` in the site; and to its translations."""
+        site = "/".join(getSite().getPhysicalPath())
+        prefix = self._text("path_prefix")
+        folder = f"{site}/{prefix.strip('/')}".rstrip("/") if prefix else "/".join(self.context.getPhysicalPath())
+        if folder == site:
+            return
+        folders = self._translations(folder) if self.is_multilingual else [folder]
+        yield Or(*(Path(path) for path in folders))
+        if prefix.endswith("/"):
+            yield from (Not(Path(path, depth=0)) for path in folders)
+
+    def _translations(self, folder: str) -> list[str]:
+        """Return the path *folder* and those of its translations that the user may see."""
+        if "TranslationGroup" not in self.indexes:
+            return [folder]
+        groups = [brain.TranslationGroup for brain in self.catalog.searchResults(path={"query": folder, "depth": 0})]
+        found = [b.getPath() for b in self.catalog.searchResults(TranslationGroup=groups)] if any(groups) else []
+        return list(dict.fromkeys([folder, *found]))
+
+    # -- further conditions
+
+    def _extra_conditions(self) -> Iterator[Expression]:
+        """Yield ``[index, "date-range", {"ge" or "gr", "le" or "ls"}]`` and ``[index, "string", {"in": [value]}]``."""
+        raw = self._text("extra_conditions")
+        try:
+            conditions = json.loads(b64decode(raw, validate=True)) if raw else []
+            if not isinstance(conditions, list):
+                raise ValueError("not a list")
+            for index, kind, condition in conditions:
+                self._check(index)
+                kinds: dict[str, Callable[..., Iterator[Expression]]] = {
+                    "date-range": self._range,
+                    "string": self._strings,
+                }
+                yield from kinds[kind](index, condition)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise BadRequest("extra_conditions is base64 of JSON: [[index, kind, options]]") from error
+
+    def _range(self, index: str, condition: dict[str, str]) -> Iterator[Expression]:
+        ends = {ENDS[word][0]: value for word, value in condition.items()}
+        if len(ends) != len(condition) or not all(isinstance(value, str) for value in ends.values()):
+            raise ValueError("an end is given twice, or is not text")
+        if ends:
+            yield Range(index, **ends)
+        yield from (Not(Eq(index, value)) for word, value in condition.items() if not ENDS[word][1])
+
+    def _strings(self, index: str, condition: dict[str, list[str]]) -> Iterator[Expression]:
+        values = condition.pop("in", [])
+        if condition or not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise ValueError("not a list of texts")
+        if values:
+            yield In(index, values)

@@ -1,0 +1,372 @@
+"""``@solr`` and ``@solr-suggest``: what kitconcept.solr's front-end asks and reads, answered by our catalog."""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from plone.pgcatalog.controlpanel.registry_records import PREFIX
+from plone.pgcatalog.restapi.solr_settings import DEFAULT
+from plone.pgcatalog.restapi.solr_settings import RECORD
+from plone.registry.interfaces import IRegistry
+from tests.integration import site as sites
+from tests.integration.examples import assert_example
+from tests.integration.examples import EXAMPLES
+from tests.integration.examples import write
+from tests.integration.fixtures import SiteWith
+from tests.integration.needles import fill_for_solr
+from tests.integration.needles import solr_site
+from tests.integration.needles import TABS
+from tests.integration.web import Response
+from tests.integration.web import Site
+from typing import Any
+from zope.component import getUtility
+from zope.configuration.config import ConfigurationMachine
+from zope.configuration.xmlconfig import include
+from zope.configuration.xmlconfig import registerCommonDirectives
+from zope.schema.interfaces import WrongContainedType
+
+import json
+import os
+import plone.pgcatalog.restapi
+import plone.rest
+import pytest
+import sys
+import types
+import zope.component
+
+
+USERS = [None, "mara:secret", "edith:secret", "boss:secret"]
+
+
+@pytest.fixture(scope="module")
+def site(site_with: SiteWith) -> Iterator[Site]:
+    with solr_site(site_with(fill_for_solr)) as site:
+        yield site
+
+
+def get(site: Site, path: str = "/plone/@solr", login: str | None = None, /, **query: Any) -> Response:
+    return site.web.get(path, login, "application/json", **query)
+
+
+def solr(site: Site, login: str | None = None, /, path: str = "/plone/@solr", **query: Any) -> Any:
+    response = get(site, path, login, **query)
+    assert response.status == 200, response.text
+    return response.json
+
+
+def encoded(value: Any) -> str:
+    return b64encode(json.dumps(value).encode()).decode()
+
+
+def ids(answer: Any) -> list[str]:
+    return [doc["path_string"].rpartition("/")[2] for doc in answer["response"]["docs"]]
+
+
+def groups(answer: Any) -> dict[str, int]:
+    return dict(answer["facet_groups"])
+
+
+def facets(answer: Any) -> dict[str, dict[str, int]]:
+    return {field["name"]: dict(values) for field, values in answer["facet_fields"]}
+
+
+# -- what it answers
+
+
+def test_a_page_as_the_front_end_reads_it(site: Site) -> None:
+    answer = solr(site, q="needle", rows=5, sort="getId desc")
+    assert (answer["response"]["numFound"], answer["response"]["start"]) == (12, 0)
+    assert answer["portal_path"] == "/plone"
+    assert answer["layouts"] == ["list", "grid"]
+    assert answer["vocabularies"] == TABS["vocabularies"]
+    assert ids(answer) == ["page11", "page10", "page09", "page08", "page07"]
+    doc = answer["response"]["docs"][0]
+    assert doc["path_string"] == "/plone/news/page11"
+    assert (doc["Type"], doc["Title"], doc["getId"]) == ("Page", "Page 11 of the needle", "page11")
+    assert "one <mark>needle</mark>, number" in doc["highlighting"][0]
+    assert doc["highlighting_title"] == ["Page 11 of the <mark>needle</mark>"]
+    assert doc["highlighting_description"] == ["About &lt;b&gt;<mark>needles</mark>&lt;/b&gt; &amp; pins"]
+    assert isinstance(doc["mime_type"], str)
+    assert ids(solr(site, q="needle", rows=5, start=10, sort="getId desc")) == ["page01", "page00"]
+
+
+def test_without_a_text_everything_is_found_and_nothing_is_marked(site: Site) -> None:
+    answer = solr(site, rows=100)
+    assert {"news", "fair", "page00"} <= set(ids(answer))
+    assert not [name for doc in answer["response"]["docs"] for name in doc if name.startswith("highlighting")]
+    assert ids(answer) == ids(solr(site, q="*", rows=100)) == ids(solr(site, q="", rows=100))
+
+
+def test_tabs_are_counted_whichever_is_chosen(site: Site) -> None:
+    everything = {"All": 12, "Events": 0, "Pages with tag0": 4}
+    chosen = encoded({"Subject": {"c": {"tag1": True}}})
+    for query in ({}, {"group_select": 2}, {"facet_conditions": chosen}, {"rows": 0}):
+        assert groups(solr(site, q="needle", **query)) == everything
+    assert groups(solr(site, q="pin"))["Events"] == 1
+    tab = solr(site, q="needle", group_select=2)
+    assert tab["response"]["numFound"] == 4
+    assert tab["facet_fields"] == []
+    assert tab["layouts"] is None
+
+
+def test_facets_are_those_of_the_tab(site: Site) -> None:
+    answer = solr(site, q="needle")
+    assert answer["facet_fields"][0] == [
+        {"name": "Subject", "label": "Tags"},
+        [["even", 6], ["odd", 6], ["tag0", 4], ["tag1", 4], ["tag2", 4]],
+    ]
+    assert facets(answer)["is_folderish"] == {"false": 12}
+    chosen = solr(site, q="needle", facet_conditions=encoded({"Subject": {"c": {"tag0": True, "odd": False}}}))
+    assert chosen["response"]["numFound"] == 4
+    assert facets(chosen)["Subject"] == facets(answer)["Subject"]
+    folders = solr(site, facet_conditions=encoded({"is_folderish": {"c": {"true": True}}}), sort="getId asc")
+    assert {doc["Type"] for doc in folders["response"]["docs"]} <= {"Folder", "Plone Site"}
+    assert "news" in ids(folders)
+    part = solr(site, q="needle", facet_conditions=encoded({"Subject": {"p": "TAG", "m": True}}))
+    assert facets(part)["Subject"] == {"tag0": 4, "tag1": 4, "tag2": 4}
+
+
+def test_a_tab_and_a_facet_of_the_same_index_hold_both(site: Site) -> None:
+    chosen = encoded({"Subject": {"c": {"even": True}}})
+    answer = solr(site, q="needle", group_select=2, facet_conditions=chosen, sort="getId asc")
+    assert ids(answer) == ["page00", "page06"]
+
+
+def test_a_place(site: Site) -> None:
+    assert "news" in ids(solr(site, rows=100, path_prefix="/news"))
+    assert "news" not in ids(solr(site, rows=100, path_prefix="/news/"))
+    assert "fair" not in ids(solr(site, rows=100, path_prefix="/news"))
+    assert ids(solr(site, path="/plone/news/@solr", rows=100)) == ids(solr(site, rows=100, path_prefix="/news"))
+    assert ids(solr(site, rows=100, path_prefix="/")) == ids(solr(site, rows=100))
+    assert ids(solr(site, rows=100, path_prefix="/nowhere")) == []
+
+
+def test_types_are_known_by_name_and_title(site: Site) -> None:
+    assert ids(solr(site, portal_type="Event")) == ["fair"]
+    names = solr(site, rows=100, sort="getId asc", **{"portal_type:list": ["Document", "Event"]})
+    assert ids(names) == ids(solr(site, rows=100, sort="getId asc", **{"portal_type:list": ["Page", "Event"]}))
+    assert len(ids(names)) >= 13
+
+
+def test_further_conditions(site: Site) -> None:
+    def found(*rows: Any) -> list[str]:
+        return ids(solr(site, rows=100, sort="getId asc", extra_conditions=encoded(rows)))
+
+    everything = found()
+    assert found(["Subject", "string", {"in": []}], ["created", "date-range", {}]) == everything
+    assert found(["portal_type", "string", {"in": ["Event", "Folder"]}]) == ["fair", "news"]
+    assert found(["created", "date-range", {"ge": "2001-01-01"}]) == everything
+    assert found(["created", "date-range", {"le": "2001-01-01"}]) == []
+    assert found(["getId", "date-range", {"ge": "page05", "le": "page07"}]) == ["page05", "page06", "page07"]
+    assert found(["getId", "date-range", {"gr": "page05", "ls": "page07"}]) == ["page06"]
+
+
+def test_a_typing_error(site: Site) -> None:
+    plain = solr(site, q="haystakc")
+    assert "spellcheck" not in plain
+    assert plain["response"]["numFound"] == 0
+    checked = solr(site, q="haystakc", spellcheck="true")
+    assert checked["response"]["numFound"] == 0
+    assert checked["spellcheck"]["suggestions"][0] == "haystakc"
+    assert [word["word"] for word in checked["spellcheck"]["suggestions"][1]["suggestion"]] == ["haystack"]
+    collated = solr(site, q="haystakc number", spellcheck="true", collate="true")
+    assert collated["collation_misspellings"] == ["haystakc", "haystack"]
+    assert collated["response"]["numFound"] == groups(collated)["All"] == 12
+    assert "collation_misspellings" not in solr(site, q="haystack", collate="true")
+    assert "collation_misspellings" not in solr(site, q="xyzzyxyzzy", collate="true")
+
+
+def test_the_whole_answer_of_a_solr_server(site: Site) -> None:
+    answer = solr(site, q="needle", rows=1, keep_full_solr_response="true")
+    assert answer["facet_counts"]["facet_queries"] == groups(answer)
+    assert answer["facet_counts"]["facet_fields"]["Subject"][:4] == ["even", 6, "odd", 6]
+    doc = answer["response"]["docs"][0]
+    assert answer["highlighting"][doc["UID"]]["content"] == doc["highlighting"]
+    assert not {"facet_counts", "highlighting"} & solr(site, q="needle").keys()
+
+
+def test_suggestions(site: Site) -> None:
+    answer = solr(site, path="/plone/@solr-suggest", query="pin f")
+    assert [(page["@id"], page["@type"], page["title"]) for page in answer["suggestions"]] == [
+        ("http://nohost/plone/fair", "Event", "Pin fair")
+    ]
+    assert solr(site, path="/plone/@solr-suggest", query="pin f", path_prefix="/news")["suggestions"] == []
+
+
+# -- to whom
+
+
+@pytest.mark.parametrize("login", USERS)
+def test_everybody_finds_what_search_finds_and_no_more_is_counted(site: Site, login: str | None) -> None:
+    stock = get(site, "/plone/@search", login, SearchableText="needle", sort_on="getId", b_size=100).json
+    expected = [item["@id"].rpartition("/")[2] for item in stock["items"]]
+    more = encoded({"Subject": {"m": True}})
+    answer = solr(site, login, q="needle", rows=100, sort="getId asc", facet_conditions=more)
+    assert ids(answer) == expected
+    assert groups(answer)["All"] == answer["response"]["numFound"] == len(expected)
+    for name, tag in (("secret", "secret"), ("old", "expired"), ("later", "future")):
+        assert (name in expected) == (tag in facets(answer)["Subject"])
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        {"allowedRolesAndUsers": "Manager"},
+        {"facet_conditions": encoded({"allowedRolesAndUsers": {"c": {"Manager": True}}})},
+        {"extra_conditions": encoded([["allowedRolesAndUsers", "string", {"in": ["Manager"]}]])},
+        {"extra_conditions": encoded([["effectiveRange", "date-range", {"ge": "1990-01-01"}]])},
+        {"where": "x"},
+    ],
+    ids=str,
+)
+def test_no_parameter_shows_more(site: Site, trick: dict[str, Any]) -> None:
+    honest = ids(solr(site, q="needle", rows=100))
+    response = get(site, q="needle", rows=100, **trick)
+    if response.status == 200:
+        assert set(ids(response.json)) <= set(honest)
+    else:
+        assert response.status == 400
+
+
+def test_a_private_folder_is_no_place_to_search(site: Site) -> None:
+    for service in ("@solr", "@solr-suggest"):
+        assert get(site, f"/plone/news/secret/{service}").status == 401
+    assert ids(solr(site, path_prefix="/news/secret")) == []
+    assert ids(solr(site, "mara:secret", path_prefix="/news/secret")) == ["secret"]
+
+
+# -- what is no search
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"rows": "x"},
+        {"start": "-5"},
+        {"group_select": "3"},
+        {"group_select": "-1"},
+        {"group_select": "x"},
+        {"lang": "en", "is_multilingual": "true"},
+        {"facet_conditions": "no base64!"},
+        {"facet_conditions": encoded([1])},
+        {"facet_conditions": encoded({"nothing": {"c": {"a": True}}})},
+        {"facet_conditions": encoded({"created": {"c": {"no date": True}}})},
+        {"extra_conditions": "no base64!"},
+        {"extra_conditions": encoded({})},
+        {"extra_conditions": encoded([["Subject", "string"]])},
+        {"extra_conditions": encoded([[["Subject"], "string", {"in": ["a"]}]])},
+        {"extra_conditions": encoded([["Subject", "strings", {"in": ["a"]}]])},
+        {"extra_conditions": encoded([["Subject", "string", {"in": "a"}]])},
+        {"extra_conditions": encoded([["Subject", "string", {"out": ["a"]}]])},
+        {"extra_conditions": encoded([["nothing", "string", {"in": ["a"]}]])},
+        {"extra_conditions": encoded([["created", "date-range", {"ge": "2001", "gr": "2001"}]])},
+        {"extra_conditions": encoded([["created", "date-range", {"ge": 5}]])},
+        {"extra_conditions": encoded([["created", "date-range", {"eq": "2001"}]])},
+        {"extra_conditions": encoded([["created", "date-range", {"ge": "no date"}]])},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_read_is_a_bad_request(site: Site, query: dict[str, Any]) -> None:
+    response = get(site, **query)
+    assert response.status == 400, response.text
+    assert response.json["message"]
+
+
+# -- where it is
+
+
+def test_the_site_says_that_it_is_there(site: Site) -> None:
+    assert get(site, "/plone/@site").json["collective.solr.active"] is True
+
+
+def test_a_site_without_our_profile_has_none_of_it(stock_dsn: str) -> None:
+    with sites.opened(stock_dsn) as db:
+        other = Site(db)
+        with other.inside() as portal:
+            portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
+        assert get(other, "/plone/@solr").status == 404
+        assert get(other, "/plone/@solr-suggest", None, query="x").status == 404
+        assert "collective.solr.active" not in get(other, "/plone/@site").json
+
+
+def registered() -> list[str]:
+    """Return the names of what the ZCML of the services registers."""
+    machine = ConfigurationMachine()
+    registerCommonDirectives(machine)
+    for package, file in (
+        (zope.component, "meta.zcml"),
+        (plone.rest, "meta.zcml"),
+        (plone.pgcatalog.restapi, "configure.zcml"),
+    ):
+        include(machine, file, package)
+    return [repr(action["discriminator"]) for action in machine.actions]
+
+
+def test_where_kitconcept_solr_is_installed_its_own_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def services() -> set[str]:
+        found = registered()
+        return {n for n in ("@solr'", "@solr-suggest'", "@pgsearch'", "ISiteEndpointExpander") if n in str(found)}
+
+    assert len(services()) == 4
+    monkeypatch.setitem(sys.modules, "kitconcept", types.ModuleType("kitconcept"))
+    monkeypatch.setitem(sys.modules, "kitconcept.solr", types.ModuleType("kitconcept.solr"))
+    assert services() == {"@pgsearch'"}
+
+
+# -- settings
+
+
+def test_a_site_without_settings_has_the_tabs_of_the_front_end(site_with: SiteWith) -> None:
+    with sites.opened(site_with(fill_for_solr)) as db:
+        fresh = Site(db)
+        with fresh.inside():
+            assert getUtility(IRegistry)[RECORD] == DEFAULT
+        assert groups(solr(fresh, q="pin")) == {"All": 13, "Pages": 12, "Events": 1, "Images": 0, "Files": 0}
+        with fresh.inside():
+            del getUtility(IRegistry).records[RECORD]
+        assert groups(solr(fresh, q="pin"))["Events"] == 1
+        with fresh.inside() as portal:
+            portal_setup = portal.portal_setup
+            portal_setup.setLastVersionForProfile("plone.pgcatalog:default", "1007")
+            portal_setup.upgradeProfile("plone.pgcatalog:default")
+            assert getUtility(IRegistry)[f"{PREFIX}.solr"] == DEFAULT
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [],
+        {"searchTabs": {}},
+        {"searchTabs": [{"query": {}}]},
+        {"searchTabs": [{"label": ""}]},
+        {"searchTabs": [{"label": "x", "filter": "Type:(Page)"}]},
+        {"searchTabs": [{"label": "x", "facetFields": ["Subject"]}]},
+        {"fieldList": "UID"},
+        {"unknown": []},
+    ],
+    ids=str,
+)
+def test_settings_of_another_shape_are_refused(site: Site, settings: Any) -> None:
+    with site.inside(), pytest.raises(WrongContainedType):
+        getUtility(IRegistry)[RECORD] = settings
+
+
+def test_a_tab_that_asks_an_index_that_is_not_there_says_so(site: Site) -> None:
+    with site.inside():
+        getUtility(IRegistry)[RECORD] = {"searchTabs": [{"label": "All", "query": {"nothing": "x"}}]}
+    try:
+        response = get(site)
+    finally:
+        with site.inside():
+            getUtility(IRegistry)[RECORD] = TABS
+    assert response.status == 400
+    assert "nothing" in response.json["message"]
+
+
+# -- the documentation
+
+
+def test_the_example_in_the_documentation_is_what_comes_out(site: Site) -> None:
+    query = {"q": "needle", "rows": "1", "sort": "getId asc", "facet_conditions": encoded({"Subject": {"m": True}})}
+    if os.environ.get("RECORD_REST_EXAMPLES"):
+        write("solr-settings", TABS)
+    assert_example("solr", "/plone/@solr", query, get(site, **query))
+    assert json.loads((EXAMPLES / "solr-settings.json").read_text("utf-8")) == TABS
