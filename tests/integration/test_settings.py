@@ -303,7 +303,7 @@ def test_an_older_installation_gets_them_by_the_upgrade_step(portal: Any) -> Non
     portal.portal_controlpanel.unregisterConfiglet("pgcatalog")
     setup.setLastVersionForProfile("plone.pgcatalog:default", "1000")
     setup.upgradeProfile("plone.pgcatalog:default")
-    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1008",)
+    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1009",)
     assert {name: registry[f"{PREFIX}.{name}"] for name in settings.DEFAULTS} == settings.DEFAULTS
     assert "pgcatalog" in [action.id for action in portal.portal_controlpanel.listActions()]
 
