@@ -132,7 +132,7 @@ def slower(stored: Sequence[dict[str, Any]]) -> Iterator[Slower]:
         for state in (READ_ONLY, AFTER, FIRST_REQUEST):
             for kind, (ours, theirs) in both(data, state).items():
                 if kind.page != MIX:
-                    what = f"the page *{kind.page}* over HTTP, {state}"
+                    what = f"*{kind.page}* over HTTP" + ("" if state == READ_ONLY else f", {state}")
                     yield from if_slower(what, data, Pair(theirs["median"], ours["median"]))
     for data in compared(stored, "level2"):
         yield from if_slower("`uniqueValuesFor`", data, measured(data, "uniqueValuesFor, first time"))
