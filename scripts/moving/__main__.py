@@ -22,7 +22,6 @@ import tempfile
 
 FIGURES = Path(__file__).with_name("figures.json")
 SITE = "Plone"
-NAMES = {"filestorage": "FileStorage", "zeo": "ZEO", "relstorage": "RelStorage"}
 INTRODUCTION = """\
 ## Followed to the letter
 
@@ -33,7 +32,9 @@ Paths and hosts are those of the page."""
 
 @click.command()
 @click.option("--documents", default=2000, show_default=True, type=click.IntRange(min=1), help="Pages and files.")
-@click.option("--kind", "kinds", multiple=True, type=click.Choice(sources.KINDS), help="By default ZEO and RelStorage.")
+@click.option(
+    "--kind", "kinds", multiple=True, type=click.Choice(list(sources.KINDS)), help="By default ZEO and RelStorage."
+)
 def main(documents: int, kinds: tuple[str, ...]) -> None:
     """Follow docs/how-to/from-your-site.md with a site of so many documents, and write down what was printed."""
     sites.start_zope()
@@ -50,7 +51,7 @@ def main(documents: int, kinds: tuple[str, ...]) -> None:
             with EmbeddedPostgres(settings={**DEMO_SETTINGS, **page.settings()}) as postgres:
                 walk = Walk(folder, postgres, kind)
                 figures[f"{kind}-{objects}"] = {"objects": objects, **follow(walk, data)}
-            transcripts.append("\n".join([f"### From {NAMES[kind]}", "", "```text", *walk.transcript, "```"]))
+            transcripts.append("\n".join([f"### From {sources.KINDS[kind]}", "", "```text", *walk.transcript, "```"]))
             FIGURES.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n", "utf-8")
     introduction = INTRODUCTION.format(documents=documents, objects=objects)
     put_between(page.PAGE, "transcripts", "\n\n".join([introduction, *transcripts]))

@@ -13,7 +13,7 @@ import sys
 import time
 
 
-KINDS = ("filestorage", "zeo", "relstorage")
+KINDS = {"filestorage": "FileStorage", "zeo": "ZEO", "relstorage": "RelStorage"}
 ZEO_CLIENT = """\
   <zeoclient>
     server {address}

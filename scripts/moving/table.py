@@ -2,6 +2,7 @@
 
 from benchmarks.marks import put_between
 from pathlib import Path
+from scripts.moving.sources import KINDS
 from typing import Any
 
 
@@ -40,7 +41,7 @@ def rows(kind: str, figures: list[Any]) -> str:
     lines = {name: line(small["seconds"][key], large["seconds"][key]) for name, key in STEPS}
     room = line(small["bytes"], large["bytes"])
     text = [
-        f"From {kind}, in minutes; measured with {small['objects']:,} and {large['objects']:,} objects (in bold),"
+        f"From {KINDS[kind]}, in minutes; measured with {small['objects']:,} and {large['objects']:,} objects (in bold),"
         " the others by the straight line through both:",
         "",
         f"| objects | {' | '.join(lines)} | database without files |",
