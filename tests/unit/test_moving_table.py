@@ -32,4 +32,4 @@ def test_one_size_gives_no_table(tmp_path: Path) -> None:
     table.write({"zeo-500": figure(500, 1, 1)}, page)
     assert page.read_text() == "<!-- moving -->\n<!-- end of moving -->\n"
     table.write({"zeo-500": figure(500, 1, 1), "zeo-900": figure(900, 2, 2)}, page)
-    assert "From zeo" in page.read_text()
+    assert "From ZEO" in page.read_text()
