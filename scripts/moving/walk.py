@@ -8,6 +8,7 @@ from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from scripts.moving import page
 from scripts.moving import sources
+from tests.integration.site import SITE_ZCML
 from time import monotonic
 
 import os
@@ -18,15 +19,6 @@ import sys
 
 
 WIDTH = "80"
-SITE_ZCML = """\
-<configure xmlns="http://namespaces.zope.org/zope" xmlns:five="http://namespaces.zope.org/five">
-  <include package="Zope2.App" />
-  <five:loadProducts file="meta.zcml" />
-  <five:loadProducts />
-  <include package="plone.pgcatalog" />
-  <five:loadProductsOverrides />
-</configure>
-"""
 
 
 class StepFailed(RuntimeError):
