@@ -4,10 +4,15 @@ Ranking has two stages.  The first finds what matches, without reading a text.  
 of each.  If it is much, only candidates get one: the newest hits, and the newest ones for each thing that makes a good hit
 (a word stands in the title or the description, somebody has pinned the page).  They come first, in the order of their scores;
 all others follow, the newest first.
+
+There are two ways to the newest rows that match.  The index of the texts finds all, in no order, and each is visited: the time
+grows with the hits.  A walk from the newest row on reads each text until it has enough: the time shrinks with them.  In a large
+catalog the first way is taken for up to ``bound`` hits, then the second; if the hits turn out to be old, the first one to its end.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isqrt
 from plone.pgcatalog.database.planning import MANY_ROWS
 from plone.pgcatalog.fulltext.ranking import Score
 from plone.pgcatalog.indexes.base import all_of
@@ -21,30 +26,45 @@ from plone.pgcatalog.sql.fragment import Statement
 #: How many candidates there are of the newest hits, a first window at least, and for each thing that makes a good one.
 NEWEST = 100
 GOOD = 300
+#: A text that is walked over takes about as long as 1.5 hits that are visited, and the walk wants ``NEWEST`` of them.
+WALKED = 150
+
+
+def bound(rows: int, full: int) -> int:
+    """Return how many hits of *rows* take as long to visit, as the walk takes that finds so many; *full* at least."""
+    return max(full, isqrt(WALKED * rows))
 
 
 @dataclass(frozen=True)
 class Stages:
-    """The two stages for the rows of *source* that match *where*, as SQL.
-
-    Up to *full* hits are all ranked.  In a *large* catalog not even the rids of all hits are read.
-    """
+    """The two stages for the rows of *source* that match *where*, as SQL.  Up to *full* hits are all ranked."""
 
     source: Source
     where: Condition
     score: Score
     full: int
-    large: bool
+
+    #: Whether PostgreSQL plans the statement as well without its values.
+    plans_once = True
 
     @staticmethod
     def of(source: Source, where: Condition, score: Score, rows: int, full: int) -> "Stages | None":
         """Return those for a catalog of *rows* in which *full* hits are all ranked, 0 for any number; None if all hits are."""
-        return Stages(source, where, score, full, rows > MANY_ROWS) if 0 < full < rows else None
+        if not 0 < full < rows:
+            return None
+        if rows > MANY_ROWS:
+            return StagesOfMany(source, where, score, full, rows, bound(rows, full))
+        return Stages(source, where, score, full)
 
     @property
     def newest(self) -> int:
         """How many hits are ranked for sure, if there are as many."""
         return min(NEWEST, self.full)
+
+    @property
+    def good(self) -> int:
+        """How many hits are ranked for each thing that makes a good one."""
+        return min(GOOD, self.full)
 
     @property
     def first(self) -> Fragment:
@@ -61,40 +81,31 @@ class Stages:
 
     def _found(self) -> Fragment:
         relation, source_params = self.source
+        columns = "array_agg(rid ORDER BY rid DESC) AS rids, count(*) > %s::int AS is_much, count(*) AS total"
         hits = f"SELECT rid FROM {relation} WHERE {self.where.sql}"
-        params = (*source_params, *self.where.params)
-        columns = "array_agg(rid ORDER BY rid DESC) AS rids, count(*) > %s::int AS is_much"
-        if self.large:
-            total = "CASE WHEN count(*) <= %s::int THEN count(*) END AS total"
-            sql = f"SELECT {columns}, {total} FROM ({hits} ORDER BY rid DESC LIMIT %s::int) AS each"
-            return Fragment(sql, (self.full, self.full, *params, self.full + 1))
         # Without OFFSET, PostgreSQL would walk through the ids to have them in order, and read the text of each row.
-        return Fragment(f"SELECT {columns}, count(*) AS total FROM ({hits} OFFSET 0) AS each", (self.full, *params))
+        return Fragment(
+            f"SELECT {columns} FROM ({hits} OFFSET 0) AS each", (self.full, *source_params, *self.where.params)
+        )
 
     def _good(self, group: Sequence[Condition]) -> Fragment | None:
         """Return the newest hits of the first condition of *group*, then those of the next one; None if there can be none.
 
         They are looked for only where not all hits are ranked.
         """
-        limit = f"LIMIT (SELECT CASE WHEN is_much THEN {min(GOOD, self.full):d} ELSE 0 END FROM found)"
-        parts = [part for grade, first in enumerate(group) if (part := self._part(grade, first, limit)) is not None]
-        if not parts:
-            return None
-        hits = "" if self.large else " WHERE rid IN (SELECT unnest(rids) FROM found)"
-        each = " UNION ALL ".join(part.sql for part in parts)
-        return Fragment(
-            f"(SELECT rid FROM ({each}) AS each{hits} ORDER BY grade, rid DESC {limit})",
-            tuple(param for part in parts for param in part.params),
-        )
-
-    def _part(self, grade: int, first: Condition, limit: str) -> Fragment | None:
         relation, source_params = self.source
-        where = all_of((self.where, first)) if self.large else first
-        if where is NOTHING:
+        grades = [(grade, first) for grade, first in enumerate(group) if first is not NOTHING]
+        if not grades:
             return None
-        order = f"ORDER BY rid DESC {limit}" if self.large else "OFFSET 0"
-        sql = f"(SELECT rid, {grade:d} AS grade FROM {relation} WHERE {where.sql} {order})"
-        return Fragment(sql, (*source_params, *where.params))
+        each = " UNION ALL ".join(
+            f"(SELECT rid, {grade:d} AS grade FROM {relation} WHERE {first.sql} OFFSET 0)" for grade, first in grades
+        )
+        limit = f"LIMIT (SELECT CASE WHEN is_much THEN {self.good:d} ELSE 0 END FROM found)"
+        return Fragment(
+            f"(SELECT rid FROM ({each}) AS each WHERE rid IN (SELECT unnest(rids) FROM found)"
+            f" ORDER BY grade, rid DESC {limit})",
+            tuple(param for _, first in grades for param in (*source_params, *first.params)),
+        )
 
     @property
     def only_ranked(self) -> Condition:
@@ -105,6 +116,65 @@ class Stages:
     def scored(self) -> Fragment:
         """The score of any row that matches, NULL for one that is not ranked."""
         return Fragment(f"CASE WHEN rid IN (SELECT rid FROM ranked) THEN {self.score.sql} END", self.score.params)
+
+
+@dataclass(frozen=True)
+class StagesOfMany(Stages):
+    """The two stages for a catalog of very many *rows*: not even the rids of all hits are read, but of up to *bound*."""
+
+    rows: int
+    bound: int
+
+    plans_once = False
+
+    def _found(self) -> Fragment:
+        newest = self._newest(self.where, self.full, self.newest)
+        columns = f"counted > {self.full:d} AS is_much, CASE WHEN counted <= {self.bound:d} THEN counted END AS total"
+        return Fragment(f"SELECT rids, {columns} FROM ({newest.sql}) AS each", newest.params)
+
+    def _good(self, group: Sequence[Condition]) -> Fragment | None:
+        grades = [where for first in group if (where := all_of((first, self.where))) is not NOTHING]
+        if not grades:
+            return None
+        parts, wanted = [], "(SELECT is_much FROM found)"
+        for grade, where in enumerate(grades):
+            newest = self._newest(where, self.good, self.good)
+            parts.append(
+                Fragment(
+                    f"grade{grade} AS MATERIALIZED (SELECT unnest(rids) AS rid FROM ({newest.sql}) AS each WHERE {wanted})",
+                    newest.params,
+                )
+            )
+            # The next ones only get the places that these leave.
+            wanted = f"(SELECT is_much AND count(rid) < {self.good:d} FROM found LEFT JOIN grade{grade} ON true GROUP BY is_much)"
+        each = " UNION ALL ".join(f"SELECT rid, {grade} AS grade FROM grade{grade}" for grade in range(len(grades)))
+        return Fragment(
+            f"(WITH {', '.join(part.sql for part in parts)}"
+            f" SELECT rid FROM ({each}) AS each ORDER BY grade, rid DESC LIMIT {self.good:d})",
+            tuple(param for part in parts for param in part.params),
+        )
+
+    def _newest(self, where: Condition, size: int, walked: int) -> Fragment:
+        """Return SQL for one row about what matches *where*: how many are ``counted``, up to *bound* and one more, and ``rids``.
+
+        These are the newest *size*, or no less than the newest *walked* if there are more than *bound*.
+        """
+        relation, source_params = self.source
+        # Behind so many newer rows, *bound* hits that are spread evenly have as many as are wanted, four times over.
+        rows = 4 * walked * self.rows // self.bound
+        # MATERIALIZED, PostgreSQL plans as if it had to read all hits: it takes the index of the texts, and stops on the way.
+        sql = (
+            f"WITH hits AS MATERIALIZED (SELECT rid FROM {relation} WHERE {where.sql}),"
+            f" few AS MATERIALIZED (SELECT rid FROM hits LIMIT {self.bound + 1:d}),"
+            " counting AS MATERIALIZED (SELECT count(*) AS counted FROM few),"
+            f" walked AS MATERIALIZED (SELECT rid FROM (SELECT * FROM {relation} ORDER BY rid DESC LIMIT {rows:d}) AS newest"
+            f" WHERE (SELECT counted > {self.bound:d} FROM counting) AND {where.sql} LIMIT {walked:d})"
+            f" SELECT counted, CASE WHEN counted <= {self.bound:d} THEN ARRAY(SELECT rid FROM few ORDER BY rid DESC LIMIT {size:d})"
+            f" WHEN (SELECT count(*) FROM walked) = {walked:d} THEN ARRAY(SELECT rid FROM walked)"
+            # The hits are old: then all of them are visited.
+            f" ELSE ARRAY(SELECT rid FROM hits ORDER BY rid DESC LIMIT {size:d}) END AS rids FROM counting"
+        )
+        return Fragment(sql, (*source_params, *where.params, *source_params, *where.params))
 
 
 def total_column(score: Fragment | None, in_stages: bool, count: Statement | None) -> Fragment:

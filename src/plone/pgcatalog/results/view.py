@@ -383,7 +383,7 @@ class CatalogView:
         if score:
             stages = self._stages(where, score, state)
             if stages is not None:
-                first, once = stages.first, plans_once(where) and not stages.large
+                first, once = stages.first, stages.plans_once and plans_once(where)
                 if size is not None and start + size <= stages.newest:
                     where = stages.only_ranked
                 else:
