@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 from playwright.sync_api import Page
 from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSER_TESTS
+from tests.acceptance.browser import fits
 from tests.acceptance.browser import opened
 from tests.acceptance.browser import served
 from tests.acceptance.search_site import fill
@@ -194,6 +195,37 @@ def test_on_a_small_screen_the_facets_wait_behind_a_button(browser: Browser, add
         assert page.evaluate("document.documentElement.scrollWidth") <= 375
         page.wait_for_timeout(500)  # the facets unfold
         page.screenshot(path=tmp_path / "search-small-facets.png")
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_without_facets_the_results_have_the_width(
+    browser: Browser, address: str, tmp_path: Path, width: int
+) -> None:
+    with opened(browser, width=width) as context:
+        page = context.new_page()
+        form, side, listing = map(page.locator, ("#searchform", "#search-side", "#search-listing"))
+
+        def share() -> float:
+            """Return which share of the form's width the listing has."""
+            return float(listing.bounding_box()["width"] / form.bounding_box()["width"])  # type: ignore[index]
+
+        page.goto(f"{address}/@@search?SearchableText=xyzzyxyzzy")
+        expect(side).to_be_hidden()
+        assert share() >= 1
+        page.screenshot(path=tmp_path / f"search-empty-{width}.png")
+        # They come and go with what is found, without a new page.
+        page.evaluate("window.remembered = true")
+        for text, number in (("hedgehog", 49), ("xyzzyxyzzy", 0)):
+            page.locator("#search-text").fill(text)
+            page.locator("#search-text").press("Enter")
+            found(page, number)
+            expect(side).to_be_visible(visible=number > 0)
+            if width == 1280:
+                assert (share() < 0.8) == (number > 0)
+            else:
+                expect(page.get_by_role("button", name="Filter the results")).to_be_visible(visible=number > 0)
+            assert fits(page)
+        assert page.evaluate("window.remembered")
 
 
 def test_it_speaks_german(browser: Browser, address: str, tmp_path: Path) -> None:
