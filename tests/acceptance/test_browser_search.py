@@ -8,6 +8,7 @@ from playwright.sync_api import Page
 from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSER_TESTS
 from tests.acceptance.browser import fits
+from tests.acceptance.browser import managed
 from tests.acceptance.browser import opened
 from tests.acceptance.browser import served
 from tests.acceptance.search_site import fill
@@ -254,6 +255,36 @@ def test_the_control_panel_chooses_facets(page: Page, address: str, tmp_path: Pa
     page.get_by_role("button", name="Save").click()
     page.goto(f"{address}/@@search?SearchableText=hedgehog")
     expect(page.locator("fieldset")).to_have_count(5)
+
+
+#: Control panels: their names for plone.restapi.
+PANELS = ("pgcatalog", "pgcatalog-search", "pgcatalog-search-page")
+
+
+def texts(page: Page, address: str, panel: str, language: str) -> dict[str, str]:
+    """Return the titles and helps of the fields of a control panel, as Volto gets them for a user of *language*."""
+    headers = {"Accept": "application/json", "Accept-Language": language}
+    answer = page.request.get(f"{address}/++api++/@controlpanels/{panel}", headers=headers)
+    assert answer.ok, answer.text()
+    fields = answer.json()["schema"]["properties"]
+    found = {(name, key): field.get(key) for name, field in fields.items() for key in ("title", "description")}
+    return {f"{name} {key}": text for (name, key), text in found.items() if text}
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_control_panels_speak_the_users_language(
+    browser: Browser, address: str, tmp_path: Path, language: str
+) -> None:
+    """Both faces say the same; in German nothing is left in English."""
+    with managed(browser, address, locale=language) as page:
+        for panel in PANELS:
+            shown = texts(page, address, panel, language)
+            if language == "de":
+                assert not shown.items() & texts(page, address, panel, "en").items()
+            page.goto(f"{address}/@@{panel}-controlpanel")
+            form = " ".join(page.locator("#content").inner_text().split())
+            assert [text for text in shown.values() if " ".join(text.split()) not in form] == []
+            page.screenshot(path=tmp_path / f"{panel}-{language}.png", full_page=True)
 
 
 def rules(found: list[str]) -> set[str]:
