@@ -199,9 +199,7 @@ def test_on_a_small_screen_the_facets_wait_behind_a_button(browser: Browser, add
 
 
 @pytest.mark.parametrize("width", [1280, 375])
-def test_without_facets_the_results_have_the_width(
-    browser: Browser, address: str, tmp_path: Path, width: int
-) -> None:
+def test_without_facets_the_results_have_the_width(browser: Browser, address: str, tmp_path: Path, width: int) -> None:
     with opened(browser, width=width) as context:
         page = context.new_page()
         form, side, listing = map(page.locator, ("#searchform", "#search-side", "#search-listing"))
@@ -257,8 +255,12 @@ def test_the_control_panel_chooses_facets(page: Page, address: str, tmp_path: Pa
     expect(page.locator("fieldset")).to_have_count(5)
 
 
-#: Control panels: their names for plone.restapi.
-PANELS = ("pgcatalog", "pgcatalog-search", "pgcatalog-search-page")
+#: Name of a control panel for plone.restapi -> its picture.
+PANELS = {
+    "pgcatalog": "settings",
+    "pgcatalog-search": "search-tuning",
+    "pgcatalog-search-page": "search-page-settings",
+}
 
 
 def texts(page: Page, address: str, panel: str, language: str) -> dict[str, str]:
@@ -277,14 +279,14 @@ def test_the_control_panels_speak_the_users_language(
 ) -> None:
     """Both faces say the same; in German nothing is left in English."""
     with managed(browser, address, locale=language) as page:
-        for panel in PANELS:
+        for panel, picture in PANELS.items():
             shown = texts(page, address, panel, language)
             if language == "de":
                 assert not shown.items() & texts(page, address, panel, "en").items()
             page.goto(f"{address}/@@{panel}-controlpanel")
             form = " ".join(page.locator("#content").inner_text().split())
             assert [text for text in shown.values() if " ".join(text.split()) not in form] == []
-            page.screenshot(path=tmp_path / f"{panel}-{language}.png", full_page=True)
+            page.screenshot(path=tmp_path / f"{picture}-{language}.png", full_page=True)
 
 
 def rules(found: list[str]) -> set[str]:
