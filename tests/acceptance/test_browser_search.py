@@ -18,6 +18,7 @@ from tests.integration.web import Site
 from typing import Any
 
 import pytest
+import re
 
 
 pytestmark = BROWSER_TESTS
@@ -49,6 +50,12 @@ def visitor(browser: Browser) -> Iterator[Page]:
 
 def found(page: Page, number: int) -> None:
     expect(page.locator("#search-results-number")).to_have_text(str(number))
+
+
+def unfold(page: Page) -> None:
+    """On a small screen, show the facets, and wait until all of them are there."""
+    page.get_by_role("button", name="Filter the results").click()
+    expect(page.locator("#search-filters")).to_have_class(re.compile(r"\bshow\b"))
 
 
 def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str, tmp_path: Path) -> None:
@@ -188,13 +195,12 @@ def test_on_a_small_screen_the_facets_wait_behind_a_button(browser: Browser, add
         page.goto(f"{address}/@@search?SearchableText=hedgehog")
         expect(page.get_by_label("Event")).to_be_hidden()
         page.screenshot(path=tmp_path / "search-small.png")
-        page.get_by_role("button", name="Filter the results").click()
+        unfold(page)
         page.get_by_label("Event").check()
         found(page, 14)
         # What was opened stays open.
         expect(page.get_by_label("Event")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 375
-        page.wait_for_timeout(500)  # the facets unfold
         page.screenshot(path=tmp_path / "search-small-facets.png")
 
 
@@ -308,7 +314,6 @@ def test_nothing_keeps_anybody_from_using_it(browser: Browser, address: str, axe
         ):
             page.goto(f"{address}/@@search?{query}")
             if width < 992 and "xyzzy" not in query:
-                page.get_by_role("button", name="Filter the results").click()
-                page.wait_for_timeout(500)
+                unfold(page)
             assert rules(axe(page)) <= theme, query
             assert axe(page, "#content-core") == [], query
