@@ -26,7 +26,7 @@ PICTURES = (
     *("search-corrected", "search-facets", "search-small", "search-small-facets", "search-german"),
     *("tuning-preview", "tuning-preview-phone", "tuning-preview-german", "related-pages", "search-page-settings"),
     *("overview", "slow-queries", "explain", "advice", "applied", "catalog", "information", "indexes", "advanced"),
-    "settings",
+    *("settings", "settings-de", "search-tuning-de", "search-page-settings-de"),
 )
 COLOURS = 128
 #: What is further down on a page is cut off.
@@ -36,6 +36,8 @@ HEIGHT = {
     "did-you-mean": 5000,
     "slow-queries": 740,
     "settings": 1150,
+    "settings-de": 2000,
+    "search-tuning-de": 5000,
     "catalog": 530,
     "tuning-preview": 1300,
     "tuning-preview-german": 1300,

@@ -6,6 +6,7 @@ from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.fulltext import counting
+from plone.pgcatalog.observe import searches
 from scripts.topology.bouncer import find_pgbouncer
 from tests.integration.fixtures import app  # noqa: F401
 from tests.integration.fixtures import catalog  # noqa: F401
@@ -68,10 +69,16 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     """A running PostgreSQL server for the whole session."""
     if request.config.getoption("--through-pooler"):
         with PooledPostgres(request.config.getoption("--pgbouncer"), memory_folder()) as server:
-            yield server
+            yield from until_searches_are_counted(server)
         return
     with EmbeddedPostgres(settings=TEST_SETTINGS, temp_dir=memory_folder()) as server:
-        yield server
+        yield from until_searches_are_counted(server)
+
+
+def until_searches_are_counted(server: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
+    """Yield *server*; what tests have searched for over HTTP is then written, before the server stops."""
+    yield server
+    searches.flush(30)
 
 
 @pytest.fixture(scope="session")

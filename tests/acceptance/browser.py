@@ -67,14 +67,21 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
-@pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    """A page of a browser in which the manager has logged in."""
-    with opened(browser) as context:
+@contextmanager
+def managed(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
+    """Yield a page of a browser in which the manager has logged in; *options* are those of ``opened``."""
+    with opened(browser, **options) as context:
         page = context.new_page()
         page.goto(f"{address}/login")
         page.fill("input[name=__ac_name]", "boss")
         page.fill("input[name=__ac_password]", "secret")
         page.locator("input[name=__ac_password]").press("Enter")
         page.wait_for_url(lambda url: "login" not in url)
+        yield page
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A page of a browser in which the manager has logged in."""
+    with managed(browser, address) as page:
         yield page

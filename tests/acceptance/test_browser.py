@@ -1,6 +1,5 @@
 """In a real browser: slow queries, a plan, an index and its end; the site's search, live search and how to tune it."""
 
-from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from playwright.sync_api import expect
@@ -154,16 +153,6 @@ def test_the_tabs_of_the_catalog(page: Page, address: str, tmp_path: Path) -> No
     page.screenshot(path=tmp_path / "indexes.png", full_page=True)
 
 
-def languages(page: Page, address: str, default: str) -> None:
-    """Make *default* the language of the site, by Plone's control panel."""
-    answer = page.request.patch(
-        f"{address}/++api++/@controlpanels/language",
-        data={"available_languages": ["en", "de"], "default_language": default},
-        headers={"Accept": "application/json", "Authorization": f"Basic {b64encode(b'boss:secret').decode()}"},
-    )
-    assert answer.ok, answer.text()
-
-
 def test_the_control_panel_changes_settings(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/@@overview-controlpanel")
     page.locator("main, #content").get_by_role("link", name="PostgreSQL Catalog").last.click()
@@ -172,12 +161,6 @@ def test_the_control_panel_changes_settings(page: Page, address: str, tmp_path: 
     expect(page.locator("#health")).to_have_text("Healthy: nothing needs attention")
     page.screenshot(path=tmp_path / "settings.png", full_page=True)
     narrow(page, tmp_path / "settings-narrow.png")
-    languages(page, address, "de")
-    page.reload()
-    expect(page.locator("#figures")).to_contain_text("Letzte Änderung")
-    page.screenshot(path=tmp_path / "settings-german.png", full_page=True)
-    languages(page, address, "en")
-    page.reload()
     field.fill("25")
     page.get_by_role("button", name="Save").click()
     expect(page.locator("input[name='form.widgets.slow_query_ms']")).to_have_value("25.0")

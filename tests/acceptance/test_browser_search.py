@@ -7,6 +7,8 @@ from playwright.sync_api import expect
 from playwright.sync_api import Page
 from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSER_TESTS
+from tests.acceptance.browser import fits
+from tests.acceptance.browser import managed
 from tests.acceptance.browser import opened
 from tests.acceptance.browser import served
 from tests.acceptance.search_site import fill
@@ -16,6 +18,7 @@ from tests.integration.web import Site
 from typing import Any
 
 import pytest
+import re
 
 
 pytestmark = BROWSER_TESTS
@@ -47,6 +50,12 @@ def visitor(browser: Browser) -> Iterator[Page]:
 
 def found(page: Page, number: int) -> None:
     expect(page.locator("#search-results-number")).to_have_text(str(number))
+
+
+def unfold(page: Page) -> None:
+    """On a small screen, show the facets, and wait until all of them are there."""
+    page.get_by_role("button", name="Filter the results").click()
+    expect(page.locator("#search-filters")).to_have_class(re.compile(r"\bshow\b"))
 
 
 def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str, tmp_path: Path) -> None:
@@ -186,14 +195,42 @@ def test_on_a_small_screen_the_facets_wait_behind_a_button(browser: Browser, add
         page.goto(f"{address}/@@search?SearchableText=hedgehog")
         expect(page.get_by_label("Event")).to_be_hidden()
         page.screenshot(path=tmp_path / "search-small.png")
-        page.get_by_role("button", name="Filter the results").click()
+        unfold(page)
         page.get_by_label("Event").check()
         found(page, 14)
         # What was opened stays open.
         expect(page.get_by_label("Event")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 375
-        page.wait_for_timeout(500)  # the facets unfold
         page.screenshot(path=tmp_path / "search-small-facets.png")
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_without_facets_the_results_have_the_width(browser: Browser, address: str, tmp_path: Path, width: int) -> None:
+    with opened(browser, width=width) as context:
+        page = context.new_page()
+        form, side, listing = map(page.locator, ("#searchform", "#search-side", "#search-listing"))
+
+        def share() -> float:
+            """Return which share of the form's width the listing has."""
+            return float(listing.bounding_box()["width"] / form.bounding_box()["width"])  # type: ignore[index]
+
+        page.goto(f"{address}/@@search?SearchableText=xyzzyxyzzy")
+        expect(side).to_be_hidden()
+        assert share() >= 1
+        page.screenshot(path=tmp_path / f"search-empty-{width}.png")
+        # They come and go with what is found, without a new page.
+        page.evaluate("window.remembered = true")
+        for text, number in (("hedgehog", 49), ("xyzzyxyzzy", 0)):
+            page.locator("#search-text").fill(text)
+            page.locator("#search-text").press("Enter")
+            found(page, number)
+            expect(side).to_be_visible(visible=number > 0)
+            if width == 1280:
+                assert (share() < 0.8) == (number > 0)
+            else:
+                expect(page.get_by_role("button", name="Filter the results")).to_be_visible(visible=number > 0)
+            assert fits(page)
+        assert page.evaluate("window.remembered")
 
 
 def test_it_speaks_german(browser: Browser, address: str, tmp_path: Path) -> None:
@@ -224,6 +261,40 @@ def test_the_control_panel_chooses_facets(page: Page, address: str, tmp_path: Pa
     expect(page.locator("fieldset")).to_have_count(5)
 
 
+#: Name of a control panel for plone.restapi -> its picture.
+PANELS = {
+    "pgcatalog": "settings",
+    "pgcatalog-search": "search-tuning",
+    "pgcatalog-search-page": "search-page-settings",
+}
+
+
+def texts(page: Page, address: str, panel: str, language: str) -> dict[str, str]:
+    """Return the titles and helps of the fields of a control panel, as Volto gets them for a user of *language*."""
+    headers = {"Accept": "application/json", "Accept-Language": language}
+    answer = page.request.get(f"{address}/++api++/@controlpanels/{panel}", headers=headers)
+    assert answer.ok, answer.text()
+    fields = answer.json()["schema"]["properties"]
+    found = {(name, key): field.get(key) for name, field in fields.items() for key in ("title", "description")}
+    return {f"{name} {key}": text for (name, key), text in found.items() if text}
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_control_panels_speak_the_users_language(
+    browser: Browser, address: str, tmp_path: Path, language: str
+) -> None:
+    """Both faces say the same; in German nothing is left in English."""
+    with managed(browser, address, locale=language) as page:
+        for panel, picture in PANELS.items():
+            shown = texts(page, address, panel, language)
+            if language == "de":
+                assert not shown.items() & texts(page, address, panel, "en").items()
+            page.goto(f"{address}/@@{panel}-controlpanel")
+            form = " ".join(page.locator("#content").inner_text().split())
+            assert [text for text in shown.values() if " ".join(text.split()) not in form] == []
+            page.screenshot(path=tmp_path / f"{picture}-{language}.png", full_page=True)
+
+
 def rules(found: list[str]) -> set[str]:
     return {line.partition(":")[0] for line in found}
 
@@ -243,7 +314,6 @@ def test_nothing_keeps_anybody_from_using_it(browser: Browser, address: str, axe
         ):
             page.goto(f"{address}/@@search?{query}")
             if width < 992 and "xyzzy" not in query:
-                page.get_by_role("button", name="Filter the results").click()
-                page.wait_for_timeout(500)
+                unfold(page)
             assert rules(axe(page)) <= theme, query
             assert axe(page, "#content-core") == [], query

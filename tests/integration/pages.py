@@ -9,6 +9,15 @@ import transaction
 
 
 QUERY = {"portal_type": "Document", "sort_on": "getId"}
+#: Kinds of searches that find pages, by name.
+PAGE_QUERIES: dict[str, dict[str, Any]] = {
+    "sorted": QUERY,
+    "by rid": {"portal_type": "Document"},
+    "words": {"SearchableText": "page*"},
+    "nothing": {"portal_type": "Document", "getId": "nobody"},
+    "a window": {**QUERY, "b_start": 5, "b_size": 10},
+    "a window of words": {"SearchableText": "page*", "b_start": 0, "b_size": 10},
+}
 
 
 def make_pages(portal: Any) -> None:

@@ -41,6 +41,12 @@ class Page:
             for box in self.tree.xpath("//fieldset")
         }
 
+    @property
+    def has_side(self) -> bool:
+        """Whether the column of the facets, and the button that opens it on a phone, are shown."""
+        [side] = self.tree.xpath('//*[@id="search-side"]')
+        return side.get("hidden") is None
+
     @staticmethod
     def _count(choice: Any) -> int | None:
         counts = choice.xpath('.//span[@class="ms-2"]')

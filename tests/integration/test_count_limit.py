@@ -5,6 +5,7 @@ from plone.pgcatalog.results.cache import result_cache
 from tests.integration.content import create
 from tests.integration.fixtures import SiteWith
 from tests.integration.pages import make_pages
+from tests.integration.pages import PAGE_QUERIES
 from tests.integration.search_pages import Page
 from tests.integration.settings import tune
 from tests.integration.traffic import traced
@@ -17,12 +18,7 @@ import transaction
 
 
 QUERIES: dict[str, dict[str, Any]] = {
-    "sorted": {"portal_type": "Document", "sort_on": "getId"},
-    "by rid": {"portal_type": "Document"},
-    "words": {"SearchableText": "page*"},
-    "nothing": {"portal_type": "Document", "getId": "nobody"},
-    "a window": {"portal_type": "Document", "sort_on": "getId", "b_start": 5, "b_size": 10},
-    "a window of words": {"SearchableText": "page*", "b_start": 0, "b_size": 10},
+    **PAGE_QUERIES,
     "sorted by Python": {"portal_type": "Document", "sort_on": "getObjPositionInParent"},
 }
 

@@ -1,12 +1,11 @@
 """catalog.xml: exported and imported by GenericSetup, as an add-on's profile, Plone's own, or our own export."""
 
 from plone.pgcatalog.catalog import PlonePGCatalogTool
-from Products.CMFCore.exportimport.catalog import exportCatalogTool
-from Products.CMFCore.exportimport.catalog import importCatalogTool
 from Products.CMFCore.indexing import processQueue
-from Products.GenericSetup.tests.common import DummyExportContext
-from Products.GenericSetup.tests.common import DummyImportContext
 from tests.integration import site as sites
+from tests.integration.catalog_xml import exported
+from tests.integration.catalog_xml import importable
+from tests.integration.catalog_xml import imported
 from tests.integration.content import populate
 from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
@@ -16,7 +15,6 @@ from typing import Any
 import pathlib
 import Products.CMFPlone
 import pytest
-import re
 import transaction
 
 
@@ -49,24 +47,6 @@ ADD_ON = """\
   <column value="nobody" remove="True"/>
 </object>
 """
-
-
-def exported(tool: Any) -> str:
-    context = DummyExportContext(tool.aq_parent, tool.aq_parent.portal_setup)
-    exportCatalogTool(context)
-    ((_, text, _),) = [wrote for wrote in context._wrote if wrote[0] == "catalog.xml"]
-    return text.decode() if isinstance(text, bytes) else str(text)
-
-
-def importable(text: str) -> str:
-    """Return *text* without DateRecurringIndexes: GenericSetup cannot import one that is there, in a ZCatalog either."""
-    return re.sub(r'\s*<index [^>]*"(?:start|end)"(?:[^>]*/>|[^>]*>.*?</index>)', "", text, flags=re.DOTALL)
-
-
-def imported(tool: Any, text: str, purge: bool = False) -> None:
-    context = DummyImportContext(tool.aq_parent, purge)
-    context._files["catalog.xml"] = text.encode()
-    importCatalogTool(context)
 
 
 @pytest.fixture

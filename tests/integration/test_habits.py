@@ -5,21 +5,13 @@ from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from tests.integration.fixtures import SiteWith
 from tests.integration.pages import make_pages
+from tests.integration.pages import PAGE_QUERIES
 from tests.integration.traffic import traced
 from typing import Any
 
 import pytest
 import transaction
 
-
-QUERIES: dict[str, dict[str, Any]] = {
-    "sorted": {"portal_type": "Document", "sort_on": "getId"},
-    "by rid": {"portal_type": "Document"},
-    "words": {"SearchableText": "page*"},
-    "nothing": {"portal_type": "Document", "getId": "nobody"},
-    "a window": {"portal_type": "Document", "sort_on": "getId", "b_start": 5, "b_size": 10},
-    "a window of words": {"SearchableText": "page*", "b_start": 0, "b_size": 10},
-}
 
 Ask = Callable[[Any], tuple[Any, ...]]
 
@@ -65,52 +57,52 @@ def asked(portal: Any, query: dict[str, Any], ask: Ask, times: int = 1) -> tuple
     return found, traffic[0].matching('FROM "pgcatalog_')
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", PAGE_QUERIES)
 @pytest.mark.parametrize("ask", [count_then_read, read_then_count, count_then_iterate, count_then_read_by_place])
 def test_both_take_one_statement_and_are_the_same(filled: Any, name: str, ask: Ask) -> None:
-    first, _ = asked(filled, QUERIES[name], ask)
-    later, statements = asked(filled, QUERIES[name], ask, times=4)
+    first, _ = asked(filled, PAGE_QUERIES[name], ask)
+    later, statements = asked(filled, PAGE_QUERIES[name], ask, times=4)
     assert later == first
     assert len(statements) == 1
 
 
 @pytest.mark.parametrize("ask", [count_then_read, read_then_count, count_then_iterate, count_then_read_by_place])
 def test_a_habit_stays(filled: Any, ask: Ask) -> None:
-    asked(filled, QUERIES["sorted"], ask, times=4)
+    asked(filled, PAGE_QUERIES["sorted"], ask, times=4)
     for _ in range(4):
-        assert len(asked(filled, QUERIES["sorted"], ask)[1]) == 1
+        assert len(asked(filled, PAGE_QUERIES["sorted"], ask)[1]) == 1
 
 
 def test_who_only_counts_gets_no_rows(filled: Any) -> None:
-    asked(filled, QUERIES["sorted"], count_then_read, times=4)
-    assert "LIMIT" in asked(filled, QUERIES["sorted"], count_only)[1][0]
-    _, [statement] = asked(filled, QUERIES["sorted"], count_only, times=6)
+    asked(filled, PAGE_QUERIES["sorted"], count_then_read, times=4)
+    assert "LIMIT" in asked(filled, PAGE_QUERIES["sorted"], count_only)[1][0]
+    _, [statement] = asked(filled, PAGE_QUERIES["sorted"], count_only, times=6)
     assert "LIMIT" not in statement
 
 
 def test_who_only_reads_does_not_have_it_counted(filled: Any) -> None:
-    asked(filled, QUERIES["sorted"], read_then_count, times=4)
-    assert "count(" in asked(filled, QUERIES["sorted"], read_only)[1][0]
-    _, [statement] = asked(filled, QUERIES["sorted"], read_only, times=6)
+    asked(filled, PAGE_QUERIES["sorted"], read_then_count, times=4)
+    assert "count(" in asked(filled, PAGE_QUERIES["sorted"], read_only)[1][0]
+    _, [statement] = asked(filled, PAGE_QUERIES["sorted"], read_only, times=6)
     assert "count(" not in statement
 
 
 def test_the_habits_of_one_search_are_not_those_of_another(filled: Any) -> None:
-    asked(filled, QUERIES["sorted"], count_then_read, times=4)
-    _, [statement] = asked(filled, QUERIES["by rid"], count_only)
+    asked(filled, PAGE_QUERIES["sorted"], count_then_read, times=4)
+    _, [statement] = asked(filled, PAGE_QUERIES["by rid"], count_only)
     assert "LIMIT" not in statement
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", PAGE_QUERIES)
 def test_what_is_pending_is_counted_and_read(filled: Any, name: str) -> None:
-    asked(filled, QUERIES[name], count_then_read, times=4)
-    before, _ = asked(filled, QUERIES[name], count_then_read)
+    asked(filled, PAGE_QUERIES[name], count_then_read, times=4)
+    before, _ = asked(filled, PAGE_QUERIES[name], count_then_read)
     filled.manage_delObjects(["page07"])
-    pending, _ = asked(filled, QUERIES[name], count_then_read)
+    pending, _ = asked(filled, PAGE_QUERIES[name], count_then_read)
     transaction.savepoint()
     transaction.commit()
     transaction.begin()
-    saved, _ = asked(filled, QUERIES[name], count_then_read, times=4)
+    saved, _ = asked(filled, PAGE_QUERIES[name], count_then_read, times=4)
     assert pending == saved
     assert name == "nothing" or before[1] == saved[1] + 1
 

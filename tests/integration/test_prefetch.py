@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.people import share
 from tests.integration.storage import forget_loaded
 from tests.integration.storage import reads
+from tests.integration.traffic import traced
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -122,3 +124,15 @@ def test_objects_in_memory_are_not_loaded_again(cold: Any) -> None:
 def test_objects_that_are_not_stored_yet_are_no_error(cold: Any) -> None:
     create(cold.folder, "Document", "page99", title="New")
     assert [brain.getObject().title for brain in pages(cold)][-2:] == ["Page 49", "New"]
+
+
+def test_what_is_shared_is_loaded_together(portal: Any) -> None:
+    """The pages, and the workflow history of each, which Plone looks at when it indexes one."""
+    with watched(portal) as loads, traced(portal) as traffic:
+        share(portal.folder, "mara", "Reader")
+        transaction.commit()
+    assert loads.objects > 2 * COUNT
+    single = traffic[0].matching("FROM object_state WHERE zoid = $1")
+    assert len(single) < COUNT / 2
+    found = portal.portal_catalog.unrestrictedSearchResults(allowedRolesAndUsers="user:mara")
+    assert len(found) == COUNT + 1

@@ -303,11 +303,20 @@ def test_a_site_chooses_its_facets_and_their_order(site: Site) -> None:
         assert search(site.web, **{"portal_type:list": "Event"}).total == 14
         with site.inside():
             tune(search_facets=())
-        assert search(site.web, **HEDGEHOG).facets == {}
-        assert search(site.web, **HEDGEHOG).total == ALL
+        page = search(site.web, **HEDGEHOG)
+        assert page.facets == {}
+        assert not page.has_side
+        assert page.total == ALL
     finally:
         with site.inside():
             tune(search_facets=("portal_type", "Subject", "Date", "Creator", "path"))
+
+
+def test_the_column_of_the_facets_is_hidden_without_any(web: Web) -> None:
+    assert search(web, **HEDGEHOG).has_side
+    assert not search(web, SearchableText="xyzzyxyzzy").has_side
+    # What is chosen can be taken back there, even if nothing is found.
+    assert search(web, SearchableText="xyzzyxyzzy", **{"Subject:list": "Winter"}).has_side
 
 
 def test_a_site_can_have_plones_page(site: Site) -> None:

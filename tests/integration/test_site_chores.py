@@ -23,6 +23,9 @@ from Products.CMFPlone.factory import _DEFAULT_PROFILE
 from Products.CMFPlone.factory import addPloneSite
 from Products.GenericSetup.context import TarballImportContext
 from tests.integration import site as sites
+from tests.integration.catalog_xml import exported
+from tests.integration.catalog_xml import importable
+from tests.integration.catalog_xml import imported
 from tests.integration.content import create
 from tests.integration.content import populate
 from tests.integration.fixtures import PROFILE
@@ -115,6 +118,47 @@ def test_an_export_of_the_whole_site_has_our_tool_and_is_imported_by_its_steps(s
         for step in ("toolset", "rolemap", "workflow", "typeinfo"):
             portal.portal_setup._doRunImportStep(step, context)
         assert_agrees(portal)
+
+
+def add_fields(portal: Any) -> None:
+    """Add an index and a metadata column that a new site does not have."""
+    portal.portal_catalog.addIndex("addon_field", "FieldIndex")
+    portal.portal_catalog.addColumn("addon_column")
+
+
+def import_everything(portal: Any, archive: bytes) -> dict[str, type[Exception]]:
+    """Run all import steps with a snapshot of another site; return those that fail, each undone, and why."""
+    setup, failed = portal.portal_setup, {}
+    context = TarballImportContext(setup, archive, should_purge=True)
+    for step in setup.getSortedImportSteps():
+        savepoint = transaction.savepoint()
+        try:
+            setup._doRunImportStep(step, context)
+        except Exception as error:  # noqa: BLE001  Plone's steps raise what they like; both sites are compared
+            savepoint.rollback()
+            failed[step] = type(error)
+    return failed
+
+
+def test_a_snapshot_of_a_site_is_imported_into_a_new_one(site_with: SiteWith) -> None:
+    """As far as Plone can: five of its steps cannot read what they have written, among them that of DateRecurringIndex."""
+    failed = {}
+    for stock in (True, False):
+        with sites.opened(site_with(add_fields, stock)) as db, Site(db).inside() as portal:
+            archive = portal.portal_setup.runAllExportSteps()["tarball"]
+            text = importable(exported(portal.portal_catalog))
+        with sites.opened(site_with(lambda portal: None, stock)) as db, Site(db).inside() as portal:
+            failed[stock] = import_everything(portal, archive)
+            if stock:
+                continue
+            imported(portal.portal_catalog, text, purge=True)
+            assert exported(portal.portal_catalog) == text
+            assert "addon_field" in portal.portal_catalog.indexes()
+            assert "addon_column" in portal.portal_catalog.schema()
+            fill(portal)
+            assert_agrees(portal)
+    assert failed[False] == failed[True]
+    assert "catalog" in failed[True]
 
 
 @pytest.mark.parametrize("step", ["toolset", "catalog", "workflow", "rolemap", "typeinfo"])

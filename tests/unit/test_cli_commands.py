@@ -12,7 +12,16 @@ import sys
 
 
 #: Packages that only a command with a ZOPE_CONF may load.
-ZOPE = ("AccessControl", "OFS", "Products.CMFCore", "Products.CMFPlone", "Products.ZCatalog", "Zope2", "ZPublisher")
+ZOPE = (
+    "AccessControl",
+    "Acquisition",
+    "OFS",
+    "Products.CMFCore",
+    "Products.CMFPlone",
+    "Products.ZCatalog",
+    "Zope2",
+    "ZPublisher",
+)
 LOADED = "import sys; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
 
 
@@ -43,7 +52,16 @@ def test_help_and_version_load_no_zope(arguments: list[str]) -> None:
 )
 def test_commands_that_need_no_zope_load_few_modules(code: str, most: int) -> None:
     count = "import sys; print(len(sys.modules), *(name for name in sys.argv[1:] if name in sys.modules))"
-    command = [sys.executable, "-c", f"{code}\n{count}", "ZODB", "Zope2", "zope.component", "psycopg_pool"]
+    command = [
+        sys.executable,
+        "-c",
+        f"{code}\n{count}",
+        "Acquisition",
+        "ZODB",
+        "Zope2",
+        "zope.component",
+        "psycopg_pool",
+    ]
     last = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
     assert int(last[0]) < most
     assert last[1:] == []

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from plone.pgcatalog import settings
-from plone.pgcatalog.results.prefetch import batch_size
+from plone.pgcatalog.database.prefetch import batch_size
 from tests.unit.sources import environment_variables
 
 import ast

@@ -4,8 +4,11 @@
   "use strict";
 
   const PARTS = ["kept", "heading", "status", "order", "chips", "facets", "results"].map((name) => `search-${name}`);
+  // The column of the facets, which is hidden if there are none.
+  const SIDE = "search-side";
+  const isSearchPage = (page) => [...PARTS, SIDE].every((id) => page.getElementById(id));
   const form = document.getElementById("searchform");
-  if (!form || !PARTS.every((id) => document.getElementById(id))) {
+  if (!form || !isSearchPage(document)) {
     return;
   }
 
@@ -42,6 +45,7 @@
     for (const id of PARTS) {
       document.getElementById(id).replaceChildren(...page.getElementById(id).childNodes);
     }
+    document.getElementById(SIDE).hidden = page.getElementById(SIDE).hidden;
     for (const id of open) {
       const details = document.getElementById(id);
       if (details) {
@@ -65,7 +69,7 @@
     try {
       const response = await fetch(url, { signal: mine.signal, headers: { Accept: "text/html" } });
       const page = new DOMParser().parseFromString(await response.text(), "text/html");
-      if (!response.ok || !PARTS.every((id) => page.getElementById(id))) {
+      if (!response.ok || !isSearchPage(page)) {
         throw new Error("no search page");
       }
       if (isNew) {

@@ -60,8 +60,8 @@ class SettingsForm(PanelForm):
     id = "PGCatalogSettings"
     label = _("PostgreSQL Catalog")
     description = _(
-        "Environment variables override two of these settings: PGCATALOG_SLOW_QUERY_MS the slow query threshold,"
-        " PGCATALOG_RESULT_CACHE_MB the result cache."
+        "How searches work, and which of them are recorded. If set, the environment variables PGCATALOG_SLOW_QUERY_MS and"
+        " PGCATALOG_RESULT_CACHE_MB override the slow query threshold and the result cache."
     )
     schema = IPGCatalogSettings
 

@@ -59,7 +59,7 @@ class IPGCatalogSearchPageSettings(Interface):
         title=_("Count hits up to"),
         description=_(
             "If more pages match, the search page says “more than” this number, which is faster on very large sites. 0"
-            " means all hits are counted, as they are in any case where facets are shown."
+            " means no limit. Where facets are shown, all hits are counted."
         ),
         min=0,
         default=SEARCH_DEFAULTS["count_limit"],

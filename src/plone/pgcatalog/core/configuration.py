@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
+from plone.pgcatalog.database.prefetch import prefetch
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.fulltext import text_index  # noqa: F401  adds itself to the index types that are built in
 from plone.pgcatalog.fulltext.site import site_tuning
@@ -20,7 +21,6 @@ from plone.pgcatalog.indexes.stripped import strip_data
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.memory import CompiledQueries
-from plone.pgcatalog.results.prefetch import prefetch
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.storage import unchanged_tid
 from plone.pgcatalog.storage import unsaved_oids

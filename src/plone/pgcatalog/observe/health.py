@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 from plone.pgcatalog.database import statistics
-from plone.pgcatalog.database.missing import sites_without_table
+from plone.pgcatalog.database.sites import sites_without_table
 from plone.pgcatalog.fulltext.pg_textsearch_index import index_name
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import english

@@ -7,12 +7,12 @@ from DateTime import DateTime
 from datetime import date
 from datetime import datetime
 from plone.pgcatalog.database.hit_rate import ROUND_TRIP_ROWS
+from plone.pgcatalog.database.prefetch import batch_size
+from plone.pgcatalog.database.prefetch import prefetch
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.results.prefetch import batch_size
-from plone.pgcatalog.results.prefetch import prefetch
 from plone.pgcatalog.results.urls import URLs
 from plone.pgcatalog.results.versions import split_version
 from plone.pgcatalog.results.view import CatalogView
