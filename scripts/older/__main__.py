@@ -26,10 +26,11 @@ HERE = Path(__file__).parent
 INTRODUCTION = """\
 ## From Plone 6.0 and 6.1, followed
 
-`python -m scripts.older make` has installed Plone 6.0.13 and 6.1.3, and let each make a site of 29 objects: pages, files, an image, news,
-an event, a collection, translations, versions, a working copy, comments, redirects, a member with a role of her own.
-`python -m scripts.older follow` has taken these databases through the page with Plone 6.2, on a busy machine, in its order and in the other one:
-storage and catalog first, and `@@plone-upgrade` with this catalog in place."""
+`python -m scripts.older make` has installed Plone 6.0.13 and 6.1.3, and let each make a site of 29 objects:
+pages, files, an image, news, an event, a collection, translations, versions, a working copy, comments, redirects,
+a member with a role in one page.
+`python -m scripts.older follow` has taken these databases through the page with Plone 6.2, on a busy machine,
+in its order and in the other one: storage and catalog first, and `@@plone-upgrade` with this catalog in place."""
 
 
 @click.group()
