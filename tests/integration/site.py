@@ -91,7 +91,8 @@ def opened_on(storage: Any) -> Iterator[Any]:
     from zope.processlifetime import DatabaseOpenedWithRoot
     from Zope2.App.ClassFactory import ClassFactory
 
-    db = DB(storage)
+    # As zope.conf calls it: what refers to objects by a path (five.intid) knows the name of the database.
+    db = DB(storage, database_name="main")
     db.classFactory = ClassFactory
     notify(DatabaseOpenedWithRoot(db))
     try:

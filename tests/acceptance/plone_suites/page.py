@@ -45,6 +45,7 @@ def page(comparisons: list[SuiteComparison], candidate: dict[str, Any], command:
         "",
         ", ".join(f"{name} {version}" for name, version in sorted(candidate["versions"].items())) + ".",
         *(["", f"Installed for the add-ons: {', '.join(addons())}."] if of_addons else []),
+        *(_elsewhere(comparisons) if of_addons else []),
         "",
         *table(comparisons),
     ]
@@ -67,6 +68,16 @@ def page(comparisons: list[SuiteComparison], candidate: dict[str, Any], command:
 def addons(path: Path = ADDONS_FILE) -> list[str]:
     """Return the names and versions of the packages that the tier of add-ons has besides."""
     return [line.replace("==", " ") for line in path.read_text().splitlines() if "==" in line]
+
+
+def _elsewhere(comparisons: list[SuiteComparison]) -> list[str]:
+    """Return paragraphs about the suites of the tier that are on the page about Plone's own, and about times."""
+    missing = sorted(set(select(["addons"])) - {suite.name for suite in comparisons})
+    return [
+        *(["", f"On the page about Plone's own: {', '.join(missing)}."] if missing else []),
+        "",
+        "Controls are stored, and were run at another time: the times of both are not compared.",
+    ]
 
 
 def _control_failures(suite: SuiteComparison) -> dict[str, str]:

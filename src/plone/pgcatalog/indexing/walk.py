@@ -65,9 +65,13 @@ def child_ids(container: Any) -> list[str]:
 
 
 def child(container: Any, id: str) -> Any:
-    """Return what *container* contains as *id*, None when it is not there any more."""
+    """Return what *container* contains as *id*, None when it is not there any more, or nothing that can be acquired."""
     if base_hasattr(container, "_getOb"):
-        return container._getOb(id, None)
+        try:
+            return container._getOb(id, None)
+        except AttributeError:
+            # A tool of an older Plone, whose class is a plain one in ours until the site is upgraded: it has no ``__of__``.
+            return None
     return dict(container.objectItems()).get(id) if base_hasattr(container, "objectItems") else None
 
 

@@ -1,0 +1,65 @@
+"""The databases that Plone 6.0 and 6.1 have made: FileStorages with blobs, in one archive."""
+
+from pathlib import Path
+from tests.integration.web import MANAGER
+from tests.integration.web import Site
+from typing import Any
+
+import lzma
+import tarfile
+
+
+VERSIONS = ("6.0", "6.1")
+ARCHIVE = Path(__file__).with_name("sites.tar.xz")
+#: Text without alignment, with a dictionary that spans both sites, which have much in common.
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "lp": 0, "pb": 0}]
+
+
+def pack(folder: Path) -> None:
+    """Make the archive of the sites that are in *folder* under their versions."""
+    with lzma.open(ARCHIVE, "wb", filters=FILTERS) as stream, tarfile.open(fileobj=stream, mode="w") as tar:
+        for version in VERSIONS:
+            for name in ("Data.fs", "blobs"):
+                tar.add(folder / version / name, f"{version}/{name}", filter=_anonymous)
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    if member.name.endswith(".lock"):
+        return None
+    member.uid = member.gid = member.mtime = 0
+    member.uname = member.gname = ""
+    return member
+
+
+def unpack(version: str, folder: Path) -> None:
+    """Put ``Data.fs`` and ``blobs`` of the site of *version* into *folder*."""
+    with tarfile.open(ARCHIVE) as tar:
+        for member in tar:
+            top, _, name = member.name.partition("/")
+            if top == version:
+                tar.extract(member.replace(name=name), folder, filter="data")
+
+
+def upgrade(site: Site) -> tuple[str, str]:
+    """Upgrade *site* as a manager does in a browser; return the versions of Plone's profile before and after."""
+    before = profile_version(site)
+    answer = site.web.post("/plone/@@plone-upgrade", MANAGER, **{"form.submitted": "1", "_authenticator": site.token()})
+    if answer.status != 200:
+        raise RuntimeError(answer.text)
+    return before, profile_version(site)
+
+
+def upgraded(storage: Any) -> tuple[str, str]:
+    """Upgrade the site in *storage*, which is closed; return what `upgrade` does."""
+    from tests.integration import site as sites
+
+    with sites.opened_on(storage) as db:
+        return upgrade(Site(db))
+
+
+def profile_version(site: Site) -> str:
+    """Return the version of Plone's profile that *site* has."""
+    from Products.CMFPlone.factory import _DEFAULT_PROFILE
+
+    with site.inside() as portal:
+        return ".".join(portal.portal_setup.getLastVersionForProfile(_DEFAULT_PROFILE))
