@@ -30,6 +30,10 @@ def connection(dsn: str) -> Any:
         yield connection
 
 
+#: What the server has prepared; for a pooler test_pooler says what holds.
+on_the_server = pytest.mark.direct("a pooler gives prepared statements names of its own, and keeps them")
+
+
 def run(connection: Any, query: str, *params: Any) -> Any:
     return PreparedStatements.of(connection).run([(query, params)])[0]
 
@@ -62,6 +66,7 @@ def test_values_arrive_as_by_a_cursor(connection: Any, kind: str, value: Any) ->
         assert run(connection, query, value, value, value) == expected
 
 
+@on_the_server
 def test_a_statement_is_prepared_when_it_comes_again(connection: Any) -> None:
     query = "SELECT %s::int + 4711"
     assert [run(connection, query, 1), names(connection)] == [[(4712,)], []]
@@ -69,6 +74,7 @@ def test_a_statement_is_prepared_when_it_comes_again(connection: Any) -> None:
     assert len(names(connection)) == 1
 
 
+@on_the_server
 def test_the_oldest_are_forgotten(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared, "SIZE", 3)
     for _ in range(3):
@@ -142,6 +148,7 @@ def test_another_thread_that_uses_the_connection_waits_for_the_end_of_a_message(
             assert asked.result(10) == [(number,)]
 
 
+@on_the_server
 def test_an_error_keeps_what_was_prepared_with_it(connection: Any) -> None:
     statements = PreparedStatements.of(connection)
     good, bad = "SELECT %s::int * 11", "SELECT 5 / %s::int"

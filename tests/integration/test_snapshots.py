@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from persistent.mapping import PersistentMapping
 from plone.pgcatalog import storage
+from plone.pgcatalog.database.pooler import session_of
 from plone.pgcatalog.database.prepared import PreparedStatements
 from tests.integration import site as sites
 from tests.integration.storage import forget_loaded
@@ -130,12 +131,12 @@ def test_statements_that_somebody_has_removed_are_prepared_anew(jar: Any, sent: 
 
 def test_a_lost_connection_is_replaced(jar: Any, other: Any, database: str) -> None:
     save(other, 1)
-    pid = storage.connection(jar).info.backend_pid
+    pid = session_of(storage.connection(jar))
     with psycopg.connect(database, autocommit=True) as killer:
         killer.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
     jar.transaction_manager.begin()
     assert jar.root()["number"] == 1
-    assert storage.connection(jar).info.backend_pid != pid
+    assert session_of(storage.connection(jar)) != pid
 
 
 # -- new objects

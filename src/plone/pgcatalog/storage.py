@@ -236,7 +236,7 @@ def pooled_connection(database: Any) -> AbstractContextManager[Any]:
 def renew_connections(database: Any, connection_class: type, **options: Any) -> None:
     """Let the connections of *database*, a ZODB.DB of zodb-pgjsonb, be of *connection_class*, with *options* of psycopg's.
 
-    Those of its pool are made anew.  The ones that ZODB connections keep, and the storage's own, only get the options, as
+    They are made anew, but for the storage's own and those of ZODB connections that are open: these get the options only, as
     attributes.
     """
     pool = database.storage._instance_pool
@@ -244,7 +244,15 @@ def renew_connections(database: Any, connection_class: type, **options: Any) -> 
     pool.kwargs = {**(pool.kwargs or {}), **options}
     pool.drain()
     kept = [database.storage._conn]
-    database._connectionMap(lambda jar: kept.append(connection(jar)))
+
+    def renew(jar: Any) -> None:
+        if jar.opened is None:
+            # The first one has been open while the database was opened, and is the one that requests get as a rule.
+            jar._normal_storage._drop_conn()
+        else:
+            kept.append(connection(jar))
+
+    database._connectionMap(renew)
     for each in filter(None, kept):
         for name, value in options.items():
             setattr(each, name, value)
