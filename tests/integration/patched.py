@@ -2,13 +2,19 @@
 
 from pathlib import Path
 
+import inspect
 import os
 import shutil
 import subprocess
-import zodb_pgjsonb
+import zodb_pgjsonb.storage
 
 
 PATCHES = sorted((Path(__file__).parents[2] / "docs" / "upstream").glob("*.patch"))
+
+
+def is_patched() -> bool:
+    """True if the storage of this process has the patches."""
+    return "prepare_threshold" in inspect.signature(zodb_pgjsonb.storage.PGJsonbStorage).parameters
 
 
 def patch_storage(folder: Path) -> None:

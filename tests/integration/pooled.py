@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
-from psycopg._preparing import PrepareManager
 from psycopg.conninfo import conninfo_to_dict
 from scripts.topology.bouncer import find_pgbouncer
 from scripts.topology.bouncer import PgBouncer
@@ -94,7 +93,7 @@ class PooledPostgres(EmbeddedPostgres):
         self._pooler = PgBouncer(self, self._program, TEST_POOLER).__enter__()
         os.environ["PGCATALOG_DIRECT_DSN"] = past(self)
         if not self._pooler.follows_statements:
-            PrepareManager.prepare_threshold = None
+            psycopg.Connection.connect.__func__.__kwdefaults__["prepare_threshold"] = None  # type: ignore[attr-defined]
             sites.STORAGE["prepare_threshold"] = -1
         return self
 

@@ -284,6 +284,7 @@ def wait_then(dsn: str, action: Any) -> None:
     action()
 
 
+@pytest.mark.direct("a setting of a session does not outlive a transaction")
 def test_a_server_that_cannot_write_is_searched(portal: Any) -> None:
     """As a hot standby, or a database that is read-only."""
     create(portal, "Document", "page")

@@ -62,7 +62,8 @@ def table(stored: dict[str, Any]) -> str:
         f"|---|{'--:|' * len(versions)}",
         row("zodb-pgjsonb", [stored[name]["storage"] for name in versions]),
         row("date", [stored[name]["date"] for name in versions]),
-        row("modules", [len(stored[name]["modules"]) for name in versions]),
+        row("tests", [stored[name]["mark"] or "all" for name in versions]),
+        row(f"modules of {len(list(TESTS.glob('test_*.py')))}", [len(stored[name]["modules"]) for name in versions]),
         *(row(what, [counts[name][what] for name in versions]) for what in ("tests that pass", "tests that fail")),
     ]
     reasons = {what for found in counts.values() for what in found if what.startswith("left out: ")}
@@ -118,6 +119,7 @@ def main(program: str | None, mark: str, paths: tuple[str, ...]) -> None:
     stored[".".join(map(str, number))] = {
         "date": datetime.date.today().isoformat(),
         "storage": version("zodb-pgjsonb") + patched,
+        "mark": mark,
         "modules": dict(sorted((modules | found).items())),
     }
     STORED.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")

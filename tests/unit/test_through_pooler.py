@@ -18,7 +18,9 @@ def test_what_failed_and_what_was_left_out_is_named() -> None:
         "test_pool": {"passed": 1, "failed": ["test_writes[a]", "test_begins"], "left out": {}},
         "test_rest": {"passed": 0, "failed": [], "left out": {"it locks": 1}},
     }
-    runs = {number: {"date": "2026-01-02", "storage": "1.19.0", "modules": found} for number in ("1.9", "1.18")}
+    runs = {
+        number: {"date": "2026-01-02", "storage": "1.19.0", "mark": "", "modules": found} for number in ("1.9", "1.18")
+    }
     runs["1.18"]["modules"] = {"test_pool": found["test_rest"]}
     lines = table(runs).splitlines()
     assert "| | PgBouncer 1.9 | PgBouncer 1.18 |" in lines
