@@ -121,6 +121,7 @@ def test_a_statement_that_has_failed_does_no_harm(jar: Any, other: Any) -> None:
         assert jar.root()["number"] == number
 
 
+@pytest.mark.direct("a pooler passes DEALLOCATE ALL on, and closes who uses what it has removed")
 def test_statements_that_somebody_has_removed_are_prepared_anew(jar: Any, sent: list[str]) -> None:
     storage.connection(jar).execute("DEALLOCATE ALL")
     for _ in range(4):
