@@ -78,7 +78,6 @@ def test_takes_over_indexes_columns_lexicons_and_entries(stock: Any) -> None:
     assert [b.getId for b in tool(**{"odd-name": "x y"})] == ["page"]
 
 
-@pytest.mark.direct("zodb-pgjsonb packs by a temporary table, past a pooler")
 def test_no_btree_is_left_behind(stock: Any, stock_dsn: str) -> None:
     run(stock, DEFAULT)
     transaction.commit()

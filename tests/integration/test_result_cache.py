@@ -216,7 +216,6 @@ def test_results_of_an_ended_transaction_do_not_mix(filled: Any) -> None:
     assert shown(filled)[0][1] == "Changed"
 
 
-@pytest.mark.direct("zodb-pgjsonb packs by a temporary table, past a pooler")
 def test_a_pack_that_shortens_the_log_brings_no_old_answer_back(dsn: str) -> None:
     """A storage with history forgets transactions that changed the catalog only, and stands at an older one."""
     with sites.opened(dsn, history_preserving=True) as db, sites.application(db) as app:

@@ -6,6 +6,7 @@ from plone.pgcatalog import storage
 from plone.pgcatalog.database.pooler import session_of
 from plone.pgcatalog.database.prepared import PreparedStatements
 from tests.integration import site as sites
+from tests.integration.patched import is_patched
 from tests.integration.storage import forget_loaded
 from transaction import TransactionManager
 from typing import Any
@@ -166,6 +167,7 @@ def test_a_transaction_leaves_no_oids_to_the_next(jar: Any) -> None:
     assert u64(jar.new_oid()) == first + storage.FIRST_OIDS
 
 
+@pytest.mark.skipif(is_patched(), reason="a storage with its patches takes oids from the transaction that has failed")
 def test_oids_are_there_after_an_error_of_a_search(jar: Any) -> None:
     with pytest.raises(psycopg.errors.DivisionByZero):
         storage.connection(jar).execute("SELECT 1 / 0")

@@ -92,7 +92,6 @@ def test_undo_of_a_clear(portal: Any) -> None:
     assert_sound(portal)
 
 
-@pytest.mark.direct("zodb-pgjsonb packs by a temporary table, past a pooler")
 def test_pack_leaves_no_orphans(portal: Any, dsn: str) -> None:
     create(portal, "Document", "page")
     create(portal, "Document", "kept")

@@ -258,6 +258,28 @@ def renew_connections(database: Any, connection_class: type, **options: Any) -> 
             setattr(each, name, value)
 
 
+def pack_by(database: Any, connect: Callable[[], Any]) -> None:
+    """Have each pack of *database*, a ZODB.DB of zodb-pgjsonb, use a connection of its own, which *connect* opens.
+
+    The storage keeps what can be reached in a temporary table, for several transactions.  Behind a pooler these have different
+    sessions, and one may have the table of an earlier pack that failed: whatever is newer would be removed.
+    """
+    storage = database.storage
+    if "pack" in vars(storage):
+        return
+    pack = storage.pack
+
+    def pack_apart(*args: Any, **options: Any) -> Any:
+        with connect() as connection:
+            storage._ensure_admin_conn = lambda: connection
+            try:
+                return pack(*args, **options)
+            finally:
+                del storage._ensure_admin_conn
+
+    storage.pack = pack_apart
+
+
 def processors(database: Any) -> Any:
     """Return the processors that see what is stored in *database*, a ZODB.DB; None if its storage is another one."""
     return getattr(database.storage, "_state_processors", None)
