@@ -27,9 +27,8 @@ def register_processors(event: Any) -> None:
     warn_of_former_variables()
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
-        if processor.register(database):
-            if pooler.adapt(database):
-                direct.pack_directly(database)
+        if processor.register(database) and pooler.adapt(database):
+            direct.pack_directly(database)
 
 
 def read_ahead(event: Any) -> None:
