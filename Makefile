@@ -12,6 +12,7 @@ DIFF_ARGS ?= --seed 1
 SOAK_ARGS ?= --seconds 600 --kills 12
 T ?= pgbouncer
 TOPOLOGY_ARGS ?=
+POOLER_ARGS ?=
 BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 
 # The add-ons that are judges would be loaded by all other tests, too.
@@ -44,7 +45,7 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo demo-check test test-slow test-plone differential bench bench-page bench-ranking topology soak
+.PHONY: help install demo demo-check test test-slow test-plone test-pooler differential bench bench-page bench-ranking topology soak
 .PHONY: lint format docs clean
 
 help:  ## list the chores
@@ -81,6 +82,9 @@ bench-page: $(VENV)/.installed-bench  ## the pages on performance, from the stor
 
 bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ours, and the table in docs/explanation/ranking.md
 	$(BIN)/python -m benchmarks.ranking --output benchmarks/results/ranking.json --page docs/explanation/ranking.md
+
+test-pooler: $(VENV)/.installed-bench  ## the integration tests through PgBouncer, and the table in docs/how-to/pgbouncer.md (POOLER_ARGS=...)
+	$(BIN)/python -m tests.integration.through_pooler $(POOLER_ARGS)
 
 topology: $(VENV)/.installed-bench  ## several machines on this one, and what they ask the servers (T=pgbouncer, standby, failover)
 	$(BIN)/python -m scripts.topology $(T) $(TOPOLOGY_ARGS)

@@ -64,6 +64,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip what a pooler before the server of the session says nothing of."""
+    if not config.getoption("--through-pooler"):
+        return
+    for item in items:
+        for mark in item.iter_markers("direct"):
+            item.add_marker(pytest.mark.skip(*mark.args))
+        used = getattr(item, "fixturenames", ())
+        if "pgbouncer" in used:
+            item.add_marker(pytest.mark.skip("it starts a pooler of its own"))
+        elif "postgres" not in used:
+            item.add_marker(pytest.mark.skip("it starts a server of its own, or needs none"))
+
+
 @pytest.fixture(scope="session")
 def postgres(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     """A running PostgreSQL server for the whole session."""

@@ -34,6 +34,14 @@ def find_pgbouncer() -> str | None:
     return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
 
 
+def version_of(program: str) -> tuple[int, int]:
+    """Return the version of *program*, such as (1, 18)."""
+    told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    numbers = re.search(r"(\d+)\.(\d+)", told)
+    assert numbers is not None, told
+    return int(numbers[1]), int(numbers[2])
+
+
 class PgBouncer:
     """A running PgBouncer for all databases of *server*; *settings* are changed from the documented ones.
 
@@ -44,10 +52,7 @@ class PgBouncer:
         self.server = server
         self.program = program
         self.settings = dict(settings or {})
-        told = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-        numbers = re.search(r"(\d+)\.(\d+)", told)
-        assert numbers is not None, told
-        self.version = (int(numbers[1]), int(numbers[2]))
+        self.version = version_of(program)
         self._user = ServerUser.choose(None)
         self._process: subprocess.Popen[bytes] | None = None
         self.folder = Path()

@@ -1,5 +1,6 @@
 """What faults leave: ended connections, and a catalog that is sound."""
 
+from plone.pgcatalog.database.pooler import session_of
 from plone.pgcatalog.indexing.verify import Verifier
 from typing import Any
 
@@ -11,8 +12,8 @@ def ids(portal: Any, **query: Any) -> list[str]:
 
 
 def backend(portal: Any) -> int:
-    pid: int = portal._p_jar._normal_storage.pg_connection.info.backend_pid
-    return pid
+    """Return the process of the server in which the snapshot of *portal* is."""
+    return session_of(portal._p_jar._normal_storage.pg_connection)
 
 
 def terminate(dsn: str, pid: int) -> None:

@@ -10,6 +10,7 @@ from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from psycopg.conninfo import conninfo_to_dict
 from scripts.topology.bouncer import find_pgbouncer
 from scripts.topology.bouncer import PgBouncer
+from tests.integration import site as sites
 from typing import Any
 from typing import Self
 
@@ -36,6 +37,10 @@ SELECT 'table ' || relname FROM pg_class WHERE relnamespace = pg_my_temp_schema(
 UNION ALL
 SELECT 'statement ' || name FROM pg_prepared_statements WHERE name NOT LIKE 'PGBOUNCER%%'
 """
+
+
+#: Each test has a database of its own, and none is asked again: the server's connections are for the next ones.
+TEST_POOLER = {"server_idle_timeout": "5"}
 
 
 def past(server: EmbeddedPostgres) -> str:
@@ -71,7 +76,11 @@ def left(dsn: str, number: int) -> list[str]:
 
 
 class PooledPostgres(EmbeddedPostgres):
-    """A server for tests whose databases are reached through a pooler, but for what PGCATALOG_DIRECT_DSN is for."""
+    """A server for tests whose databases are reached through a pooler, but for what PGCATALOG_DIRECT_DSN is for.
+
+    If it follows no prepared statements, zodb-pgjsonb is to have its patches (``docs/upstream``), and psycopg prepares
+    nothing, as all clients of such a pooler are to.
+    """
 
     def __init__(self, program: str | None, temp_dir: Path | None) -> None:
         super().__init__(settings=TEST_SETTINGS, temp_dir=temp_dir)
@@ -81,8 +90,11 @@ class PooledPostgres(EmbeddedPostgres):
     def __enter__(self) -> Self:
         super().__enter__()
         assert self._program is not None, "PgBouncer is not installed"
-        self._pooler = PgBouncer(self, self._program).__enter__()
+        self._pooler = PgBouncer(self, self._program, TEST_POOLER).__enter__()
         os.environ["PGCATALOG_DIRECT_DSN"] = past(self)
+        if not self._pooler.follows_statements:
+            psycopg.Connection.connect.__func__.__kwdefaults__["prepare_threshold"] = None  # type: ignore[attr-defined]
+            sites.STORAGE["prepare_threshold"] = -1
         return self
 
     def __exit__(self, *error: object) -> None:

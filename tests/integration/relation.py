@@ -1,5 +1,6 @@
 """Changes of the catalog's relation that nobody made through the catalog."""
 
+from plone.pgcatalog.database.direct import connect_directly
 from typing import Any
 
 import psycopg
@@ -29,7 +30,8 @@ def damage(dsn: str, statement: str) -> None:
 def filled(catalog: Any, *statements: str) -> str:
     """Run *statements* on the relation of *catalog*, beside the site, and return its name; what was known is known no more."""
     relation: str = catalog._catalog.view().read_state().relation
-    with psycopg.connect(catalog._p_jar._normal_storage.pg_connection.info.dsn, autocommit=True) as other:
+    # What is temporary lasts for several transactions here.
+    with connect_directly(catalog._p_jar._normal_storage.pg_connection.info.dsn, "test") as other:
         other.execute(NUMBER_OF)
         for statement in statements:
             other.execute(statement.format(relation))

@@ -16,6 +16,8 @@ import tempfile
 import transaction
 
 
+#: What all storages are opened with.
+STORAGE: dict[str, Any] = {"cache_warm_pct": 0}
 TEMPLATE = "plone_template"
 STOCK_TEMPLATE = "plone_stock"
 _numbers = itertools.count(1)
@@ -73,7 +75,7 @@ def opened(dsn: str, **options: Any) -> AbstractContextManager[Any]:
     """Return the context of a ZODB.DB on a new PGJsonbStorage."""
     from zodb_pgjsonb.storage import PGJsonbStorage
 
-    return opened_on(PGJsonbStorage(dsn=dsn, cache_warm_pct=0, **options))
+    return opened_on(PGJsonbStorage(dsn=dsn, **STORAGE, **options))
 
 
 def opened_in_file(folder: pathlib.Path) -> AbstractContextManager[Any]:

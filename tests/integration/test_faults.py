@@ -182,7 +182,7 @@ def test_a_transaction_that_idles_too_long_is_repeated(portal: Any, dsn: str) ->
     create(portal, "Document", "lost")
     connection = portal._p_jar._normal_storage.pg_connection
     connection.execute("SET idle_in_transaction_session_timeout = '10ms'")
-    gone(dsn, connection.info.backend_pid)
+    gone(dsn, backend(portal))
     with pytest.raises(psycopg.OperationalError):
         ids(portal, portal_type="Document")
     transaction.abort()
@@ -190,6 +190,7 @@ def test_a_transaction_that_idles_too_long_is_repeated(portal: Any, dsn: str) ->
     assert_sound(portal)
 
 
+@pytest.mark.direct("a pooler keeps a client between two transactions whose session has ended")
 def test_a_connection_that_idles_between_requests_is_replaced(db: Any, dsn: str) -> None:
     manager = transaction.TransactionManager()
     with sites.application(db, manager) as app:
@@ -283,6 +284,7 @@ def wait_then(dsn: str, action: Any) -> None:
     action()
 
 
+@pytest.mark.direct("a setting of a session does not outlive a transaction")
 def test_a_server_that_cannot_write_is_searched(portal: Any) -> None:
     """As a hot standby, or a database that is read-only."""
     create(portal, "Document", "page")

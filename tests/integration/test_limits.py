@@ -224,6 +224,7 @@ def strict(site_template: str, postgres: Any) -> Iterator[Web]:
         yield Web(db)
 
 
+@pytest.mark.direct("a setting of a database is for new sessions")
 def test_a_stricter_limit_of_the_database_stays(strict: Web) -> None:
     with sites.application(strict.db) as app:
         view = app.plone.portal_catalog._catalog.search_view()
@@ -242,6 +243,7 @@ def test_the_limit_of_the_database_is_answered_as_ours(strict: Web) -> None:
         assert message(response) == SEARCH_TIMED_OUT.strip()
 
 
+@pytest.mark.direct("a setting of a database is for new sessions")
 def test_another_statement_that_takes_too_long_is_no_search(strict: Web) -> None:
     # Zope itself has no answer when it cannot even read its error log: the storage has that from here on.
     assert strict.get("/plone/nothing").status == 404

@@ -46,6 +46,7 @@ def test_it_cannot_write(database: str) -> None:
         pool.get_request_connection(dsn=database).execute("CREATE TABLE t ()")
 
 
+@pytest.mark.direct("a pooler keeps a client between two transactions whose session has ended")
 def test_a_connection_the_server_ended_is_replaced(database: str) -> None:
     first = pool.get_request_connection(dsn=database)
     pid = first.info.backend_pid

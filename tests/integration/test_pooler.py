@@ -18,6 +18,7 @@ from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.direct import SharedSession
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.pooler import is_pooled
+from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.fulltext import counting
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
@@ -34,6 +35,8 @@ from tests.integration.content import create
 from tests.integration.pooled import clean
 from tests.integration.pooled import left
 from tests.integration.pooled import past
+from tests.integration.pooled import sessions
+from transaction import TransactionManager
 from typing import Any
 
 import json
@@ -338,6 +341,55 @@ def test_a_pooler_that_keeps_sessions_needs_no_way_past_it(
             with connect_directly(target, "other") as other:
                 assert other.execute("SELECT pg_try_advisory_lock(1)").fetchall() == [(False,)]
         assert findings(target) == []
+
+
+def test_each_zodb_connection_prepares_what_the_pooler_follows(pooled_dsn: str, pooler: PgBouncer) -> None:
+    """That one, too, which has been open before anybody knew of the pooler."""
+    if not pooler.follows_statements:
+        pytest.skip("this PgBouncer follows no prepared statements")
+    prepared = "SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT $1::int + 4711'"
+    with sites.opened(pooled_dsn) as db:
+        jars = [db.open(TransactionManager()) for _ in range(2)]
+        for jar in jars:
+            session = Session.of(jar)
+            assert [session.execute("SELECT %s::int + 4711", (n,)) for n in range(3)] == [
+                [(4711,)],
+                [(4712,)],
+                [(4713,)],
+            ]
+            assert session.execute(prepared) == [(1,)]
+        for jar in jars:
+            jar.transaction_manager.abort()
+            jar.close()
+
+
+def test_a_pack_goes_past_the_pooler(pooled_dsn: str, pooler: PgBouncer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an earlier one has left on a session, a list of what could be reached then, is not what it removes by."""
+    if not pooler.follows_statements:
+        pytest.skip("this PgBouncer follows no prepared statements: the storage needs its patch")
+    with sites.opened(pooled_dsn) as db:
+        with sessions(pooled_dsn, SESSIONS - 1) as others:
+            for other in others:
+                other.execute("CREATE TEMP TABLE reachable_oids AS SELECT 0::bigint AS zoid")
+                other.commit()
+        with sites.inside(db) as portal:
+            for name in ("kept", "removed"):
+                create(portal, "Document", name)
+            transaction.commit()
+            portal.manage_delObjects(["removed"])
+            transaction.commit()
+        with psycopg.connect(pooled_dsn, prepare_threshold=None) as connection:
+            count = "SELECT count(*) FROM object_state"
+            [(before,)] = connection.execute(count).fetchall()
+            connection.commit()
+            db.pack()
+            [(after,)] = connection.execute(count).fetchall()
+        assert before / 2 < after < before
+        with sites.inside(db) as portal:
+            assert portal.kept.getId() == "kept"
+        monkeypatch.delenv("PGCATALOG_DIRECT_DSN")
+        with pytest.raises(SharedSession):
+            db.pack()
 
 
 def findings(dsn: str) -> list[str]:

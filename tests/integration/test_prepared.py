@@ -30,6 +30,10 @@ def connection(dsn: str) -> Any:
         yield connection
 
 
+#: What the server has prepared; for a pooler test_pooler says what holds.
+on_the_server = pytest.mark.direct("a pooler gives prepared statements names of its own, and keeps them")
+
+
 def run(connection: Any, query: str, *params: Any) -> Any:
     return PreparedStatements.of(connection).run([(query, params)])[0]
 
@@ -62,6 +66,7 @@ def test_values_arrive_as_by_a_cursor(connection: Any, kind: str, value: Any) ->
         assert run(connection, query, value, value, value) == expected
 
 
+@on_the_server
 def test_a_statement_is_prepared_when_it_comes_again(connection: Any) -> None:
     query = "SELECT %s::int + 4711"
     assert [run(connection, query, 1), names(connection)] == [[(4712,)], []]
@@ -69,6 +74,7 @@ def test_a_statement_is_prepared_when_it_comes_again(connection: Any) -> None:
     assert len(names(connection)) == 1
 
 
+@on_the_server
 def test_the_oldest_are_forgotten(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepared, "SIZE", 3)
     for _ in range(3):
@@ -79,6 +85,7 @@ def test_the_oldest_are_forgotten(connection: Any, monkeypatch: pytest.MonkeyPat
     assert len(names(connection)) == 3
 
 
+@pytest.mark.direct("a pooler passes DEALLOCATE ALL on, and closes who uses what it has removed")
 def test_statements_that_somebody_removed_are_prepared_again(portal: Any) -> None:
     session = Session.of(portal._p_jar)
     for _ in range(3):
@@ -142,6 +149,7 @@ def test_another_thread_that_uses_the_connection_waits_for_the_end_of_a_message(
             assert asked.result(10) == [(number,)]
 
 
+@on_the_server
 def test_an_error_keeps_what_was_prepared_with_it(connection: Any) -> None:
     statements = PreparedStatements.of(connection)
     good, bad = "SELECT %s::int * 11", "SELECT 5 / %s::int"
@@ -163,6 +171,9 @@ def test_a_connection_that_prepares_nothing_is_respected(connection: Any) -> Non
 
 
 def test_a_search_is_one_message_with_what_goes_before_it(portal: Any) -> None:
+    connection = portal._p_jar._normal_storage.pg_connection
+    if connection.prepare_threshold is None and not getattr(connection, "prepares_ours", False):
+        pytest.skip("nothing is prepared through a pooler that cannot follow it")
     for number in range(3):
         create(portal, "Document", f"page{number}", title=f"Page {number}")
     transaction.commit()
@@ -180,7 +191,7 @@ def test_a_search_is_one_message_with_what_goes_before_it(portal: Any) -> None:
     portal.page0.reindexObject()
     transaction.commit()
     transaction.begin()
-    pgconn = portal._p_jar._normal_storage.pg_connection.pgconn
+    pgconn = connection.pgconn
     with tempfile.TemporaryFile("w+") as file:
         pgconn.trace(file.fileno())
         pgconn.set_trace_flags(0)

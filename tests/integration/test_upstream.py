@@ -7,6 +7,8 @@ from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.database.embedded import with_standby
 from scripts.topology.bouncer import PgBouncer
+from tests.integration.patched import patch_storage
+from tests.integration.patched import PATCHES
 from tests.integration.pooled import left
 from tests.integration.pooled import past
 from typing import Any
@@ -15,17 +17,14 @@ import json
 import os
 import psycopg
 import pytest
-import shutil
 import subprocess
 import sys
-import zodb_pgjsonb
 
 
 pytestmark = pytest.mark.slow
 
 
 ROOT = Path(__file__).parents[2]
-PATCHES = sorted((ROOT / "docs" / "upstream").glob("*.patch"))
 CHECK = Path(__file__).with_name("upstream_check.py")
 #: Sessions of the server that the pooler has.
 SESSIONS = 4
@@ -36,12 +35,7 @@ CROWD = Path(__file__).with_name("pooled_crowd.py")
 def patched(tmp_path_factory: Any) -> Path:
     """A folder with a copy of the installed package that has all patches."""
     folder: Path = tmp_path_factory.mktemp("upstream")
-    package = Path(zodb_pgjsonb.__file__).parent
-    shutil.copytree(package, folder / "zodb_pgjsonb", ignore=shutil.ignore_patterns("__pycache__"))
-    for patch in PATCHES:
-        # Outside of a repository: git would leave out what it does not track.
-        environ = os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
-        subprocess.run(["git", "apply", "--verbose", str(patch)], cwd=folder, env=environ, check=True)
+    patch_storage(folder)
     return folder
 
 

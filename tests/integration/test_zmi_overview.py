@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from lxml import html
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.pooler import session_of
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.snapshots import NEWEST
 from plone.pgcatalog.i18n import english
@@ -149,7 +150,7 @@ def test_an_old_transaction_is_named_with_what_it_has_locked(site: Site, monkeyp
         assert "a report idle in transaction has locked pgcatalog_jobs" in oldest
         line = text(tree.get_element_by_id("health"))
         assert line.startswith("Needs attention: the transaction of process ")
-        assert f"process {connection.info.backend_pid} " in line
+        assert f"process {session_of(connection)} " in line
 
 
 def test_the_line_about_the_health_is_the_same_everywhere(site: Site) -> None:

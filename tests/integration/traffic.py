@@ -42,7 +42,7 @@ def traced(portal: Any) -> Iterator[list[Traffic]]:
     """Yield a list that holds the Traffic of the portal's snapshot connection afterwards."""
     connection = portal._p_jar._normal_storage.pg_connection
     # Without prepared statements every message names its SQL.
-    connection.prepare_threshold = None
+    connection.prepare_threshold, connection.prepares_ours = None, False
     pgconn = connection.pgconn
     result: list[Traffic] = []
     with tempfile.TemporaryFile("w+") as file:

@@ -44,6 +44,10 @@ MIX = {
     "rename": 2,
     "move folder": 1,
 }
+#: How often a client repeats a write that Zope has given up for a conflict, as its user would; Zope's own number is 3, too.
+REPEATS = 3
+#: Such a write has changed nothing, for sure.
+CONFLICT = "500 ConflictError"
 #: Kinds of requests that change something.
 WRITES = {"create", "delete", "edit", "move", "move folder", "rename", "workflow"}
 
@@ -52,12 +56,13 @@ Become = Callable[[Version], Version]
 
 @dataclass
 class Answer:
-    """A request and how it ended: *error* is a class of errors, or empty."""
+    """A request and how it ended: *error* is a class of errors, or empty; *repeated* if the client has repeated it then."""
 
     kind: str
     start: float
     end: float
     error: str
+    repeated: bool = False
 
 
 def error_class(response: requests.Response) -> str:
@@ -182,11 +187,16 @@ class Client:
         return self.send(kind, method, path, visitor, headers={"Accept": "application/json"}, **options)
 
     def write(self, pages: Sequence[Page], become: Become, kind: str, method: str, path: str, **options: Any) -> Any:
-        """Send what makes *become(version)* of every version of *pages*.
+        """Send what makes *become(version)* of every version of *pages*; once more after a conflict.
 
         Acknowledged: they are that now. Otherwise they may be, and this client leaves them alone.
         """
         response = self.api(kind, method, path, **options)
+        for _ in range(REPEATS):
+            if response is not None or not self.answers[-1].error.startswith(CONFLICT):
+                break
+            self.answers[-1].repeated = True
+            response = self.api(kind, method, path, **options)
         for page in pages:
             changed = [become(version) for version in page.possible]
             page.repeated = [become(version) for version in page.past]

@@ -33,8 +33,9 @@ def summary(result: dict[str, Any]) -> dict[str, Any]:
         "errors_outside": [
             {"at": round(a.start - result["started"], 1), "seconds": round(a.end - a.start, 1), "kind": a.kind}
             for a in answers
-            if a.error and not in_outage(a, shadows)
+            if a.error and not a.repeated and not in_outage(a, shadows)
         ],
+        "repeated": sum(a.repeated for a in answers),
         "outages": [{"at": round(b - result["started"], 1), "down": round(u - b, 1)} for b, u in outages],
         "seconds_without_answers": result["seconds_without_answers"],
         "lost_by_failovers": result["lost_by_failovers"],
@@ -82,10 +83,10 @@ def latencies(times: list[float]) -> dict[str, float]:
 
 
 def errors(answers: list[Answer], shadows: list[tuple[float, float]]) -> dict[str, dict[str, int]]:
-    """Return class -> how often inside and outside of outages."""
+    """Return class -> how often inside and outside of outages, without those that a client has repeated."""
     found: dict[str, Counter[str]] = {}
     for answer in answers:
-        if answer.error:
+        if answer.error and not answer.repeated:
             where = "inside" if in_outage(answer, shadows) else "outside"
             found.setdefault(answer.error, Counter(inside=0, outside=0))[where] += 1
     return {name: dict(counts) for name, counts in sorted(found.items())}
@@ -158,6 +159,7 @@ def tables(report: dict[str, Any]) -> list[str]:
             [
                 ("requests", report["requests"]),
                 ("acknowledged writes", report["acknowledged_writes"]),
+                ("writes repeated by a client after a conflict", report["repeated"]),
                 *outages,
                 ("down, shortest to longest", f"{min(down)} to {max(down)} s" if down else ""),
                 ("forgiven after each", f"{report['grace_seconds']} s"),

@@ -236,7 +236,7 @@ def pooled_connection(database: Any) -> AbstractContextManager[Any]:
 def renew_connections(database: Any, connection_class: type, **options: Any) -> None:
     """Let the connections of *database*, a ZODB.DB of zodb-pgjsonb, be of *connection_class*, with *options* of psycopg's.
 
-    Those of its pool are made anew.  The ones that ZODB connections keep, and the storage's own, only get the options, as
+    They are made anew, but for the storage's own and those of ZODB connections that are open: these get the options only, as
     attributes.
     """
     pool = database.storage._instance_pool
@@ -244,10 +244,40 @@ def renew_connections(database: Any, connection_class: type, **options: Any) -> 
     pool.kwargs = {**(pool.kwargs or {}), **options}
     pool.drain()
     kept = [database.storage._conn]
-    database._connectionMap(lambda jar: kept.append(connection(jar)))
+
+    def renew(jar: Any) -> None:
+        if jar.opened is None:
+            # The first one has been open while the database was opened, and is the one that requests get as a rule.
+            jar._normal_storage._drop_conn()
+        else:
+            kept.append(connection(jar))
+
+    database._connectionMap(renew)
     for each in filter(None, kept):
         for name, value in options.items():
             setattr(each, name, value)
+
+
+def pack_by(database: Any, connect: Callable[[], Any]) -> None:
+    """Have each pack of *database*, a ZODB.DB of zodb-pgjsonb, use a connection of its own, which *connect* opens.
+
+    The storage keeps what can be reached in a temporary table, for several transactions.  Behind a pooler these have different
+    sessions, and one may have the table of an earlier pack that failed: whatever is newer would be removed.
+    """
+    storage = database.storage
+    if "pack" in vars(storage):
+        return
+    pack = storage.pack
+
+    def pack_apart(*args: Any, **options: Any) -> Any:
+        with connect() as connection:
+            storage._ensure_admin_conn = lambda: connection
+            try:
+                return pack(*args, **options)
+            finally:
+                del storage._ensure_admin_conn
+
+    storage.pack = pack_apart
 
 
 def processors(database: Any) -> Any:

@@ -1,6 +1,7 @@
 """What happens when a storage opens, when a process starts and when a request ends."""
 
 from plone.pgcatalog.core import cataloguer
+from plone.pgcatalog.database import direct
 from plone.pgcatalog.database import pool
 from plone.pgcatalog.database import pooler
 from plone.pgcatalog.database.session import connection_of
@@ -26,8 +27,8 @@ def register_processors(event: Any) -> None:
     warn_of_former_variables()
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
-        if processor.register(database):
-            pooler.adapt(database)
+        if processor.register(database) and pooler.adapt(database):
+            direct.pack_directly(database)
 
 
 def read_ahead(event: Any) -> None:

@@ -11,6 +11,7 @@ from plone.pgcatalog.database.pooler import is_pooled
 from plone.pgcatalog.database.pooler import shares_sessions
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.conninfo import make_conninfo
+from psycopg.rows import dict_row
 from psycopg.rows import RowFactory
 from psycopg.rows import tuple_row
 from typing import Any
@@ -81,6 +82,17 @@ def direct_dsn(dsn: str) -> str:
             return dsn
         _same.add((dsn, direct))
     return direct
+
+
+def pack_directly(database: Any) -> None:
+    """Have packs of *database*, a ZODB.DB of zodb-pgjsonb, take the way past its pooler; SharedSession if there is none."""
+    # It imports the ZODB, which a command with a DSN does not need.
+    from plone.pgcatalog import storage
+
+    dsn = storage.database_dsn(database)
+    assert dsn is not None
+    # As the storage's own: a pack takes its time, and other threads may use the connection meanwhile.
+    storage.pack_by(database, lambda: connect_directly(dsn, "pack", 0, row_factory=dict_row))
 
 
 def is_way_named() -> bool:

@@ -49,6 +49,9 @@ class FollowedConnection(psycopg.Connection[Any]):
     psycopg prepares none there (``database/pooler.py``): it forgets its own by DEALLOCATE ALL, and ours with them.
     """
 
+    #: Whether ours are prepared.
+    prepares_ours = True
+
 
 class PreparedStatements:
     """The statements of *connection*, a psycopg connection, for one thread at a time: prepared when they come again.
@@ -144,7 +147,7 @@ class PreparedStatements:
 
     def _may_prepare(self) -> bool:
         """Return whether the connection is to have prepared statements: psycopg prepares some, or a pooler follows ours."""
-        return self._connection.prepare_threshold is not None or isinstance(self._connection, FollowedConnection)
+        return self._connection.prepare_threshold is not None or getattr(self._connection, "prepares_ours", False)
 
     def _close(self, name: bytes) -> None:
         """Send that the statement *name* is to go: by the protocol, which a pooler understands, where libpq can (17)."""

@@ -1,0 +1,19 @@
+"""A part of `make test-pooler`, with the PgBouncer that is installed."""
+
+from tests.integration.through_pooler import count
+from tests.integration.through_pooler import run
+
+import pytest
+
+
+#: Prepared statements, and connections that end.
+MODULES = ("test_prepared", "test_snapshots")
+
+
+@pytest.mark.slow
+def test_a_pooler_stands_before_the_tests_and_they_pass(pgbouncer: str) -> None:
+    found = run(pgbouncer, tuple(f"tests/integration/{module}.py" for module in MODULES), ["-m", "not slow"])
+    assert sorted(found) == sorted(MODULES)
+    counts = count(found)
+    assert counts["tests that fail"] == 0, found
+    assert counts["tests that pass"] > 30
