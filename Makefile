@@ -82,7 +82,7 @@ bench-page: $(VENV)/.installed-bench  ## the pages on performance, from the stor
 bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ours, and the table in docs/explanation/ranking.md
 	$(BIN)/python -m benchmarks.ranking --output benchmarks/results/ranking.json --page docs/explanation/ranking.md
 
-topology: $(VENV)/.installed-bench  ## several machines on this one, and what they ask the servers (T=pgbouncer, standby, failover)
+topology: $(VENV)/.installed-bench  ## several machines on this one, and what they ask the servers (T=pgbouncer, standby, search, failover)
 	$(BIN)/python -m scripts.topology $(T) $(TOPOLOGY_ARGS)
 
 soak: $(VENV)/.installed-bench  ## ten minutes of load on a site whose PostgreSQL is killed meanwhile (SOAK_ARGS=...)

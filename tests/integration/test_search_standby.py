@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from contextlib import ExitStack
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database import standby as standbys
+from plone.pgcatalog.database.findings import standby_findings
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.standby import Standby
 from plone.pgcatalog.metrics.process import process_metrics
@@ -20,7 +21,6 @@ from tests.integration.servers import execute
 from tests.integration.servers import fetch
 from typing import Any
 
-import itertools
 import os
 import psycopg
 import pytest
@@ -66,7 +66,6 @@ def searcher(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proc
     with readers.sites.opened(servers.dsn) as db:
         yield Process(db)
     used().close()
-    standbys.standbys._forget()
 
 
 def used() -> Standby:
@@ -118,37 +117,41 @@ def gained(outcome: str, action: Callable[[], Any]) -> int:
 
 
 @contextmanager
-def commits(writer: Process) -> Iterator[None]:
-    """Have pages changed meanwhile, RATE times in a second."""
+def commits(writer: Process) -> Iterator[list[int]]:
+    """Have pages changed meanwhile, up to RATE times in a second; yields a list with a number for each commit so far."""
     done = threading.Event()
-    numbers = itertools.count(1)
-    ended: list[bool] = []
+    made: list[int] = []
 
-    def change(site: Any, number: int) -> None:
-        page = site.folder[f"page{number % PAGES}"]
-        page.title = f"changed {number}"
+    def change(site: Any) -> None:
+        page = site.folder[f"page{len(made) % PAGES}"]
+        page.title = f"changed {len(made)}"
         page.reindexObject()
 
     def work() -> None:
-        while not done.wait(1 / RATE):
-            writer.save(change, next(numbers))
-        ended.append(True)
+        try:
+            while not done.wait(1 / RATE):
+                writer.save(change)
+                made.append(len(made))
+        finally:
+            done.set()
 
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        yield
+        yield made
+        assert not done.is_set()
     finally:
         done.set()
         thread.join()
-    assert ended
-    assert next(numbers) > 5
 
 
-def compare_for(searcher: Process, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+def compare_during(searcher: Process, made: list[int], number: int = 10) -> None:
+    """Compare until there are so many commits more."""
+    before = len(made)
+    deadline = time.monotonic() + 60
+    while len(made) < before + number:
         searcher.do(compare)
+        assert time.monotonic() < deadline
 
 
 # -- what goes where
@@ -157,7 +160,6 @@ def compare_for(searcher: Process, seconds: float) -> None:
 def test_without_a_standby_there_is_no_connection(servers: Servers, writer: Process) -> None:
     writer.do(lambda site: answers(site))
     assert writer.do(lambda site: Session.of(site._p_jar).standby) is None
-    assert standbys.standbys.all() == []
     assert fetch(servers.standby_dsn, OURS) == 0
 
 
@@ -226,10 +228,30 @@ def test_a_statement_that_fails_fails_on_the_primary(servers: Servers, searcher:
 # -- faults
 
 
+def test_a_check_names_a_standby_that_does_not_answer(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(standby_findings(servers.dsn)) == []
+    monkeypatch.setenv("PGCATALOG_SEARCH_DSN", servers.standby_dsn)
+    assert list(standby_findings(servers.dsn)) == []
+    # The primary is none.
+    monkeypatch.setenv("PGCATALOG_SEARCH_DSN", servers.dsn)
+    [finding] = standby_findings(servers.dsn)
+    assert (finding.level, finding.subject) == ("warning", "standby")
+
+
+def test_what_is_no_connection_string_is_ignored(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("PGCATALOG_SEARCH_DSN", "no connection string")
+    with readers.sites.opened(servers.dsn) as db:
+        Process(db).do(answers)
+        assert Process(db).do(lambda site: Session.of(site._p_jar).standby) is None
+    assert [record.getMessage() for record in caplog.records if "PGCATALOG_SEARCH_DSN is ignored" in record.message]
+
+
 def test_no_answer_differs_while_pages_are_changed(servers: Servers, writer: Process, searcher: Process) -> None:
     settle(servers, searcher)
-    with commits(writer):
-        assert gained("answered", lambda: compare_for(searcher, 2)) > 0
+    with commits(writer) as made:
+        assert gained("answered", lambda: compare_during(searcher, made, 30)) > 0
 
 
 def test_a_standby_that_replays_nothing_is_not_believed(servers: Servers, writer: Process, searcher: Process) -> None:
@@ -237,8 +259,8 @@ def test_a_standby_that_replays_nothing_is_not_believed(servers: Servers, writer
     with servers.paused():
         writer.save(lambda site: site.folder.page1.reindexObject())
         assert gained("answered", lambda: searcher.do(compare)) == 0
-        with commits(writer):
-            assert gained("answered", lambda: compare_for(searcher, 1)) == 0
+        with commits(writer) as made:
+            assert gained("answered", lambda: compare_during(searcher, made)) == 0
     settle(servers, searcher)
 
 
@@ -277,16 +299,18 @@ def test_a_standby_that_hangs_is_not_waited_for(servers: Servers, searcher: Proc
 
 def test_a_standby_that_is_killed_and_then_promoted(servers: Servers, writer: Process, searcher: Process) -> None:
     settle(servers, searcher)
-    with commits(writer):
+    with commits(writer) as made:
         servers.standby.kill()
-        compare_for(searcher, 1)
+        compare_during(searcher, made)
         servers.standby.start()
-        compare_for(searcher, 1)
+        compare_during(searcher, made)
     settle(servers, searcher)
-    with commits(writer):
-        compare_for(searcher, 0.5)
+    with commits(writer) as made:
+        compare_during(searcher, made)
         servers.standby.promote()
-        assert gained("answered", lambda: compare_for(searcher, 1)) == 0
+        assert gained("answered", lambda: compare_during(searcher, made)) == 0
     with readers.sites.opened(servers.standby_dsn) as db:
         Process(db).save(lambda site: site.folder.page1.reindexObject())
-    assert gained("answered", lambda: compare_for(searcher, 1)) == 0
+    for _ in range(5):
+        assert gained("answered", lambda: searcher.do(compare)) == 0
+        time.sleep(standbys.PAUSE / 2)

@@ -119,13 +119,13 @@ class Line(PreparedStatements):
         self._connection.close()
 
     def _receive(self, first: int) -> Generator[Wait, Ready, list[Any]]:
-        """As for any connection, but not for longer than SECONDS.  Raises TooLate."""
+        """As for any connection, but waits no longer than SECONDS.  Raises TooLate."""
         answers, deadline = super()._receive(first), monotonic() + SECONDS
         try:
             wanted = next(answers)
             while True:
                 ready = yield wanted
-                if monotonic() > deadline:
+                if not ready and monotonic() > deadline:
                     raise TooLate(f"no answer within {SECONDS:g} s")
                 wanted = answers.send(ready)
         except StopIteration as end:
@@ -211,11 +211,20 @@ class Standby:
 standbys = background.PerDatabase(Standby)
 
 
+def named_standby(dsn: str) -> str | None:
+    """Return the connection string of the standby that the environment names for the database *dsn*; None for none."""
+    other = os.environ.get(SEARCH)
+    return search_dsn(dsn, other) if other else None
+
+
 @cache
 def search_dsn(dsn: str, other: str) -> str | None:
-    """Return *dsn* but for what *other*, a connection string, says otherwise; None if that is no connection string."""
+    """Return *dsn* but for what *other*, a connection string, says otherwise; None if that is no connection string.
+
+    A server that is no standby refuses it, as *dsn* may want one that takes writes.
+    """
     try:
-        return make_conninfo(dsn, **conninfo_to_dict(other))
+        return make_conninfo(dsn, **{"target_session_attrs": "standby", **conninfo_to_dict(other)})
     except psycopg.ProgrammingError as error:
         logger.warning("%s is ignored: %s", SEARCH, plain(error))
         return None
@@ -235,8 +244,7 @@ class StandbySnapshot:
     @classmethod
     def beside(cls, dsn: str) -> "StandbySnapshot | None":
         """Return one for a ZODB connection that reads from the database *dsn*; None without a standby."""
-        other = os.environ.get(SEARCH)
-        found = search_dsn(dsn, other) if other else None
+        found = named_standby(dsn)
         return None if found is None else cls(standbys[found])
 
     def begin(self) -> None:
