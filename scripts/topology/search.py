@@ -78,13 +78,13 @@ def hits(web: Web, writer: Process, rate: int, requests: int) -> tuple[float, di
 
 
 @click.command()
-@click.option("--requests", default=400, help="Requests for each rate of commits.")
+@click.option("--requests", default=200, help="Requests for each rate of commits.")
 def main(requests: int) -> None:
     """Print what the primary is asked for a page, with and without, and the share that the standby answers."""
     os.environ["PGCATALOG_SLOW_QUERY_MS"] = "0"
     sites.start_zope()
     with ExitStack() as stack:
-        servers = readers.start(stack)
+        servers = readers.start(stack, hot_standby_feedback="on")
         writer = Process(stack.enter_context(sites.opened(servers.dsn)))
         relation = writer.do(lambda site: site.portal_catalog._core.view().read_state().relation)
         without = Web(stack.enter_context(sites.opened(servers.dsn)))

@@ -44,6 +44,8 @@ SEARCH = "PGCATALOG_SEARCH_DSN"
 SECONDS = 1.0
 #: Seconds that the process leaves it alone after an error.
 PAUSE = 10.0
+#: How often a transaction looks for its state there.  A standby that is behind by little has caught up a moment later.
+TRIES = 3
 #: Connections that a process has to it at the most.
 MOST = 8
 
@@ -240,6 +242,8 @@ class StandbySnapshot:
         self._shown: tuple[int, States] | None = None
         #: whether something has failed since the transaction began
         self._has_failed = False
+        #: how often another state than the transaction's was shown
+        self._tries = 0
 
     @classmethod
     def beside(cls, dsn: str) -> "StandbySnapshot | None":
@@ -249,20 +253,23 @@ class StandbySnapshot:
 
     def begin(self) -> None:
         """Begin the snapshot, if there is a connection; does not wait for it."""
-        if self._line is not None or self._has_failed:
+        if self._line is not None or self._has_failed or self._tries >= TRIES:
             return
         self._line = line = self.standby.take()
         if line is not None:
             self._attempt(line.begin)
 
     def end(self) -> None:
-        """End the snapshot, if there is one; does not wait for it."""
+        """End the snapshot, if there is one, with its transaction; does not wait for it."""
+        self._release()
+        self._has_failed, self._tries = False, 0
+
+    def _release(self) -> None:
         self._shown = None
         line = self._line
         if line is not None and self._attempt(line.end):
             self._line = None
             self.standby.give_back(line)
-        self._has_failed = False
 
     def states(self, tid: int | None) -> States | None:
         """Return the states of catalogs if the snapshot shows *tid* as the newest transaction, else None."""
@@ -275,9 +282,15 @@ class StandbySnapshot:
                 self._drop()
             elif rows:
                 self._shown = rows[0][1] or 0, states_of(row[2:] for row in rows)
-        if self._shown is None or self._shown[0] != tid:
+        if self._shown is None or tid is None:
             return None
-        return self._shown[1]
+        newest, states = self._shown
+        if newest == tid:
+            return states
+        # The standby may have to wait for the end of this snapshot to replay more.  It never goes back.
+        self._tries = self._tries + 1 if newest < tid else TRIES
+        self._release()
+        return None
 
     def ask(
         self, tid: int | None, states: States, statements: Sequence[Statement], before: Sequence[str]
@@ -288,10 +301,10 @@ class StandbySnapshot:
         """
         shown = None if self._has_failed else self.states(tid)
         line = self._line
-        if line is None or self._has_failed:
-            self.standby.count(FAILED if self._has_failed else NO_CONNECTION)
+        if line is None or shown is None:
+            self.standby.count(FAILED if self._has_failed else OTHER_STATE if self._tries else NO_CONNECTION)
             return None
-        if shown is None or identities(shown) != identities(states):
+        if identities(shown) != identities(states):
             self.standby.count(OTHER_STATE)
             return None
         found: list[Rows] | None = self._attempt(lambda: line.run(statements, before))

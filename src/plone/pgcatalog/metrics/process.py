@@ -56,9 +56,9 @@ def cache() -> Iterator[Metric]:
 
 
 def of_standbys() -> Iterator[Metric]:
-    """Yield what has become of messages of searches that a standby could answer, if one may be asked."""
+    """Yield what has become of messages of searches that a standby could answer; 0 without one."""
     found = standbys.all()
-    for outcome in OUTCOMES if found else ():
+    for outcome in OUTCOMES:
         number = sum(standby.outcomes[outcome] for standby in found)
         yield Metric("pgcatalog_standby_messages_total", number, "counter", STANDBY, {"outcome": outcome})
 
