@@ -12,6 +12,7 @@ from scripts.topology.statements import statements
 from tests.integration import readers
 from tests.integration import site as sites
 from tests.integration.histories import Process
+from tests.integration.servers import execute
 from tests.integration.web import Web
 from typing import Any
 
@@ -85,6 +86,8 @@ def main(requests: int) -> None:
     sites.start_zope()
     with ExitStack() as stack:
         servers = readers.start(stack, hot_standby_feedback="on")
+        # As servers do that are not for tests.  What is not flushed yet is not sent to a standby either.
+        execute(servers.dsn, "ALTER DATABASE site SET synchronous_commit = 'on'")
         writer = Process(stack.enter_context(sites.opened(servers.dsn)))
         relation = writer.do(lambda site: site.portal_catalog._core.view().read_state().relation)
         without = Web(stack.enter_context(sites.opened(servers.dsn)))
