@@ -18,7 +18,7 @@ READERS: dict[str, Callable[[], float]] = {
 }
 COUNTS = ("PGCATALOG_PREFETCH_BATCH",)
 #: Names of databases, folders and hosts, and a word with a warning of its own.
-TEXTS = {"PGCATALOG_DIRECT_DSN", "PGCATALOG_DSN", "PGCATALOG_PG_BIN", "PGCATALOG_RANKING"}
+TEXTS = {"PGCATALOG_DIRECT_DSN", "PGCATALOG_DSN", "PGCATALOG_PG_BIN", "PGCATALOG_RANKING", "PGCATALOG_SEARCH_DSN"}
 WRONG = ("many", "1,5", "-1", "nan", "inf", "1e400", "1e300", "0x10", "1 2")
 #: Settings are in the registry; a variable is for what is needed before a site exists, or is a process's.
 MOST_VARIABLES = 9

@@ -7,15 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.database.direct import DIRECT
 from plone.pgcatalog.database.direct import direct_dsn
 from plone.pgcatalog.database.direct import is_way_named
 from plone.pgcatalog.database.pooler import follows_statements
 from plone.pgcatalog.database.pooler import shares_sessions
 from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.database.standby import named_standby
+from plone.pgcatalog.database.standby import SEARCH
 from plone.pgcatalog.protocols import Connection
 from typing import Any
 
+import psycopg
 import shutil
 
 
@@ -183,6 +188,17 @@ def pooler_findings(connection: Connection, dsn: str) -> Iterator[Finding]:
         if is_way_named():
             text += f", and {DIRECT} leads to {'another database' if direct == dsn else 'a pooler, too'}"
         yield Finding(ERROR, "pooler", text, remedy)
+
+
+def standby_findings(dsn: str) -> Iterator[Finding]:
+    """Yield that the standby does not answer which the environment names for searches of the database *dsn*."""
+    standby = named_standby(dsn)
+    try:
+        if standby is not None:
+            connect(standby, "check").close()
+    except psycopg.Error as error:
+        remedy = f"Let {SEARCH}, such as host=db2 port=5432, lead to a standby; until then the primary is asked."
+        yield Finding(WARNING, "standby", f"the one for searches does not answer: {plain(error)}", remedy)
 
 
 def megabytes(count: int) -> str:

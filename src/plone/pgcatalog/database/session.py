@@ -24,11 +24,16 @@ from plone.pgcatalog.database.planning import PLAN_GENERIC
 from plone.pgcatalog.database.planning import with_planner_hints
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.database.prepared import PreparedStatements
-from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.database.selectivity import FREQUENCIES
 from plone.pgcatalog.database.sets import KnownSets
-from plone.pgcatalog.database.sets import NEWEST as NEWEST_SET
+from plone.pgcatalog.database.standby import PENDING
+from plone.pgcatalog.database.standby import SECONDS
+from plone.pgcatalog.database.standby import StandbySnapshot
+from plone.pgcatalog.database.states import COLUMNS
+from plone.pgcatalog.database.states import newest_set
+from plone.pgcatalog.database.states import OF_CATALOGS
+from plone.pgcatalog.database.states import states_of
 from plone.pgcatalog.database.time_limit import OWN_LIMIT
 from plone.pgcatalog.database.time_limit import set_limit
 from plone.pgcatalog.database.time_limit import TAKE_BACK
@@ -58,18 +63,7 @@ ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
 #: The quoted schema of pg_trgm, if it and its index are there.
 TRIGRAMS = f"(SELECT quote_ident(name) FROM ({load_sql('trigram_schema')}) AS found (name, has_index) WHERE has_index)"
 #: One row at least, for what it says of the history.
-READ_STATE = (
-    f"SELECT {IS_THERE}, {OWN_LIMIT}, {HAS_MEMORY}, {TRIGRAMS}, catalog, relation, version, columns, generation, tid,"
-    " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1),"
-    f" CASE WHEN complete_at = generation THEN complete ELSE '{{}}' END, interned, {NEWEST_SET},"
-    " CASE WHEN complete_at = generation THEN collected ELSE '{}' END"
-    " FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
-)
-
-
-def newest_set(states: States) -> int:
-    """Return which list (``added``) is the newest one in a snapshot with *states*."""
-    return max((state.newest_set for state in states.values()), default=0)
+READ_STATE = f"SELECT {IS_THERE}, {OWN_LIMIT}, {HAS_MEMORY}, {TRIGRAMS}, {COLUMNS} {OF_CATALOGS}"
 
 
 def connection_of(obj: Any) -> Any:
@@ -108,6 +102,8 @@ class Session:
         self.waiting: dict[int, list[Any]] = {}
         #: seconds that statements which went along have taken so far
         self.going_along = 0.0
+        #: a second snapshot, of a standby that may be asked as well; None for no standby
+        self.standby = None if jar.isReadOnly() else StandbySnapshot.beside(storage.dsn_of(jar))
 
     @classmethod
     def of(cls, jar: Any) -> "Session":
@@ -128,6 +124,8 @@ class Session:
         session: Session = jar.__dict__.get("_pgcatalog_session") or cls(jar)
         jar._pgcatalog_session = session
         session._follow_transactions()
+        if session.standby is not None:
+            session.standby.begin()
         session.history.check(session.connection)
 
     # -- the life of a snapshot
@@ -171,6 +169,8 @@ class Session:
         self.overlays.clear()
         self.open_results.clear()
         self.waiting.clear()
+        if self.standby is not None:
+            self.standby.end()
 
     def complete_results(self, ending: bool = False) -> None:
         """Let results read what they still need, before the pending rows change or the snapshot is *ending*."""
@@ -200,7 +200,21 @@ class Session:
         """True when ``read_states`` costs no round trip."""
         if self.known_states is None and not self.keeps_history:
             self.known_states = self.generations.states_at(self.history.tid)
+            if self.known_states is None and self.standby is not None:
+                self.known_states = self._states_of_standby(self.standby)
         return self.known_states is not None
+
+    def _states_of_standby(self, standby: StandbySnapshot) -> States | None:
+        """Return the states that *standby* shows if they are this snapshot's: of the same newest transaction, which is
+        known to be part of the history.
+        """
+        known, tid = self.generations, self.history.tid
+        if self.pending or known.own_limit is None or self.history.number is None:
+            return None
+        states = standby.states(tid)
+        if states is not None:
+            known.remember(tid, states)
+        return states
 
     def coldness(self) -> str:
         """Return what the next statement will be the first one of: ``process``, ``write`` (after one), or nothing of these."""
@@ -244,22 +258,7 @@ class Session:
         self.history.place(is_there=is_there)
         self.generations.read_at = max(self.generations.read_at or 0, self.history.tid or 0)
         self.generations.learn_settings(own_limit, has_memory, trigrams)
-        self.known_states = {
-            row[0]: CatalogState(
-                relation=row[1],
-                version=row[2],
-                columns=frozenset(row[3]),
-                generation=row[4],
-                tid=row[5],
-                rows=row[6],
-                complete=frozenset(row[7]),
-                interned=frozenset(row[8]),
-                newest_set=row[9],
-                collected=frozenset(row[10]),
-            )
-            for _, _, _, _, *row in rows
-            if row[0] is not None
-        }
+        self.known_states = states_of(row[4:] for row in rows)
         if not self.keeps_history:
             self.generations.remember(self.history.tid, self.known_states)
 
@@ -285,6 +284,9 @@ class Session:
         for the states and the time limit.  Statements are prepared when they come again, but not those of an overlay: a
         rollback, because of a statement that is prepared no more, would take its table along.
         """
+        found = None if with_states or self.standby is None else self._ask_standby(self.standby, asked)
+        if found is not None:
+            return found
         statements: list[Statement] = []
         places = []
         for statement, seconds in asked:
@@ -314,6 +316,24 @@ class Session:
         for (_, take), rows in zip(reading, results, strict=False):
             take(rows)
         return [results[read + place] for place in places]
+
+    def _ask_standby(
+        self, standby: StandbySnapshot, asked: Sequence[tuple[Statement, float | None]]
+    ) -> list[Rows] | None:
+        """Return what ``ask_all`` does if *standby* may be asked, and has answered; else None."""
+        in_time = all(each.of_state and (seconds or SECONDS) >= SECONDS for each, seconds in asked)
+        if not asked or not in_time or self.history.tid is None:
+            return None
+        if self.pending or self.overlays:
+            standby.standby.count(PENDING)
+            return None
+        hinted = [self._hinted(statement) for statement, _ in asked]
+        statements = [each for group, _ in hinted for each in group]
+        results = standby.ask(self.history.tid, self.read_states(), statements, self._settings())
+        if results is None:
+            return None
+        answers = iter(results)
+        return [[next(answers) for _ in group][place] for group, place in hinted]
 
     def _hinted(self, statement: Statement) -> tuple[list[Statement], int]:
         """Return what runs *statement*, and at which place of it the statement itself is."""

@@ -196,7 +196,7 @@ class CatalogView:
         relation, source_params = source
         condition = "" if where is EVERYTHING else f" WHERE {where.sql}"
         sql = f"SELECT {expressions} FROM {relation}{condition} {tail}"
-        return Statement(sql, (*params, *source_params, *where.params), where.is_costly, window)
+        return Statement(sql, (*params, *source_params, *where.params), where.is_costly, window, of_state=True)
 
     def needed(self, where: Condition, state: CatalogState | None = None) -> Condition:
         """Return *where* for the rows in *state*, by default the snapshot's: without what is true of all of them, and with
@@ -402,9 +402,9 @@ class CatalogView:
             tail += f" OFFSET {start:d}"
         page = self._statement(expressions, where, tail, params, state, (start, size))
         if page is None or first is None:
-            return page
+            return page and replace(page, of_state=not score)
         params = (*first.params, *page.params)
-        return replace(page, sql=first.sql + page.sql, params=params, is_costly=True, plans_once=once)
+        return replace(page, sql=first.sql + page.sql, params=params, is_costly=True, plans_once=once, of_state=False)
 
     def _stages(self, where: Condition, score: Fragment, state: CatalogState | None) -> Stages | None:
         """Return the two stages of ranking what matches *where*; None where all of it is ranked."""
