@@ -28,6 +28,9 @@ import time
 import transaction
 
 
+SLEEPS = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event = 'PgSleep'"
+
+
 @pytest.fixture
 def dsn(site_with: SiteWith, dsn: str, request: pytest.FixtureRequest) -> str:
     return site_with(populate) if "filled" in request.fixturenames else dsn
@@ -296,7 +299,12 @@ def test_an_interrupt_in_the_middle_of_a_statement_is_no_error_and_leaves_no_loc
     with rebuilding(db) as steps:
 
         def interrupted() -> None:
-            steps.rebuild.connection.pgconn.send_query(b"SELECT pg_sleep(120)")
+            connection = steps.rebuild.connection
+            connection.pgconn.send_query(b"SELECT pg_sleep(120)")
+            # Who cancels before the server has begun cancels nothing.
+            with psycopg.connect(connection.info.dsn, autocommit=True) as other:
+                while not other.execute(SLEEPS, [connection.info.backend_pid]).fetchall():
+                    time.sleep(0.01)
             raise KeyboardInterrupt
 
         monkeypatch.setattr(steps.rebuild.worker, "step", interrupted)
