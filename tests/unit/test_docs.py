@@ -1,6 +1,7 @@
 """The documentation is complete, its links lead somewhere, and its examples run."""
 
 from importlib.metadata import EntryPoint
+from itertools import pairwise
 from pathlib import Path
 from plone.pgcatalog import interfaces
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
@@ -237,6 +238,13 @@ GENERATED = {
 }
 MARKED = re.compile(r"^<!-- (.+?) -->$.*?^<!-- end of \1 -->$", re.M | re.S)
 LONGEST_LINE = 140
+
+
+def test_headings_go_down_one_level_at_a_time() -> None:
+    """Sphinx refuses others."""
+    for path in PAGES:
+        levels = [len(found) for found in re.findall(r"^(#+) ", FENCE.sub("", text(path)), re.M)]
+        assert all(after <= before + 1 for before, after in pairwise(levels)), path
 
 
 @pytest.mark.parametrize(
