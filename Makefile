@@ -120,8 +120,13 @@ $(BIN)/python: | $(UV)
 	python=$$(scripts/find-python) && $(UV) venv --quiet --clear --python "$$python" $(VENV)
 
 ADDONS := tests/acceptance/plone_suites/addons.txt
-$(VENV)/.installed-addons: $(ADDONS) | $(VENV)/.installed-suites
+SDISTS := tests/acceptance/plone_suites/sdists.txt
+$(VENV)/.installed-addons: $(ADDONS) $(SDISTS) constraints.txt | $(VENV)/.installed-suites
 	$(UV) pip install --python $(BIN)/python --no-deps --requirement $(ADDONS)
+	rm -rf $(VENV)/sdists
+	.tools/bin/python -m pip download --quiet --no-deps --no-binary :all: --constraint constraints.txt \
+		--dest $(VENV)/sdists --requirement $(SDISTS)
+	for archive in $(VENV)/sdists/*.tar.gz; do tar -xzf "$$archive" -C $(VENV)/sdists || exit 1; done
 	@touch $@
 
 $(VENV)/.installed-%: pyproject.toml constraints.txt overrides.txt | $(UV) $(BIN)/python

@@ -2,6 +2,7 @@
 
 from Acquisition import aq_base
 from Acquisition import Implicit
+from collections import Counter
 from collections import namedtuple
 from collections import OrderedDict
 from collections.abc import Callable
@@ -128,6 +129,7 @@ def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         lists.map(PersistentList),
         dicts,
         dicts.map(OrderedDict),
+        dicts.map(Counter),
         dicts.map(PersistentMapping),
         st.sets(keys, max_size=3),
         st.frozensets(keys, max_size=3),
@@ -146,7 +148,7 @@ def portrait(value: Any) -> Any:
         return kind, sorted((portrait(item) for item in value), key=repr)
     if kind is OrderedDict:
         return kind, [(portrait(key), portrait(item)) for key, item in value.items()]
-    if kind in (dict, PersistentMapping):
+    if kind in (dict, Counter, PersistentMapping):
         return kind, sorted(((portrait(key), portrait(item)) for key, item in value.items()), key=repr)
     if kind is Message:
         return kind, portrait(value.__reduce__()[1])
@@ -306,6 +308,7 @@ def test_plain_values_stay_readable(value: Any) -> None:
         ),
         (Missing.Value, {"@missing": True}),
         (PersistentMapping({"w": 1}), {"@pmapping": {"w": 1}}),
+        (Counter({"w": 1}), {"@counter": {"w": 1}}),
         ({"@tuple": 1}, {"@dict": [["@tuple", 1]]}),
         (2**60, {"@int": "1152921504606846976"}),
         ("a\0b", {"@str": "a\\x00b"}),

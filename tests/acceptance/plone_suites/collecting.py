@@ -38,16 +38,19 @@ def collect(job: Job, report: ImportProblem) -> list[Group]:
 
     A module that cannot be imported is reported and left out.
     """
-    exclude = [re.compile(pattern) for pattern in job.exclude]
-    only = re.compile(job.only or "")
     groups: dict[int, Group] = {}
     for test, layer in _with_unique_ids(_loaded(job.modules, report)):
         names = " ".join(map(layer_name, chain(layer)))
-        if UNRUNNABLE_LAYERS.search(names) or any(x.search(test.id) for x in exclude):
-            continue
-        if only.search(test.id) and (job.ids is None or test.id in job.ids):
+        if not UNRUNNABLE_LAYERS.search(names) and is_wanted(test.id, job):
             groups.setdefault(id(layer), Group(layer, [])).tests.append(test)
     return sorted(groups.values(), key=lambda group: [layer_name(x) for x in chain(group.layer)])
+
+
+def is_wanted(test_id: str, job: Job) -> bool:
+    """True if *job* asks for the test."""
+    if any(re.search(pattern, test_id) for pattern in job.exclude):
+        return False
+    return bool(re.search(job.only or "", test_id)) and (job.ids is None or test_id in job.ids)
 
 
 def chain(layer: Any) -> list[Any]:

@@ -94,6 +94,7 @@ class SuiteRun:
             progress=str(self.progress.path),
             test_timeout=options.test_timeout,
             drive=bool(spec.get("drive") and options.profile),
+            sdist=spec.get("sdist"),
         ).write(folder / "job.json")
 
     def run(self) -> dict[str, Any]:

@@ -22,7 +22,8 @@ class Job:
     ``modules``: dotted names, ``package.pattern*`` allowed.  ``exclude``, ``only``: regular expressions on
     the test id.  ``ids``: run no other tests.  ``profile``: GenericSetup profile, None for the control.
     ``dsn``: a superuser's; ``prefix``: of all databases made.  ``drive``: let the tests make our catalog where
-    they make a ZCatalog.
+    they make a ZCatalog.  ``sdist``: the package whose source distribution has the tests, for pytest; ``modules``
+    are folders of it then.
     """
 
     modules: list[str]
@@ -35,6 +36,7 @@ class Job:
     progress: str
     test_timeout: float
     drive: bool = False
+    sdist: str | None = None
 
     def write(self, path: Path) -> None:
         """Write the job for a worker to read."""

@@ -1,5 +1,6 @@
 """The page of the documentation that shows a comparison."""
 
+from importlib.metadata import version
 from pathlib import Path
 from tests.acceptance.plone_suites.compare import SuiteComparison
 from tests.acceptance.plone_suites.compare import table
@@ -15,6 +16,7 @@ import re
 #: Where packages are installed on the machine of a run.
 INSTALLED = re.compile(r"/\S*/site-packages/")
 ADDONS_FILE = Path(__file__).with_name("addons.txt")
+SDISTS_FILE = Path(__file__).with_name("sdists.txt")
 LEFT_OUT_FILE = Path(__file__).with_name("left_out.json")
 
 
@@ -36,7 +38,7 @@ def page(comparisons: list[SuiteComparison], candidate: dict[str, Any], command:
         command,
         "```",
         "",
-        f"The test suites that {'add-ons' if of_addons else "Plone's packages"} ship in their wheels, unchanged, on "
+        f"The test suites that {'add-ons ship' if of_addons else "Plone's packages ship in their wheels"}, unchanged, on "
         "zodb-pgjsonb: the *control* with",
         "Plone's standard ZCatalog, the *candidate* with our profile. *Only candidate* counts the tests that",
         "pass with ZCatalog and not with us, *bound* those that are excused (below). How to run them:",
@@ -45,6 +47,7 @@ def page(comparisons: list[SuiteComparison], candidate: dict[str, Any], command:
         "",
         ", ".join(f"{name} {version}" for name, version in sorted(candidate["versions"].items())) + ".",
         *(["", f"Installed for the add-ons: {', '.join(addons())}."] if of_addons else []),
+        *(["", f"Tests of source distributions, run by pytest: {', '.join(sdists())}."] if of_addons else []),
         *(_elsewhere(comparisons) if of_addons else []),
         "",
         *table(comparisons),
@@ -68,6 +71,12 @@ def page(comparisons: list[SuiteComparison], candidate: dict[str, Any], command:
 def addons(path: Path = ADDONS_FILE) -> list[str]:
     """Return the names and versions of the packages that the tier of add-ons has besides."""
     return [line.replace("==", " ") for line in path.read_text().splitlines() if "==" in line]
+
+
+def sdists(path: Path = SDISTS_FILE) -> list[str]:
+    """Return the names and installed versions of the packages whose tests are in their source distributions."""
+    names = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    return [f"{name} {version(name)}" for name in names]
 
 
 def _elsewhere(comparisons: list[SuiteComparison]) -> list[str]:

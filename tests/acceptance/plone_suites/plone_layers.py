@@ -29,6 +29,7 @@ def patch_layers(stack: StorageStack, profile: str | None, report: Report) -> No
     _patch_storage(stack)
     _patch_zcml(stack, profile)
     _patch_site(profile, report)
+    _patch_distributions(profile, report)
     _patch_zope_app()
     _patch_wsgi_server()
     _patch_mock_mailhost()
@@ -106,15 +107,36 @@ def _patch_site(profile: str | None, report: Report) -> None:
     _wrap_method(PloneFixture, "setUpDefaultContent", set_up)
 
 
+def _patch_distributions(profile: str | None, report: Report) -> None:
+    """Let a site that a distribution makes, in its layer or in a test, have *profile* before it has content."""
+    from plone.distribution.api import site as sites
+
+    def create(original: Callable[..., Any], context: Any, *args: Any) -> Any:
+        portal = original(context, *args)
+        if profile:
+            _install_product(context, profile)
+            portal.portal_setup.runAllImportStepsFromProfile(f"profile-{profile}")
+        report(_catalog_class(portal, profile))
+        return portal
+
+    _wrap(sites, "_create_bare_site", create)
+
+
 def _install(app: Any, profile: str) -> None:
     from plone.app.testing.helpers import applyProfile
     from plone.testing import zope
     from zope.component.hooks import site
 
-    zope.installProduct(app, profile.split(":")[0], quiet=True, multiinit=True)
+    _install_product(app, profile)
     with site(app["plone"]):
         applyProfile(app["plone"], profile)
     zope.logout()
+
+
+def _install_product(app: Any, profile: str) -> None:
+    from plone.testing import zope
+
+    zope.installProduct(app, profile.split(":")[0], quiet=True, multiinit=True)
 
 
 def _catalog_class(portal: Any, profile: str | None) -> str:

@@ -13,6 +13,8 @@ from tests.acceptance.plone_suites.job import Progress
 from tests.acceptance.plone_suites.plone_layers import patch_layers
 from tests.acceptance.plone_suites.running import LayerRunner
 from tests.acceptance.plone_suites.storage_stack import StorageStack
+from tests.acceptance.plone_suites.under_pytest import run_pytest
+from tests.acceptance.plone_suites.under_pytest import unpacked
 
 import os
 import sys
@@ -32,13 +34,21 @@ def run(job: Job) -> int:
         job.profile,
         report=lambda name: progress.append(catalog=name),
     )
-    groups = collect(job, report=lambda name, err: progress.append(import_error=name, err=err))
-    progress.append(collected=sum(len(group.tests) for group in groups))
     try:
-        complete = LayerRunner(progress, job.test_timeout).run(groups, set(progress.finished()))
+        if job.sdist:
+            complete = run_pytest(job, unpacked(job.sdist), progress)
+        else:
+            complete = run_layers(job, progress)
     finally:
         databases.drop_all()
     return 0 if complete else EXIT_RESUME
+
+
+def run_layers(job: Job, progress: Progress) -> bool:
+    """Run the tests of modules; False if a new process has to run the rest."""
+    groups = collect(job, report=lambda name, err: progress.append(import_error=name, err=err))
+    progress.append(collected=sum(len(group.tests) for group in groups))
+    return LayerRunner(progress, job.test_timeout).run(groups, set(progress.finished()))
 
 
 if __name__ == "__main__":

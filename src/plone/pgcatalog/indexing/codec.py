@@ -13,6 +13,7 @@ dict come back in the order jsonb keeps them in (an OrderedDict keeps its own).
 from Acquisition import aq_base
 from base64 import b64decode
 from base64 import b64encode
+from collections import Counter
 from collections import OrderedDict
 from collections.abc import Callable
 from DateTime import DateTime
@@ -208,5 +209,6 @@ _register("@DateTime", DateTime, lambda v, _: dates.dump_zope_date(v), dates.loa
 _register("@missing", type(Missing.Value), lambda v, _: True, lambda _: Missing.Value)
 _register("@message", Message, _encode_message, lambda p: Message(*decode(p)))
 _register("@odict", OrderedDict, _encode_pairs, lambda p: OrderedDict(_decode_pairs(p)))
+_register("@counter", Counter, _encode_dict, lambda p: Counter(decode(p)))
 _register("@plist", PersistentList, _encode_list, lambda p: PersistentList(decode(p)))
 _register("@pmapping", PersistentMapping, _encode_dict, lambda p: PersistentMapping(decode(p)))
