@@ -15,6 +15,8 @@ import subprocess
 import sys
 
 
+pytestmark = pytest.mark.slow
+
 TESTS = """
 from plone.testing import Layer
 from pytest_plone import fixtures_factory
