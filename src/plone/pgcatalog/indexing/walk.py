@@ -69,8 +69,10 @@ def child(container: Any, id: str) -> Any:
     if base_hasattr(container, "_getOb"):
         try:
             return container._getOb(id, None)
-        except AttributeError:
-            # A tool of an older Plone, whose class is a plain one in ours until the site is upgraded: it has no ``__of__``.
+        except AttributeError as error:
+            # A tool of an older Plone, whose class is a plain one in ours until the site is upgraded, has none.
+            if error.name != "__of__":
+                raise
             return None
     return dict(container.objectItems()).get(id) if base_hasattr(container, "objectItems") else None
 
