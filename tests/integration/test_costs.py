@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from plone.pgcatalog.discovery.vocabulary import LEXEME
 from plone.pgcatalog.discovery.vocabulary import near_sql
+from plone.pgcatalog.discovery.vocabulary import NOT_SEEN
 from plone.pgcatalog.discovery.vocabulary import ROWS
-from plone.pgcatalog.discovery.vocabulary import THESE_AND_NEAR
-from plone.pgcatalog.discovery.vocabulary import VISIBLE
+from plone.pgcatalog.discovery.vocabulary import SEEN
+from plone.pgcatalog.discovery.vocabulary import THESE_OR_NEAR
 from tests.integration.content import create
 from tests.integration.fixtures import SiteWith
 from tests.integration.relation import NUMBER_OF
@@ -213,10 +214,9 @@ def test_queries_use_an_index(big: tuple[str, str], where: str, order: str) -> N
 
 
 def test_words_are_looked_for_by_the_text_index(big: tuple[str, str]) -> None:
-    """Those of a user who may see all rows, and of one who may see none."""
+    """Those of a user who may see all rows, and of one who may see none; neighbours only of words that are not there."""
     dsn, relation = big
-    statement = VISIBLE.format(
-        candidates=THESE_AND_NEAR.format(near=near_sql(None)),
+    seen_sql = SEEN.format(
         relation=f'"{relation}"',
         column="searchable_text",
         frequent=20,
@@ -224,15 +224,20 @@ def test_words_are_looked_for_by_the_text_index(big: tuple[str, str]) -> None:
         rows=ROWS,
         lexeme=LEXEME.format(word="candidate.word"),
         where="allowed_roles IN (SELECT number FROM pgcatalog_sets WHERE vals && %s)",
-        limit=10,
     )
+    statement = THESE_OR_NEAR.format(near=near_sql(None, asked=NOT_SEEN), seen=seen_sql)
     counted = (1, "searchable_text")
     with psycopg.connect(dsn) as connection:
-        for role, seen in (("Anonymous", {"word17"}), ("Manager", set())):
-            asked = ["word17", "missing"], *counted
-            params = (*asked, *asked, 2, *counted, [role], [role])
+        connection.cursor().executemany(
+            "INSERT INTO pgcatalog_words VALUES (%s, %s, %s, 9)",
+            [(*counted, word) for word in ("word17", "word18", "word21")],
+        )
+        for role, seen in (("Anonymous", {"word17", "word21"}), ("Manager", set())):
+            restricted = (*counted, [role], [role])
+            params = (*restricted, ["word17", "wrod21"], *counted, *counted, 2, *restricted)
             assert {word for word, _ in connection.execute(statement, params)} == seen
             plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}", params))
             assert f"Bitmap Index Scan on {relation}_searchable_text" in plan
-            # But for the sample of rows: that is the beginning of a scan.
-            assert plan.count(f"Seq Scan on {relation}") == 1, plan
+            # But for the samples of rows: those are the beginning of a scan.
+            assert plan.count(f"Seq Scan on {relation}") == 2, plan
+        connection.rollback()

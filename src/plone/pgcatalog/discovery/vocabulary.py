@@ -33,12 +33,11 @@ NEIGHBOURS = 200
 LEXEME = r"'''' || replace(replace({word}, '\', '\\'), '''', '''''') || ''''"
 #: A word is frequent that stands in more than the FREQUENT-th part of the texts; it is looked for in SAMPLE rows first.
 FREQUENT, SAMPLE = 20, 200
+#: Whether a *candidate*, a word with its number of documents, stands in what the user may see.
 #: Frequent words stand in some of the first rows that there are: no need for the list of all theirs.
 #: Others are looked up in two steps: what is MATERIALIZED is planned for all its rows, by the GIN index, and then read until
 #: one is visible.
-VISIBLE = """
-WITH candidate AS MATERIALIZED ({candidates})
-SELECT candidate.word, candidate.documents FROM candidate WHERE (
+SEEN = """(
     candidate.documents > (
         SELECT documents / {frequent} FROM pgcatalog_texts WHERE catalog = %s AND text_column = %s
     ) AND EXISTS (
@@ -52,17 +51,20 @@ SELECT candidate.word, candidate.documents FROM candidate WHERE (
         LIMIT {rows}
     )
     SELECT FROM holding WHERE {where}
-) LIMIT {limit}
-"""
+)"""
 #: By their first letter there is an index in this order.
 LIKE = """
 SELECT word, documents FROM pgcatalog_words
 WHERE catalog = %s AND text_column = %s AND left(word, 1) = %s AND word LIKE %s {more}
 ORDER BY documents DESC, word LIMIT {candidates}
 """
+#: Up to *limit* of the words that begin so.
+BEGINNING = """
+WITH candidate AS MATERIALIZED ({candidates}) SELECT word, documents FROM candidate WHERE {seen} LIMIT {limit}
+"""
 #: ascii(word) > 2: stems are no words.  First those whose end is near as well: an index finds by the beginnings.
 NEAR = """
-SELECT asked.word AS asked, near.word, near.documents FROM unnest(%s::text[]) AS asked (word) CROSS JOIN LATERAL (
+SELECT asked.word AS asked, near.word, near.documents FROM {asked} AS asked (word) CROSS JOIN LATERAL (
     SELECT w.word, w.documents FROM pgcatalog_words w
     WHERE w.catalog = %s AND w.text_column = %s AND ascii(w.word) > 2
         AND ({close}) AND abs(length(w.word) - length(asked.word)) <= %s
@@ -71,14 +73,19 @@ SELECT asked.word AS asked, near.word, near.documents FROM unnest(%s::text[]) AS
 ) AS near
 """
 DELETIONS = "pgcatalog_deletions(w.word) && pgcatalog_deletions(asked.word)"
-#: Words, and those that are near to one of them.
-THESE_AND_NEAR = """
-SELECT word, max(documents) AS documents FROM (
-    SELECT asked.word, coalesce(w.documents, 0) AS documents FROM unnest(%s::text[]) AS asked (word)
-    LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = asked.word
-    UNION ALL SELECT word, documents FROM ({near}) AS near
-) AS these GROUP BY word
+#: Words that are seen, and those near to the others.  A word that is there has hundreds of neighbours as often as not:
+#: nobody asks for them.
+THESE_OR_NEAR = """
+WITH these AS MATERIALIZED (
+    SELECT word, documents, {seen} AS is_seen FROM (
+        SELECT asked.word, coalesce(w.documents, 0) FROM unnest(%s::text[]) AS asked (word)
+        LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = asked.word
+    ) AS candidate (word, documents)
+), candidate AS MATERIALIZED (SELECT word, max(documents) AS documents FROM ({near}) AS near GROUP BY word)
+SELECT word, documents FROM these WHERE is_seen
+UNION ALL SELECT word, documents FROM candidate WHERE {seen}
 """
+NOT_SEEN = "(SELECT word FROM these WHERE NOT is_seen)"
 
 
 def lexicon_of(tool: CatalogTool) -> Any:
@@ -95,15 +102,15 @@ def finds_something(tool: CatalogTool, query: Mapping[str, Any]) -> bool:
     return bool(view.select("1", where, "LIMIT 1"))
 
 
-def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS) -> str:
-    """Return the SQL of (asked, word, documents): up to *neighbours* words that are near to each that is asked.
+def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, asked: str = "unnest(%s::text[])") -> str:
+    """Return the SQL of (asked, word, documents): up to *neighbours* words that are near to each of *asked*, SQL.
 
     All that are one edit away are among them, if there are not too many, and many that are two; more with *trigrams*,
-    the quoted schema of pg_trgm.  Its values are the words, the catalog's zoid, the column, and by how many letters
-    they may differ.
+    the quoted schema of pg_trgm.  Its values are those of *asked* (the words), the catalog's zoid, the column, and by how
+    many letters they may differ.
     """
     close = DELETIONS if trigrams is None else f"{DELETIONS} OR w.word OPERATOR({trigrams}.%%) asked.word"
-    return NEAR.format(close=close, neighbours=neighbours)
+    return NEAR.format(asked=asked, close=close, neighbours=neighbours)
 
 
 class Vocabulary:
@@ -131,7 +138,7 @@ class Vocabulary:
         )
 
     def near(self, words: Sequence[str], edits: int) -> Callable[[], dict[str, int]]:
-        """Return what will return word -> its documents: *words* that are there, and neighbours that are.
+        """Return what will return word -> its documents: *words* that are there, and neighbours of the others that are.
 
         Neighbours are all that may be up to *edits* edits away, and some that are further.  One statement, in the next
         message or then.
@@ -141,9 +148,11 @@ class Vocabulary:
             session.read_states()  # tells whether pg_trgm is there
 
         def later() -> Later:
-            near = near_sql(session.generations.trigrams, max(1, NEIGHBOURS // len(words)))
-            values = (list(words), *column, list(words), *column, edits)
-            return self._visible(THESE_AND_NEAR.format(near=near), values, len(words) + NEIGHBOURS)
+            near = near_sql(session.generations.trigrams, max(1, NEIGHBOURS // len(words)), NOT_SEEN)
+            return self._later(
+                lambda seen: THESE_OR_NEAR.format(near=near, seen=seen),
+                lambda seen: (*seen, list(words), *column, *column, edits, *seen),
+            )
 
         found = later()
 
@@ -161,11 +170,13 @@ class Vocabulary:
     def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> Callable[[], list[str]]:
         candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
         values = (self._catalog.zoid, self._column.name, text[:1], beginning(text), *params)
-        found = self._visible(candidates, values, limit)
+        found = self._later(
+            lambda seen: BEGINNING.format(candidates=candidates, seen=seen, limit=limit), lambda seen: (*values, *seen)
+        )
         return lambda: [word for word, _ in sorted(found.rows(), key=lambda counted: (-counted[1], counted[0]))]
 
-    def _visible(self, candidates: str, params: tuple[Any, ...], limit: int) -> Later:
-        """Return what brings up to *limit* of the rows (word, documents) of *candidates*, SQL, whose word is there."""
+    def _later(self, sql: Callable[[str], str], params: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Later:
+        """Return what brings the rows of the SQL, and its values, that are made with ``SEEN`` and the values of that."""
         texts = (self._catalog.zoid, self._column.name)
 
         def statement(state: CatalogState | None) -> Statement | None:
@@ -174,8 +185,7 @@ class Vocabulary:
                 return None
             relation, source_params = source
             where = self._view.needed(self._where, state)
-            text = VISIBLE.format(
-                candidates=candidates,
+            seen = SEEN.format(
                 relation=relation,
                 column=self._column.quoted,
                 frequent=FREQUENT,
@@ -183,10 +193,9 @@ class Vocabulary:
                 rows=ROWS,
                 lexeme=LEXEME.format(word="candidate.word"),
                 where=where.sql,
-                limit=limit,
             )
             restricted = (*source_params, *where.params)
             # Not costly, even if the restriction is: a scan stops at the first row that has a word.
-            return Statement(text, (*params, *texts, *restricted, *restricted), is_costly=False)
+            return Statement(sql(seen), params((*texts, *restricted, *restricted)), is_costly=False)
 
         return Later(self._view, statement)
