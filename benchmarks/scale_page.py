@@ -48,7 +48,6 @@ COSTS_OF_COPIES = {
     "lists by number": "lists by number",
     "size: the objects (a title and a description each) with their metadata": "the objects with their metadata",
     "memory of the process, more behind all searches": "memory of a Zope process, more after all of these searches",
-    "copies: SQL indexes made": "SQL indexes, on four connections",
     "VACUUM ANALYZE of the filled table": "the first VACUUM ANALYZE",
     "a fiftieth of the rows changed by one statement": "a fiftieth of the rows changed by one statement",
     "VACUUM ANALYZE after a fiftieth has changed": "VACUUM ANALYZE after it",
@@ -168,6 +167,7 @@ def costs(data: Mapping[str, Any], labels: Mapping[str, str] = COSTS) -> Table:
     rows = [
         [label, f"{number(measures[name]['median'])} {measures[name]['unit']}".strip()]
         for name, label in labels.items()
+        if name in measures
     ]
     return Table("Costs", ["", ""], rows)
 
