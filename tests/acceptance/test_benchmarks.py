@@ -259,6 +259,14 @@ def test_resume_visits_a_batch_again_and_makes_no_index_twice(results: Path) -> 
     assert ours["found: uid"] == ours["found: a word of one row"] == 1
 
 
+def test_as_many_rows_were_found_after_a_rebuild_that_was_killed_as_after_another_one() -> None:
+    folder = ROOT / "benchmarks" / "results"
+    resumed, filled = (json.loads((folder / f"{name}-100000.json").read_text()) for name in ("resume", "scale"))
+    ours = medians(resumed, "pgcatalog")
+    expected = found(filled)["pgcatalog"]
+    assert {name: ours[f"found: {name}"] for name in expected} == expected
+
+
 @pytest.mark.slow
 def test_plone_compares_the_storages(results: Path) -> None:
     data = measured(results, "plone", "--docs", "3", "--backend", "pgjsonb-zcatalog", *QUICK)
