@@ -40,6 +40,10 @@ SECTIONS = {
         "`scale` fills the catalog of a Plone site as a rebuild does, with rows like those of a real site and no objects, and"
         " searches it. [Large sites](../explanation/scale.md) has what follows from that.",
     ),
+    "resume": (
+        "A rebuild that was killed",
+        "`resume` kills the rebuild that fills a catalog, while it writes rows and while it makes SQL indexes, and runs it again.",
+    ),
     "plone": ("The storages below Plone", "`plone` has Plone's own catalog on both storages."),
     "storage": ("Storages: store and load", "`storage` calls the storage itself; load is answered by its cache."),
     "zodb": ("Storages: through the ZODB", "`zodb` works with objects."),

@@ -116,11 +116,26 @@ def level1(chosen: tuple[str, ...], output: Path | None, again: bool, **options:
 
 @main.command()
 @click.option("--rows", default=100_000, show_default=True, help="Rows in the catalog.")
+@click.option(
+    "--copies", default=1, show_default=True, help="So many of each row, made in SQL; then searches and VACUUM only."
+)
 @click.option("--cache-size", default=30_000, show_default=True, help="Objects in the ZODB cache of a connection.")
 @repeated(20, 3)
 def scale(output: Path | None, again: bool, **options: Any) -> None:
     """The catalog of a large site: searches with the pages they read, sizes, changes, VACUUM, memory."""
+    if options["copies"] == 1:
+        del options["copies"]
     run("scale", options, [Job("benchmarks.scale", OURS, options)], output, again)
+
+
+@main.command()
+@click.option("--rows", default=100_000, show_default=True, help="Rows in the catalog.")
+@click.option("--cache-size", default=30_000, show_default=True, help="Objects in the ZODB cache of a connection.")
+@KEPT
+@AGAIN
+def resume(output: Path | None, again: bool, **options: Any) -> None:
+    """A rebuild of a large catalog that is killed twice, and resumed: what is done again."""
+    run("resume", options, [Job("benchmarks.scale_resume", OURS, options)], output, again)
 
 
 @main.command()

@@ -5,11 +5,15 @@ from benchmarks import queries
 from benchmarks.backends import BACKENDS
 from benchmarks.backends import OURS
 from benchmarks.machine import resident_mb
+from benchmarks.scale_copies import multiply
+from benchmarks.scale_copies import vacuumed_after_few
 from benchmarks.scale_costs import changes
 from benchmarks.scale_costs import connected
 from benchmarks.scale_costs import sizes
 from benchmarks.scale_costs import vacuumed
 from benchmarks.scale_fill import fill
+from benchmarks.scale_parallel import parallel
+from benchmarks.scale_parallel import statements_of
 from benchmarks.scale_rows import folders
 from benchmarks.scale_rows import own_word
 from benchmarks.scale_rows import Tree
@@ -19,6 +23,7 @@ from benchmarks.scenarios import Scenario
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.scenarios import shown
 from benchmarks.scenarios import touch_len
+from benchmarks.scenarios import touch_page
 from benchmarks.scenarios import TOUCHES
 from benchmarks.text_search import uncached
 from benchmarks.texts import FREQUENT
@@ -82,6 +87,15 @@ OF_MEMBERS = (
     Scenario("private, as a member", lambda place, n: {"review_state": "private", "portal_type": "Document"}),
     Scenario("a frequent word, as a member", lambda place, n: {"SearchableText": word(FREQUENT, n)}),
 )
+#: What is run with and without parallel workers; of the other scenarios there is the plan.
+PARALLEL = (
+    "simple field match, count",
+    "keyword, any of three, count",
+    "a frequent word, count",
+    "a frequent word, page",
+)
+#: All scenarios, and whether a member asks.
+GROUPS = ((PLAIN + MORE, False), (OF_MEMBERS, True))
 
 
 class LargeSite(PloneSite):
@@ -100,35 +114,57 @@ class LargeSite(PloneSite):
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Return the records of the searches, and the measures."""
     measures = filled(options, progress)
+    if options.get("copies", 1) > 1:
+        measures = multiply(options["dsn"], options["copies"], progress)
+    return asked(options, progress, measures)
+
+
+def asked(options: dict[str, Any], progress: Progress, measures: dict[str, Any]) -> dict[str, Any]:
+    """Return the records of the searches in a filled catalog, and the measures besides *measures*."""
     progress("starting Zope")
-    load_zope(Path(options["folder"]))
-    place = LargeSite(BACKENDS[OURS], options["dsn"], Path(options["folder"]), options["cache_size"])
-    make_member(place)
-    rows = options["rows"]
+    place = large_site(options)
+    rows, copies = options["rows"], options.get("copies", 1)
     with connected(options["dsn"]) as connection:
         progress("sizes")
-        measures |= sizes(connection, rows)
-        uids = [f"{number + 1:032x}" for number in range(UIDS)]
-        place.place = Tree(f"/{SITE}", folders(rows), uids)
+        measures |= sizes(connection, rows * copies)
         place.enter()
         place.leave()
         before = resident_mb()
         records = []
-        for scenarios, as_member in ((PLAIN + MORE, False), (OF_MEMBERS, True)):
+        for scenarios, as_member in GROUPS:
             place.as_member = as_member
             for scenario in scenarios:
                 progress(scenario.name)
                 records += list(measured(place, connection, scenario, options["iterations"], options["warmup"]))
         place.as_member = False
-        progress("facets, suggestions, keywords")
-        measures |= extras(place, connection, options["iterations"])
+        counting = partial(pages_of_a_count, place, connection)
+        if copies == 1:
+            progress("facets, suggestions, keywords")
+            measures |= extras(place, connection, options["iterations"])
         measures["memory of the process, more behind all searches"] = value(resident_mb() - before, "MB")
-        progress("changes")
-        measures |= changes(place, connection, 20)
-        progress("vacuum")
-        measures |= vacuumed(connection, partial(pages_of_a_count, place, connection))
+        if copies == 1:
+            progress("changes")
+            measures |= changes(place, connection, 20)
+            progress("vacuum")
+            measures |= vacuumed(connection, counting)
+        else:
+            progress("parallel workers")
+            statements = statements_of(place, sent_by, PLAIN + MORE, {"count": touch_len, "page": touch_page})
+            measures |= parallel(connection, statements, PARALLEL)
+            progress("vacuum")
+            measures |= vacuumed_after_few(connection, counting)
     place.close()
     return {"measures": measures, "queries": records}
+
+
+def large_site(options: dict[str, Any]) -> LargeSite:
+    """Open the database in this process, which searches."""
+    load_zope(Path(options["folder"]))
+    place = LargeSite(BACKENDS[OURS], options["dsn"], Path(options["folder"]), options["cache_size"])
+    make_member(place)
+    uids = [f"{number + 1:032x}" for number in range(UIDS)]
+    place.place = Tree(f"/{SITE}", folders(options["rows"]), uids)
+    return place
 
 
 def filled(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
@@ -191,12 +227,17 @@ def noted() -> Iterator[list[Statement]]:
         Session.ask_all = original  # type: ignore[method-assign]
 
 
-def effort(connection: Any, action: Callable[[], object]) -> tuple[int, int]:
-    """Return how many pages of 8 kB and rows PostgreSQL looks at for the searches of *action*."""
+def sent_by(action: Callable[[], object]) -> list[Statement]:
+    """Return the statements that *action* sends."""
     with noted() as sent:
         action()
+    return sent
+
+
+def effort(connection: Any, action: Callable[[], object]) -> tuple[int, int]:
+    """Return how many pages of 8 kB and rows PostgreSQL looks at for the searches of *action*."""
     pages = rows = 0.0
-    for statement in sent:
+    for statement in sent_by(action):
         top = plan.explain_json(connection, statement)["Plan"]
         pages += top["Shared Hit Blocks"] + top["Shared Read Blocks"]
         rows += plan.rows_read(top)

@@ -12,8 +12,11 @@ from benchmarks.zope_site import make_application
 from benchmarks.zope_site import make_site
 from benchmarks.zope_site import PloneSite
 from benchmarks.zope_site import SITE
+from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import batched
 from pathlib import Path
 from plone.pgcatalog.indexing import rebuild_relation as relation
@@ -29,6 +32,7 @@ from time import perf_counter
 from typing import Any
 
 import json
+import os
 import transaction
 
 
@@ -37,6 +41,8 @@ BATCH = 1000
 #: A folder of real documents, which are changed later on.
 REAL = "real"
 DOCUMENTS = 60
+#: Of each there is a real object, which the rows are made of.
+KINDS = (*TYPES, "Folder")
 WORKFLOW = "simple_publication_workflow"
 #: Any objects: the rows need some to belong to.
 STORE = (
@@ -79,11 +85,11 @@ def store(cursor: Cursor, entries: tuple[Entry, ...]) -> None:
 
 
 class MeasuredRebuild(Rebuild):
-    """Keeps the seconds of its parts."""
+    """Keeps the seconds of its parts; *worker* is called with catalog and connection; *paths* as of ``Rebuild``."""
 
-    def __init__(self, catalog: Any, entries: Iterator[Entry]) -> None:
-        super().__init__(catalog)
-        self.worker = MadeRows(catalog, self.connection, entries)
+    def __init__(self, catalog: Any, worker: Callable[..., Worker], paths: Sequence[str] | None = None) -> None:
+        super().__init__(catalog, paths=paths)
+        self.worker = worker(catalog, self.connection)
         self.seconds: dict[str, float] = {}
 
     @contextmanager
@@ -107,21 +113,10 @@ class MeasuredRebuild(Rebuild):
 
 def fill(options: dict[str, Any]) -> dict[str, Any]:
     """Make a site with *options* ``rows`` of them in its catalog, in this process; return what that took."""
-    folder = Path(options["folder"]) / "filling"
-    folder.mkdir()
-    load_zope(folder)
-    place = PloneSite(BACKENDS[OURS], options["dsn"], folder, options["cache_size"])
-    make_application(place.db)
-    make_site(place)
-    site = place.enter()
-    examples = make_examples(site)
-    place.leave()
-    site = place.enter()
+    place, first = made(options)
     count = options["rows"]
-    tree = Tree(f"/{SITE}", folders(count), ())
-    rows = SiteRows(site.portal_catalog, tree, examples, count)
-    transaction.abort()
-    rebuild = MeasuredRebuild(site.portal_catalog, rows.entries(zoids(options["dsn"], count)))
+    catalog, rows = rows_of(place, count)
+    rebuild = MeasuredRebuild(catalog, partial(MadeRows, entries=rows.entries(first)))
     before, started = resident_mb(), perf_counter()
     for _ in rebuild.steps():
         pass
@@ -139,6 +134,37 @@ def fill(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def made(options: dict[str, Any]) -> tuple[PloneSite, int]:
+    """Make a site with an object of each type; return it, and the first of the oids that are reserved for the rows."""
+    place = opened(options)
+    make_application(place.db)
+    make_site(place)
+    make_examples(place.enter())
+    place.leave()
+    return place, zoids(options["dsn"], options["rows"])
+
+
+def opened(options: dict[str, Any]) -> PloneSite:
+    """Open the database in this process, which only fills it."""
+    folder = Path(options["folder"]) / f"filling-{os.getpid()}"
+    folder.mkdir()
+    load_zope(folder)
+    return PloneSite(BACKENDS[OURS], options["dsn"], folder, options["cache_size"])
+
+
+def rows_of(place: PloneSite, count: int) -> tuple[Any, SiteRows]:
+    """Begin a request; return the catalog, and *count* rows for it."""
+    site = place.enter()
+    real = site[REAL]
+    examples = {}
+    for kind in KINDS:
+        id = example_id(kind)
+        examples[kind] = fresh_entry(site.portal_catalog, f"/{SITE}/{REAL}/{id}", real[id])
+    rows = SiteRows(site.portal_catalog, Tree(f"/{SITE}", folders(count), ()), examples, count)
+    transaction.abort()
+    return site.portal_catalog, rows
+
+
 def zoids(dsn: str, count: int) -> int:
     """Reserve *count* oids and return the first one."""
     import psycopg
@@ -149,16 +175,17 @@ def zoids(dsn: str, count: int) -> int:
     return int(first)
 
 
-def make_examples(site: Any) -> dict[str, Entry]:
-    """Make real objects; return the entry of one of each type."""
+def make_examples(site: Any) -> None:
+    """Make real objects: one of each type, and documents to be changed."""
     site.portal_workflow.setDefaultChain(WORKFLOW)
     site.invokeFactory("Folder", REAL, title="Real objects")
-    real, examples = site[REAL], {}
-    for kind in (*TYPES, "Folder"):
-        id = kind.lower().replace(" ", "-")
-        real.invokeFactory(kind, id, title=f"A {kind}")
-        examples[kind] = fresh_entry(site.portal_catalog, f"/{SITE}/{REAL}/{id}", real[id])
+    real = site[REAL]
+    for kind in KINDS:
+        real.invokeFactory(kind, example_id(kind), title=f"A {kind}")
     for number in range(DOCUMENTS):
         real.invokeFactory("Document", f"document{number}", title=f"Document {number}", description="To be changed")
     transaction.commit()
-    return examples
+
+
+def example_id(kind: str) -> str:
+    return kind.lower().replace(" ", "-")

@@ -1,5 +1,7 @@
 """What the page about large catalogs says in figures: of the largest stored result of ``scale``, and on paper beyond it."""
 
+from benchmarks.scale_parallel import NONE
+from benchmarks.scale_parallel import PER_GATHER
 from benchmarks.table import number
 from benchmarks.table import size_of
 from benchmarks.table import Table
@@ -11,6 +13,8 @@ from typing import Any
 #: Sizes that nobody has measured here.
 ON_PAPER = (10_000_000, 100_000_000)
 MARKS = ("scale searches", "scale costs", "scale on paper")
+#: Of a catalog that was multiplied, and of a rebuild that was killed.
+COPIES, COPIES_COST, PARALLEL, RESUMED = "scale copies", "scale copies cost", "scale parallel", "scale resumed"
 KILOBYTE, GIGABYTE, HOUR, MONTH = 1024, 2**30, 3600, 30 * 24 * 3600
 #: Documents that all machines together can create in a second: commits of the storage follow each other.
 CREATIONS = 33
@@ -35,49 +39,135 @@ COSTS = {
     "pages read by a count, a third changed": "the same, a third of the rows changed and not yet vacuumed",
     "pages read by a count, vacuumed": "the same, vacuumed",
 }
+#: The same of one whose rows were copied; nothing of this is measured by the other.
+COSTS_OF_COPIES = {
+    "size: the catalog, a row": "the catalog with its indexes and words, a row",
+    "size: its table, texts included": "its table, texts included",
+    "size: its SQL indexes": "its SQL indexes",
+    "size: its words": "its words",
+    "lists by number": "lists by number",
+    "size: the objects (a title and a description each) with their metadata": "the objects with their metadata",
+    "memory of the process, more behind all searches": "memory of a Zope process, more after all of these searches",
+    "VACUUM ANALYZE of the filled table": "the first VACUUM ANALYZE",
+    "a fiftieth of the rows changed by one statement": "a fiftieth of the rows changed by one statement",
+    "VACUUM ANALYZE after a fiftieth has changed": "VACUUM ANALYZE after it",
+    "pages read by a count, all visible": "pages read by the count of what is published, as anonymous",
+    "pages read by a count, a fiftieth changed": "the same, a fiftieth of the rows changed and not yet vacuumed",
+    "pages read by a count, a fiftieth changed, vacuumed": "the same, vacuumed",
+}
+RESUMING = {
+    "killed while rows are written: rows written": "killed: rows committed",
+    "killed while rows are written: rows visited": "rows visited until then",
+    "resumed: rows visited again": "resumed: rows visited again",
+    "killed while SQL indexes are made: indexes when its connections had ended": "killed again: SQL indexes made",
+    "resumed again: rows visited": "resumed again: rows visited",
+    "resumed again: SQL indexes kept": "SQL indexes kept",
+    "resumed again: SQL indexes made": "SQL indexes made",
+}
 
 
 def texts(stored: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return by mark what the page has there; nothing without a result."""
-    found = sorted((data for data in stored if data["command"] == "scale"), key=size_of)
-    if not found:
-        return {}
-    data = found[-1]
-    tables = (searches(data), costs(data), on_paper(data))
+    runs = sorted((data for data in stored if data["command"] == "scale"), key=size_of)
+    filled = [data for data in runs if "copies" not in data["options"]]
+    copied = [data for data in runs if "copies" in data["options"]]
+    resumed = sorted((data for data in stored if data["command"] == "resume"), key=size_of)
+    found = {}
+    if filled:
+        data = filled[-1]
+        tables = (searches(data), costs(data), on_paper(data))
+        found = {mark: below(data, table) for mark, table in zip(MARKS, tables, strict=True)}
+    if filled and copied:
+        found[COPIES] = below(copied[-1], multiplied(filled[-1], copied[-1]))
+    if copied:
+        found[COPIES_COST] = below(copied[-1], costs(copied[-1], COSTS_OF_COPIES))
+        found[PARALLEL] = below(copied[-1], workers(copied[-1]))
+    if resumed:
+        found[RESUMED] = below(resumed[-1], costs(resumed[-1], RESUMING))
+    return found
+
+
+def below(data: Mapping[str, Any], table: Table) -> str:
+    """Return *table* with the command above it that measured it."""
     where = f"{size_of(data):,} rows; `{data['command_line']}`, {data['date']}"
     where += f", PostgreSQL {data['versions']['PostgreSQL']}."
     if "note" in data:
         where += f" {data['note']}"
-    return {mark: f"{where}\n\n{table.markdown(titled=False)}" for mark, table in zip(MARKS, tables, strict=True)}
+    return f"{where}\n\n{table.markdown(titled=False)}"
+
+
+def by_scenario(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for record in data["results"]["pgcatalog"]["queries"]:
+        found.setdefault(record["scenario"], {})[record["touch"]] = record
+    return found
+
+
+def multiplied(filled: Mapping[str, Any], copied: Mapping[str, Any]) -> Table:
+    """Return the searches of both: what they find, the pages they read, and how long they take in the larger one."""
+    small = by_scenario(filled)
+    rows = [
+        [
+            name,
+            f"{found['len']['found']:,}",
+            *(pages(each[touch]) for touch in ("page", "len") for each in (small[name], found)),
+            number(found["page"]["median"]),
+            number(found["len"]["median"]),
+        ]
+        for name, found in by_scenario(copied).items()
+    ]
+    sizes = [f"{size_of(data):,}" for data in (filled, copied)]
+    heads = [f"{touch}: 8 kB read, {size}" for touch in ("page", "count") for size in sizes]
+    return Table("Copies", ["", "found", *heads, "page, ms", "count, ms"], rows)
+
+
+def pages(record: Mapping[str, Any]) -> str:
+    return f"{record['pages']:,}"
+
+
+def workers(data: Mapping[str, Any]) -> Table:
+    """Return what was run without and with parallel workers."""
+    measures = {name: figure["median"] for name, figure in data["results"]["pgcatalog"]["measures"].items()}
+    names = [name.removesuffix(f", {NONE}: time") for name in measures if name.endswith(f", {NONE}: time")]
+    rows = [
+        [
+            name,
+            number(measures[f"{name}, {NONE}: time"]),
+            number(measures[f"{name}, {PER_GATHER}: time"]),
+            number(measures[f"{name}, {PER_GATHER}: workers launched"]),
+            *(f"{measures[f'{name}, {setting}: pages']:,.0f}" for setting in (NONE, PER_GATHER)),
+        ]
+        for name in names
+    ]
+    return Table("Workers", ["", "none: ms", "up to 2: ms", "workers", "none: 8 kB read", "up to 2: 8 kB read"], rows)
 
 
 def searches(data: Mapping[str, Any]) -> Table:
     """Return the searches: what they find, the pages of 8 kB they read, and how long they take."""
-    by_scenario: dict[str, dict[str, Any]] = {}
-    for record in data["results"]["pgcatalog"]["queries"]:
-        by_scenario.setdefault(record["scenario"], {})[record["touch"]] = record
     rows = [
         [name, f"{found['len']['found']:,}", *(cell for touch in ("page", "len") for cell in effort(found[touch]))]
-        for name, found in by_scenario.items()
+        for name, found in by_scenario(data).items()
     ]
     measures = data["results"]["pgcatalog"]["measures"]
     for name, figure in measures.items():
         if f"{name}: pages read" in measures:
-            pages = number(measures[f"{name}: pages read"]["median"])
-            rows.append([name, "", pages, number(figure["median"]), "", ""])
+            read = number(measures[f"{name}: pages read"]["median"])
+            rows.append([name, "", read, number(figure["median"]), "", ""])
     headers = ["", "found", "page: 8 kB read", "page, ms", "count: 8 kB read", "count, ms"]
     return Table("Searches", headers, rows)
 
 
 def effort(record: Mapping[str, Any]) -> list[str]:
-    return [f"{record['pages']:,}", number(record["median"])]
+    return [pages(record), number(record["median"])]
 
 
-def costs(data: Mapping[str, Any]) -> Table:
-    """Return what the catalog costs."""
+def costs(data: Mapping[str, Any], labels: Mapping[str, str] = COSTS) -> Table:
+    """Return what the catalog costs: the measures with these *labels*."""
     measures = data["results"]["pgcatalog"]["measures"]
     rows = [
-        [label, f"{number(measures[name]['median'])} {measures[name]['unit']}".strip()] for name, label in COSTS.items()
+        [label, f"{number(measures[name]['median'])} {measures[name]['unit']}".strip()]
+        for name, label in labels.items()
+        if name in measures
     ]
     return Table("Costs", ["", ""], rows)
 

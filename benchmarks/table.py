@@ -15,6 +15,7 @@ PAIRS = {
     "pages": ("pgcatalog", "relstorage-zcatalog"),
     "rebuild": ("pgcatalog", "relstorage-zcatalog"),
     "scale": ("pgcatalog", "relstorage-zcatalog"),
+    "resume": ("pgcatalog", "relstorage-zcatalog"),
     "plone": ("pgjsonb-zcatalog", "relstorage-zcatalog"),
     "storage": ("pgjsonb", "relstorage"),
     "zodb": ("pgjsonb", "relstorage"),
@@ -85,4 +86,4 @@ def backends(data: dict[str, Any]) -> list[str]:
 def size_of(data: dict[str, Any]) -> int:
     """Return how many documents or rows the result is about."""
     options = data["options"]
-    return int(options.get("docs") or options.get("rows") or options.get("count") or 0)
+    return int(options.get("docs") or options.get("rows") or options.get("count") or 0) * int(options.get("copies", 1))

@@ -39,7 +39,9 @@ def measures_table(data: dict[str, Any]) -> Table:
 
 def title(data: dict[str, Any]) -> str:
     size = size_of(data)
-    unit = {"level1": "rows", "scale": "rows", "zodbbench": "objects"}.get(data["command"], "documents")
+    unit = {"level1": "rows", "scale": "rows", "resume": "rows", "zodbbench": "objects"}.get(
+        data["command"], "documents"
+    )
     return f"{data['command']}, {size:,} {unit}" if size else data["command"]
 
 

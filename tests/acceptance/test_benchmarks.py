@@ -15,7 +15,9 @@ from benchmarks.page_tables import quotients
 from benchmarks.page_tables import records
 from benchmarks.pages import MIXES
 from benchmarks.run_benchmarks import main
+from benchmarks.scale_page import COPIES_COST
 from benchmarks.scale_page import MARKS
+from benchmarks.scale_page import PARALLEL
 from benchmarks.scale_page import texts
 from benchmarks.tables import number as written
 from benchmarks.tables import tables
@@ -29,6 +31,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.indexing.rebuild_worker import BATCH
 from typing import Any
 from ZODB.DB import DB
 from ZODB.FileStorage import FileStorage
@@ -226,6 +229,42 @@ def test_scale_fills_a_site_searches_it_and_has_its_page(results: Path, tmp_path
     benchmark("report", str(results / "scale.json"), "--scale", str(page))
     assert all(text in page.read_text() for text in texts([data]).values())
     assert f"{rows} rows" in page.read_text()
+
+
+@pytest.mark.slow
+def test_scale_multiplies_the_rows_of_a_site(results: Path) -> None:
+    rows, copies = 120, 3
+    data = measured(results, "scale", "--rows", str(rows), "--copies", str(copies), *QUICK)
+    matches = found(data)["pgcatalog"]
+    assert (matches["uid"], matches["a word of one row"]) == (1, copies)
+    assert matches["section and type"] > 0
+    assert matches["section and type"] % copies == matches["path and type"] % copies == 0
+    assert min(record["pages"] for record in data["results"]["pgcatalog"]["queries"]) > 0
+    ours = medians(data, "pgcatalog")
+    assert {"VACUUM ANALYZE of the filled table", "a frequent word, count, no workers: pages"} <= ours.keys()
+    assert {COPIES_COST, PARALLEL} == texts([data]).keys()
+
+
+@pytest.mark.slow
+def test_resume_visits_a_batch_again_and_makes_no_index_twice(results: Path) -> None:
+    rows = 2000
+    ours = medians(measured(results, "resume", "--rows", str(rows)), "pgcatalog")
+    assert ours["rows visited"] == rows
+    assert ours["rows visited twice"] == ours["resumed: rows visited again"] <= BATCH
+    assert ours["resumed again: rows visited"] == 0
+    kept = ours["killed while SQL indexes are made: indexes when its connections had ended"]
+    assert (
+        ours["resumed again: SQL indexes kept"] == kept >= ours["killed while SQL indexes are made: indexes made"] > 0
+    )
+    assert ours["found: uid"] == ours["found: a word of one row"] == 1
+
+
+def test_as_many_rows_were_found_after_a_rebuild_that_was_killed_as_after_another_one() -> None:
+    folder = ROOT / "benchmarks" / "results"
+    resumed, filled = (json.loads((folder / f"{name}-100000.json").read_text()) for name in ("resume", "scale"))
+    ours = medians(resumed, "pgcatalog")
+    expected = found(filled)["pgcatalog"]
+    assert {name: ours[f"found: {name}"] for name in expected} == expected
 
 
 @pytest.mark.slow
