@@ -180,9 +180,9 @@ def test_a_transaction_that_idles_too_long_is_repeated(portal: Any, dsn: str) ->
     create(portal, "Document", "kept")
     transaction.commit()
     create(portal, "Document", "lost")
-    connection = portal._p_jar._normal_storage.pg_connection
-    connection.execute("SET idle_in_transaction_session_timeout = '10ms'")
-    gone(dsn, backend(portal))
+    pid = backend(portal)
+    portal._p_jar._normal_storage.pg_connection.execute("SET idle_in_transaction_session_timeout = '10ms'")
+    gone(dsn, pid)
     with pytest.raises(psycopg.OperationalError):
         ids(portal, portal_type="Document")
     transaction.abort()
