@@ -134,7 +134,7 @@ def main(
         console.print(name)
         found[name] = measure(server, folder, pooler.dsn(DATABASE), pages, options, 100)
         [totals] = [row for row in pooler.command("SHOW TOTALS") if row["name"] == "avg_wait_time"] or [{"value": "?"}]
-        found[name]["wait for a connection, µs"] = totals["value"]
+        found[name]["wait for a connection, µs"] = str(totals["value"])
     result = {
         "date": datetime.date.today().isoformat(),
         "options": {"objects": objects, "sessions": sessions, **options},
