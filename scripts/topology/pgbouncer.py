@@ -1,5 +1,7 @@
 """Zope processes on one PostgreSQL, directly and through PgBouncer: connections and statements of both."""
 
+from benchmarks.marks import put_between
+from benchmarks.table import Table
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import ExitStack
@@ -8,7 +10,6 @@ from plone.pgcatalog.database.embedded import DEMO_SETTINGS
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from psycopg.conninfo import conninfo_to_dict
 from rich.console import Console
-from rich.table import Table
 from scripts.topology.bouncer import find_pgbouncer
 from scripts.topology.bouncer import PgBouncer
 from tests.soak.__main__ import answer
@@ -21,6 +22,8 @@ from tests.soak.clients import Gate
 from typing import Any
 
 import click
+import datetime
+import json
 import os
 import psycopg
 import tempfile
@@ -29,6 +32,7 @@ import time
 
 
 DATABASE = "site"
+FILE = click.Path(dir_okay=False, path_type=Path)
 #: Statements are counted in the server's log.
 SETTINGS = {**DEMO_SETTINGS, "log_statement": "all"}
 #: Seconds between two looks at the server's connections.
@@ -102,7 +106,11 @@ def measure(
 @click.option("--objects", default=60, show_default=True, help="Content of the site.")
 @click.option("--sessions", default=10, show_default=True, help="default_pool_size of PgBouncer.")
 @click.option("--program", default=find_pgbouncer, help="PgBouncer; by default the one that is installed.")
-def main(program: str | None, objects: int, sessions: int, **options: Any) -> None:
+@click.option("--output", type=FILE, help="Write the result as JSON.")
+@click.option("--page", type=FILE, help="Renew the table of this page.")
+def main(
+    program: str | None, objects: int, sessions: int, output: Path | None, page: Path | None, **options: Any
+) -> None:
     """Serve a site directly and through PgBouncer, and count connections and statements of the server."""
     if program is None:
         raise click.ClickException("PgBouncer is not installed: apt-get install pgbouncer")
@@ -126,8 +134,34 @@ def main(program: str | None, objects: int, sessions: int, **options: Any) -> No
         console.print(name)
         found[name] = measure(server, folder, pooler.dsn(DATABASE), pages, options, 100)
         [totals] = [row for row in pooler.command("SHOW TOTALS") if row["name"] == "avg_wait_time"] or [{"value": "?"}]
-        found[name]["wait for a connection, µs"] = totals["value"]
-    table = Table("", *found, title=f"{options['processes']} processes with {options['threads']} threads")
-    for row in found[name]:
-        table.add_row(row, *(str(figures.get(row, "")) for figures in found.values()))
-    Console().print(table)
+        found[name]["wait for a connection, µs"] = str(totals["value"])
+    result = {
+        "date": datetime.date.today().isoformat(),
+        "options": {"objects": objects, "sessions": sessions, **options},
+        "figures": found,
+    }
+    if output:
+        output.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    if page:
+        put_between(page, "topology", text(result))
+    Console().print(table(result).rich())
+
+
+def table(result: dict[str, Any]) -> Table:
+    """Return the figures of a *result*, of each way in a column."""
+    figures = result["figures"]
+    names = dict.fromkeys(name for of_way in figures.values() for name in of_way)
+    options = result["options"]
+    title = (
+        f"{options['processes']} processes with {options['threads']} threads, default_pool_size {options['sessions']}"
+    )
+    return Table(title, ["", *figures], [[name, *(str(of.get(name, "")) for of in figures.values())] for name in names])
+
+
+def text(result: dict[str, Any]) -> str:
+    """Return what the how-to says of a *result*."""
+    options = result["options"]
+    return (
+        f"Measured on {result['date']} on a busy machine with `make topology T=pgbouncer` for {options['seconds']} seconds each way,"
+        f" with {options['clients']} users who read, search and edit:\n\n{table(result).markdown()}"
+    )

@@ -1,10 +1,10 @@
 """Generated rows, and a search of them that an index would help."""
 
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.observe import recorder
 from tests.integration.relation import NUMBER_OF
 from typing import Any
 
-import psycopg
 import transaction
 
 
@@ -24,7 +24,7 @@ ROWS = 4000
 
 def generate_rows(dsn: str, count: int = ROWS) -> None:
     """Put *count* rows of nobody's content into the catalog of the only site in the database *dsn*."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with connect_directly(dsn, "test", 0) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state").fetchall()
         connection.execute(NUMBER_OF)
         connection.execute(FILL.format(relation, count))

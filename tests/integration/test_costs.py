@@ -1,6 +1,7 @@
 """What a search and a commit cost: statements, round trips, plan shapes.  Counted, never timed."""
 
 from collections.abc import Iterator
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.discovery.vocabulary import LEXEME
 from plone.pgcatalog.discovery.vocabulary import near_sql
 from plone.pgcatalog.discovery.vocabulary import NOT_SEEN
@@ -166,7 +167,7 @@ def big(site_template: str, postgres: Any) -> Iterator[tuple[str, str]]:
     from tests.integration import site as sites
 
     dsn = sites.clone(postgres, site_template)
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with connect_directly(dsn, "test", 0) as connection:
         [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
         connection.execute(NUMBER_OF)
         connection.execute(

@@ -4,6 +4,7 @@ from AccessControl import Unauthorized
 from collections import Counter
 from collections.abc import Iterator
 from DateTime import DateTime
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.objects import And
@@ -30,7 +31,6 @@ from tests.integration.traffic import traced
 from typing import Any
 from zExceptions import NotFound
 
-import psycopg
 import pytest
 import transaction
 
@@ -408,7 +408,7 @@ def test_a_time_limit_ends_it_and_the_transaction_goes_on(both: Any) -> None:
 def big(site_template: str, postgres: Any) -> Iterator[Any]:
     """Our catalog with 20,000 generated rows."""
     dsn = sites.clone(postgres, site_template)
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with connect_directly(dsn, "test", 0) as connection:
         fill_relation(connection, 20_000)
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         yield portal.portal_catalog

@@ -180,9 +180,9 @@ def test_a_transaction_that_idles_too_long_is_repeated(portal: Any, dsn: str) ->
     create(portal, "Document", "kept")
     transaction.commit()
     create(portal, "Document", "lost")
-    connection = portal._p_jar._normal_storage.pg_connection
-    connection.execute("SET idle_in_transaction_session_timeout = '10ms'")
-    gone(dsn, backend(portal))
+    pid = backend(portal)
+    portal._p_jar._normal_storage.pg_connection.execute("SET idle_in_transaction_session_timeout = '10ms'")
+    gone(dsn, pid)
     with pytest.raises(psycopg.OperationalError):
         ids(portal, portal_type="Document")
     transaction.abort()
@@ -256,14 +256,14 @@ def test_a_deadlock_may_be_repeated(portal: Any, dsn: str) -> None:
         create(portal, "Document", id)
     transaction.commit()
     with psycopg.connect(dsn) as other:
-        other.execute("SET deadlock_timeout = '1h'")  # the commit is the one to notice
         [(relation,)] = other.execute("SELECT relation FROM pgcatalog_state")
         other.commit()
+        # The commit is the one to notice, after the usual second: whoever looks before the other waits never looks again.
+        other.execute("SET LOCAL deadlock_timeout = '1h'")
         other.execute(f'SELECT FROM "{relation}" WHERE get_id = %s FOR UPDATE', ["two"])
         for id in ("one", "two"):
             portal[id].title = "Changed"
             portal[id].reindexObject()
-        portal._p_jar._normal_storage.pg_connection.execute("SET deadlock_timeout = '50ms'")
         with ThreadPoolExecutor(1) as worker:
             query = "SELECT FROM pgcatalog_state FOR UPDATE"
             waiting = worker.submit(wait_then, dsn, lambda: other.execute(query))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from DateTime import DateTime
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.results.cache import result_cache
@@ -15,7 +16,6 @@ from typing import Any
 from zope.component.hooks import setSite
 
 import gc
-import psycopg
 import pytest
 import tracemalloc
 import transaction
@@ -31,7 +31,7 @@ def site(peopled: Any) -> Any:
 def big(site_template: str, postgres: Any) -> Iterator[Any]:
     """A catalog with 100,000 generated rows."""
     dsn = sites.clone(postgres, site_template)
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with connect_directly(dsn, "test", 0) as connection:
         fill_relation(connection, 100_000)
     with sites.opened(dsn) as db, sites.application(db) as app:
         sites.login(app)

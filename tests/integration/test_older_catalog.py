@@ -8,6 +8,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
@@ -165,7 +166,7 @@ def test_a_catalog_without_texts_is_no_division_by_zero(dsn: str) -> None:
     with opened(dsn) as portal:
         portal.remark = "The first commit brings the tables"
         transaction.commit()
-        with psycopg.connect(dsn, autocommit=True) as connection:
+        with connect_directly(dsn, "test") as connection:
             assert count_words(connection, portal.portal_catalog._catalog.zoid)
         transaction.begin()
         assert found(portal.portal_catalog, "running") == []

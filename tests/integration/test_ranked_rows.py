@@ -266,24 +266,35 @@ def test_hits_that_are_all_old_are_found_without_a_walk_to_the_first_row(site: A
 
 
 def test_large_catalogs_have_room_for_bitmaps(site: Any, monkeypatch: Any) -> None:
-    """Not less than an administrator has given them, either."""
     session = site.portal_catalog._catalog.view().session
-
-    def memory() -> str:
-        transaction.begin()
-        session.read_states()  # what a search begins with
-        session.execute("SELECT 1")
-        shown: str = session.execute("SHOW work_mem")[0][0]
-        return shown
-
-    assert memory() == "4MB"
-    monkeypatch.setattr("plone.pgcatalog.database.session.MANY_ROWS", 10)
-    monkeypatch.setattr("plone.pgcatalog.database.session.FEW_ROWS", 10)
-    assert memory() == "64MB"
+    assert memory(session) == "4MB"
+    make_large(monkeypatch)
+    assert memory(session) == "64MB"
     # Asked once in the life of a process.
     assert session.generations.has_memory is False
+    assert MANY_ROWS > 10
+
+
+@pytest.mark.direct("a setting of a session does not outlive a transaction")
+def test_large_catalogs_have_not_less_memory_than_an_administrator_has_given_them(site: Any, monkeypatch: Any) -> None:
+    session = site.portal_catalog._catalog.view().session
+    make_large(monkeypatch)
     session.execute("SET work_mem = '128MB'")
     monkeypatch.setattr(session.generations, "has_memory", None)
-    assert memory() == "128MB"
+    assert memory(session) == "128MB"
     session.execute("RESET work_mem")
-    assert MANY_ROWS > 10
+
+
+def make_large(monkeypatch: Any) -> None:
+    """Let a catalog with a few rows count as a large one."""
+    monkeypatch.setattr("plone.pgcatalog.database.session.MANY_ROWS", 10)
+    monkeypatch.setattr("plone.pgcatalog.database.session.FEW_ROWS", 10)
+
+
+def memory(session: Any) -> str:
+    """Return the memory that PostgreSQL has for a sort in a new transaction."""
+    transaction.begin()
+    session.read_states()  # what a search begins with
+    session.execute("SELECT 1")
+    shown: str = session.execute("SHOW work_mem")[0][0]
+    return shown

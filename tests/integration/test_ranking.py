@@ -3,6 +3,7 @@
 from benchmarks import ranking
 from collections.abc import Iterator
 from collections.abc import Sequence
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.fulltext.ranking import RankedText
 from plone.pgcatalog.fulltext.ranking import SearchBackend
 from plone.pgcatalog.fulltext.ranking import Term
@@ -20,7 +21,6 @@ from typing import Any
 from zope.component import getGlobalSiteManager
 from zope.component import getUtility
 
-import psycopg
 import pytest
 import transaction
 
@@ -35,7 +35,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
         set_record("plone.available_languages", ["en", "de", "ja"])
         fill(portal)
         transaction.commit()
-        with psycopg.connect(dsn, autocommit=True) as connection:
+        with connect_directly(dsn, "test") as connection:
             assert count_words(connection, portal.portal_catalog._catalog.zoid)
         transaction.begin()
         yield portal

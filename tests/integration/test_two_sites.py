@@ -3,6 +3,7 @@
 from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SpecialUsers import nobody
 from collections.abc import Iterator
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
@@ -25,7 +26,6 @@ from tests.integration.two_sites import uninstall
 from tests.integration.two_sites import view
 from typing import Any
 
-import psycopg
 import pytest
 import transaction
 
@@ -60,7 +60,7 @@ def pair(request: Any, app: Any) -> Pair:
 
 
 def test_each_site_counts_its_own_words(app: Any, dsn: str) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with connect_directly(dsn, "test") as connection:
         for catalog in relations(dsn):
             assert count_words(connection, catalog)
         rows = connection.execute(

@@ -3,6 +3,7 @@
 from collections import Counter
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database.background import PerDatabase
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.fulltext import counting
 from plone.pgcatalog.fulltext.counting import Counting
 from plone.pgcatalog.fulltext.term_statistics import count_words
@@ -45,7 +46,7 @@ def entries(catalog: Any, index: str = "SearchableText") -> list[list[str]]:
 
 
 def count(dsn: str, catalog: Any) -> bool:
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with connect_directly(dsn, "test") as connection:
         return count_words(connection, catalog._catalog.zoid)
 
 
@@ -99,13 +100,13 @@ def test_a_count_waits_for_no_commit_and_no_commit_for_it(portal: Any, catalog: 
         # What a commit of the storage holds: its lock, and the row of the catalog.
         committing.execute("SELECT pg_advisory_xact_lock(0)")
         committing.execute("UPDATE pgcatalog_state SET generation = generation + 1")
-        with psycopg.connect(dsn, autocommit=True) as connection:
+        with connect_directly(dsn, "test") as connection:
             connection.execute("SET lock_timeout = '1ms'")
             assert count_words(connection, catalog._catalog.zoid)
 
 
 def test_only_one_process_counts_a_catalog(portal: Any, catalog: Any, dsn: str) -> None:
-    with psycopg.connect(dsn) as other:
+    with connect_directly(dsn, "test") as other:
         other.execute("SELECT pg_advisory_lock(%s, %s)", locks.of_catalog(locks.COUNT_WORDS, catalog._catalog.zoid))
         assert not count(dsn, catalog)
     assert count(dsn, catalog)

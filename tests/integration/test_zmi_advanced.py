@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from lxml import html
 from plone.pgcatalog.database import background
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.observe.jobs import begin
@@ -99,7 +100,7 @@ def test_what_is_used_is_counted(db: Any) -> None:
         return int(text(line).rsplit(" ", 1)[1].replace(",", ""))
 
     before = used()
-    with psycopg.connect(db.storage._dsn, autocommit=True) as connection:
+    with connect_directly(db.storage._dsn, "test") as connection:
         connection.execute("SET enable_seqscan = off")
         connection.execute(f"""SELECT FROM "{relation(site)}" WHERE uid = 'x'""")
         connection.execute("SELECT pg_stat_force_next_flush()")
@@ -199,7 +200,7 @@ def test_why_it_failed_is_told(site: Site) -> None:
 
 
 def test_a_job_whose_process_died_is_interrupted(site: Site) -> None:
-    with psycopg.connect(site.db.storage._dsn, autocommit=True) as connection, site.inside() as portal:
+    with connect_directly(site.db.storage._dsn, "test") as connection, site.inside() as portal:
         assert begin(connection, portal.portal_catalog._core.zoid, "verify")
     [line] = page(site, ADVANCED).xpath("//tr[@data-name='verify']")
     assert line.get("data-state") == "interrupted"

@@ -1,7 +1,7 @@
 """Runs the integration tests through a PgBouncer in transaction mode, and writes what came of them into the how-to.
 
 Each database of the tests is then reached through PgBouncer, with the documented ini; see ``pooled.PooledPostgres``.  What
-a run says of a module replaces what an earlier one with the same version has said.  Exit status 1 when a test fails.
+a run says of a module replaces what an earlier one with the same version and mark has said.  Exit status 1 when a test fails.
 """
 
 from benchmarks.marks import put_between
@@ -30,8 +30,11 @@ ROOT = TESTS.parents[1]
 STORED = ROOT / "benchmarks" / "results" / "pooler.json"
 PAGE = ROOT / "docs" / "how-to" / "pgbouncer.md"
 
-#: module -> what came of its tests: ``passed`` (a number), ``failed`` (names), ``left out`` (reason -> a number).
+#: module -> what came of its tests: ``passed`` (a number), ``failed`` (names), ``left out`` (reason -> a number).  What is
+#: stored has the ``date`` besides.
 Modules = dict[str, dict[str, Any]]
+#: What pytest's exit status says when tests were run, and some may have failed, or when there was none to run.
+RAN = (0, 1, 5)
 
 
 def read_report(text: str) -> Modules:
@@ -39,7 +42,7 @@ def read_report(text: str) -> Modules:
     found: Modules = {}
     for case in ElementTree.fromstring(text).iter("testcase"):
         module = case.get("classname", "").rpartition(".")[2]
-        of_module = found.setdefault(module, {"passed": 0, "failed": [], "left out": {}})
+        of_module = found.setdefault(module, nothing())
         skipped = case.find("skipped")
         if case.find("failure") is not None or case.find("error") is not None:
             of_module["failed"].append(case.get("name", ""))
@@ -51,28 +54,47 @@ def read_report(text: str) -> Modules:
     return found
 
 
+def nothing() -> dict[str, Any]:
+    """Return what came of a module that has no test to run."""
+    return {"passed": 0, "failed": [], "left out": {}}
+
+
+def modules_in(paths: tuple[str, ...]) -> list[str]:
+    """Return the names of the modules with tests in *paths*: of folders, modules or single tests."""
+    files = [Path(path.partition("::")[0]) for path in paths]
+    return [file.stem for path in files for file in (path.rglob("test_*.py") if path.is_dir() else [path])]
+
+
 def table(stored: dict[str, Any]) -> str:
-    """Return what *stored* says of each version as Markdown."""
+    """Return what *stored* (version -> mark -> what came of it) says as Markdown."""
     versions = sorted(stored, key=lambda name: tuple(map(int, name.split("."))))
-    counts = {name: count(stored[name]["modules"]) for name in versions}
+    runs = [(f"PgBouncer {name}", mark, stored[name][mark]) for name in versions for mark in sorted(stored[name])]
+    modules = [run["modules"] for *_, run in runs]
+    counts = [count(found) for found in modules]
     lines = [
         "Made by `make test-pooler`, for each PgBouncer with the documented file; changes by hand are lost.",
         "",
-        f"| | {' | '.join(f'PgBouncer {name}' for name in versions)} |",
-        f"|---|{'--:|' * len(versions)}",
-        row("zodb-pgjsonb", [stored[name]["storage"] for name in versions]),
-        row("date", [stored[name]["date"] for name in versions]),
-        row("tests", [stored[name]["mark"] or "all" for name in versions]),
-        row(f"modules of {len(list(TESTS.glob('test_*.py')))}", [len(stored[name]["modules"]) for name in versions]),
-        *(row(what, [counts[name][what] for name in versions]) for what in ("tests that pass", "tests that fail")),
+        f"| | {' | '.join(name for name, *_ in runs)} |",
+        f"|---|{'--:|' * len(runs)}",
+        row("tests", [mark or "all" for _, mark, _ in runs]),
+        row("zodb-pgjsonb", [run["storage"] for *_, run in runs]),
+        row("date of the oldest", [min(of["date"] for of in found.values()) for found in modules]),
+        row(f"modules of {len(list(TESTS.glob('test_*.py')))}", [len(found) for found in modules]),
+        row("of these without such a test", [sum(not tests_of(of) for of in found.values()) for found in modules]),
+        *(row(what, [found[what] for found in counts]) for what in ("tests that pass", "tests that fail")),
     ]
-    reasons = {what for found in counts.values() for what in found if what.startswith("left out: ")}
-    lines += [row(what, [counts[name][what] for name in versions]) for what in sorted(reasons)]
-    for name in versions:
-        failed = [f"{module}: {test}" for module, of in stored[name]["modules"].items() for test in of["failed"]]
+    reasons = {what for found in counts for what in found if what.startswith("left out: ")}
+    lines += [row(what, [found[what] for found in counts]) for what in sorted(reasons)]
+    for name, mark, run in runs:
+        failed = [f"{module}: {test}" for module, of in run["modules"].items() for test in of["failed"]]
         if failed:
-            lines += ["", f"Fail with {name}:", "", *(f"- `{test}`" for test in sorted(failed))]
+            lines += ["", f"Fail with {name}, {mark or 'all'}:", "", *(f"- `{test}`" for test in sorted(failed))]
     return "\n".join(lines)
+
+
+def tests_of(of_module: dict[str, Any]) -> int:
+    """Return how many tests of a module there are."""
+    return int(of_module["passed"]) + len(of_module["failed"]) + sum(of_module["left out"].values())
 
 
 def count(modules: Modules) -> Counter[str]:
@@ -99,28 +121,30 @@ def run(program: str, paths: tuple[str, ...], options: list[str]) -> Modules:
             patch_storage(Path(folder))
             environ["PYTHONPATH"] = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
         command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "--through-pooler", "--pgbouncer", program]
-        subprocess.run([*command, "--junitxml", str(report), *options, *paths], cwd=ROOT, env=environ, check=False)
-        return read_report(report.read_text("utf-8"))
+        command += ["--junitxml", str(report), *options, *paths]
+        status = subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode
+        if status not in RAN:
+            raise click.ClickException(f"pytest ended with {status}: nothing is stored")
+        return {name: nothing() for name in modules_in(paths)} | read_report(report.read_text("utf-8"))
 
 
 @click.command()
 @click.option("--program", default=find_pgbouncer, help="PgBouncer; by default the one that is installed.")
-@click.option("--mark", default="", help="Run only tests with these marks, such as 'not slow'.")
+@click.option("--mark", default="", help="Run only tests with these marks: 'slow' or 'not slow'.")
 @click.argument("paths", nargs=-1)
 def main(program: str | None, mark: str, paths: tuple[str, ...]) -> None:
     """Run the tests in PATHS, all of tests/integration by default, through PgBouncer."""
     if program is None:
         raise click.ClickException("PgBouncer is not installed: apt-get install pgbouncer")
     found = run(program, paths or (str(TESTS),), ["-m", mark] if mark else [])
+    today = datetime.date.today().isoformat()
+    dated = {name: {"date": today} | of for name, of in found.items()}
     number = version_of(program)
-    patched = ", patched" if number < FOLLOWS else ""
     stored = json.loads(STORED.read_text("utf-8")) if STORED.exists() else {}
-    modules = stored.get(".".join(map(str, number)), {}).get("modules", {})
-    stored[".".join(map(str, number))] = {
-        "date": datetime.date.today().isoformat(),
-        "storage": version("zodb-pgjsonb") + patched,
-        "mark": mark,
-        "modules": dict(sorted((modules | found).items())),
+    of_version = stored.setdefault(".".join(map(str, number)), {})
+    of_version[mark] = {
+        "storage": version("zodb-pgjsonb") + (", patched" if number < FOLLOWS else ""),
+        "modules": dict(sorted((of_version.get(mark, {}).get("modules", {}) | dated).items())),
     }
     STORED.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
     put_between(PAGE, "through-pooler", table(stored))
