@@ -3,6 +3,7 @@
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
+from plone.pgcatalog.database.standby import is_standby_named
 from plone.pgcatalog.database.standby import named_standby
 from plone.pgcatalog.database.standby import SEARCH
 from plone.pgcatalog.database.standby import TRIES
@@ -13,7 +14,6 @@ from psycopg.rows import dict_row
 from time import sleep
 from typing import Any
 
-import os
 import psycopg
 
 
@@ -35,7 +35,7 @@ def search_standby(connection: Connection, dsn: str) -> dict[str, Any] | None:
     ``lag_seconds`` are as in ``statistics.standby``, and ``same_state`` says whether it shows what *connection*, to the
     primary, does.  Where that is not so, searches go to the primary.  None stands for what is not known.
     """
-    if not os.environ.get(SEARCH):
+    if not is_standby_named():
         return None
     found: dict[str, Any] = dict.fromkeys(("server", "error", "streaming", "lag_seconds", "same_state"))
     standby = named_standby(dsn)
