@@ -9,6 +9,7 @@ from tests.soak.probe import KINDS
 from typing import Any
 
 import click
+import json
 import tempfile
 
 
@@ -35,7 +36,8 @@ def figures(summary: dict[str, Any]) -> dict[str, Any]:
 @click.option("--threads", default=4, show_default=True, help="Threads of each.")
 @click.option("--clients", default=6, show_default=True, help="Users at the same time.")
 @click.option("--objects", default=60, show_default=True, help="Content of the site.")
-def main(**options: Any) -> None:
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as JSON.")
+def main(output: Path | None, **options: Any) -> None:
     """Let a standby take over from a killed primary, and print what was lost, stale, and how long nobody answered."""
     found = {}
     for name, synchronous in STANDBYS.items():
@@ -47,3 +49,6 @@ def main(**options: Any) -> None:
     for row in next(iter(found.values())):
         table.add_row(row, *(str(values[row]) for values in found.values()))
     Console().print(table)
+    if output:
+        result = {"command": "make topology T=failover", "options": options, "found": found}
+        output.write_text(json.dumps(result, indent=1) + "\n", "utf-8")

@@ -16,6 +16,7 @@ from scripts.topology.zope import started
 from urllib.request import urlopen
 
 import click
+import json
 import shutil
 import signal
 import socket
@@ -140,15 +141,21 @@ def asked(server: EmbeddedPostgres, site: str) -> list[int]:
 
 
 @click.command()
-def main() -> None:
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the numbers as JSON.")
+def main(output: Path | None) -> None:
     """Start it, print what the primary is asked, and wait for Ctrl-C."""
     with topology() as running, ExitStack() as stack:
         print(f"writer    {running.writer}")
         print(f"reader    {running.reader}")
         print("statements that the primary gets for a page:")
         of_writer, of_reader = asked(running.primary, running.writer), asked(running.primary, running.reader)
+        found = {}
         for page, *numbers in zip(PAGES, of_writer, of_reader, strict=True):
+            found[page or "/"] = dict(zip(("writer", "reader"), numbers, strict=True))
             print(f"  {page or '/':32} writer {numbers[0]:3}   reader {numbers[1]:3}")
+        if output:
+            result = {"command": "make topology T=standby", "statements that the primary gets": found}
+            output.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
         balancer = stack.enter_context(balanced(running)) if HAPROXY else "none: haproxy is not installed"
         print(f"balancer  {balancer}")
         print("Log in as admin / admin. Ctrl-C ends it.", flush=True)

@@ -6,14 +6,14 @@ the beginning: what is measured is the time that Zope needs, after another serve
 iproute2.
 """
 
+from benchmarks.marks import put_between
+from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import ExitStack
 from pathlib import Path
 from plone.pgcatalog.database.embedded import DEMO_SETTINGS
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from rich.console import Console
-from rich.table import Table
 from tests.soak.__main__ import answer
 from tests.soak.__main__ import answer_of
 from tests.soak.__main__ import end
@@ -21,8 +21,11 @@ from tests.soak.__main__ import ROOT
 from tests.soak.__main__ import worker
 from tests.soak.probe import KINDS
 from tests.soak.probe import Probes
+from tests.soak.report import table
+from typing import Any
 
 import click
+import json
 import os
 import signal
 import subprocess
@@ -149,15 +152,9 @@ def silent(folder: Path, data: Path, parameters: str, way: str) -> dict[str, flo
                 silence.close()
 
 
-@click.command()
-@click.option("--objects", default=40, show_default=True, help="Content of the site.")
-@click.option("--way", "ways", multiple=True, type=click.Choice(WAYS), default=WAYS, show_default=True)
-@click.option(
-    "--parameters", "sets", multiple=True, default=PARAMETERS, help="Of a connection; several times for several."
-)
-def main(objects: int, ways: tuple[str, ...], sets: tuple[str, ...]) -> None:
-    """Let the database's host go silent, and print how long Zope waits for it."""
-    table = Table("parameters", *(f"{way}: {kind}s" for way in ways for kind in KINDS))
+def measured(objects: int, ways: tuple[str, ...], sets: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return for each of the *sets* of parameters the seconds without answers, by way and kind; none: more than LIMIT."""
+    found = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-topology-")))
         folder.chmod(0o711)  # the servers' user may be another one
@@ -171,10 +168,41 @@ def main(objects: int, ways: tuple[str, ...], sets: tuple[str, ...]) -> None:
         stack.enter_context(network())
         stack.enter_context(first(folder / "a"))
         for parameters in sets:
-            found = []
-            for way in ways:
-                seconds = silent(folder, folder / "a", parameters, way)
-                found += [f"{seconds[kind]:.1f} s" if seconds else f"more than {LIMIT:.0f} s" for kind in KINDS]
-                Console(stderr=True).print(way, parameters, *found)
-            table.add_row(parameters or "none", *found)
-    Console(width=160).print(table)
+            seconds = {way: silent(folder, folder / "a", parameters, way) for way in ways}
+            found.append({"parameters": parameters, "seconds": seconds})
+            click.echo(found[-1], err=True)
+    return found
+
+
+def text(found: list[dict[str, Any]]) -> str:
+    """Return what was *found* as a Markdown table."""
+    ways = list(found[0]["seconds"])
+    rows = [
+        (f"`{line['parameters']}`" if line["parameters"] else "none", *waits(line["seconds"][way] for way in ways))
+        for line in found
+    ]
+    return "\n".join(table(("parameters", *(f"{way}: {kind}s" for way in ways for kind in KINDS)), rows))
+
+
+def waits(seconds: Iterable[dict[str, float]]) -> list[str]:
+    """Return how long each way was silent for each kind of request, in words."""
+    return [f"{found[kind]:.1f} s" if found else f"more than {LIMIT:.0f} s" for found in seconds for kind in KINDS]
+
+
+@click.command()
+@click.option("--objects", default=40, show_default=True, help="Content of the site.")
+@click.option("--way", "ways", multiple=True, type=click.Choice(WAYS), default=WAYS, show_default=True)
+@click.option(
+    "--parameters", "sets", multiple=True, default=PARAMETERS, help="Of a connection; several times for several."
+)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as JSON.")
+@click.option("--page", type=click.Path(dir_okay=False, path_type=Path), help="Renew the table of this page.")
+def main(objects: int, ways: tuple[str, ...], sets: tuple[str, ...], output: Path | None, page: Path | None) -> None:
+    """Let the database's host go silent, and print how long Zope waits for it."""
+    found = measured(objects, ways, sets)
+    if output:
+        result = {"command": "make topology T=vanish", "objects": objects, "limit": LIMIT, "found": found}
+        output.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    if page:
+        put_between(page, "vanished", text(found))
+    click.echo(text(found))

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import ExitStack
+from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database import standby as standbys
-from plone.pgcatalog.database.findings import standby_findings
+from plone.pgcatalog.database.embedded import dsn_of
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.standby import Standby
 from plone.pgcatalog.metrics.process import process_metrics
@@ -21,9 +22,12 @@ from tests.integration.servers import execute
 from tests.integration.servers import fetch
 from typing import Any
 
+import click.testing
+import json
 import os
 import psycopg
 import pytest
+import re
 import signal
 import threading
 import time
@@ -228,14 +232,88 @@ def test_a_statement_that_fails_fails_on_the_primary(servers: Servers, searcher:
 # -- faults
 
 
-def test_a_check_names_a_standby_that_does_not_answer(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert list(standby_findings(servers.dsn)) == []
+def command(dsn: str, *words: str) -> tuple[int, Any]:
+    """Return the exit status of a command of pgcatalog on the database *dsn*, and the JSON that it prints."""
+    result = click.testing.CliRunner().invoke(main, [*words, "--dsn", dsn, "--json"])
+    return result.exit_code, json.loads(result.stdout)
+
+
+def said_of_standby(dsn: str) -> list[str]:
+    """Return what ``pgcatalog check`` finds about the standby for searches."""
+    return [found["text"] for found in command(dsn, "check")[1]["findings"] if found["subject"] == "standby"]
+
+
+def status_line(dsn: str) -> str:
+    """Return the line of ``pgcatalog status`` about the standby for searches, without its server."""
+    lines = click.testing.CliRunner().invoke(main, ["status", "--dsn", dsn]).stdout.splitlines()
+    [line] = [line for line in lines if line.startswith("standby for searches: ")]
+    return line.partition(", ")[2] or line
+
+
+def test_status_and_check_know_of_no_standby(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PGCATALOG_SEARCH_DSN", raising=False)
+    assert status_line(servers.dsn) == "standby for searches: none (PGCATALOG_SEARCH_DSN is not set here)"
+    assert command(servers.dsn, "status")[1]["search_standby"] is None
+    assert said_of_standby(servers.dsn) == []
+
+
+def test_status_and_check_know_a_standby_that_answers(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGCATALOG_SEARCH_DSN", servers.standby_dsn)
-    assert list(standby_findings(servers.dsn)) == []
-    # The primary is none.
-    monkeypatch.setenv("PGCATALOG_SEARCH_DSN", servers.dsn)
-    [finding] = standby_findings(servers.dsn)
-    assert (finding.level, finding.subject) == ("warning", "standby")
+    servers.standby.catch_up()
+    code, found = command(servers.dsn, "status")
+    standby = found["search_standby"]
+    assert (code, standby["error"], found["attention"]) == (0, None, [])
+    assert (standby["streaming"], standby["same_state"]) == (True, True)
+    assert standby["lag_seconds"] >= 0
+    assert re.fullmatch(r"follows its primary \([\d.]+ s behind\), shows its state", status_line(servers.dsn))
+    assert said_of_standby(servers.dsn) == []
+
+
+def test_of_all_servers_whichever_is_the_standby_is_asked(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The storage's connection string names all servers where one may take over from another."""
+    monkeypatch.setenv("PGCATALOG_SEARCH_DSN", "target_session_attrs=standby")
+    servers.standby.catch_up()
+    standby = command(dsn_of(servers.primary, servers.standby, dbname="site"), "status")[1]["search_standby"]
+    assert standby["same_state"] is True
+    assert psycopg.conninfo.conninfo_to_dict(standby["server"])["host"] in servers.standby_dsn
+
+
+def test_status_and_check_name_a_standby_that_is_behind(
+    servers: Servers, writer: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCATALOG_SEARCH_DSN", servers.standby_dsn)
+    with servers.paused():
+        writer.save(lambda site: site.folder.page1.reindexObject())
+        code, found = command(servers.dsn, "status")
+        line = status_line(servers.dsn)
+        said = said_of_standby(servers.dsn)
+    assert (code, found["search_standby"]["same_state"]) == (1, False)
+    assert found["attention"] == ["the standby for searches shows another state; searches go to the primary"]
+    assert line.endswith("shows another state, so searches go to the primary")
+    assert said == ["the one for searches shows another state than the primary"]
+
+
+@pytest.mark.parametrize(
+    ("standby", "error"),
+    [
+        ("port=1", "failed"),
+        # The primary is no standby.
+        ("", "not in hot standby mode"),
+        ("no connection string", "PGCATALOG_SEARCH_DSN is no connection string"),
+    ],
+)
+def test_status_and_check_name_a_standby_that_does_not_answer(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch, standby: str, error: str
+) -> None:
+    monkeypatch.setenv("PGCATALOG_SEARCH_DSN", standby or servers.dsn)
+    code, found = command(servers.dsn, "status")
+    assert code == 1
+    assert error in found["search_standby"]["error"]
+    assert found["attention"] == ["the standby for searches does not answer; searches go to the primary"]
+    assert "does not answer, so searches go to the primary: " in status_line(servers.dsn)
+    [text] = said_of_standby(servers.dsn)
+    assert text.startswith("the one for searches does not answer: ")
+    assert error in text
 
 
 def test_what_is_no_connection_string_is_ignored(

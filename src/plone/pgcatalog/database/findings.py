@@ -7,20 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from plone.pgcatalog.database import statistics
-from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.database.direct import DIRECT
 from plone.pgcatalog.database.direct import direct_dsn
 from plone.pgcatalog.database.direct import is_way_named
 from plone.pgcatalog.database.pooler import follows_statements
 from plone.pgcatalog.database.pooler import shares_sessions
 from plone.pgcatalog.database.schema import load_sql
-from plone.pgcatalog.database.standby import named_standby
+from plone.pgcatalog.database.search_standby import search_standby
 from plone.pgcatalog.database.standby import SEARCH
 from plone.pgcatalog.protocols import Connection
 from typing import Any
 
-import psycopg
 import shutil
 
 
@@ -59,18 +56,13 @@ def database_findings(connection: Connection) -> Iterator[Finding]:
     yield from server_findings(server)
     yield from rights_findings(connection, server)
     yield from transaction_findings(connection)
-    known = statistics.overview(statistics.executing(connection)) if has_catalogs(connection) else {"catalogs": []}
+    has_catalogs = statistics.has_catalogs(connection)
+    known = statistics.overview(statistics.executing(connection)) if has_catalogs else {"catalogs": []}
     for catalog in known["catalogs"]:
         yield from table_findings(catalog)
         # A rebuild keeps the old table until the new one is complete.
         if server["is_local"]:
             yield from disk_findings(server["data_directory"], catalog["table_bytes"] + catalog["index_bytes"])
-
-
-def has_catalogs(connection: Connection) -> bool:
-    """True when the database has the tables that all catalogs share."""
-    row = connection.execute("SELECT to_regclass('pgcatalog_state') IS NOT NULL AS found").fetchone()
-    return bool(row["found"])
 
 
 def server_findings(server: dict[str, Any]) -> Iterator[Finding]:
@@ -190,15 +182,20 @@ def pooler_findings(connection: Connection, dsn: str) -> Iterator[Finding]:
         yield Finding(ERROR, "pooler", text, remedy)
 
 
-def standby_findings(dsn: str) -> Iterator[Finding]:
-    """Yield that the standby does not answer which the environment names for searches of the database *dsn*."""
-    standby = named_standby(dsn)
-    try:
-        if standby is not None:
-            connect(standby, "check").close()
-    except psycopg.Error as error:
+def standby_findings(connection: Connection, dsn: str) -> Iterator[Finding]:
+    """Yield why the standby answers no searches that the environment names for those of the database *dsn*.
+
+    *connection* leads to its primary.
+    """
+    standby = search_standby(connection, dsn)
+    if standby is None:
+        return
+    if standby["error"] is not None:
         remedy = f"Let {SEARCH}, such as host=db2 port=5432, lead to a standby; until then the primary is asked."
-        yield Finding(WARNING, "standby", f"the one for searches does not answer: {plain(error)}", remedy)
+        yield Finding(WARNING, "standby", f"the one for searches does not answer: {standby['error']}", remedy)
+    elif standby["same_state"] is False:
+        remedy = f"Let {SEARCH} lead to a standby of this database that follows it; until then the primary is asked."
+        yield Finding(WARNING, "standby", "the one for searches shows another state than the primary", remedy)
 
 
 def megabytes(count: int) -> str:

@@ -213,6 +213,11 @@ class Standby:
 standbys = background.PerDatabase(Standby)
 
 
+def is_standby_named() -> bool:
+    """Return whether the environment names a standby, be it rightly or not."""
+    return bool(os.environ.get(SEARCH))
+
+
 def named_standby(dsn: str) -> str | None:
     """Return the connection string of the standby that the environment names for the database *dsn*; None for none."""
     other = os.environ.get(SEARCH)

@@ -61,6 +61,12 @@ def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
     return result
 
 
+def has_catalogs(connection: Connection) -> bool:
+    """True when the database has the tables that all catalogs share."""
+    row = connection.execute("SELECT to_regclass('pgcatalog_state') IS NOT NULL AS found").fetchone()
+    return bool(row["found"])
+
+
 def standby(execute: Execute) -> dict[str, Any] | None:
     """Return how far a standby is: whether it is ``streaming``, and ``lag_seconds``; None for a server that takes writes.
 

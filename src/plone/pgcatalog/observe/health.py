@@ -22,13 +22,16 @@ HEALTHY = _("Healthy: nothing needs attention")
 NAMED = 3
 
 
-def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
+def collect(
+    connection: Connection, check: bool = False, search_standby: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Return what ``statistics.overview`` does, with rows, sites without a table, and ``attention`` in English, as JSON data.
 
-    *check* also counts damaged rows, for which all rows are read.
+    *check* also counts damaged rows, for which all rows are read.  *search_standby* is what ``search_standby`` returns.
     """
     found = statistics.overview(statistics.executing(connection))
     catalogs = statistics.catalogs(connection, found["catalogs"])
+    found["search_standby"] = search_standby
     found["without_table"] = [{"catalog": zoid, "site": site} for zoid, site in sites_without_table(connection).items()]
     if check:
         for catalog in catalogs:
@@ -90,6 +93,7 @@ def attention(found: dict[str, Any]) -> list[str]:
             for job in failed
         ]
     sentences += standby_attention(found.get("standby"))
+    sentences += search_standby_attention(found.get("search_standby"))
     oldest = found["oldest"]
     if oldest is not None and oldest["seconds"] >= OLDEST_SECONDS:
         age = timedelta(seconds=round(oldest["seconds"]))
@@ -122,6 +126,17 @@ def standby_attention(standby: dict[str, Any] | None, limit: float = MAX_REPLAY_
     if standby["streaming"]:
         return [_("this standby is behind its primary, by up to ${age}", age)]
     return [_("this standby does not follow its primary; the last change that it has is ${age} old", age)]
+
+
+def search_standby_attention(standby: dict[str, Any] | None) -> list[str]:
+    """Return what is to say of the *standby* for searches, as ``search_standby`` has it."""
+    if standby is None:
+        return []
+    if standby["error"] is not None:
+        return [_("the standby for searches does not answer; searches go to the primary")]
+    if not standby["same_state"]:
+        return [_("the standby for searches shows another state; searches go to the primary")]
+    return []
 
 
 def textsearch_attention(catalog: dict[str, Any], version: str | None) -> list[str]:

@@ -1,0 +1,43 @@
+"""The figures about failovers in the documentation are those of the stored runs, and these kept every promise."""
+
+from benchmarks.marks import put_between
+from pathlib import Path
+from tests.soak import overview
+from tests.soak import report
+from tests.unit.sources import ROOT
+from tests.unit.sources import text
+
+import json
+import pytest
+
+
+HOW_TO = ROOT / "docs" / "how-to"
+
+
+def between(page: Path, name: str) -> str:
+    """Return what *page* has between the marks *name*."""
+    return text(page).partition(f"<!-- {name} -->\n\n")[2].partition(f"\n\n<!-- end of {name} -->")[0]
+
+
+def test_the_page_on_failovers_has_the_figures_of_the_stored_runs() -> None:
+    assert between(HOW_TO / "high-availability.md", overview.MARK) == overview.text()
+
+
+@pytest.mark.parametrize("name", overview.RUNS.values())
+def test_the_page_on_the_soak_has_the_stored_runs(name: str) -> None:
+    summary = json.loads(text(overview.RESULTS / name))
+    assert between(HOW_TO / "soak.md", report.mark(summary["options"])) == report.text(summary)
+
+
+@pytest.mark.parametrize("name", overview.RUNS.values())
+def test_the_stored_runs_kept_every_promise(name: str) -> None:
+    summary = json.loads(text(overview.RESULTS / name))
+    assert summary["broken"] == report.broken(summary) == []
+
+
+def test_what_is_put_between_marks_is_found_there(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- b -->\nold\n<!-- end of b -->\nc\n", "utf-8")
+    put_between(page, "b", "new")
+    assert between(page, "b") == "new"
+    assert text(page) == "a\n<!-- b -->\n\nnew\n\n<!-- end of b -->\nc\n"
