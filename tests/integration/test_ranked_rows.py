@@ -53,7 +53,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
 def few(request: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(settings, "RANKED_ROWS", LIMIT)
     if request.param != "all ids":
-        monkeypatch.setattr(ranked, "MANY_ROWS", LIMIT)
+        monkeypatch.setattr(ranked, "LARGE", LIMIT)
     if request.param.endswith("many hits"):
         monkeypatch.setattr(ranked, "WALKED", 0)
 
@@ -229,7 +229,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def test_a_page_of_a_large_catalog_visits_no_more_hits_than_a_walk_would_take(site: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(ranked, "MANY_ROWS", LIMIT)
+    monkeypatch.setattr(ranked, "LARGE", LIMIT)
     monkeypatch.setattr(ranked, "WALKED", 1)
     view = site.portal_catalog._catalog.view()
     bound = ranked.bound(view.read_state().rows, LIMIT)
@@ -245,7 +245,7 @@ def test_hits_that_are_all_old_are_found_without_a_walk_to_the_first_row(site: A
     """Many hits are looked for among the newest rows, but not for long."""
     options = {"id": [f"page{number:02}" for number in range(12)]}
     exact = by_score(monkeypatch, site, **options)
-    monkeypatch.setattr(ranked, "MANY_ROWS", LIMIT)
+    monkeypatch.setattr(ranked, "LARGE", LIMIT)
     monkeypatch.setattr(ranked, "NEWEST", 1)
     monkeypatch.setattr(ranked, "bound", lambda rows, full: LIMIT)
     view = site.portal_catalog._catalog.view()

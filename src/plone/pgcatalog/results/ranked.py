@@ -13,7 +13,6 @@ catalog the first way is taken for up to ``bound`` hits, then the second; if the
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
-from plone.pgcatalog.database.planning import MANY_ROWS
 from plone.pgcatalog.fulltext.ranking import Score
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Condition
@@ -26,6 +25,8 @@ from plone.pgcatalog.sql.fragment import Statement
 #: How many candidates there are of the newest hits, a first window at least, and for each thing that makes a good one.
 NEWEST = 100
 GOOD = 300
+#: Rows of a catalog in which not all hits are visited.
+LARGE = 10_000
 #: A text that is walked over takes about as long as 1.5 hits that are visited, and the walk wants ``NEWEST`` of them.
 WALKED = 150
 
@@ -52,7 +53,7 @@ class Stages:
         """Return those for a catalog of *rows* in which *full* hits are all ranked, 0 for any number; None if all hits are."""
         if not 0 < full < rows:
             return None
-        if rows > MANY_ROWS:
+        if rows > LARGE:
             return StagesOfMany(source, where, score, full, rows, bound(rows, full))
         return Stages(source, where, score, full)
 
