@@ -261,7 +261,7 @@ def test_resume_visits_a_batch_again_and_makes_no_index_twice(results: Path) -> 
 
 def test_as_many_rows_were_found_after_a_rebuild_that_was_killed_as_after_another_one() -> None:
     folder = ROOT / "benchmarks" / "results"
-    resumed, filled = (json.loads((folder / f"{name}-100000.json").read_text()) for name in ("resume", "scale"))
+    resumed, filled = (json.loads((folder / f"{name}-1000000.json").read_text()) for name in ("resume", "scale"))
     ours = medians(resumed, "pgcatalog")
     expected = found(filled)["pgcatalog"]
     assert {name: ours[f"found: {name}"] for name in expected} == expected
