@@ -299,6 +299,8 @@ PLAN = {
     "zodbbench-1000000": "zodbbench --count 1000000 --batch 1000",
     "level1-1000000": "level1 --rows 1000000 --iterations 20",
     "scale-1000000": "scale --rows 1000000 --iterations 10",
+    "resume-1000000": "resume --rows 1000000",
+    "scale-5000000": "scale --rows 100000 --copies 50 --iterations 1 --warmup 0",
 }
 
 
