@@ -1,6 +1,8 @@
 """A primary with a Zope that saves, its standby with one that only reads, and HAProxy before both, if installed."""
 
+from benchmarks.marks import put_between
 from collections.abc import Iterator
+from collections.abc import Mapping
 from contextlib import contextmanager
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from scripts.topology.statements import statements
 from scripts.topology.zope import HOST
 from scripts.topology.zope import ROOT
 from scripts.topology.zope import started
+from tests.soak.report import table
 from urllib.request import urlopen
 
 import click
@@ -140,9 +143,18 @@ def asked(server: EmbeddedPostgres, site: str) -> list[int]:
     return numbers
 
 
+def lines(found: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return the numbers of statements *found*, by page and Zope, as Markdown."""
+    rows = [(f"`{page}`", numbers["writer"], numbers["reader"]) for page, numbers in found.items()]
+    return table(("page", "on the writer", "on the reader"), rows)
+
+
 @click.command()
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the numbers as JSON.")
-def main(output: Path | None) -> None:
+@click.option(
+    "--page", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Renew the table of this page."
+)
+def main(output: Path | None, page: Path | None) -> None:
     """Start it, print what the primary is asked, and wait for Ctrl-C."""
     with topology() as running, ExitStack() as stack:
         print(f"writer    {running.writer}")
@@ -150,12 +162,14 @@ def main(output: Path | None) -> None:
         print("statements that the primary gets for a page:")
         of_writer, of_reader = asked(running.primary, running.writer), asked(running.primary, running.reader)
         found = {}
-        for page, *numbers in zip(PAGES, of_writer, of_reader, strict=True):
-            found[page or "/"] = dict(zip(("writer", "reader"), numbers, strict=True))
-            print(f"  {page or '/':32} writer {numbers[0]:3}   reader {numbers[1]:3}")
+        for path, *numbers in zip(PAGES, of_writer, of_reader, strict=True):
+            found[path or "/"] = dict(zip(("writer", "reader"), numbers, strict=True))
+            print(f"  {path or '/':32} writer {numbers[0]:3}   reader {numbers[1]:3}")
         if output:
             result = {"command": "make topology T=standby", "statements that the primary gets": found}
             output.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+        if page:
+            put_between(page, "statements", "\n".join(lines(found)))
         balancer = stack.enter_context(balanced(running)) if HAPROXY else "none: haproxy is not installed"
         print(f"balancer  {balancer}")
         print("Log in as admin / admin. Ctrl-C ends it.", flush=True)

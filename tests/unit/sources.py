@@ -51,3 +51,8 @@ def read_from_environment(node: ast.AST) -> list[ast.expr]:
     ):
         return node.args[:1]
     return []
+
+
+def between(page: Path, name: str) -> str:
+    """Return what *page* has between the marks *name*."""
+    return text(page).partition(f"<!-- {name} -->\n\n")[2].partition(f"\n\n<!-- end of {name} -->")[0]

@@ -4,6 +4,7 @@ from benchmarks.marks import put_between
 from pathlib import Path
 from tests.soak import overview
 from tests.soak import report
+from tests.unit.sources import between
 from tests.unit.sources import ROOT
 from tests.unit.sources import text
 
@@ -12,11 +13,6 @@ import pytest
 
 
 HOW_TO = ROOT / "docs" / "how-to"
-
-
-def between(page: Path, name: str) -> str:
-    """Return what *page* has between the marks *name*."""
-    return text(page).partition(f"<!-- {name} -->\n\n")[2].partition(f"\n\n<!-- end of {name} -->")[0]
 
 
 def test_the_page_on_failovers_has_the_figures_of_the_stored_runs() -> None:
