@@ -2,6 +2,7 @@
 
 from scripts.topology import search
 from scripts.topology import standby
+from scripts.topology import vanish
 from tests.unit.sources import between
 from tests.unit.sources import ROOT
 from tests.unit.sources import text
@@ -26,3 +27,7 @@ def test_the_page_on_readers_has_the_stored_numbers_of_statements() -> None:
 def test_the_page_on_searches_on_a_standby_has_the_stored_run() -> None:
     for name, expected in search.texts(stored("search")).items():
         assert between(HOW_TO / "searches-on-a-standby.md", name) == expected
+
+
+def test_the_page_on_failovers_has_the_stored_waits_for_a_silent_host() -> None:
+    assert between(HOW_TO / "high-availability.md", "vanished") == vanish.text(stored("vanish")["found"])
