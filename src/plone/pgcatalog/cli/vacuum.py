@@ -33,7 +33,7 @@ def vacuum(dsn: str, as_json: bool) -> None:
             dropped = drop_retired(connection)
         with console.status("Clearing the idx of objects that no catalog has"):
             cleared = clear_stale(connection)
-        for relation in relations:
+        for relation in (*relations, "pgcatalog_sets"):
             with console.status(f"VACUUM ANALYZE {relation}"):
                 vacuum_analyze(connection, relation)
         with console.status("Counting the words of texts"):

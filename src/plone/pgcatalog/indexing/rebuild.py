@@ -215,8 +215,8 @@ class Rebuild:
             with self.connection.transaction():
                 schema.create_advised_indexes(cursor, self.zoid, target.relation, layout.names)
             self.manager.abort()
-            # Counts read indexes only where VACUUM has noted that all can see the rows.
-            cursor.execute(f"VACUUM (ANALYZE) {quote(target.relation)}")
+            # Counts read indexes only where VACUUM has noted that all can see the rows; rows are joined with their lists.
+            cursor.execute(f"VACUUM (ANALYZE) {quote(target.relation)}, pgcatalog_sets")
             relation.set_phase(cursor, target, "replay")
         return self._read()
 
