@@ -234,7 +234,7 @@ def test_scale_fills_a_site_searches_it_and_has_its_page(results: Path, tmp_path
 @pytest.mark.slow
 def test_scale_multiplies_the_rows_of_a_site(results: Path) -> None:
     rows, copies = 120, 3
-    data = measured(results, "scale", "--rows", str(rows), "--copies", str(copies), *QUICK)
+    data = measured(results / "copies", "scale", "--rows", str(rows), "--copies", str(copies), *QUICK)
     matches = found(data)["pgcatalog"]
     assert (matches["uid"], matches["a word of one row"]) == (1, copies)
     assert matches["section and type"] > 0

@@ -319,7 +319,7 @@ def test_status_and_check_name_a_standby_that_does_not_answer(
 def test_what_is_no_connection_string_is_ignored(
     servers: Servers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setenv("PGCATALOG_SEARCH_DSN", "no connection string")
+    monkeypatch.setenv("PGCATALOG_SEARCH_DSN", "neither is this")
     with readers.sites.opened(servers.dsn) as db:
         Process(db).do(answers)
         assert Process(db).do(lambda site: Session.of(site._p_jar).standby) is None
