@@ -25,7 +25,7 @@ from plone.pgcatalog.sql.fragment import Statement
 #: How many candidates there are of the newest hits, a first window at least, and for each thing that makes a good one.
 NEWEST = 100
 GOOD = 300
-#: Rows of a catalog in which not all hits are visited.
+#: In a catalog of more rows than these not all hits are visited.
 LARGE = 10_000
 #: A text that is walked over takes about as long as 1.5 hits that are visited, and the walk wants ``NEWEST`` of them.
 WALKED = 150
