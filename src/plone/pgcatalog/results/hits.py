@@ -246,7 +246,8 @@ class Finder:
 
     def whole_total(self) -> int:
         """Return the number of rows that match, however many there are."""
-        self.query = replace(self.query, count_limit=None)
+        if self.query.count_limit is not None:
+            self.query = replace(self.query, count_limit=None)
         total = self.total()
         assert total is not None
         return total

@@ -246,8 +246,11 @@ class CatalogSearchResults(LazyMap):
         if not 0 <= index < len(self._rids):
             self._all()
         rid = self._rids[index]
-        row = self._loader.find([rid]).get(rid)
-        return self._brain(rid, None if row is None or row.idx is None else row)
+        row = self._loader.known(rid)
+        if row is None:
+            self._loader.find([rid])
+            row = self._loader.known(rid)
+        return self._brain(rid, row)
 
     def _slice(self, index: slice) -> list[Any]:
         start, stop = index.start or 0, index.stop
