@@ -1,6 +1,7 @@
 """The appendix of the documentation: all tables of the stored results."""
 
 from benchmarks.goals import goals_table
+from benchmarks.goals import missed
 from benchmarks.page import plot
 from benchmarks.tables import size_of
 from benchmarks.tables import Table
@@ -99,6 +100,7 @@ def parts(stored: Sequence[dict[str, Any]], plots: str) -> Iterator[str]:
     yield BEGINNING
     yield GOALS
     yield goals_table(stored).markdown(titled=False)
+    yield f"**Why some are missed, and what was tried**\n\n{missed(stored)}"
     yield METHOD
     yield runs(stored).markdown()
     yield versions(stored).markdown()

@@ -291,7 +291,7 @@ PLAN = {
     "search-20000": "search --docs 20000",
     "pages-500": "pages --docs 500",
     "pages-6000": "pages --docs 6000",
-    "pages-50000": "pages --docs 50000 --rounds 2 --starts 3",
+    "pages-50000": "pages --docs 50000 --rounds 1 --starts 2",
     "rebuild-20000": "rebuild --docs 20000",
     "level1-200000": "level1 --rows 200000 --iterations 20",
     "scale-100000": "scale --rows 100000 --iterations 10",

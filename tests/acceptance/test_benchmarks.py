@@ -1,9 +1,11 @@
 """The benchmark, tiny: every command measures what it promises, and the pages come from what is stored."""
 
+from benchmarks import causes
 from benchmarks.claims import in_short
 from benchmarks.documents import documents
 from benchmarks.goals import goals
 from benchmarks.goals import goals_table
+from benchmarks.goals import missed
 from benchmarks.page_kinds import AFTER
 from benchmarks.page_kinds import DATA
 from benchmarks.page_kinds import FIRST
@@ -19,6 +21,7 @@ from benchmarks.scale_page import COPIES_COST
 from benchmarks.scale_page import MARKS
 from benchmarks.scale_page import PARALLEL
 from benchmarks.scale_page import texts
+from benchmarks.table import PAIRS
 from benchmarks.tables import number as written
 from benchmarks.tables import tables
 from benchmarks.text_search import SHARED
@@ -441,3 +444,9 @@ def test_goals_are_judged_by_their_own_size(level2: dict[str, Any]) -> None:
     assert len(judged) > 5
     assert all("500" in name for name in judged), judged
     assert set(judged.values()) <= {"yes", "**no**"}
+
+
+def test_each_goal_that_is_missed_has_its_cause() -> None:
+    files = (ROOT / "benchmarks" / "results").glob("*.json")
+    stored = [data for path in sorted(files) if (data := json.loads(path.read_text())).get("command") in PAIRS]
+    assert causes.UNKNOWN not in missed(stored)
