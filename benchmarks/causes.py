@@ -47,9 +47,8 @@ FLOOR = f"""\
 Half of our time is the query dialect, the user's restrictions and 25 brains with URLs, none of which the bare SQL has.
 *Tried:* see [where it is slower]({DESIGN}#where-it-is-slower-and-why)."""
 SAVES = """\
-Most of a save is Plone and the storage, see *creation without a catalog* below: that of zodb-pgjsonb alone takes longer
-than the goal leaves. *Tried:* each attribute asked once, ids in blocks, few messages for a commit's rows, fewer bytes for
-each index."""
+Most of a save is Plone and the storage: see *creation without a catalog* below. *Tried:* each attribute asked once, ids in
+blocks, few messages for a commit's rows, fewer bytes for each index."""
 ONE_CORE = """\
 A rebuild inside a transaction has one core, as ZCatalog's has. The command and the ZMI use all of them, next line."""
 REBUILD = """\
