@@ -26,7 +26,14 @@ import tempfile
 
 
 #: A server as in production: a commit is on the disk.
-SETTINGS = {**DEMO_SETTINGS, "synchronous_commit": "on", "shared_buffers": "512MB", "max_wal_size": "4GB"}
+SETTINGS = {
+    **DEMO_SETTINGS,
+    "synchronous_commit": "on",
+    "shared_buffers": "512MB",
+    "max_wal_size": "4GB",
+    # RelStorage locks each object that a commit changes: thousands, when a site is filled.
+    "max_locks_per_transaction": "1024",
+}
 
 
 class OtherOptions(ValueError):
