@@ -11,8 +11,8 @@ A warm ZCatalog of 500 documents answers from objects in memory in less time tha
 one message for a search, prepared statements, one plan for all values, rows known by version, remembered URLs, page and
 count in one statement, [and more]({DESIGN}#where-it-is-slower-and-why)."""
 LITTLE_CACHE = """\
-Two of the searches rank words or compare keywords: a page with its count visits each row that matches. *Tried:* see the
-same with a ZODB cache of 30,000 objects."""
+Searches for words and for any of several keywords visit each row that matches to count them. *Tried:* see the same with a
+ZODB cache of 30,000 objects."""
 IN_MEMORY = f"""\
 ZCatalog intersects sets that are in memory. Ours counts from an index alone where the condition is of types, states, roles,
 interfaces and dates, and that is as fast or faster; but a count of keywords, of words and of beginnings visits each row
@@ -35,14 +35,14 @@ Two words, each with up to 200 neighbours in the list of all words, and a look w
 *Tried:* neighbours by deletions in a GIN, with and without pg_trgm; both words in one statement."""
 FACETS = f"""\
 Every row that matches is visited, for the five columns are in no index together. *Tried:* each column by its own index
-(only without any condition, which no visitor's search is), groups of all columns first, parallel workers.
+(only without any condition, which no visitor's search is), groups of all columns first.
 [Figures]({DESIGN}#tried-and-not-taken)."""
 MANY_ROWS = """\
 The slowest scenarios visit each row that matches: a beginning of words, keywords with a count, a long window of dates.
 *Tried:* parallel workers, bitmaps of 64 MB, visiting only a part of the hits of a frequent word."""
 COUNT = """\
-An index alone is read, but one entry for each row that matches. *Tried:* covering indexes, parallel workers; SQL written by
-hand on a narrow table takes longer (*bare SQL*)."""
+An index alone is read, but one entry for each row that matches. *Tried:* covering indexes; SQL written by hand on a narrow
+table takes longer (*bare SQL*)."""
 FLOOR = f"""\
 Half of our time is the query dialect, the user's restrictions and 25 brains with URLs, none of which the bare SQL has.
 *Tried:* see [where it is slower]({DESIGN}#where-it-is-slower-and-why)."""

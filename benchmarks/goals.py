@@ -184,23 +184,24 @@ def goals() -> Iterator[Goal]:
 
 def search_goals() -> Iterator[Goal]:
     """Yield the goals of searches in a Plone site."""
-    small, default = causes.SMALL, causes.IN_MEMORY
     for touch, limit in (("len", 0.3), ("page", 0.5)):
         name = f"500 documents, warm, repeating, {touch}"
         yield Goal(name, limit, mean(SMALL, "repeating", "warm", touch), cause=causes.REPEATED)
     for touch in ("len", "page"):
         name = f"500 documents, request, varying, {touch}"
-        yield Goal(name, 0.9, mean(SMALL, "varying", "request", touch), cause=small)
+        yield Goal(name, 0.9, mean(SMALL, "varying", "request", touch), cause=causes.SMALL)
     for touch, limit, single in (("page", 0.2, 1.0), ("len", 0.8, 2.0), ("page with count", 0.1, None)):
         name = f"20,000 documents, request, varying, {touch}"
         yield Goal(name, limit, mean(BIG, "varying", "request", touch), cause=causes.LITTLE_CACHE)
         if single is not None:
-            yield Goal(f"{name}, worst scenario", single, worst(BIG, "varying", "request", touch), cause=default)
+            yield Goal(
+                f"{name}, worst scenario", single, worst(BIG, "varying", "request", touch), cause=causes.IN_MEMORY
+            )
     for limit, touch, single in ((0.35, "page with count", 1.0), (0.3, "len", 1.0)):
         name = f"20,000 documents, ZODB cache of 30,000, request, varying, {touch}"
-        yield Goal(name, limit, mean(BIG, "varying", "request", touch, cache=DEFAULT_CACHE), cause=default)
+        yield Goal(name, limit, mean(BIG, "varying", "request", touch, cache=DEFAULT_CACHE), cause=causes.IN_MEMORY)
         worst_one = worst(BIG, "varying", "request", touch, DEFAULT_CACHE)
-        yield Goal(f"{name}, worst scenario", single, worst_one, cause=default)
+        yield Goal(f"{name}, worst scenario", single, worst_one, cause=causes.IN_MEMORY)
     after = mean(SMALL, "repeating", "after write", "page")
     yield Goal("500 documents, after somebody's write, page", 1, after, cause=causes.AFTER_A_SAVE)
     for size, limit in ((SMALL, 0.15), (BIG, 0.05)):
