@@ -156,8 +156,10 @@ def test_status_tells_what_there_is(dsn: str) -> None:
 def test_status_as_tables(dsn: str) -> None:
     result = run("status", "--dsn", dsn, "--indexes")
     assert result.exit_code == 0, result.output
-    for word in ("/plone", "generation", "connections:", "SQL indexes of pgcatalog_"):
+    for word in ("catalog of /plone\n", "last change: number ", "connections:", "SQL indexes of pgcatalog_"):
         assert word in result.stdout
+    [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
+    assert f" rows in {relation}, " in result.stdout  # whole, however narrow the terminal is
     assert result.stdout.splitlines()[-1] == "Healthy: nothing needs attention"
 
 

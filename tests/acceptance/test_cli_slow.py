@@ -1,11 +1,14 @@
 """The commands slow, explain and advise, as an administrator runs them."""
 
+from ast import literal_eval
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.cli.explain import QueryType
 from plone.pgcatalog.cli.explain import sort_of
+from plone.pgcatalog.i18n import when
 from plone.pgcatalog.observe import recorder
 from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
@@ -20,6 +23,7 @@ import click.testing
 import json
 import psycopg
 import pytest
+import re
 
 
 pytestmark = pytest.mark.slow
@@ -51,9 +55,45 @@ def test_slow_needs_no_site(dsn: str) -> None:
     assert found.exit_code == 1, found.output
     [group] = json.loads(found.output)["/plone/portal_catalog"]
     assert (group["shape"], group["operation"], group["count"], group["share"]) == (SHAPE, "page", 1, 1)
-    table = run("slow", "--dsn", dsn)
-    assert table.exit_code == 1
-    assert "Slow queries of /plone/portal_catalog" in table.output
+    for since in ("24h", "7d"):
+        [recent] = json.loads(run("slow", "--dsn", dsn, "--json", "--since", since).output)["/plone/portal_catalog"]
+        assert (recent["shape"], recent["count"]) == (SHAPE, 1)
+
+
+def test_slow_says_what_the_tab_says(dsn: str) -> None:
+    """When (with the zone), on which page, why, and an example, in one block for each catalog."""
+    [group] = json.loads(run("slow", "--dsn", dsn, "--json").output)["/plone/portal_catalog"]
+    assert datetime.fromisoformat(group["last"]).tzinfo is not None
+    assert literal_eval(group["example"])["Creator"]
+    shown = run("slow", "--dsn", dsn, "--since", "24h")
+    assert shown.exit_code == 1
+    assert shown.output.count("Slow queries of /plone/portal_catalog in the last 24 hours") == 1
+    assert f"1 × page: {SHAPE}" in shown.output
+    for part in (
+        f"why: {group['why']}",
+        f"example: {group['example']}",
+        f"last {when(datetime.fromisoformat(group['last']))}",
+    ):
+        assert part in shown.output
+    assert "page: (none" in shown.output
+    assert re.search(r"\d\d:\d\d:\d\d [A-Z+-]+", shown.output)
+
+
+def test_slow_since_a_time_without_any(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        old = "UPDATE pgcatalog_slow_queries SET recorded_at = recorded_at - %s::interval"
+        connection.execute(old, ["2 days"])
+        found = run("slow", "--dsn", dsn, "--since", "24h")
+        assert (found.exit_code, found.output) == (0, "No slow query is recorded in the last 24 hours.\n")
+        assert run("slow", "--dsn", dsn, "--since", "3d").exit_code == 1
+        connection.execute(old, ["-2 days"])
+
+
+@pytest.mark.parametrize("period", ["", "0h", "24", "h", "31d", "9999h", "1w", "-1h", "²h"])
+def test_what_is_no_period_is_refused(dsn: str, period: str) -> None:
+    found = run("slow", "--dsn", dsn, "--since", period)
+    assert found.exit_code == 2
+    assert "is no period" in found.output
 
 
 def test_slow_without_a_catalog(database: str) -> None:

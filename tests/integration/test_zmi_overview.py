@@ -11,6 +11,9 @@ from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import restored
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.observe.histogram import histogram
+from plone.pgcatalog.observe.log import Choice
+from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.zmi.figures import Figures
 from psycopg.rows import dict_row
@@ -94,7 +97,7 @@ def test_it_is_told_in_the_language_of_the_site(db: Any) -> None:
         assert text(page(site, url).get_element_by_id("health")) == "Gesund: Nichts braucht Aufmerksamkeit"
         assert found["Älteste Transaktion"] == "jünger als eine Minute"
         assert found["Empfehlungen"] == "0 Arten von Suchen brauchen vielleicht einen Index"
-        assert found["Langsame Suchen in 24 Stunden"] == "0, davon 0 über 100 ms"
+        assert found["Langsame Suchen in 24 Stunden"] == "0, davon 0 langsam für diese Website"
         assert re.fullmatch(r"\d+ von \d+, 0 warten auf eine Sperre", found["Verbindungen"])
         assert re.search(r"\(Nummer \d+\)$", found["Letzte Änderung"])
         heads = [text(cell) for cell in page(site, url).xpath("//table[@id='maintenance']//th")]
@@ -169,6 +172,50 @@ def test_the_line_about_the_health_is_the_same_everywhere(site: Site) -> None:
         assert "the last verify failed" in english(health.line(health.collect(connection)))
         assert "the last verify failed" in text(page(site).get_element_by_id("health"))
         connection.execute("DELETE FROM pgcatalog_jobs")
+
+
+def test_the_line_says_how_many_slow_queries_are_usual(site: Site) -> None:
+    """As the tab: slow for this site are those over 100 ms, or ten times the median of their shape."""
+    row = (
+        "INSERT INTO pgcatalog_slow_queries (catalog, path, operation, shape, query, left_out, total_ms, compile_ms,"
+        " execute_ms, decode_ms, result_rows, statement, process_started)"
+        " SELECT catalog, '/plone/portal_catalog', 'page', 'x', '{}', '{}', ms, 0, ms, 0, 1, 'SELECT', now()"
+        " FROM pgcatalog_state, unnest(%s::float8[]) AS ms"
+    )
+    usual = (
+        "INSERT INTO pgcatalog_history SELECT catalog, date_trunc('hour', now(), 'UTC') - %s * interval '1 day', 'page', 'x', %s"
+        " FROM pgcatalog_state"
+    )
+
+    def line() -> str:
+        told = english(health.line(health.collect(connection)))
+        assert text(page(site).get_element_by_id("health")) == told
+        return told
+
+    with connected(site) as connection:
+        try:
+            connection.execute(row, ([2.0] * 20 + [30.0] * 3 + [200.0],))
+            told = "24 slow queries in 24 hours, 4 of them slow for this site"
+            assert line() == f"Healthy: nothing needs attention; {told} (what is usual is not known yet)"
+            with site.inside() as portal:
+                [group] = log_of(portal.portal_catalog._core).groups(choice=Choice(hours=24))
+            assert (group.count, group.long) == (24, 4)
+            connection.execute(row, ([150.0],))
+            assert line().startswith(
+                "Needs attention: /plone: 25 slow queries in 24 hours, 5 of them slow for this site"
+            )
+            assert "pgcatalog slow --since 24h" in line()
+            for days in range(2, 9):
+                connection.execute(usual, (days - 0.5, histogram([20.0] * 22)))
+            told = "25 slow queries in 24 hours, 5 of them slow for this site (usually 22)"
+            assert line() == f"Healthy: nothing needs attention; {told}"
+        finally:
+            connection.execute("DELETE FROM pgcatalog_slow_queries")
+            connection.execute("DELETE FROM pgcatalog_history WHERE operation <> ''")
+
+
+def test_times_carry_their_zone(site: Site) -> None:
+    assert re.search(r"\d\d:\d\d:\d\d [A-Z+-]\w*", figures(site)["Last change"])
 
 
 def test_maintenance_is_begun_here_and_its_result_told(site: Site) -> None:

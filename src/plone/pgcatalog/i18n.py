@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+from datetime import datetime
 from functools import reduce
 from string import Template
 from typing import Any
@@ -64,6 +65,23 @@ def restored(text: str) -> str:
         return _factory(message, mapping={name: restored(value) for name, value in values.items()})  # type: ignore[no-any-return]
     except (ValueError, TypeError, AttributeError):
         return text
+
+
+def when(value: datetime) -> str:
+    """Return a time in the zone of this process, which is named, for people to read."""
+    return value.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def ms(value: float | None) -> str:
+    """Return milliseconds in three digits or so; a dash for None."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+
+
+def percent(share: float) -> str:
+    """Return a *share* from 0 to 1 in percent."""
+    return f"{100 * share:.0f} %"
 
 
 class MessageError(Exception):

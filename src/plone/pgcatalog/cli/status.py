@@ -1,11 +1,14 @@
 """``pgcatalog status``: what the catalogs of a database are like now."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database.search_standby import search_standby
 from plone.pgcatalog.database.standby import SEARCH
+from plone.pgcatalog.database.statistics import saved_at
 from plone.pgcatalog.i18n import english
+from plone.pgcatalog.i18n import when
 from plone.pgcatalog.observe import health
 from rich.console import Console
 from rich.filesize import decimal
@@ -38,24 +41,11 @@ def status(dsn: str, indexes: bool, check: bool, as_json: bool) -> None:
 def show(found: dict[str, Any], with_indexes: bool) -> None:
     """Print *found* as tables."""
     console = Console()
-    table = Table("catalog", "relation", title="Catalogs")
-    for heading in ("rows", "table", "indexes", "SQL indexes", "generation", "dead rows"):
-        table.add_column(heading, justify="right")
-    for c in found["catalogs"]:
-        sizes = decimal(c["table_bytes"]), decimal(c["index_bytes"])
-        counts = str(len(c["indexes"])), str(c["generation"]), str(c["dead_rows"])
-        table.add_row(c["site"] or "–", c["relation"], str(c["rows"]), *sizes, *counts)
-    console.print(table)
-    if with_indexes:
-        for catalog in found["catalogs"]:
-            console.print(index_table(catalog))
     for catalog in found["catalogs"]:
-        if rebuild := catalog["rebuild"]:
-            state = "running" if rebuild["running"] else "interrupted"
-            progress = f"{rebuild['done']} of {rebuild['total']}"
-            console.print(
-                f"rebuild {state}: phase {rebuild['phase']}, {progress}, {rebuild['changes']} changes to follow"
-            )
+        for line in block(catalog):
+            console.print(line, soft_wrap=True, markup=False, highlight=False)
+        if with_indexes:
+            console.print(index_table(catalog))
     for relation in found["retired"]:
         console.print(f"waits to be dropped: {relation['relation']}, {decimal(relation['bytes'])}")
     c = found["connections"]
@@ -67,6 +57,25 @@ def show(found: dict[str, Any], with_indexes: bool) -> None:
     for sentence in found["attention"]:
         console.print(f"[bold red]{sentence}")
     console.print(english(health.line(found)), soft_wrap=True)
+
+
+def block(catalog: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines about one *catalog*."""
+    yield f"catalog of {catalog['site'] or '(nothing)'}"
+    yield f"  {catalog['rows']} rows in {catalog['relation']}, {decimal(catalog['table_bytes'])}"
+    yield f"  {len(catalog['indexes'])} SQL indexes, {decimal(catalog['index_bytes'])}"
+    yield f"  last change: {last_change(catalog)}; {catalog['dead_rows']} dead rows"
+    yield f"  {english(health.slow_queries(catalog))}"
+    if rebuild := catalog["rebuild"]:
+        state = "running" if rebuild["running"] else "interrupted"
+        progress = f"{rebuild['done']} of {rebuild['total']}"
+        yield f"  rebuild {state}: phase {rebuild['phase']}, {progress}, {rebuild['changes']} changes to follow"
+
+
+def last_change(catalog: dict[str, Any]) -> str:
+    """Return number and time of the last change of *catalog*."""
+    time = saved_at(catalog["tid"])
+    return f"number {catalog['generation']}{f', {when(time)}' if time else ''}"
 
 
 def searches(standby: dict[str, Any] | None) -> str:

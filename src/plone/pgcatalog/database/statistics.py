@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from datetime import datetime
 from datetime import UTC
+from persistent.timestamp import TimeStamp
 from plone.pgcatalog.database.schema import is_unfilled
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.i18n import _
@@ -24,6 +25,8 @@ Execute = Callable[[str, Mapping[str, Any]], list[Any]]
 
 #: A search is slow for its site from so many milliseconds on.
 LONG_MS = 100.0
+#: Or from so many times the median of its shape.
+TIMES_MEDIAN = 10.0
 #: A statement reads too much when it reads so many times the rows that it returns, and at least so many.
 WASTEFUL = 10
 FEW = 1000
@@ -50,6 +53,7 @@ def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
         "rebuild": locks.REBUILD,
         "ranking": RANKING_INDEX,
         "long": LONG_MS,
+        "times": TIMES_MEDIAN,
         "few": FEW,
         "wasteful": WASTEFUL,
     }
@@ -99,11 +103,7 @@ def executing(connection: Connection) -> Execute:
 
 def saved_at(tid: int) -> datetime | None:
     """Return when the transaction *tid* was made; None for 0."""
-    # Commands that start no Zope do without the ZODB as long as they show no time.
-    from persistent.timestamp import TimeStamp
-    from ZODB.utils import p64
-
-    return datetime.fromtimestamp(TimeStamp(p64(tid)).timeTime(), UTC) if tid else None
+    return datetime.fromtimestamp(TimeStamp(tid.to_bytes(8, "big")).timeTime(), UTC) if tid else None
 
 
 def textsearch_version(connection: Connection) -> str | None:

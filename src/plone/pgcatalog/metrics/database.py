@@ -19,7 +19,7 @@ CATALOG = {
     "dead_rows": "Rows that VACUUM has to remove",
     "generation": "Change counter of a catalog",
     "slow_queries": "Slow queries recorded in the last 24 hours, by all processes",
-    "long_queries": "Those of them that took 100 ms or more",
+    "long_queries": "Those of them that took 100 ms, or ten times what is usual for their shape",
     "advice_waiting": "Shapes of slow queries that read far more rows than they return, and have no index of their own",
 }
 #: Work that can be begun in the ZMI.

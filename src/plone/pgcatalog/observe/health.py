@@ -16,6 +16,9 @@ from typing import Any
 OLDEST_SECONDS = 3600
 #: A standby that is behind by more seconds shows a state that is too old.
 MAX_REPLAY_LAG = 30.0
+#: More slow queries than usual are worth a word from this factor on, if so many of them were slow for their site.
+UNUSUAL = 1.5
+FEW_LONG = 5
 #: What the line says when there is nothing.
 HEALTHY = _("Healthy: nothing needs attention")
 #: Sentences that the line about the health has room for.
@@ -50,7 +53,27 @@ def line(found: dict[str, Any]) -> str:
         if len(sentences) > NAMED:
             text = _("${sentences}; and ${number} more", {"sentences": text, "number": str(len(sentences) - NAMED)})
         return _("Needs attention: ${sentences}", {"sentences": text})
-    return HEALTHY
+    slow = [slow_queries(catalog) for catalog in found["catalogs"] if catalog["slow_queries"]]
+    return _("${healthy}; ${slow}", {"healthy": HEALTHY, "slow": joined(slow[:NAMED])}) if slow else HEALTHY
+
+
+def slow_queries(catalog: dict[str, Any]) -> str:
+    """Return a message how many searches of the last day were slow in *catalog*, and how many are usual."""
+    usual = catalog["usual_queries"]
+    return _(
+        "${number} slow queries in 24 hours, ${long} of them slow for this site (${usual})",
+        {
+            "number": str(catalog["slow_queries"]),
+            "long": str(catalog["long_queries"]),
+            "usual": _("what is usual is not known yet") if usual is None else _("usually ${n}", {"n": str(usual)}),
+        },
+    )
+
+
+def is_unusual(catalog: dict[str, Any]) -> bool:
+    """True when *catalog* had many more slow queries in the last day than in those of the week before."""
+    usual = catalog["usual_queries"] or 0
+    return bool(catalog["long_queries"] >= FEW_LONG and catalog["slow_queries"] >= UNUSUAL * usual)
 
 
 def attention(found: dict[str, Any]) -> list[str]:
@@ -87,6 +110,13 @@ def attention(found: dict[str, Any]) -> list[str]:
         if catalog.get("rows_without_idx"):
             number = {"number": str(catalog["rows_without_idx"])}
             sentences.append(_("${site}: ${number} rows have no metadata; see pgcatalog verify", site | number))
+        if is_unusual(catalog):
+            sentences.append(
+                _(
+                    "${site}: ${slow}; pgcatalog slow --since 24h, and the tab Slow Queries, say why",
+                    site | {"slow": slow_queries(catalog)},
+                )
+            )
         failed = [job for job, state in sorted(catalog["jobs"].items()) if state["failed"]]
         sentences += [
             _("${site}: the last ${job} failed; the tab Advanced says why", site | {"job": JOBS.get(job, job)})

@@ -8,6 +8,7 @@ from datetime import datetime
 from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.statistics import LONG_MS
+from plone.pgcatalog.database.statistics import TIMES_MEDIAN
 from plone.pgcatalog.observe.histogram import BOUNDS
 from plone.pgcatalog.observe.histogram import quantile
 from plone.pgcatalog.observe.sql import log_sql
@@ -19,8 +20,6 @@ from typing import Any
 #: Runs a statement with named values and returns its rows as tuples.
 Execute = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 
-#: A recorded query is slow for its site from LONG_MS on, or from so many times the median of its shape.
-TIMES_MEDIAN = 10.0
 #: Pages that a filter offers.
 PAGES = 50
 

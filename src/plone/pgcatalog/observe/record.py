@@ -108,6 +108,20 @@ def recall(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[tuple[str, boo
     return query, sort, data["limit"]
 
 
+def query_text(data: Mapping[str, Any]) -> str:
+    """Return what ``keep`` made as code would write the query; damaged data as JSON."""
+    try:
+        query, sort, limit = recall(data)
+    except CodecError:
+        return orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
+    if sort:
+        query["sort_on"] = [name for name, _reverse in sort]
+        query["sort_order"] = ["descending" if reverse else "ascending" for _name, reverse in sort]
+    if limit is not None:
+        query["sort_limit"] = limit
+    return repr(query)
+
+
 def page_in(data: Mapping[str, Any]) -> tuple[int, int | None] | None:
     """Return start and size of the page that was read, from what ``keep`` made; None if that is not known."""
     match data.get("page"):

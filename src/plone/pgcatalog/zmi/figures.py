@@ -6,6 +6,8 @@ from plone.pgcatalog.database import statistics
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import restored
 from plone.pgcatalog.i18n import translated
+from plone.pgcatalog.i18n import when
+from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import HITS
@@ -13,7 +15,6 @@ from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.cache import VALUES
 from plone.pgcatalog.zmi.browse import Browser
-from plone.pgcatalog.zmi.page import when
 from Products.Five.browser import BrowserView
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from rich.filesize import decimal
@@ -48,6 +49,9 @@ class Figures(BrowserView):
         self.catalog = context._core
         self.found = statistics.overview(self.catalog.session.execute, self.catalog.zoid)
         self.mine: dict[str, Any] | None = next(iter(self.found["catalogs"]), None)
+        if self.mine is not None:
+            # As ``statistics.catalogs`` names it, without a look at the rows.
+            self.mine["site"] = site_path(context) or self.mine["relation"]
 
     def __call__(self) -> str:
         html: str = self.template()

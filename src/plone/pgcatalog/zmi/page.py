@@ -3,7 +3,10 @@
 from collections.abc import Iterable
 from datetime import datetime
 from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import ms
+from plone.pgcatalog.i18n import percent
 from plone.pgcatalog.i18n import translated
+from plone.pgcatalog.i18n import when
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.zmi.protect import check
 from plone.pgcatalog.zmi.unfilled import UnfilledNotice
@@ -77,13 +80,10 @@ class ManagePage(BrowserView):
         return UnfilledNotice(self.context, self.request, f"{self.context.absolute_url()}/manage_catalogAdvanced")()
 
     def ms(self, value: float | None) -> str:
-        """Return milliseconds in three digits or so."""
-        if value is None:
-            return "–"
-        return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2f}"
+        return ms(value)
 
     def percent(self, value: float) -> str:
-        return f"{100 * value:.0f} %"
+        return percent(value)
 
     def size(self, value: int) -> str:
         return decimal(value)
@@ -104,11 +104,6 @@ class ManagePage(BrowserView):
 
     def listed(self, values: Iterable[str]) -> str:
         return ", ".join(values)
-
-
-def when(value: datetime) -> str:
-    """Return a time for people to read."""
-    return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def readable(text: str) -> str:

@@ -5,18 +5,21 @@ from plone.pgcatalog.advice.explain import explain_example
 from plone.pgcatalog.advice.explain import Plan
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.i18n import _
-from plone.pgcatalog.indexing.codec import CodecError
 from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe import plan
 from plone.pgcatalog.observe.log import Choice
 from plone.pgcatalog.observe.log import Example
-from plone.pgcatalog.observe.log import Figures
 from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import History
 from plone.pgcatalog.observe.plan import PlanFigures
-from plone.pgcatalog.observe.record import recall
+from plone.pgcatalog.observe.record import query_text
+from plone.pgcatalog.observe.why import COLD
 from plone.pgcatalog.observe.why import COMPILE
+from plone.pgcatalog.observe.why import deviation
+from plone.pgcatalog.observe.why import PARTS
 from plone.pgcatalog.observe.why import PLAN
+from plone.pgcatalog.observe.why import reason
+from plone.pgcatalog.observe.why import rows_text
 from plone.pgcatalog.observe.why import TRANSFER
 from plone.pgcatalog.observe.why import UNKNOWN
 from plone.pgcatalog.observe.why import WAITING
@@ -32,29 +35,11 @@ from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any
 from urllib.parse import urlencode
 
-import json
-
 
 #: Hours -> how the period is called.
 PERIODS = {24: _("the last 24 hours"), 168: _("the last 7 days"), 720: _("the last 30 days")}
-#: The longest period that can be compared with the one a week before.
-WEEK = 168
-#: A deviation from the week before is worth a word from this factor on, and from so many queries on.
-DEVIATION = 1.5
-FEW = 5
-#: Parts of the time -> what they are called, and their colours.
-PARTS = {
-    COMPILE: (_("making the SQL"), "#6f42c1"),
-    WAITING: (_("waiting for the server"), "#b35900"),
-    PLAN: (_("PostgreSQL's work"), "#1f6fb2"),
-    UNKNOWN: (_("PostgreSQL, or waiting for it"), "#6c757d"),
-    TRANSFER: (_("reading the rows"), "#2b7a3d"),
-}
-COLD = {
-    "process": _("the first of its process"),
-    "write": _("the first after a change"),
-    "connection": _("the first of its kind on its connection"),
-}
+#: Parts of the time -> their colours.
+COLOURS = {COMPILE: "#6f42c1", WAITING: "#b35900", PLAN: "#1f6fb2", UNKNOWN: "#6c757d", TRANSFER: "#2b7a3d"}
 
 
 class SlowQueriesPage(ManagePage):
@@ -67,7 +52,7 @@ class SlowQueriesPage(ManagePage):
     explained = ViewPageTemplateFile("templates/explained.pt")
     name = "manage_slow_queries"
     periods = PERIODS
-    legend = tuple(PARTS.values())
+    legend = tuple((PARTS[part], colour) for part, colour in COLOURS.items())
 
     example: Example | None = None
     now: Plan | None = None
@@ -144,17 +129,7 @@ class SlowQueriesPage(ManagePage):
 
     def deviation(self, group: Group, history: History) -> str:
         """Return what is different from the week before, for people to read; empty if nothing, or if nobody knows."""
-        now, before = (found.get(group.key, Figures()) for found in (history.now, history.before))
-        if (self.choice.hours or 0) > WEEK or max(now.count, before.count) < FEW:
-            return ""
-        if not before.count:
-            return self.translated(_("none"))
-        counts, times = now.count / before.count, now.p95_ms / before.p95_ms
-        changes = [
-            (_("${factor} times the queries", {"factor": f"{counts:.1f}"}), counts),
-            (_("${factor} times the 95 %", {"factor": f"{times:.1f}"}), times),
-        ]
-        return ", ".join(self.translated(t) for t, change in changes if not 1 / DEVIATION < change < DEVIATION)
+        return self.translated(deviation(group, history, self.choice.hours))
 
     def threshold(self) -> str:
         """Return from when on a query is slow, for people to read."""
@@ -177,30 +152,17 @@ class SlowQueriesPage(ManagePage):
         """Return name, colour, beginning and width (of 100) of the parts of the time, in their order."""
         shown, start = [], 0.0
         for part, share in found.parts.items():
-            name, colour = PARTS[part]
             if share > 0:
-                shown.append((self.translated(name), colour, 100 * start, 100 * share))
+                shown.append((self.translated(PARTS[part]), COLOURS[part], 100 * start, 100 * share))
             start += share
         return shown
 
-    def reason(self, found: Why, group: Group) -> str:
-        """Return the cause in a sentence."""
-        if found.cause == "cold":
-            kinds = ", ".join(self.translated(COLD[kind]) for kind, count in group.cold.items() if count)
-            values = {"cold": str(found.cold), "number": str(group.count), "kinds": kinds}
-            return _("Cold: ${cold} of ${number} were ${kinds}.", values)
-        name, _colour = PARTS[found.cause]
-        share = {"share": self.percent(found.parts[found.cause]), "part": name}
-        if found.plan is not None and found.cause == PLAN:
-            return _("${share} of the time is ${part}: ${rows}.", share | {"rows": self.rows_text(found.plan)})
-        if found.plan is not None and found.cause == WAITING:
-            time = {"time": self.ms(found.plan.server_ms)}
-            return _("${share} of the time is ${part}: explained, it took ${time} ms there.", share | time)
-        return _("${share} of the time is ${part}.", share)
+    def reason(self, group: Group) -> str:
+        """Return the cause in a sentence, in the language of the page."""
+        return self.translated(reason(group))
 
     def rows_text(self, figures: PlanFigures) -> str:
-        numbers = {"read": f"{figures.rows_read:,}", "returned": f"{figures.rows_returned:,}"}
-        return _("${read} rows read, ${returned} returned", numbers)
+        return self.translated(rows_text(figures))
 
     def cold(self, example: Example) -> str:
         return COLD.get(example.cold, "")
@@ -216,17 +178,7 @@ class SlowQueriesPage(ManagePage):
         return plan.text(kept["plan"], kept.get("server_ms")) if kept else ""
 
     def query_text(self, example: Example) -> str:
-        """Return the query as code would write it."""
-        try:
-            query, sort, limit = recall(example.query)
-        except CodecError:
-            return json.dumps(example.query, ensure_ascii=False, sort_keys=True)
-        if sort:
-            query["sort_on"] = [name for name, _reverse in sort]
-            query["sort_order"] = ["descending" if reverse else "ascending" for _name, reverse in sort]
-        if limit is not None:
-            query["sort_limit"] = limit
-        return repr(query)
+        return query_text(example.query)
 
     def values_text(self, found: Plan) -> str:
         return ", ".join(f"{value!r:.200}" for value in found.values)

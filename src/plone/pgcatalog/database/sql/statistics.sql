@@ -33,20 +33,29 @@ SELECT jsonb_build_object(
             (SELECT jsonb_build_object('hour', h.hour, 'figures', h.figures) FROM pgcatalog_history h
                 WHERE h.catalog = s.catalog AND h.operation = '' AND h.hour >= now() - interval '30 days'
                 ORDER BY h.hour LIMIT 1) AS growth,
-            q.slow_queries, q.long_queries, q.advice_waiting
+            q.slow_queries, q.long_queries, q.usual_queries, q.advice_waiting
         FROM pgcatalog_state s
         JOIN pg_class c ON c.oid = to_regclass(quote_ident(s.relation))
         LEFT JOIN pg_stat_user_tables t ON t.relid = c.oid
         CROSS JOIN LATERAL (
             SELECT count(*) FILTER (WHERE recorded_at >= now() - interval '1 day') AS slow_queries,
-                count(*) FILTER (WHERE recorded_at >= now() - interval '1 day' AND total_ms >= %(long)s) AS long_queries,
+                -- Slow for this site, as on the tab: so many milliseconds, or so many times what is usual for the shape.
+                count(*) FILTER (WHERE recorded_at >= now() - interval '1 day'
+                    AND (total_ms >= %(long)s OR total_ms >= %(times)s * usual_ms)) AS long_queries,
+                -- A day's slow queries, as the seven days before had them; NULL if nothing is that old.
+                (SELECT round(sum((SELECT sum(n) FROM unnest(h.figures) AS n)) / 7.0)::bigint FROM pgcatalog_history h
+                    WHERE h.catalog = s.catalog AND h.operation <> ''
+                        AND h.hour >= now() - interval '8 days' AND h.hour < now() - interval '1 day') AS usual_queries,
                 -- Shapes of which far more rows are read than returned, and for which no index was made yet.
                 count(DISTINCT shape) FILTER (WHERE plan IS NOT NULL
                     AND (plan ->> 'rows_read')::bigint
                         >= greatest(%(few)s, %(wasteful)s * (plan ->> 'rows_returned')::bigint)
                     AND NOT EXISTS (SELECT FROM pgcatalog_indexes a
                         WHERE a.catalog = w.catalog AND a.created_at > w.recorded_at)) AS advice_waiting
-            FROM pgcatalog_slow_queries w WHERE w.catalog = s.catalog
+            FROM pgcatalog_slow_queries w
+            JOIN (SELECT operation, shape, percentile_cont(0.5) WITHIN GROUP (ORDER BY total_ms) AS usual_ms
+                FROM pgcatalog_slow_queries WHERE catalog = s.catalog GROUP BY operation, shape) k USING (operation, shape)
+            WHERE w.catalog = s.catalog
         ) q
         WHERE %(catalog)s::bigint IS NULL OR s.catalog = %(catalog)s::bigint
     ) one),
