@@ -1,6 +1,6 @@
 """Records the page followed: ``python -m scripts.moving --documents 2000``, a site from each storage and back.
 
-Writes the transcripts to the end of the page, and the figures of the run into ``figures.json`` beside this file; from those
+Writes the transcripts to ``docs/reference/moves.md``, and the figures of the run into ``figures.json`` beside this file; from those
 of two runs with different numbers of documents it makes the page's table of times and room.
 """
 
@@ -23,10 +23,10 @@ import tempfile
 FIGURES = Path(__file__).with_name("figures.json")
 SITE = "Plone"
 INTRODUCTION = """\
-## Followed to the letter
+## From ZEO and RelStorage
 
 `python -m scripts.moving --documents {documents}` has made a site of {objects:,} objects with all that the test looks for, typed the commands
-of this page, and recorded what they print. At both ends it has looked whether all of that content is there.
+of the page, and recorded what they print. At both ends it has looked whether all of that content is there.
 Paths and hosts are those of the page."""
 
 
@@ -54,7 +54,7 @@ def main(documents: int, kinds: tuple[str, ...]) -> None:
             transcripts.append("\n".join([f"### From {sources.KINDS[kind]}", "", "```text", *walk.transcript, "```"]))
             FIGURES.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n", "utf-8")
     introduction = INTRODUCTION.format(documents=documents, objects=objects)
-    put_between(page.PAGE, "transcripts", "\n\n".join([introduction, *transcripts]))
+    put_between(page.TRANSCRIPTS, "transcripts", "\n\n".join([introduction, *transcripts]))
     table.write(figures, page.PAGE)
 
 

@@ -6,6 +6,8 @@ import re
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "from-your-site.md"
+#: Where the transcripts of its commands are.
+TRANSCRIPTS = PAGE.parents[1] / "reference" / "moves.md"
 SNIPPET = re.compile(r"^( *)% snippet: ([\w-]+)\n *```\w+\n(.*?)^ *```$", re.M | re.S)
 
 
@@ -15,6 +17,13 @@ def snippets() -> dict[str, str]:
         name: "".join(f"{line.removeprefix(indent)}\n" for line in body.splitlines())
         for indent, name, body in SNIPPET.findall(PAGE.read_text("utf-8"))
     }
+
+
+def with_block(conf: str, block: str) -> str:
+    """Return a zope.conf with *block*, a database of the page, in the place of its own ``<zodb_db main>``."""
+    imports, separator, database = block.rpartition("<zodb_db main>")
+    replaced = re.sub(r"<zodb_db main>.*?</zodb_db>\n", lambda _: separator + database, conf, count=1, flags=re.S)
+    return imports + replaced
 
 
 def settings() -> dict[str, str]:

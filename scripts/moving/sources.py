@@ -14,6 +14,18 @@ import time
 
 
 KINDS = {"filestorage": "FileStorage", "zeo": "ZEO", "relstorage": "RelStorage"}
+#: What a zope.conf has besides its database: no move may lose it.
+OWN_CONF = """\
+%define INSTANCE /srv/plone
+instancehome $INSTANCE
+debug-mode off
+<environment>
+  OUR_SETTING kept
+</environment>
+<zodb_db main>
+</zodb_db>
+"""
+OWN_INI = "[app:zope]\nuse = egg:Zope#main\nzope_conf = /srv/plone/old/zope.conf\n"
 ZEO_CLIENT = """\
   <zeoclient>
     server {address}
@@ -33,19 +45,17 @@ ZEO_SERVER = """\
 PATIENCE = 120
 
 
-def conf(kind: str, folder: Path, name: str) -> str:
-    """Return the text of ``name/zope.conf`` in *folder* for a storage of *kind*, as the page has it; of ZEO the file that it serves."""
-    blocks = page.snippets()
-    text = blocks["back-relstorage" if kind == "relstorage" else "back-filestorage"]
-    return text.replace("var/", f"{folder}/{name}/var/").replace("dbname=relstorage", f"dbname={name}")
+def conf(kind: str) -> str:
+    """Return the text of ``old/zope.conf`` for a storage of *kind*; of ZEO that of the file that it serves."""
+    block = page.snippets()["back-relstorage" if kind == "relstorage" else "back-filestorage"]
+    block = block.replace("dbname=relstorage", "dbname=old").replace("var/back/", "old/var/")
+    return page.with_block(OWN_CONF, block)
 
 
 def folders(folder: Path) -> None:
     """Make the folders that the storages, and the configurations of Zope, need in *folder*."""
-    for name in ("old", "back"):
-        for inner in ("filestorage", "blobstorage", "blobcache", "cache"):
-            (folder / name / "var" / inner).mkdir(parents=True)
-    (folder / "new").mkdir()
+    for inner in ("filestorage", "blobstorage", "cache"):
+        (folder / "old" / "var" / inner).mkdir(parents=True)
     (folder / "etc").mkdir()
 
 
@@ -84,5 +94,5 @@ def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
 
 def file_in(folder: Path, name: str = "back") -> FileStorage:
     """Open the FileStorage of ``name/zope.conf``."""
-    var = folder / name / "var"
+    var = folder / "var" / "back" if name == "back" else folder / name / "var"
     return FileStorage(str(var / "filestorage" / "Data.fs"), blob_dir=str(var / "blobstorage"))

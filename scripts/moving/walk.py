@@ -46,8 +46,20 @@ class Walk:
         server = psycopg.conninfo.conninfo_to_dict(self.postgres.dsn("postgres"))
         self.host = str(server["host"])
         self.superuser = self.postgres.dsn("postgres")
-        (self.folder / "new" / "zope.conf").write_text(self.text("new-conf"))
-        (self.folder / "back" / "zope.conf").write_text(self.placed(sources.conf(self.kind, self.folder, "back")))
+        (self.folder / "old" / "zope.conf").write_text(self.placed(sources.conf(self.kind)))
+        (self.folder / "old" / "zope.ini").write_text(self.placed(sources.OWN_INI))
+        self.configure("copy-conf", "new", self.blocks["new-conf"])
+
+    def configure(self, commands: str, name: str, block: str) -> None:
+        """Make the folder *name* with its configuration: copied by a block of *commands*, then the database replaced."""
+        subprocess.run(["sh", "-e", "-c", self.text(commands)], cwd=self.folder, check=True)
+        path = self.folder / name / "zope.conf"
+        path.write_text(page.with_block(path.read_text(), self.placed(block)))
+
+    def configure_back(self) -> None:
+        """Make the configuration of the way back."""
+        name = "back-relstorage" if self.kind == "relstorage" else "back-filestorage"
+        self.configure("back-folders", "back", self.blocks[name].replace("dbname=relstorage", "dbname=back"))
 
     def placed(self, text: str) -> str:
         """Return *text* of the page with the places of this machine."""
@@ -69,7 +81,7 @@ class Walk:
         Its file is there for a FileStorage and for ZEO; RelStorage gets a database of its own, empty.
         """
         conf = self.folder / "old" / "zope.conf"
-        text = self.placed(sources.conf(self.kind, self.folder, "old"))
+        text = self.placed(sources.conf(self.kind))
         if self.kind != "zeo":
             conf.write_text(text)
             yield
@@ -151,4 +163,5 @@ class Walk:
 
     def go_back(self) -> None:
         """The way back."""
+        self.configure_back()
         self.shell("back")

@@ -1,7 +1,7 @@
 """Databases of Plone 6.0 and 6.1, made by those, and their way here: ``python -m scripts.older``.
 
 ``make`` installs each Plone beside ours, from the lists in this folder, lets it make a site (`scripts.older.site`), and keeps
-the databases in one archive for the tests. ``follow`` takes that archive, and writes down in docs/how-to/from-your-site.md what
+the databases in one archive for the tests. ``follow`` takes that archive, and writes down in docs/reference/moves.md what
 the commands of that page print for them.
 """
 
@@ -66,7 +66,7 @@ def follow() -> None:
     for version in archive.VERSIONS:
         for title, way in (("in the order of the page", in_order), ("upgraded with this catalog in place", in_place)):
             sections += [f"### Plone {version}, {title}", f"```text\n{walked(version, way)}\n```"]
-    put_between(page.PAGE, "older", "\n\n".join(sections))
+    put_between(page.TRANSCRIPTS, "older", "\n\n".join(sections))
 
 
 def walked(version: str, way: Callable[[Walk], None]) -> str:

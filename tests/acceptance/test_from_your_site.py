@@ -23,6 +23,7 @@ import contextlib
 import psycopg
 import psycopg.sql
 import pytest
+import re
 import shlex
 import transaction
 
@@ -101,7 +102,8 @@ def test_from_zeo_and_back_by_every_command_of_the_page(
     walk.go_back()
     # Served by ZEO again.
     (tmp_path / "old" / "var").rename(tmp_path / "gone")
-    (tmp_path / "back" / "var").rename(tmp_path / "old" / "var")
+    (tmp_path / "var" / "back").rename(tmp_path / "old" / "var")
+    (tmp_path / "old" / "var" / "cache").mkdir()
     with walk.old_storage():
         assert_all_there(main_storage(str(tmp_path / "old" / "zope.conf")).open(), False, before)
     assert "the target has all of them" in walk.transcript
@@ -132,6 +134,7 @@ def test_from_another_storage_and_back(kind: str, old_site: Path, server: Embedd
     with sites.opened(new) as db, sites.inside(db) as portal:
         portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
         transaction.commit()
+    walk.configure_back()
     copy_as_others_do(walk)
     assert run(walk, "repair") == [1, 0]
     assert run(walk, "repair") == [0, 0]
@@ -165,7 +168,8 @@ def test_the_ways_to_a_zope_conf_say_the_same(tmp_path: Path) -> None:
     made = "%import zodb_pgjsonb\ninstancehome /srv/plone\n<zodb_db main>\n{}\nmount-point /\n</zodb_db>\n".format(
         wrapper % "<filestorage>\npath Data.fs\n</filestorage>"
     )
-    found = [read(tmp_path, text) for text in (blocks["new-conf"], made)]
+    placed = page.with_block(sources.OWN_CONF, blocks["new-conf"])
+    found = [read(tmp_path, text) for text in (placed, made)]
     dsn = "host=localhost dbname=plone user=plone password=secret"
     assert found == [("pgjsonb", dsn, 5, 6)] * 2
     for line in (f"db_pgjsonb_dsn: {dsn}", "db_pool_size: 5", "db_pgjsonb_pool_max_size: 6", "db_storage: pgjsonb"):
@@ -173,6 +177,32 @@ def test_the_ways_to_a_zope_conf_say_the_same(tmp_path: Path) -> None:
     assert blocks["environment"] == f'PGCATALOG_SITE_DSN="{dsn}"\n'
     folder = page.PAGE.parents[2] / "scripts" / "container"
     assert any("PGCATALOG_SITE_DSN" in path.read_text("utf-8") for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("name", ["new-conf", "back-filestorage", "back-relstorage"])
+def test_a_new_database_keeps_the_other_settings(name: str, tmp_path: Path) -> None:
+    """And no path in it depends on the folder in which a command is typed."""
+    (tmp_path / "var" / "back" / "filestorage").mkdir(parents=True)
+    text = page.with_block(sources.OWN_CONF, page.snippets()[name])
+    read(tmp_path, text)
+    for kept in ("%define INSTANCE /srv/plone\n", "debug-mode off\n", "OUR_SETTING kept\n"):
+        assert kept in text
+    assert text.count("<zodb_db main>") == text.count("</zodb_db>") == 1
+    paths = re.findall(r"^ *(?:path|blob-dir) (.+)$", text, re.M)
+    assert [path for path in paths if not path.startswith(("$INSTANCE/", "/"))] == []
+
+
+@pytest.mark.parametrize("kind", sources.KINDS)
+def test_the_old_storage_is_not_what_the_way_back_writes(kind: str, server: EmbeddedPostgres, tmp_path: Path) -> None:
+    walk = Walk(tmp_path, server, kind, site="plone")
+    walk.configure_back()
+    texts = {name: (tmp_path / name / "zope.conf").read_text() for name in ("old", "new", "back")}
+    assert len({re.search(r"<zodb_db main>.*</zodb_db>", text, re.S)[0] for text in texts.values()}) == 3  # type: ignore[index]
+    for name, text in texts.items():
+        assert "OUR_SETTING kept" in text
+        assert f"zope_conf = {tmp_path}/{name}/zope.conf\n" in (tmp_path / name / "zope.ini").read_text()
+    places = [set(re.findall(r"^ *(?:path|blob-dir) (.+)$", texts[name], re.M)) for name in ("old", "back")]
+    assert not places[0] & places[1]
 
 
 def read(folder: Path, text: str) -> tuple[str, str | None, int, int | None]:
