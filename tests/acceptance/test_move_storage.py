@@ -21,11 +21,9 @@ from zodb_pgjsonb.storage import PGJsonbStorage
 
 import itertools
 import logging
-import os
 import pytest
 import re
 import shlex
-import subprocess
 import transaction
 
 
@@ -33,7 +31,6 @@ pytestmark = pytest.mark.slow
 
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "move-storage.md"
-DSN = "host=localhost dbname=plone"
 CONTENT = b"what is in a file" * 100
 MISSING = "plone.pgcatalog.database.missing"
 _numbers = itertools.count(1)
@@ -52,10 +49,7 @@ class Guide:
         self.databases = {"old/zope.conf": dsn, "new/zope.conf": second}
         self.folder = folder
         self.replacements = {
-            f"{DSN}2": second,
-            DSN: dsn,
             "folder.zexp": f"{folder}/folder.zexp",
-            "plone.dump": f"{folder}/plone.dump",
         }
 
     def text(self, name: str) -> str:
@@ -77,10 +71,6 @@ class Guide:
         done = CliRunner().invoke(main, words)
         assert done.exit_code == 0, done.output
         assert done.output.endswith("the target has all of them\n")
-
-    def shell(self, name: str, binaries: Path) -> None:
-        path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
-        subprocess.run(["sh", "-e", "-c", self.text(name)], env=os.environ | {"PATH": path}, check=True, timeout=120)
 
 
 @contextmanager
@@ -126,19 +116,6 @@ def fill(portal: Any) -> None:
 def filled_dsn(site_with: SiteWith) -> str:
     """DSN of a site with our catalog and content."""
     return site_with(fill)
-
-
-def test_a_dump_has_everything(filled_dsn: str, empty: str, postgres: EmbeddedPostgres, tmp_path: Path) -> None:
-    with plone(filled_dsn) as portal:
-        before = found(portal)
-    Guide(tmp_path, filled_dsn, empty).shell("dump", postgres._binaries)
-    with plone(empty) as portal:
-        assert found(portal) == before
-        assert verified(portal)
-        portal.manage_renameObject("my_folder", "renamed")
-        transaction.commit()
-        assert verified(portal)
-        assert len(found(portal, path="/plone/renamed")) > 5
 
 
 def test_a_copy_of_the_transactions_says_that_it_has_no_catalog(

@@ -2,6 +2,7 @@
 
 from Acquisition import aq_base
 from collections.abc import Iterator
+from pathlib import Path
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.setuphandlers import UnsupportedStorage
 from Products.CMFPlone.CatalogTool import CatalogTool
@@ -14,6 +15,7 @@ from zope.component.hooks import setSite
 
 import psycopg
 import pytest
+import re
 import transaction
 
 
@@ -203,6 +205,33 @@ def test_uninstall_gives_a_working_zcatalog_back(portal: Any, dsn: str) -> None:
     run(portal, DEFAULT)
     transaction.commit()
     assert len(portal.portal_catalog(Title="later")) == 1
+
+
+def test_the_page_leaves_nothing_of_ours_in_the_database(site_template: str, postgres: Any) -> None:
+    """By the SQL of uninstall.md, with Zope stopped."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "uninstall.md").read_text("utf-8")
+    [block] = re.findall(r"^ *% snippet: drop-all\n *```sql\n(.*?)^ *```", page, re.M | re.S)
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        run(portal, UNINSTALL)
+        transaction.commit()
+    left = (
+        "SELECT relname FROM pg_class WHERE relname LIKE 'pgcatalog%' UNION ALL"
+        " SELECT proname FROM pg_proc WHERE proname LIKE 'pgcatalog%' UNION ALL"
+        " SELECT attname FROM pg_attribute WHERE attrelid = 'object_state'::regclass AND attname = 'idx'"
+    )
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        assert connection.execute(left).fetchall()
+        for (relation,) in connection.execute("TABLE pgcatalog_retired").fetchall():
+            connection.execute(f'DROP VIEW IF EXISTS "{relation}_rows"')
+            connection.execute(f'DROP TABLE IF EXISTS "{relation}"')
+        connection.execute(block)
+        assert connection.execute(left).fetchall() == []
+    # And the package can come back.
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        run(portal, DEFAULT)
+        transaction.commit()
+        assert len(portal.portal_catalog) > 0
 
 
 def test_catalog_xml_round_trips(portal: Any) -> None:

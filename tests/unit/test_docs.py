@@ -299,6 +299,14 @@ def test_example_is_found_when_it_is_registered(example: dict[str, Any]) -> None
     assert 'name="PriceIndex"' in zcml
 
 
+def test_no_page_installs_the_other_project_of_this_name() -> None:
+    """On the Python Package Index the name belongs to somebody else."""
+    pages = [*DOCS.rglob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md"]
+    asked = re.compile(r"(?:pip|uv)[\w -]* install [^`\n]*plone\.pgcatalog")
+    found = [(page.name, line) for page in pages for line in text(page).splitlines() if asked.search(line)]
+    assert [(name, line) for name, line in found if "/path/to/" not in line and name != "decisions.md"] == []
+
+
 def test_example_answers_in_postgresql(example: dict[str, Any], connection: psycopg.Connection[Any]) -> None:
     translator = example["PriceIndexTranslator"](example["PriceIndex"]("price"), "price")
     reports: list[str] = []
