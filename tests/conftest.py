@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from collections.abc import Iterator
+from hypothesis import settings
 from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
@@ -31,6 +32,10 @@ import pytest
 import shutil
 import tempfile
 
+
+# How long an example takes is the machine's matter, not a law.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 SHARED_MEMORY = Path("/dev/shm")
 NEEDED_BYTES = 1 << 30

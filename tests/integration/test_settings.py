@@ -127,13 +127,6 @@ def test_the_environment_comes_first(catalog: Any, monkeypatch: Any, name: str, 
     assert READERS[name](catalog) == expected
 
 
-def test_former_variables_do_not_count(catalog: Any, monkeypatch: Any) -> None:
-    store(OTHER)
-    for variable in settings.FORMER_VARIABLES:
-        monkeypatch.setenv(variable, "1")
-    assert seen(catalog) == as_read(OTHER)
-
-
 def test_reading_a_setting_sends_nothing_to_the_database(catalog: Any) -> None:
     store(OTHER)
     transaction.commit()

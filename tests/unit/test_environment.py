@@ -1,7 +1,6 @@
 """Settings by environment variables: a wrong value is reported once, and the default counts."""
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.prefetch import batch_size
@@ -17,54 +16,22 @@ READERS: dict[str, Callable[[], float]] = {
     "PGCATALOG_SLOW_QUERY_MS": settings.slow_query_ms,
 }
 COUNTS = ("PGCATALOG_PREFETCH_BATCH",)
-#: Names of databases, folders and hosts, and a word with a warning of its own.
-TEXTS = {"PGCATALOG_DIRECT_DSN", "PGCATALOG_DSN", "PGCATALOG_PG_BIN", "PGCATALOG_RANKING", "PGCATALOG_SEARCH_DSN"}
+#: Names of databases, folders and hosts.
+TEXTS = {"PGCATALOG_DIRECT_DSN", "PGCATALOG_DSN", "PGCATALOG_PG_BIN"}
 WRONG = ("many", "1,5", "-1", "nan", "inf", "1e400", "1e300", "0x10", "1 2")
 #: Settings are in the registry; a variable is for what is needed before a site exists, or is a process's.
-MOST_VARIABLES = 9
+MOST_VARIABLES = 6
 
 
 def test_every_variable_with_a_number_is_read_here() -> None:
     found = {name for name in environment_variables() if not name.startswith("PGCATALOG_DEMO_")}
     assert found == set(READERS) | TEXTS
     assert len(found) <= MOST_VARIABLES
-    assert not found & set(settings.FORMER_VARIABLES)
-
-
-def test_former_variables_are_reported_once_with_what_to_use_instead(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("PGCATALOG_STEMMING", "0")
-    monkeypatch.setenv("PGCATALOG_RANKED_ROWS", "100")
-    for _ in range(2):
-        settings.warn_of_former_variables()
-    [record] = caplog.records
-    assert record.levelname == "WARNING"
-    for name in ("PGCATALOG_STEMMING", "plone.pgcatalog.stemming", "PGCATALOG_RANKED_ROWS", "settings.RANKED_ROWS"):
-        assert name in record.getMessage()
-
-
-def test_without_former_variables_nothing_is_reported(caplog: pytest.LogCaptureFixture) -> None:
-    settings.warn_of_former_variables()
-    assert caplog.records == []
-
-
-@pytest.mark.parametrize("place", settings.FORMER_VARIABLES.values())
-def test_what_to_use_instead_exists(place: str) -> None:
-    name, kind = place.split()
-    module, _, attribute = name.rpartition(".")
-    if kind == "(registry)":
-        assert (module, attribute in settings.DEFAULTS) == ("plone.pgcatalog", True)
-    else:
-        assert isinstance(getattr(import_module(module), attribute), float | int)
 
 
 @pytest.fixture(autouse=True)
 def _forget_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
     settings.number.cache_clear()
-    settings.warn_of_former_variables.cache_clear()
-    for name in settings.FORMER_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
 
 
 def default_of(variable: str, monkeypatch: pytest.MonkeyPatch) -> float:

@@ -92,29 +92,6 @@ def test_settings_are_those_of_the_tool_itself() -> None:
     assert settings.slow_query_ms(catalog.__of__(around)) == settings.DEFAULTS["slow_query_ms"]
 
 
-# -- what ranks
-
-
-@pytest.mark.parametrize(
-    ("name", "backend"),
-    [(None, "plain"), ("", "plain"), (" ", "plain"), ("plain", "plain"), (" pg_textsearch ", "pg_textsearch")],
-)
-def test_a_backend_is_found_by_its_name(name: str | None, backend: str, caplog: pytest.LogCaptureFixture) -> None:
-    assert site.named_backend(name) is site.BACKENDS[backend]
-    assert caplog.messages == []
-
-
-def test_an_unknown_backend_is_told_once_and_the_built_in_one_ranks(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    site.named_backend.cache_clear()
-    monkeypatch.setenv("PGCATALOG_RANKING", "no_such_backend")
-    assert [site.search_backend() for _ in range(3)] == [site.PLAIN] * 3
-    [message] = caplog.messages
-    assert "no_such_backend" in message
-    assert all(name in message for name in site.BACKENDS)
-
-
 # -- the site's search
 
 

@@ -13,11 +13,11 @@ SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 #: What the modules with regular expressions apply them to.
 REGULAR_EXPRESSIONS = {
     "classic/did_you_mean.py": "search texts",
+    "cli/slow.py": "periods",
     "classic/live_search.py": "search texts",
     "classic/page_facets.py": "months in addresses",
     "database/embedded_host.py": "names of folders",
     "database/prepared.py": "placeholders, to number them: a part of rendering",
-    "database/statistics.py": "the version of an extension",
     "demo/words.py": "words",
     "discovery/highlight.py": "texts",
     "discovery/suggest.py": "search texts",

@@ -1,6 +1,5 @@
 """The figures about several machines in the documentation are those of the stored runs."""
 
-from scripts.topology import search
 from scripts.topology import standby
 from scripts.topology import vanish
 from tests.unit.sources import between
@@ -22,11 +21,6 @@ def test_the_page_on_readers_has_the_stored_numbers_of_statements() -> None:
     found = stored("standby")["statements that the primary gets"]
     assert between(HOW_TO / "read-only-replicas.md", "statements") == "\n".join(standby.lines(found))
     assert {numbers["reader"] for numbers in found.values()} == {0}
-
-
-def test_the_page_on_searches_on_a_standby_has_the_stored_run() -> None:
-    for name, expected in search.texts(stored("search")).items():
-        assert between(HOW_TO / "searches-on-a-standby.md", name) == expected
 
 
 def test_the_page_on_failovers_has_the_stored_waits_for_a_silent_host() -> None:

@@ -46,17 +46,6 @@ ATTRIBUTE = "_settings"
 #: The setting with the codes of the site's languages, its default first: a copy of Plone's own.
 LANGUAGES = "languages"
 
-#: Environment variables that earlier versions read, and what to use instead.
-FORMER_VARIABLES = {
-    "PGCATALOG_COUNT_WORDS_SECONDS": "plone.pgcatalog.fulltext.counting.PAUSE (Python)",
-    "PGCATALOG_RANKED_ROWS": "plone.pgcatalog.settings.RANKED_ROWS (Python)",
-    "PGCATALOG_SEARCH_TIMEOUT": "plone.pgcatalog.search_timeout (registry)",
-    "PGCATALOG_SLOW_QUERY_DAYS": "plone.pgcatalog.observe.recorder.KEPT_DAYS (Python)",
-    "PGCATALOG_SLOW_QUERY_MASK": "plone.pgcatalog.slow_query_mask (registry)",
-    "PGCATALOG_SLOW_QUERY_ROWS": "plone.pgcatalog.observe.recorder.KEPT_ROWS (Python)",
-    "PGCATALOG_STEMMING": "plone.pgcatalog.stemming (registry)",
-}
-
 
 def site_settings(tool: Any) -> dict[str, Any]:
     """Return the settings of the site of the catalog *tool*, by name; those without a record are missing."""
@@ -157,11 +146,3 @@ def number(variable: str, text: str | None, whole: bool = False) -> float | None
         LARGEST,
     )
     return None
-
-
-@cache
-def warn_of_former_variables() -> None:
-    """Log one warning, once in a process, if variables are set that are no longer read."""
-    found = [f"{name}: {instead}" for name, instead in FORMER_VARIABLES.items() if name in os.environ]
-    if found:
-        logger.warning("These environment variables are no longer read; use instead: %s", ", ".join(found))

@@ -11,7 +11,6 @@ from plone.pgcatalog.distribution import refuse_mixture
 from plone.pgcatalog.indexing import processor
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.protocols import CatalogTool
-from plone.pgcatalog.settings import warn_of_former_variables
 from plone.pgcatalog.storage import is_supported
 from typing import Any
 
@@ -24,7 +23,6 @@ def register_processors(event: Any) -> None:
     Raises MixedDistributions, which ends the start of Zope.
     """
     refuse_mixture()
-    warn_of_former_variables()
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
         if processor.register(database) and pooler.adapt(database):

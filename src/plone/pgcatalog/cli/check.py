@@ -10,7 +10,6 @@ from plone.pgcatalog.database.findings import database_findings
 from plone.pgcatalog.database.findings import ERROR
 from plone.pgcatalog.database.findings import Finding
 from plone.pgcatalog.database.findings import pooler_findings
-from plone.pgcatalog.database.findings import standby_findings
 from plone.pgcatalog.database.pooler import is_pooled
 from plone.pgcatalog.database.statistics import has_catalogs
 from plone.pgcatalog.distribution import mixture
@@ -61,7 +60,6 @@ def check(
                     sizes = ours.pool_size, ours.pool_max
                     found += connection_findings(connection, processes, threads, *sizes)
                 found += catalog_findings(connection)
-                found += standby_findings(connection, target)
             answers = True
         except click.ClickException as error:
             found.append(Finding(ERROR, "database", error.message, "Start the server, or mend the connection string."))

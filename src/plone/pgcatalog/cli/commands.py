@@ -28,7 +28,6 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "slow": ("slow", "Show the slow queries."),
         "explain": ("explain", "Show the SQL of a query and how PostgreSQL runs it."),
         "advise": ("advise", "Suggest SQL indexes for the slow queries."),
-        "bm25": ("bm25", "Build the index for ranking by pg_textsearch."),
     },
     "Try out and measure": {
         "demo": ("delegate", "Make and serve a Plone site with content."),

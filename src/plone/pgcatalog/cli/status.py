@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
-from plone.pgcatalog.database.search_standby import search_standby
-from plone.pgcatalog.database.standby import SEARCH
 from plone.pgcatalog.database.statistics import saved_at
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import when
@@ -30,7 +28,7 @@ def status(dsn: str, indexes: bool, check: bool, as_json: bool) -> None:
     Exit code 0: all is well; 1: something needs attention, and is named; 2: there is no catalog.
     """
     with connected(dsn) as connection:
-        found = health.collect(connection, check, search_standby(connection, dsn))
+        found = health.collect(connection, check)
     if as_json:
         click.echo(json.dumps(found, default=datetime.isoformat))
     else:
@@ -53,7 +51,6 @@ def show(found: dict[str, Any], with_indexes: bool) -> None:
         f"connections: {c['connections']} of {c['max_connections']}, {c['active']} active,"
         f" {c['in_transaction']} idle in a transaction, {c['waiting']} waiting for a lock"
     )
-    console.print(f"standby for searches: {searches(found['search_standby'])}", soft_wrap=True, markup=False)
     for sentence in found["attention"]:
         console.print(f"[bold red]{sentence}")
     console.print(english(health.line(found)), soft_wrap=True)
@@ -76,18 +73,6 @@ def last_change(catalog: dict[str, Any]) -> str:
     """Return number and time of the last change of *catalog*."""
     time = saved_at(catalog["tid"])
     return f"number {catalog['generation']}{f', {when(time)}' if time else ''}"
-
-
-def searches(standby: dict[str, Any] | None) -> str:
-    """Return how the *standby* for searches is, as ``search_standby`` has it, and who answers them."""
-    if standby is None:
-        return f"none ({SEARCH} is not set here)"
-    if standby["error"] is not None:
-        return f"{standby['server']}, does not answer, so searches go to the primary: {standby['error']}"
-    follows = "follows its primary" if standby["streaming"] else "does not follow its primary"
-    lag = "" if standby["lag_seconds"] is None else f" ({standby['lag_seconds']:.1f} s behind)"
-    whose = "shows its state" if standby["same_state"] else "shows another state, so searches go to the primary"
-    return f"{standby['server']}, {follows}{lag}, {whose}"
 
 
 def index_table(catalog: dict[str, Any]) -> Table:

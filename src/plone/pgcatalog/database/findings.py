@@ -13,8 +13,6 @@ from plone.pgcatalog.database.direct import is_way_named
 from plone.pgcatalog.database.pooler import follows_statements
 from plone.pgcatalog.database.pooler import shares_sessions
 from plone.pgcatalog.database.schema import load_sql
-from plone.pgcatalog.database.search_standby import search_standby
-from plone.pgcatalog.database.standby import SEARCH
 from plone.pgcatalog.protocols import Connection
 from typing import Any
 
@@ -180,22 +178,6 @@ def pooler_findings(connection: Connection, dsn: str) -> Iterator[Finding]:
         if is_way_named():
             text += f", and {DIRECT} leads to {'another database' if direct == dsn else 'a pooler, too'}"
         yield Finding(ERROR, "pooler", text, remedy)
-
-
-def standby_findings(connection: Connection, dsn: str) -> Iterator[Finding]:
-    """Yield why the standby answers no searches that the environment names for those of the database *dsn*.
-
-    *connection* leads to its primary.
-    """
-    standby = search_standby(connection, dsn)
-    if standby is None:
-        return
-    if standby["error"] is not None:
-        remedy = f"Let {SEARCH}, such as host=db2 port=5432, lead to a standby; until then the primary is asked."
-        yield Finding(WARNING, "standby", f"the one for searches does not answer: {standby['error']}", remedy)
-    elif standby["same_state"] is False:
-        remedy = f"Let {SEARCH} lead to a standby of this database that follows it; until then the primary is asked."
-        yield Finding(WARNING, "standby", "the one for searches shows another state than the primary", remedy)
 
 
 def megabytes(count: int) -> str:

@@ -27,9 +27,6 @@ from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.database.selectivity import FREQUENCIES
 from plone.pgcatalog.database.sets import KnownSets
-from plone.pgcatalog.database.standby import PENDING
-from plone.pgcatalog.database.standby import SECONDS
-from plone.pgcatalog.database.standby import StandbySnapshot
 from plone.pgcatalog.database.states import COLUMNS
 from plone.pgcatalog.database.states import newest_set
 from plone.pgcatalog.database.states import OF_CATALOGS
@@ -102,8 +99,6 @@ class Session:
         self.waiting: dict[int, list[Any]] = {}
         #: seconds that statements which went along have taken so far
         self.going_along = 0.0
-        #: a second snapshot, of a standby that may be asked as well; None for no standby
-        self.standby = None if jar.isReadOnly() else StandbySnapshot.beside(storage.dsn_of(jar))
 
     @classmethod
     def of(cls, jar: Any) -> "Session":
@@ -124,8 +119,6 @@ class Session:
         session: Session = jar.__dict__.get("_pgcatalog_session") or cls(jar)
         jar._pgcatalog_session = session
         session._follow_transactions()
-        if session.standby is not None:
-            session.standby.begin()
         session.history.check(session.connection)
 
     # -- the life of a snapshot
@@ -169,8 +162,6 @@ class Session:
         self.overlays.clear()
         self.open_results.clear()
         self.waiting.clear()
-        if self.standby is not None:
-            self.standby.end()
 
     def complete_results(self, ending: bool = False) -> None:
         """Let results read what they still need, before the pending rows change or the snapshot is *ending*."""
@@ -200,21 +191,7 @@ class Session:
         """True when ``read_states`` costs no round trip."""
         if self.known_states is None and not self.keeps_history:
             self.known_states = self.generations.states_at(self.history.tid)
-            if self.known_states is None and self.standby is not None:
-                self.known_states = self._states_of_standby(self.standby)
         return self.known_states is not None
-
-    def _states_of_standby(self, standby: StandbySnapshot) -> States | None:
-        """Return the states that *standby* shows if they are this snapshot's: of the same newest transaction, which is
-        known to be part of the history.
-        """
-        known, tid = self.generations, self.history.tid
-        if self.pending or known.own_limit is None or self.history.number is None:
-            return None
-        states = standby.states(tid)
-        if states is not None:
-            known.remember(tid, states)
-        return states
 
     def coldness(self) -> str:
         """Return what the next statement will be the first one of: ``process``, ``write`` (after one), or nothing of these."""
@@ -284,9 +261,6 @@ class Session:
         for the states and the time limit.  Statements are prepared when they come again, but not those of an overlay: a
         rollback, because of a statement that is prepared no more, would take its table along.
         """
-        found = None if with_states or self.standby is None else self._ask_standby(self.standby, asked)
-        if found is not None:
-            return found
         statements: list[Statement] = []
         places = []
         for statement, seconds in asked:
@@ -316,24 +290,6 @@ class Session:
         for (_, take), rows in zip(reading, results, strict=False):
             take(rows)
         return [results[read + place] for place in places]
-
-    def _ask_standby(
-        self, standby: StandbySnapshot, asked: Sequence[tuple[Statement, float | None]]
-    ) -> list[Rows] | None:
-        """Return what ``ask_all`` does if *standby* may be asked, and has answered; else None."""
-        in_time = all(each.of_state and (seconds or SECONDS) >= SECONDS for each, seconds in asked)
-        if not asked or not in_time or self.history.tid is None:
-            return None
-        if self.pending or self.overlays:
-            standby.standby.count(PENDING)
-            return None
-        hinted = [self._hinted(statement) for statement, _ in asked]
-        statements = [each for group, _ in hinted for each in group]
-        results = standby.ask(self.history.tid, self.read_states(), statements, self._settings())
-        if results is None:
-            return None
-        answers = iter(results)
-        return [[next(answers) for _ in group][place] for group, place in hinted]
 
     def _hinted(self, statement: Statement) -> tuple[list[Statement], int]:
         """Return what runs *statement*, and at which place of it the statement itself is."""

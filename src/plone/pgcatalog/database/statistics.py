@@ -10,14 +10,10 @@ from datetime import UTC
 from persistent.timestamp import TimeStamp
 from plone.pgcatalog.database.schema import is_unfilled
 from plone.pgcatalog.database.schema import load_sql
-from plone.pgcatalog.i18n import _
 from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.sql import locks
-from plone.pgcatalog.sql.names import RANKING_INDEX
 from psycopg import sql
 from typing import Any
-
-import re
 
 
 #: Runs a statement with named values and returns its rows, as tuples or dicts.
@@ -35,9 +31,6 @@ ROWS_WITHOUT_IDX = (
     "SELECT count(*) AS n FROM {relation} c LEFT JOIN object_state o ON o.zoid = c.zoid"
     " WHERE c.idx IS NULL AND o.idx IS NULL"
 )
-#: Versions of pg_textsearch below this one do not write all pages of an index to the WAL.
-SAFE_VERSION = (1, 3)
-UNSAFE = _("does not survive a crash of the server: REINDEX INDEX after one, or saves fail (safe: 1.3 or newer)")
 STALE = "SELECT count(*) AS n FROM object_state o WHERE o.idx IS NOT NULL AND {nowhere}"
 
 
@@ -45,13 +38,12 @@ def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
     """Return what PostgreSQL knows of the database without looking at rows of catalogs; one message, two to a standby.
 
     The keys are ``catalogs``, a list with all of them, or the one with tool oid *catalog*; ``retired``, ``connections``,
-    ``oldest`` (transaction), ``replicas``, ``standby`` (see there; None for a server that takes writes) and
-    ``pg_textsearch``.  Times are texts as ISO 8601 has them.
+    ``oldest`` (transaction), ``replicas``, and ``standby`` (see there; None for a server that takes writes).
+    Times are texts as ISO 8601 has them.
     """
     values = {
         "catalog": catalog,
         "rebuild": locks.REBUILD,
-        "ranking": RANKING_INDEX,
         "long": LONG_MS,
         "times": TIMES_MEDIAN,
         "few": FEW,
@@ -104,18 +96,6 @@ def executing(connection: Connection) -> Execute:
 def saved_at(tid: int) -> datetime | None:
     """Return when the transaction *tid* was made; None for 0."""
     return datetime.fromtimestamp(TimeStamp(tid.to_bytes(8, "big")).timeTime(), UTC) if tid else None
-
-
-def textsearch_version(connection: Connection) -> str | None:
-    """Return the version of the extension pg_textsearch in the database; None when it is not there."""
-    row = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'pg_textsearch'").fetchone()
-    return None if row is None else str(row["extversion"])
-
-
-def is_unsafe(version: str) -> bool:
-    """Return whether an index of pg_textsearch *version* may be broken after a crash."""
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    return numbers < SAFE_VERSION
 
 
 def retired(connection: Connection) -> list[dict[str, Any]]:

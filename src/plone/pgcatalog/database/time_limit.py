@@ -22,8 +22,7 @@ class SearchTimeout(QueryCanceled):
 def set_limit(seconds: float, own: int) -> str:
     """Return the command that lets the statements behind it take *seconds* at the most; raises ValueError for 0 and less.
 
-    A stricter limit of the server's *own*, in milliseconds, stays; 0 is none.  It is a command and no SELECT: that would
-    be planned, too, behind which pg_textsearch does not know its column any more.
+    A stricter limit of the server's *own*, in milliseconds, stays; 0 is none.
     """
     if not seconds > 0:
         raise ValueError(f"a time limit is more than 0 seconds, not {seconds!r}")

@@ -227,9 +227,7 @@ class FacetStatement:
         text = f"WITH {', '.join(ctes)} SELECT * FROM {' CROSS JOIN '.join(parts)}"
         params = tuple(value for expression, _ in read for value in expression.params)
         keys = tuple(value for group in self.groups for value in group.key.params)
-        return Statement(
-            text, (*params, *source_params, *self.where.params, *keys), self.where.is_costly, of_state=True
-        )
+        return Statement(text, (*params, *source_params, *self.where.params, *keys), self.where.is_costly)
 
     def _others(self, name: str) -> list[str]:
         """Return the flags of the conditions that the facet *name* heeds."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from dataclasses import fields
 from dataclasses import replace
 from plone.pgcatalog.fulltext.lexicon import quoted
-from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.condition import Condition
 from plone.pgcatalog.sql.fragment import Fragment
 from typing import Any
@@ -94,16 +93,13 @@ class Score(Fragment):
 class RankedText:
     """A text index as SQL: quoted names of its tsvector and of the column with the number of its words.
 
-    ``catalog`` is the zoid of the tool and ``column`` the plain name of the tsvector, by which its words are counted;
-    ``source`` is the column with the text itself, None for an index that keeps none; ``asked`` is what somebody has typed.
+    ``catalog`` is the zoid of the tool and ``column`` the plain name of the tsvector, by which its words are counted.
     """
 
     vector: str
     words: str
     column: str
     catalog: int | None = None
-    source: Column | None = None
-    asked: str = ""
 
 
 class SearchBackend(ABC):

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
-from functools import cache
 from plone.pgcatalog.fulltext.bm25 import PlainBackend
-from plone.pgcatalog.fulltext.pg_textsearch import TextSearchBackend
 from plone.pgcatalog.fulltext.ranking import SearchBackend
 from plone.pgcatalog.fulltext.ranking import Weights
 from plone.pgcatalog.fulltext.stemming import Stemming
@@ -18,15 +16,8 @@ from typing import Any
 from zope.component import queryUtility
 from zope.globalrequest import getRequest
 
-import logging
-import os
-
 
 PLAIN = PlainBackend()
-#: What ranks, by the name that PGCATALOG_RANKING gives it; only a utility counts more.
-BACKENDS: dict[str, SearchBackend] = {"plain": PLAIN, "pg_textsearch": TextSearchBackend(PLAIN)}
-
-logger = logging.getLogger(__name__)
 
 
 def site_tuning(tool: Any, find_site: Callable[[], str | None]) -> SiteTuning | None:
@@ -65,13 +56,4 @@ def site_stemming(tool: Any) -> Stemming | None:
 def search_backend() -> SearchBackend:
     """Return what ranks results in the current site."""
     utility: SearchBackend | None = queryUtility(IPGSearchBackend)
-    return utility or named_backend(os.environ.get("PGCATALOG_RANKING"))
-
-
-@cache
-def named_backend(name: str | None) -> SearchBackend:
-    """Return the backend called *name*; the built-in one, with one warning, if there is none."""
-    wanted = (name or "plain").strip() or "plain"
-    if wanted not in BACKENDS:
-        logger.warning("PGCATALOG_RANKING=%r is not one of %s: plain is used", name, ", ".join(BACKENDS))
-    return BACKENDS.get(wanted, PLAIN)
+    return utility or PLAIN

@@ -17,7 +17,6 @@ from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
 from plone.pgcatalog.fulltext.lexicon import tsvector_words
 from plone.pgcatalog.fulltext.lexicon import words
-from plone.pgcatalog.fulltext.pg_textsearch import IndexedScore
 from plone.pgcatalog.fulltext.query_expansion import Meaning
 from plone.pgcatalog.fulltext.ranking import NEUTRAL
 from plone.pgcatalog.fulltext.ranking import RankedText
@@ -149,20 +148,15 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None
         catalog = aq_parent(self.index)
         weights = (self._weights or search_weights(catalog)) if self.id == SOURCE_INDEX else NEUTRAL
-        found = search_backend().score(self._ranked_text(catalog, text), clause.rank, weights)
+        found = search_backend().score(self._ranked_text(catalog), clause.rank, weights)
         if found is None:
             return None
         headings = self._in_headings(clause.rank)
         if self.tuning is None:
             return Score.of(found, headings)
         pins = self._pinned(text, query)
-
-        def tuned(score: Fragment) -> Fragment:
-            changed: Fragment = self.tuning.ranked(score, pins, self.other)
-            return changed
-
-        changed = found.changed(tuned) if isinstance(found, IndexedScore) else tuned(found)
-        return Score.of(changed, [*headings, *self.tuning.preferred(pins, self.other)])
+        tuned = self.tuning.ranked(found, pins, self.other)
+        return Score.of(tuned, [*headings, *self.tuning.preferred(pins, self.other)])
 
     def _in_headings(self, terms: Sequence[Term]) -> list[tuple[Condition, ...]]:
         """Return the conditions for pages with one of *terms* in the title, and in the description."""
@@ -181,7 +175,7 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None
         return found if isinstance(found, ZCTextIndexTranslator) else None
 
-    def _ranked_text(self, catalog: Any, text: str) -> RankedText:
+    def _ranked_text(self, catalog: Any) -> RankedText:
         vector, count, *_ = self.columns()
         oid = getattr(aq_base(catalog), "_p_oid", None)
         return RankedText(
@@ -189,8 +183,6 @@ class ZCTextIndexTranslator(IndexTranslator):
             words=count.quoted,
             column=vector.name,
             catalog=None if oid is None else u64(oid),
-            source=self.source,
-            asked=text,
         )
 
     def tried(self, settings: Mapping[str, Any], site: str | None) -> "ZCTextIndexTranslator":
@@ -207,7 +199,7 @@ class ZCTextIndexTranslator(IndexTranslator):
         if text is None or not clause.rank:
             return {}
         catalog = aq_parent(self.index)
-        whole, weights = self._ranked_text(catalog, text), self._weights or search_weights(catalog)
+        whole, weights = self._ranked_text(catalog), self._weights or search_weights(catalog)
         parts = {
             name: replace(whole, vector=f"ts_filter({whole.vector}, '{{{label}}}'::\"char\"[])")
             for name, label in LABELS_OF_WEIGHTS.items()

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from itertools import accumulate
 from plone.pgcatalog.database import pool
-from plone.pgcatalog.database.standby import OUTCOMES
-from plone.pgcatalog.database.standby import standbys
 from plone.pgcatalog.metrics.metric import Metric
 from plone.pgcatalog.observe import counters
 from plone.pgcatalog.observe import recorder
@@ -14,7 +12,6 @@ from typing import Any
 
 SECONDS = "pgcatalog_query_seconds"
 HELP = "Time of the statements of searches, by kind of search and by what they fetch"
-STANDBY = "Messages of searches that a standby could answer, by what became of them"
 #: Fields of psycopg_pool's statistics.
 POOL = {
     "pool_size": "Connections in a pool",
@@ -30,7 +27,6 @@ def process_metrics(database: Any = None) -> Iterator[Metric]:
     for name, number in recorder.totals().items():
         yield Metric(f"pgcatalog_slow_queries_{name}_total", number, "counter", f"Slow queries that were {name}")
     yield from pools(database)
-    yield from of_standbys()
 
 
 def searches() -> Iterator[Metric]:
@@ -53,14 +49,6 @@ def cache() -> Iterator[Metric]:
         yield Metric("pgcatalog_cache_misses_total", count.misses, "counter", "Entries that the cache had not", labels)
         yield Metric("pgcatalog_cache_bytes", count.bytes, "gauge", "Bytes of the entries in the cache", labels)
     yield Metric("pgcatalog_cache_limit_bytes", kept.limit, "gauge", "Bytes that the cache may hold")
-
-
-def of_standbys() -> Iterator[Metric]:
-    """Yield what has become of messages of searches that a standby could answer; 0 without one."""
-    found = standbys.all()
-    for outcome in OUTCOMES:
-        number = sum(standby.outcomes[outcome] for standby in found)
-        yield Metric("pgcatalog_standby_messages_total", number, "counter", STANDBY, {"outcome": outcome})
 
 
 def pools(database: Any) -> Iterator[Metric]:

@@ -3,7 +3,6 @@
 from datetime import timedelta
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.sites import sites_without_table
-from plone.pgcatalog.fulltext.pg_textsearch_index import index_name
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import joined
@@ -25,16 +24,13 @@ HEALTHY = _("Healthy: nothing needs attention")
 NAMED = 3
 
 
-def collect(
-    connection: Connection, check: bool = False, search_standby: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
     """Return what ``statistics.overview`` does, with rows, sites without a table, and ``attention`` in English, as JSON data.
 
-    *check* also counts damaged rows, for which all rows are read.  *search_standby* is what ``search_standby`` returns.
+    *check* also counts damaged rows, for which all rows are read.
     """
     found = statistics.overview(statistics.executing(connection))
     catalogs = statistics.catalogs(connection, found["catalogs"])
-    found["search_standby"] = search_standby
     found["without_table"] = [{"catalog": zoid, "site": site} for zoid, site in sites_without_table(connection).items()]
     if check:
         for catalog in catalogs:
@@ -102,11 +98,6 @@ def attention(found: dict[str, Any]) -> list[str]:
         sentences += [
             _("${site}: the index ${index} was not built to its end", site | {"index": index}) for index in invalid
         ]
-        if catalog["ranked_by_textsearch"]:
-            sentences += [
-                _("${site}: ${sentence}", site | {"sentence": sentence})
-                for sentence in textsearch_attention(catalog, found["pg_textsearch"])
-            ]
         if catalog.get("rows_without_idx"):
             number = {"number": str(catalog["rows_without_idx"])}
             sentences.append(_("${site}: ${number} rows have no metadata; see pgcatalog verify", site | number))
@@ -123,7 +114,6 @@ def attention(found: dict[str, Any]) -> list[str]:
             for job in failed
         ]
     sentences += standby_attention(found.get("standby"))
-    sentences += search_standby_attention(found.get("search_standby"))
     oldest = found["oldest"]
     if oldest is not None and oldest["seconds"] >= OLDEST_SECONDS:
         age = timedelta(seconds=round(oldest["seconds"]))
@@ -156,23 +146,3 @@ def standby_attention(standby: dict[str, Any] | None, limit: float = MAX_REPLAY_
     if standby["streaming"]:
         return [_("this standby is behind its primary, by up to ${age}", age)]
     return [_("this standby does not follow its primary; the last change that it has is ${age} old", age)]
-
-
-def search_standby_attention(standby: dict[str, Any] | None) -> list[str]:
-    """Return what is to say of the *standby* for searches, as ``search_standby`` has it."""
-    if standby is None:
-        return []
-    if standby["error"] is not None:
-        return [_("the standby for searches does not answer; searches go to the primary")]
-    if not standby["same_state"]:
-        return [_("the standby for searches shows another state; searches go to the primary")]
-    return []
-
-
-def textsearch_attention(catalog: dict[str, Any], version: str | None) -> list[str]:
-    """Return what is to say of the index of pg_textsearch that *catalog* is to have."""
-    wanted = index_name(catalog["relation"])
-    if version is None or wanted not in [index["name"] for index in catalog["indexes"]]:
-        return [_("the index ${index} is not there; pgcatalog bm25 builds it, --drop forgets it", {"index": wanted})]
-    unsafe = {"version": version, "fault": statistics.UNSAFE}
-    return [_("pg_textsearch ${version} ${fault}", unsafe)] if statistics.is_unsafe(version) else []

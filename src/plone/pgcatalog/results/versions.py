@@ -28,7 +28,7 @@ def changed_rows(
             f" LEFT JOIN {quote(relation)} c ON c.rid = k.rid WHERE rtrim({version}) IS DISTINCT FROM k.version"
         )
         params += [*values, list(known), list(known.values())]
-    return Statement(" UNION ALL ".join(selects), tuple(params), of_state=True) if selects else None
+    return Statement(" UNION ALL ".join(selects), tuple(params)) if selects else None
 
 
 def versioned_idx_sql(row: str, excluded_keys: Sequence[str], with_idx: bool = True) -> tuple[str, tuple[Any, ...]]:

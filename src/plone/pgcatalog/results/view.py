@@ -28,7 +28,6 @@ from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import OLDEST_FIRST
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.results.index_ranking import ranked_by_index
 from plone.pgcatalog.results.later import ask_along
 from plone.pgcatalog.results.later import MAX_PARAMS
 from plone.pgcatalog.results.ranked import Stages
@@ -196,7 +195,7 @@ class CatalogView:
         relation, source_params = source
         condition = "" if where is EVERYTHING else f" WHERE {where.sql}"
         sql = f"SELECT {expressions} FROM {relation}{condition} {tail}"
-        return Statement(sql, (*params, *source_params, *where.params), where.is_costly, window, of_state=True)
+        return Statement(sql, (*params, *source_params, *where.params), where.is_costly, window)
 
     def needed(self, where: Condition, state: CatalogState | None = None) -> Condition:
         """Return *where* for the rows in *state*, by default the snapshot's: without what is true of all of them, and with
@@ -355,15 +354,12 @@ class CatalogView:
         """
 
         column = None if size is None else with_total
-
-        def ask(query: CompiledQuery) -> Rows:
-            if excluded_keys is None or not self.is_committed:
-                return self.run("page", lambda s: self.page_statement(query, start, size, "", s, column))
-            return self.run(
+        if excluded_keys is None or not self.is_committed:
+            rows = self.run("page", lambda s: self.page_statement(query, start, size, "", s, column))
+        else:
+            rows = self.run(
                 "page", lambda s: self.full_page_statement(query, start, size, excluded_keys, with_idx, s, column)
             )
-
-        rows = ranked_by_index(self, query, ask)
         if column is None or not rows:
             return rows, None
         return [row[:-1] for row in rows], rows[0][-1]
@@ -402,9 +398,9 @@ class CatalogView:
             tail += f" OFFSET {start:d}"
         page = self._statement(expressions, where, tail, params, state, (start, size))
         if page is None or first is None:
-            return page and replace(page, of_state=not score)
+            return page
         params = (*first.params, *page.params)
-        return replace(page, sql=first.sql + page.sql, params=params, is_costly=True, plans_once=once, of_state=False)
+        return replace(page, sql=first.sql + page.sql, params=params, is_costly=True, plans_once=once)
 
     def _stages(self, where: Condition, score: Fragment, state: CatalogState | None) -> Stages | None:
         """Return the two stages of ranking what matches *where*; None where all of it is ranked."""

@@ -30,13 +30,12 @@ class Statement(Fragment):
 
     ``is_costly``: its condition compares long values, see ``Condition``; ``window`` is the (start, size) of the page of a
     sorted result that it reads, None if it reads no page, with size None for all rows from start on.  ``plans_once``: the
-    same plan is good for any values.  ``of_state``: the catalog's state tells the answer; a rank depends on counts of words, too.
+    same plan is good for any values.
     """
 
     is_costly: bool = False
     window: tuple[int, int | None] | None = None
     plans_once: bool = False
-    of_state: bool = False
 
     def __iter__(self) -> Iterator[Any]:
         yield self.sql

@@ -8,8 +8,6 @@ connection, and goes with it.  Locks with one key, as the storage's, are never e
 REBUILD = 0x70676361
 #: The words of a catalog are being counted; see ``of_catalog``.
 COUNT_WORDS = 0x70676377
-#: The index of pg_textsearch is being built or dropped; see ``of_catalog``.
-RANKING_INDEX = 0x7067626D
 #: An advised index is being built or dropped; the second key is ``hashtext`` of its name.
 ADVISED_INDEX = 0x70676369
 #: Work that was begun in the ZMI; the second key is ``hashtext`` of the catalog's oid, a blank and the name of the work.

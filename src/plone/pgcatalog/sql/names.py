@@ -10,9 +10,6 @@ RESERVED = frozenset(
     {"rid", "path", "zoid", "idx", "pkey", "zoid_fk", "score", "catalog", "ctid", "oid", "tableoid", "xmin", "xmax"}
 )
 WELL_KNOWN = {"allowedRolesAndUsers": "allowed_roles", "SearchableText": "searchable_text"}
-#: What comes behind the name of a relation in the name of the index by which pg_textsearch ranks, and its name among the
-#: indexes that are registered.
-RANKING_INDEX = "bm25"
 
 
 def columns_of(name: str, taken: Iterable[str]) -> str:

@@ -24,8 +24,6 @@ SELECT jsonb_build_object(
                 JOIN pg_am am ON am.oid = i.relam
                 LEFT JOIN pg_stat_user_indexes u ON u.indexrelid = x.indexrelid
                 WHERE x.indrelid = c.oid) k) AS indexes,
-            EXISTS (SELECT FROM pgcatalog_indexes a WHERE a.catalog = s.catalog AND a.name = %(ranking)s)
-                AS ranked_by_textsearch,
             -- The last work that was begun in the ZMI, by its name.
             (SELECT coalesce(jsonb_object_agg(j.name, to_jsonb(j)), '{}') FROM pgcatalog_jobs j
                 WHERE j.catalog = s.catalog) AS jobs,
@@ -91,6 +89,5 @@ SELECT jsonb_build_object(
             extract(epoch FROM replay_lag)::float8 AS lag_seconds
         FROM pg_stat_replication) p),
     -- Whether this server is one itself.
-    'standby', pg_is_in_recovery(),
-    'pg_textsearch', (SELECT extversion FROM pg_extension WHERE extname = 'pg_textsearch')
+    'standby', pg_is_in_recovery()
 ) AS found
