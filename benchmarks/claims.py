@@ -169,6 +169,14 @@ def in_short(stored: Sequence[dict[str, Any]]) -> str:
     return "\n".join(filled(f"**{name}.** {sentence}.", "- ") for name, sentence in sentences.items())
 
 
+def headline(stored: Sequence[dict[str, Any]]) -> str:
+    """Return the sentence about Plone's default cache, which is what most sites have; the first one without it."""
+    sentences = ["- " + sentence for sentence in in_short(stored).removeprefix("- ").split("\n- ")]
+    return next(
+        (sentence for sentence in sentences if sentence.startswith("- **With Plone's default cache")), sentences[0]
+    )
+
+
 def whole_pages(stored: Sequence[dict[str, Any]]) -> str:
     """Return how long whole pages take, by their group and the size of the site."""
     parts = []

@@ -15,7 +15,7 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
 
 from benchmarks.backends import BACKENDS
 from benchmarks.backends import OURS
-from benchmarks.claims import in_short
+from benchmarks.claims import headline
 from benchmarks.marks import put_between
 from benchmarks.page_kinds import PAGES
 from benchmarks.running import Job
@@ -321,7 +321,7 @@ def everything(results: Path, only_list: bool) -> None:
 @click.argument("results", type=click.Path(exists=True, path_type=Path))
 @click.option("--page", type=FILE, help="Write the page about performance and its plots here.")
 @click.option("--tables", "appendix", type=FILE, help="With --page: write the page with all tables here.")
-@click.option("--readme", type=FILE, help="Put the results in short between the marks of this page.")
+@click.option("--readme", type=FILE, help="Put the first result between the marks of this page.")
 @click.option(
     "--scale", "large", type=FILE, help="Put the figures of the largest catalog between the marks of this page."
 )
@@ -339,7 +339,7 @@ def report(results: Path, page: Path | None, appendix: Path | None, readme: Path
 
         write_pages(page, appendix, stored)
     if readme is not None:
-        put_between(readme, "results", in_short(stored))
+        put_between(readme, "results", headline(stored))
     if large is not None:
         for mark, text in texts(stored).items():
             put_between(large, mark, text)
