@@ -193,7 +193,10 @@ def test_an_interrupted_rebuild(dsn: str) -> None:
 def test_a_database_copied_without_its_catalog(dsn: str) -> None:
     execute(dsn, "DELETE FROM pgcatalog_state")
     [finding] = check(dsn)
-    assert finding["text"] == "/plone: the catalog has no table, as after the site was copied or imported"
+    assert (
+        finding["text"]
+        == "/plone: the catalog has no table, as after the site was copied, imported or restored in part"
+    )
     assert finding["remedy"] == "Pgcatalog rebuild fills it."
 
 

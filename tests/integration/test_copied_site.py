@@ -186,7 +186,8 @@ def test_it_is_said_wherever_a_person_looks(either: Site) -> None:
     code, attention = either.status()
     assert code == 1
     assert attention == [
-        "/archive/plone: the catalog has no table, as after the site was copied or imported; pgcatalog rebuild fills it"
+        "/archive/plone: the catalog has no table, as after the site was copied, imported or restored in part; pgcatalog"
+        " rebuild fills it"
     ]
     other = Site(either.db, either.dsn, "/plone")
     assert other.has_notice() == set()
@@ -221,8 +222,8 @@ def test_it_is_still_said_after_a_save(either: Site, expected: list[str]) -> Non
     code, attention = either.status()
     assert code == 1
     assert attention == [
-        "/archive/plone: the catalog has only what was saved since the site was copied or imported; pgcatalog rebuild fills"
-        " it"
+        "/archive/plone: the catalog has only what was saved since the site was copied, imported or restored in part;"
+        " pgcatalog rebuild fills it"
     ]
     either.press(PANEL)
     assert background.wait(120)

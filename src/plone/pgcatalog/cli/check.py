@@ -11,6 +11,7 @@ from plone.pgcatalog.database.findings import ERROR
 from plone.pgcatalog.database.findings import Finding
 from plone.pgcatalog.database.findings import pooler_findings
 from plone.pgcatalog.database.pooler import is_pooled
+from plone.pgcatalog.database.restored import is_expected
 from plone.pgcatalog.database.statistics import has_catalogs
 from plone.pgcatalog.distribution import mixture
 from plone.pgcatalog.distribution import version_of
@@ -105,7 +106,7 @@ def storage_findings(databases: list[Configured]) -> Iterator[Finding]:
 
 def catalog_findings(connection: Connection) -> Iterator[Finding]:
     """Yield what ``pgcatalog status`` calls attention to."""
-    if not has_catalogs(connection):
+    if not has_catalogs(connection) and not is_expected(connection):
         return
     for sentence in collect(connection)["attention"]:
         text, _, remedy = sentence.rpartition("; ")

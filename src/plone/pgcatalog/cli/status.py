@@ -46,11 +46,11 @@ def show(found: dict[str, Any], with_indexes: bool) -> None:
             console.print(index_table(catalog))
     for relation in found["retired"]:
         console.print(f"waits to be dropped: {relation['relation']}, {decimal(relation['bytes'])}")
-    c = found["connections"]
-    console.print(
-        f"connections: {c['connections']} of {c['max_connections']}, {c['active']} active,"
-        f" {c['in_transaction']} idle in a transaction, {c['waiting']} waiting for a lock"
-    )
+    if c := found["connections"]:
+        console.print(
+            f"connections: {c['connections']} of {c['max_connections']}, {c['active']} active,"
+            f" {c['in_transaction']} idle in a transaction, {c['waiting']} waiting for a lock"
+        )
     for sentence in found["attention"]:
         console.print(f"[bold red]{sentence}")
     console.print(english(health.line(found)), soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
+from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.observe.jobs import compared
 from plone.pgcatalog.observe.jobs import told
@@ -32,6 +33,11 @@ def verify(zope_conf: str, site: str, repair: bool, as_json: bool) -> None:
                 verifier.mend(differences)
                 remaining = collect(Verifier(portal.portal_catalog), console)
             lines.append(compared(verifier.checked, len(differences), len(remaining) if repair else None))
+        if is_unfilled(core):
+            click.echo(
+                "The catalog has no table, or only what was saved since it was lost; pgcatalog rebuild fills it.",
+                err=True,
+            )
     report(verifier.checked, differences, remaining, as_json)
     raise SystemExit(1 if remaining else 0)
 

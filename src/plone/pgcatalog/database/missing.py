@@ -12,8 +12,8 @@ import logging
 logger = logging.getLogger(__name__)
 
 MESSAGE = (
-    "%s has no table in this database, as after copying the objects from another one, or copying or importing the"
-    " site: it knows nothing, or what has been saved since. pgcatalog rebuild, or its tab Advanced, fills it"
+    "%s has no table in this database, as after copying the objects from another one, copying or importing the site, or"
+    " restoring a dump in part: it knows nothing, or what has been saved since. pgcatalog rebuild, or its tab Advanced, fills it"
 )
 
 

@@ -50,6 +50,15 @@ COVERING = {
 #: A column is rarely used when fewer of the rows have a value there, by this share.
 RARE = 0.1
 
+#: Whether one of two names is taken.
+IS_TAKEN = "SELECT coalesce(to_regclass(quote_ident(%s)), to_regclass(quote_ident(%s))) IS NOT NULL"
+RETIRE_LEFT_OVER = (
+    "INSERT INTO pgcatalog_retired (relation) SELECT relname FROM pg_class"
+    " WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relname ~ %s"
+    " AND NOT EXISTS (SELECT FROM pgcatalog_state WHERE relation = relname)"
+    " AND NOT EXISTS (SELECT FROM pgcatalog_rebuild WHERE relname IN (relation, relation || '_idx')) ON CONFLICT DO NOTHING"
+)
+
 logger = logging.getLogger(__name__)
 
 
@@ -159,6 +168,26 @@ def relation_name(zoid: int, version: int) -> str:
 def is_unfilled(relation: str) -> bool:
     """Return whether *relation* has number 0: a catalog got it that came without one, and was not filled since."""
     return relation.endswith("_0")
+
+
+def free_relation(cursor: Cursor, zoid: int, version: int) -> tuple[int, str]:
+    """Return number and name of the first relation from *version* on that the catalog tool with oid *zoid* can get.
+
+    Tables whose state is lost may have the names of earlier ones, as in a dump that was restored in part.
+    """
+    relation = relation_name(zoid, version)
+    while cursor.execute(IS_TAKEN, [relation, idx_table(relation)]).fetchone()[0]:
+        if is_unfilled(relation):
+            relation += "_0"
+        else:
+            version += 1
+            relation = relation_name(zoid, version)
+    return version, relation
+
+
+def retire_left_over(cursor: Cursor, zoid: int) -> None:
+    """Retire what is left over of relations of the catalog tool with oid *zoid*: none that it has, or is being rebuilt into."""
+    cursor.execute(RETIRE_LEFT_OVER, [f"^pgcatalog_{zoid:x}(_[0-9]+)*(_idx)?$"])
 
 
 def create_relation(cursor: Cursor, relation: str, layout: Layout) -> None:

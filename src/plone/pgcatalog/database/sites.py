@@ -9,7 +9,8 @@ TOOL_CLASS = ("plone.pgcatalog.catalog", "PlonePGCatalogTool")
 TOOLS = (
     "SELECT zoid FROM object_state o WHERE class_mod = %s AND class_name = %s"
     " AND coalesce(state -> '_indexes', '{}') <> '{}'"
-    " AND NOT EXISTS (SELECT FROM pgcatalog_state s WHERE s.catalog = o.zoid) ORDER BY zoid"
+    " AND NOT EXISTS (SELECT FROM pgcatalog_state s WHERE s.catalog = o.zoid"
+    " AND to_regclass(quote_ident(s.relation)) IS NOT NULL) ORDER BY zoid"
 )
 REFERRERS = (
     "SELECT zoid, state ->> 'id' AS id, (SELECT ref FROM unnest(refs) ref WHERE ref = ANY(%(zoids)s) LIMIT 1) AS ref"

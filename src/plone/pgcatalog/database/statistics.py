@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from datetime import UTC
 from persistent.timestamp import TimeStamp
+from plone.pgcatalog.database.restored import missing_shared
 from plone.pgcatalog.database.schema import is_unfilled
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.protocols import Connection
@@ -59,8 +60,7 @@ def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
 
 def has_catalogs(connection: Connection) -> bool:
     """True when the database has the tables that all catalogs share."""
-    row = connection.execute("SELECT to_regclass('pgcatalog_state') IS NOT NULL AS found").fetchone()
-    return bool(row["found"])
+    return not missing_shared(connection)
 
 
 def standby(execute: Execute) -> dict[str, Any] | None:

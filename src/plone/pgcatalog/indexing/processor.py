@@ -7,6 +7,9 @@ from dataclasses import replace
 from plone.pgcatalog.database.errors import transient_when_locked
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.history import check_order
+from plone.pgcatalog.database.restored import bring_back
+from plone.pgcatalog.database.restored import is_expected
+from plone.pgcatalog.database.restored import missing
 from plone.pgcatalog.database.retired import drop_after_commit
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.database.session import Session
@@ -21,13 +24,17 @@ from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.indexing.writer import Writer
 from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.storage import adapt
+from plone.pgcatalog.storage import pooled_connection
 from plone.pgcatalog.storage import processors
 from typing import Any
 from weakref import ref
 from zodb_pgjsonb import ExtraColumn
 
+import logging
 import orjson
 
+
+logger = logging.getLogger(__name__)
 
 #: An array is a change, [what is set, [what goes]], of an idx that others may have changed in other keys.
 UPDATE_IDX = """
@@ -119,5 +126,17 @@ def register(database: Any) -> bool:
         return False
     if not any(isinstance(p, PGCatalogStateProcessor) for p in registered):
         database.storage.register_state_processor(PGCatalogStateProcessor(database))
+        _complete_tables(database)
         adapt(database, begin_snapshot)
     return True
+
+
+def _complete_tables(database: Any) -> None:
+    """Have the storage of *database* make what is missing of our tables before anybody reads, whatever its stamps say."""
+    if database.storage.isReadOnly():
+        return
+    with pooled_connection(database) as connection:
+        names = missing(connection)
+        if names and is_expected(connection):
+            logger.warning("missing in the database, and made anew: %s", ", ".join(names))
+            database.storage.defer_startup_action(bring_back, "plone.pgcatalog: missing tables")

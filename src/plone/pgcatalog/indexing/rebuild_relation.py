@@ -105,7 +105,8 @@ def _begin(
     cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str], paths: Sequence[str] | None
 ) -> RebuildTarget:
     version, live = _next_version(cursor, catalog, layout)
-    relation = schema.relation_name(catalog, version)
+    version, relation = schema.free_relation(cursor, catalog, version)
+    schema.retire_left_over(cursor, catalog)
     interned = layout.few_lists | _few_lists(cursor, live, layout)
     schema.create_relation(cursor, relation, Layout(layout.stored(interned).columns, ()))
     cursor.execute(
@@ -138,7 +139,7 @@ def _next_version(cursor: Cursor, catalog: int, layout: Layout) -> tuple[int, st
     row: tuple[int, str] | None = cursor.fetchone()
     if row is None:
         # A copied database: there are objects, and no catalog.
-        live = schema.relation_name(catalog, 0)
+        _, live = schema.free_relation(cursor, catalog, 0)
         schema.create_relation(cursor, live, layout.stored(layout.few_lists))
         cursor.execute(FIRST_STATE, [catalog, live, list(layout.names), sorted(layout.few_lists)])
         return _next_version(cursor, catalog, layout)

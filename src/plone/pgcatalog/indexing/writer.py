@@ -178,8 +178,8 @@ class Writer:
         self._execute(LOG_FOR_REBUILD, [pending.zoid, [*pending.entries, *([""] if everything else [])]])
 
     def _point_to(self, version: int, generation: int) -> CatalogState:
-        """Make the *version*-th relation and let the catalog's state name it."""
-        relation = schema.relation_name(self.pending.zoid, version)
+        """Make the *version*-th relation, or the next that can be made, and let the catalog's state name it."""
+        version, relation = schema.free_relation(self.cursor, self.pending.zoid, version)
         interned = self.layout.few_lists
         schema.create_relation(self.cursor, relation, self.layout.stored(interned))
         schema.create_advised_indexes(self.cursor, self.pending.zoid, relation, self.layout.names)

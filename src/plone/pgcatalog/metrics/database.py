@@ -5,6 +5,7 @@ from datetime import datetime
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.metrics.metric import Metric
 from plone.pgcatalog.observe.health import attention
+from plone.pgcatalog.observe.health import of_sites
 from plone.pgcatalog.protocols import Connection
 from typing import Any
 
@@ -56,7 +57,11 @@ def database_metrics(connection: Connection, check: bool = False) -> Iterator[Me
     if check:
         number = statistics.stale_objects(connection, [catalog["relation"] for catalog in catalogs])
         yield gauge("pgcatalog_stale_objects", number, "Objects with an idx that no catalog has; should be 0")
-    yield gauge("pgcatalog_attention", len(attention(found)), "Things that somebody should look at; should be 0")
+    yield gauge(
+        "pgcatalog_attention",
+        len(attention(found | of_sites(connection))),
+        "Things that somebody should look at; should be 0",
+    )
     waiting = found["retired"]
     yield gauge("pgcatalog_retired_relations", len(waiting), "Relations that wait to be dropped")
     yield gauge("pgcatalog_retired_bytes", sum(r["bytes"] for r in waiting), "Size of the relations that wait")

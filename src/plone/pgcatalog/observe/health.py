@@ -1,6 +1,7 @@
 """What wants attention in the catalogs of a database, and how they are in one line."""
 
 from datetime import timedelta
+from plone.pgcatalog.database import restored
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.sites import sites_without_table
 from plone.pgcatalog.i18n import _
@@ -20,18 +21,24 @@ UNUSUAL = 1.5
 FEW_LONG = 5
 #: What the line says when there is nothing.
 HEALTHY = _("Healthy: nothing needs attention")
+#: What is known of a database without the tables that all catalogs share.
+NOTHING: dict[str, Any] = {"catalogs": [], "retired": [], "connections": None, "oldest": None}
 #: Sentences that the line about the health has room for.
 NAMED = 3
 
 
 def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
-    """Return what ``statistics.overview`` does, with rows, sites without a table, and ``attention`` in English, as JSON data.
+    """Return what ``statistics.overview`` does, with rows, what is missing, sites without a table, and ``attention`` in
+    English, as JSON data; only what is missing if that is of what all catalogs share.
 
     *check* also counts damaged rows, for which all rows are read.
     """
+    if not statistics.has_catalogs(connection) and restored.is_expected(connection):
+        found = NOTHING | {"missing": restored.missing(connection)}
+        return found | {"attention": [english(sentence) for sentence in attention(found)]}
     found = statistics.overview(statistics.executing(connection))
     catalogs = statistics.catalogs(connection, found["catalogs"])
-    found["without_table"] = [{"catalog": zoid, "site": site} for zoid, site in sites_without_table(connection).items()]
+    found |= of_sites(connection)
     if check:
         for catalog in catalogs:
             catalog["rows_without_idx"] = statistics.rows_without_idx(connection, catalog["relation"])
@@ -39,6 +46,12 @@ def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
         found["stale_objects"] = statistics.stale_objects(connection, relations)
     found["attention"] = [english(sentence) for sentence in attention(found)]
     return found
+
+
+def of_sites(connection: Connection) -> dict[str, Any]:
+    """Return what ``attention`` is to know of sites besides the figures of their catalogs; rows of *connection* are dicts."""
+    without_table = [{"catalog": zoid, "site": site} for zoid, site in sites_without_table(connection).items()]
+    return {"missing": restored.missing(connection), "without_table": without_table}
 
 
 def line(found: dict[str, Any]) -> str:
@@ -74,9 +87,19 @@ def is_unusual(catalog: dict[str, Any]) -> bool:
 
 def attention(found: dict[str, Any]) -> list[str]:
     """Return a message for everything that somebody should look at."""
-    sentences = [
+    sentences = []
+    if missing := found.get("missing"):
+        sentences.append(
+            _(
+                "missing, as after a dump was restored without it, or as long as Zope was not started since an upgrade:"
+                " ${names}; the next start of Zope brings it back",
+                {"names": ", ".join(missing)},
+            )
+        )
+    sentences += [
         _(
-            "${site}: the catalog has no table, as after the site was copied or imported; pgcatalog rebuild fills it",
+            "${site}: the catalog has no table, as after the site was copied, imported or restored in part;"
+            " pgcatalog rebuild fills it",
             {"site": tool["site"]},
         )
         for tool in found.get("without_table", ())
@@ -87,7 +110,7 @@ def attention(found: dict[str, Any]) -> list[str]:
         if catalog["unfilled"] and not (rebuild and rebuild["running"]):
             sentences.append(
                 _(
-                    "${site}: the catalog has only what was saved since the site was copied or imported;"
+                    "${site}: the catalog has only what was saved since the site was copied, imported or restored in part;"
                     " pgcatalog rebuild fills it",
                     site,
                 )

@@ -1,4 +1,5 @@
--- Applied once per database by the storage's schema gate (sha256 of this text), never at a restart.
+-- Applied once per database by the storage's schema gate (sha256 of this text), never at a restart; and by
+-- database/restored.py when something of it is missing.
 -- What the catalog knows about an object, readable: written in the same row upsert as its state.
 ALTER TABLE object_state ADD COLUMN IF NOT EXISTS idx JSONB;
 
@@ -48,6 +49,13 @@ CREATE TABLE IF NOT EXISTS pgcatalog_changes (
     path    TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (tid, catalog, path)
 );
+
+-- A rebuild that has lost its tasks, or what it has to follow, would end before its relation is whole.
+DO $$ BEGIN
+    IF to_regclass('pgcatalog_rebuild') IS NOT NULL
+        AND (to_regclass('pgcatalog_rebuild_task') IS NULL OR to_regclass('pgcatalog_rebuild_change') IS NULL)
+    THEN DELETE FROM pgcatalog_rebuild; END IF;
+END $$;
 
 -- One row per catalog that is being rebuilt beside the live one: which relation is being filled, and how far it is.
 CREATE TABLE IF NOT EXISTS pgcatalog_rebuild (
@@ -180,3 +188,24 @@ CREATE TABLE IF NOT EXISTS pgcatalog_searches (
     without_results BIGINT NOT NULL,            -- of them
     PRIMARY KEY (catalog, day, words)
 );
+
+-- A dump may have been restored without some of these tables.  A catalog whose rows are gone, or whose rows have numbers of
+-- lists that are gone, counts as one without a table: it says so wherever somebody looks, until a rebuild has filled it.
+DO $$
+DECLARE
+    one RECORD;
+    is_lost BOOLEAN;
+BEGIN
+    DELETE FROM pgcatalog_rebuild
+    WHERE to_regclass(quote_ident(relation)) IS NULL OR to_regclass(quote_ident(relation || '_idx')) IS NULL;
+    DELETE FROM pgcatalog_state WHERE to_regclass(quote_ident(relation)) IS NULL;
+    FOR one IN SELECT catalog, relation, interned FROM pgcatalog_state WHERE interned <> '{}' LOOP
+        EXECUTE format(
+            'SELECT NOT EXISTS (SELECT FROM pgcatalog_sets) AND EXISTS (SELECT FROM %I WHERE num_nonnulls(%s) > 0)',
+            one.relation, (SELECT string_agg(quote_ident(name), ', ') FROM unnest(one.interned) AS name)
+        ) INTO is_lost;
+        IF is_lost THEN
+            DELETE FROM pgcatalog_state WHERE catalog = one.catalog;
+        END IF;
+    END LOOP;
+END $$;
