@@ -129,6 +129,6 @@ $(VENV)/.installed-addons: $(ADDONS) $(SDISTS) constraints.txt | $(VENV)/.instal
 	for archive in $(VENV)/sdists/*.tar.gz; do tar -xzf "$$archive" -C $(VENV)/sdists || exit 1; done
 	@touch $@
 
-$(VENV)/.installed-%: pyproject.toml constraints.txt overrides.txt | $(UV) $(BIN)/python
+$(VENV)/.installed-%: pyproject.toml scripts/version.py constraints.txt overrides.txt | $(UV) $(BIN)/python
 	$(PIP) $(SET_$*)
 	@touch $@

@@ -2,15 +2,17 @@
 
 from pathlib import Path
 
+import runpy
 import tomllib
 
 
-_project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+_root = Path(__file__).parents[1]
+_project = tomllib.loads((_root / "pyproject.toml").read_text("utf-8"))["project"]
 
 project = _project["name"]
 author = "Plone Community"
 project_copyright = author
-release = version = _project["version"]
+release = version = runpy.run_path(str(_root / "scripts" / "version.py"))["__version__"]
 
 extensions = ["myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["_build"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import os
 import pytest
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -118,3 +119,38 @@ def test_the_demo_of_a_wheel_ends_in_a_sentence_and_leaves_nothing(wheel: Path, 
         "The demo's texts are in the source distribution and in a checkout"
     )
     assert (ended.stderr, list(tmp_path.iterdir())) == ("", [])
+
+
+def test_pip_replaces_a_build_by_one_of_another_commit(tmp_path: Path) -> None:
+    """Each wheel is made of the source distribution, in a folder without git."""
+    if not UV.is_file():
+        pytest.skip("the builder, .tools/bin/uv, is made by make")
+    source, home = tmp_path / "source", tmp_path / "home"
+    for path in project_files():
+        name = path.relative_to(ROOT)
+        if name.parts[0] in ("src", "pyproject.toml", "README.md", "LICENSE", "scripts"):
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, source / name)
+
+    def run(*command: str) -> str:
+        done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run("git", "init", "-q")
+    run(sys.executable, "-m", "venv", str(home))
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    versions = []
+    for name in ("one", "two"):
+        (source / "README.md").write_text(name)
+        run("git", "add", ".")
+        run("git", *author, "commit", "-qm", name)
+        expected = run(sys.executable, "-B", "scripts/version.py").strip()
+        run(str(UV), "build", "--quiet", "--python", sys.executable, "--out-dir", str(tmp_path / name))
+        [wheel] = (tmp_path / name).glob("*.whl")
+        installed = run(str(home / "bin" / "pip"), "install", "--no-deps", "--no-index", str(wheel))
+        assert "Successfully installed" in installed
+        found = "from importlib.metadata import version; print(version('plone.pgcatalog'))"
+        versions.append(run(str(home / "bin" / "python"), "-c", found).strip())
+        assert versions[-1] == expected
+    assert versions[0] != versions[1]

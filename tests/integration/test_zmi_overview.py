@@ -7,6 +7,7 @@ from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.pooler import session_of
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.snapshots import NEWEST
+from plone.pgcatalog.distribution import own_distribution
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import restored
 from plone.pgcatalog.observe import health
@@ -58,6 +59,14 @@ def page(site: Site, url: str = OVERVIEW, **query: str) -> Any:
     response = site.web.get(url, MANAGER, accept="text/html", **query)
     assert response.status == 200, response.text
     return html.fromstring(response.body)
+
+
+def test_the_version_that_runs_is_shown(site: Site) -> None:
+    own = own_distribution()
+    assert own is not None
+    for url in (OVERVIEW, PANEL):
+        [shown] = page(site, url).xpath("//*[@id='version']")
+        assert text(shown) == f"{own.metadata['Name']} {own.version}"
 
 
 def text(element: Any) -> str:

@@ -1,11 +1,16 @@
 """What must hold for the checkout as a whole."""
 
+from packaging.version import Version
 from pathlib import Path
 
 import ast
+import os
 import pytest
 import re
+import runpy
+import shutil
 import subprocess
+import sys
 import tomllib
 
 
@@ -149,6 +154,78 @@ def test_the_chores_work_in_an_unpacked_sdist() -> None:
     assert needed | {"CHANGES.md", "CONTRIBUTING.md", "LICENSE"} <= included
 
 
+class TestVersions:
+    """Each build has a version of its own, so that pip replaces one by another."""
+
+    RELEASE = runpy.run_path(str(ROOT / "scripts" / "version.py"))["__version__"]
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        """A folder with what a version is made of."""
+        for name in ("scripts/version.py", "pyproject.toml", "README.md", "src/plone/pgcatalog/__init__.py"):
+            (tmp_path / "one" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tmp_path / "one" / name)
+        return tmp_path / "one"
+
+    @staticmethod
+    def version(folder):
+        command = [sys.executable, "-B", str(folder / "scripts" / "version.py")]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    @staticmethod
+    def git(folder, *words, date="2026-11-24T08:00:00+0100"):
+        names = [f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL", "DATE")]
+        who = dict(zip(names, ["a", "a@example.org", date] * 2, strict=True))
+        subprocess.run(["git", *words], cwd=folder, env=os.environ | who, capture_output=True, check=True)
+
+    @pytest.fixture
+    def checkout(self, folder):
+        self.git(folder, "init", "-q")
+        self.git(folder, "add", ".")
+        self.git(folder, "commit", "-qm", "one")
+        return folder
+
+    def commit(self, folder, date):
+        self.git(folder, "commit", "-q", "--allow-empty", "-m", date, date=date)
+        return Version(self.version(folder))
+
+    def test_a_commit_has_its_own_and_a_later_one_a_higher(self, checkout):
+        first = Version(self.version(checkout))
+        assert re.fullmatch(rf"{re.escape(self.RELEASE)}\.dev20261124070000\+g[0-9a-f]{{10}}", str(first))
+        second = self.commit(checkout, "2026-11-24T07:00:01+0000")
+        third = self.commit(checkout, "2026-11-24T07:00:01+0000")
+        assert first < second < Version(self.RELEASE)
+        assert second != third
+
+    def test_the_tagged_commit_is_the_release(self, checkout):
+        self.git(checkout, "tag", f"v{self.RELEASE}")
+        assert self.version(checkout) == self.RELEASE
+        (checkout / "src" / "plone" / "pgcatalog" / "new.py").write_text("")
+        assert Version(self.version(checkout)).is_devrelease
+
+    def test_a_shallow_clone_says_the_same(self, checkout, tmp_path):
+        expected = self.commit(checkout, "2026-11-24T09:00:00+0000")
+        self.git(tmp_path, "clone", "-q", "--depth", "1", f"file:/{'/'}{checkout}", "two")
+        assert self.version(tmp_path / "two") == str(expected)
+
+    def test_changed_sources_have_their_own(self, checkout):
+        clean, versions = self.version(checkout), set()
+        for text in ("a = 1", "a = 2"):
+            (checkout / "src" / "plone" / "pgcatalog" / "__init__.py").write_text(text)
+            versions.add(self.version(checkout))
+        assert len(versions) == 2
+        assert all(version.startswith(f"{clean}.s") for version in versions)
+
+    def test_no_git_is_needed(self, folder, tmp_path):
+        """An unpacked archive has none, and may be unpacked in a checkout of something else."""
+        without = self.version(folder)
+        assert Version(without) < Version(self.RELEASE)
+        self.git(tmp_path, "init", "-q")
+        assert self.version(folder) == without
+        (folder / "src" / "plone" / "pgcatalog" / "__init__.py").write_text("")
+        assert self.version(folder) != without
+
+
 class TestNews:
     CONFIGURATION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["towncrier"]
     FRAGMENTS = [path for path in (ROOT / "news").iterdir() if path.name != "README.md"]
@@ -164,7 +241,7 @@ class TestNews:
         text = (ROOT / self.CONFIGURATION["filename"]).read_text("utf-8")
         _, marker, sections = text.partition(self.CONFIGURATION["start_string"])
         assert marker
-        version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+        version = runpy.run_path(str(ROOT / "scripts" / "version.py"))["__version__"]
         assert re.findall(r"^## (\S+)", sections, re.M).count(version) <= 1
 
 

@@ -3,6 +3,7 @@
 from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.distribution import own_distribution
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import restored
 from plone.pgcatalog.i18n import translated
@@ -67,6 +68,11 @@ class Figures(BrowserView):
     def health(self) -> str:
         """Return the line of ``pgcatalog status``, in the language of the page."""
         return translated(health.line(self.found), self.request)
+
+    def version(self) -> str:
+        """Return name and version of the distribution that runs."""
+        own = own_distribution()
+        return "plone.pgcatalog" if own is None else f"{own.metadata['Name']} {own.version}"
 
     def rows(self) -> str:
         return Browser(self.catalog.view()).total()
