@@ -1,8 +1,12 @@
 """The command pgcatalog in a process of its own, and a zope.conf for it."""
 
+from click.testing import CliRunner
 from pathlib import Path
+from plone.pgcatalog.cli.commands import main
 from tests.integration import site as sites
+from typing import Any
 
+import json
 import subprocess
 import sys
 
@@ -37,3 +41,10 @@ def command(*args: str) -> list[str]:
 def pgcatalog(*args: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     return subprocess.run(command(*args), capture_output=True, text=True, timeout=300, check=False)
+
+
+def answer(*words: str) -> tuple[int, Any]:
+    """Return the exit code and the JSON of the command, which is run in this process: one that needs no Zope."""
+    result = CliRunner().invoke(main, [*words, "--json"])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, json.loads(result.stdout)

@@ -3,11 +3,10 @@
 The stamps by which the storage knows that the tables were made once are in the dump.
 """
 
-from click.testing import CliRunner
 from pathlib import Path
-from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database.restored import TABLES
 from plone.pgcatalog.indexing.verify import Verifier
+from tests.acceptance.cli import answer
 from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
@@ -23,7 +22,6 @@ from tests.integration.web import Web
 from typing import Any
 from unittest.mock import ANY
 
-import json
 import psycopg
 import pytest
 import transaction
@@ -41,6 +39,8 @@ CASES: dict[str, tuple[str, ...]] = {
     "the other half": ALL[len(ALL) // 2 :],
     "rows, words and lists": (RELATION, "pgcatalog_words", "pgcatalog_sets"),
 }
+#: The cases that ``make test`` runs.
+FIRST = ("rows, words and lists", "all")
 #: Without these the rows cannot be read; without another one they answer as ever.
 NEEDED = {RELATION, "pgcatalog_state", "pgcatalog_sets"}
 
@@ -59,16 +59,9 @@ def relation_of(dsn: str) -> str:
     return str(relation)
 
 
-def command(*words: str) -> tuple[int, Any]:
-    """Return the exit code of pgcatalog *words*, and its JSON."""
-    result = CliRunner().invoke(main, [*words, "--json"])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, json.loads(result.stdout)
-
-
 def findings(dsn: str) -> str:
     """Return what ``pgcatalog check`` finds but for the settings of the test server, a line each."""
-    _, found = command("check", "--dsn", dsn)
+    _, found = answer("check", "--dsn", dsn)
     return "\n".join(f"{f['text']}. {f['remedy']}" for f in found["findings"] if f["subject"] in ("tables", "catalog"))
 
 
@@ -85,7 +78,7 @@ def filled_dsn(site_with: SiteWith) -> str:
     return site_with(populate)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*FIRST, *(pytest.param(c, marks=pytest.mark.slow) for c in CASES if c not in FIRST)])
 def test_the_start_brings_tables_back_and_a_rebuild_fills_them(filled_dsn: str, case: str) -> None:
     dsn = filled_dsn
     with sites.opened(dsn) as db, sites.inside(db) as portal:
@@ -95,15 +88,15 @@ def test_the_start_brings_tables_back_and_a_rebuild_fills_them(filled_dsn: str, 
     said = findings(dsn)
     assert [name for name in dropped if name not in said] == []
     assert "The next start of Zope brings it back" in said
-    code, status = command("status", "--dsn", dsn)
+    code, status = answer("status", "--dsn", dsn)
     assert code == 1
     assert [name for name in dropped if name not in " ".join(status["attention"])] == []
 
     with sites.opened(dsn) as db:
         web = Web(db)
         for page in ("/plone", "/plone/sitemap", "/plone/@@search"):
-            answer = web.get(page, MANAGER, accept="text/html", SearchableText="page", Title="page")
-            assert answer.status == 200, answer.text
+            shown = web.get(page, MANAGER, accept="text/html", SearchableText="page", Title="page")
+            assert shown.status == 200, shown.text
         assert search(web, SearchableText="page", sort_on="modified").status == 200
         saved = web.send_json("POST", "/plone", MANAGER, {"@type": "Document", "title": "Saved", "id": "saved"})
         assert saved.status == 201, saved.text
@@ -119,7 +112,7 @@ def test_the_start_brings_tables_back_and_a_rebuild_fills_them(filled_dsn: str, 
                 assert found(portal) == sorted([*expected, "/plone/saved"])
             else:
                 assert found(portal) == ["/plone", "/plone/saved"]
-                code, status = command("status", "--dsn", dsn)
+                code, status = answer("status", "--dsn", dsn)
                 assert code == 1
                 assert any("pgcatalog rebuild fills it" in sentence for sentence in status["attention"])
                 assert "Pgcatalog rebuild fills it" in findings(dsn)
@@ -129,10 +122,10 @@ def test_the_start_brings_tables_back_and_a_rebuild_fills_them(filled_dsn: str, 
             assert found(portal) == sorted([*expected, "/plone/saved"])
             assert list(Verifier(portal.portal_catalog).differences()) == []
             assert portal.portal_catalog.suggest("pag") == ["page", "page2"]
-        assert command("status", "--dsn", dsn)[1]["attention"] == []
+        assert answer("status", "--dsn", dsn)[1]["attention"] == []
         assert findings(dsn) == ""
     # Nothing is left over of what the dump had.
-    command("vacuum", "--dsn", dsn)
+    answer("vacuum", "--dsn", dsn)
     assert tables(dsn) == {relation_of(dsn)}
 
 
@@ -163,7 +156,7 @@ def test_a_catalog_that_is_lost_twice_can_be_saved_to(filled_dsn: str) -> None:
         rebuild(db)
         with sites.inside(db) as portal:
             assert {"/plone/one", "/plone/two", "/plone/my_folder/page"} <= set(found(portal))
-    command("vacuum", "--dsn", dsn)
+    answer("vacuum", "--dsn", dsn)
     assert tables(dsn) == {relation_of(dsn)}
 
 
@@ -209,5 +202,5 @@ def test_commands_say_what_to_do(filled_dsn: str, tmp_path: Path) -> None:
     assert "pgcatalog rebuild fills it" in verified.stderr
     filled = pgcatalog("install", conf, "--site", "plone")
     assert filled.returncode == 0
-    assert command("status", "--dsn", filled_dsn) == (0, ANY)
+    assert answer("status", "--dsn", filled_dsn) == (0, ANY)
     assert "Traceback" not in "".join(done.stdout + done.stderr for done in (checked, verified, filled))

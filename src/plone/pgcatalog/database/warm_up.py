@@ -1,5 +1,7 @@
-"""What a process reads when it starts, so that its first visitors need not wait for it."""
+"""What a process reads when it starts, so that its first visitors need not wait for it; and which upgrades wait."""
 
+from plone.pgcatalog.database.upgrades import PROFILE
+from plone.pgcatalog.database.upgrades import waiting_since
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.storage import connection
 from plone.pgcatalog.storage import is_supported
@@ -45,8 +47,20 @@ def _read(jar: Any, root: Any) -> None:
     """Have the objects read of which the transforms of the sites in *root*, the Zope application, consist."""
     for site in () if root is None else root.objectValues("Plone Site"):
         # Not by getattr: as long as no site is set, a content object asks utilities that are not there.
+        if not IPGCatalogTool.providedBy(site._getOb("portal_catalog", None)):
+            continue
+        _report_upgrades(site)
         tool = site._getOb(TRANSFORMS, None)
-        if tool is not None and IPGCatalogTool.providedBy(site._getOb("portal_catalog", None)):
+        if tool is not None:
             outside = [u64(each._p_oid) for each in (root, site)]
             found = connection(jar).execute(PARTS, (u64(tool._p_oid), outside, MOST))
             jar.prefetch([p64(row["zoid"]) for row in found])
+
+
+def _report_upgrades(site: Any) -> None:
+    """Log it when upgrade steps of ours wait in *site*."""
+    setup = site._getOb("portal_setup", None)
+    titles = waiting_since(setup.getLastVersionForProfile(PROFILE)) if setup is not None else []
+    if titles:
+        path, names = "/".join(site.getPhysicalPath()), ", ".join(f"“{title}”" for title in titles)
+        logger.warning("%s: upgrade steps wait: %s; Site Setup, Add-ons, runs them", path, names)

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from plone.pgcatalog.database import restored
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database import upgrades
 from plone.pgcatalog.database.sites import sites_without_table
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import english
@@ -28,13 +29,13 @@ NAMED = 3
 
 
 def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
-    """Return what ``statistics.overview`` does, with rows, what is missing, sites without a table, and ``attention`` in
-    English, as JSON data; only what is missing if that is of what all catalogs share.
+    """Return what ``statistics.overview`` does, with rows, what is missing, sites without a table, upgrade steps that
+    wait, and ``attention`` in English, as JSON data; only what is missing if that is of what all catalogs share.
 
     *check* also counts damaged rows, for which all rows are read.
     """
     if not statistics.has_catalogs(connection) and restored.is_expected(connection):
-        found = NOTHING | {"missing": restored.missing(connection)}
+        found = NOTHING | {"missing": restored.missing(connection), "upgrades": list(upgrades.waiting(connection))}
         return found | {"attention": [english(sentence) for sentence in attention(found)]}
     found = statistics.overview(statistics.executing(connection))
     catalogs = statistics.catalogs(connection, found["catalogs"])
@@ -51,7 +52,11 @@ def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
 def of_sites(connection: Connection) -> dict[str, Any]:
     """Return what ``attention`` is to know of sites besides the figures of their catalogs; rows of *connection* are dicts."""
     without_table = [{"catalog": zoid, "site": site} for zoid, site in sites_without_table(connection).items()]
-    return {"missing": restored.missing(connection), "without_table": without_table}
+    return {
+        "missing": restored.missing(connection),
+        "without_table": without_table,
+        "upgrades": list(upgrades.waiting(connection)),
+    }
 
 
 def line(found: dict[str, Any]) -> str:
@@ -103,6 +108,13 @@ def attention(found: dict[str, Any]) -> list[str]:
             {"site": tool["site"]},
         )
         for tool in found.get("without_table", ())
+    ]
+    sentences += [
+        _(
+            "${site}: upgrade steps wait: ${steps}; Site Setup, Add-ons, runs them",
+            {"site": waiting["site"], "steps": ", ".join(f"“{title}”" for title in waiting["steps"])},
+        )
+        for waiting in found.get("upgrades", ())
     ]
     for catalog in found["catalogs"]:
         site = {"site": catalog.get("site") or catalog["relation"]}

@@ -1,8 +1,13 @@
 """How the catalog is, at a glance: for the tab *Overview* and the head of the control panel."""
 
+from Acquisition import aq_inner
+from Acquisition import aq_parent
 from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.missing import is_unfilled
+from plone.pgcatalog.database.upgrades import PROFILE
+from plone.pgcatalog.database.upgrades import waiting_since
 from plone.pgcatalog.distribution import own_distribution
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import restored
@@ -53,10 +58,22 @@ class Figures(BrowserView):
         if self.mine is not None:
             # As ``statistics.catalogs`` names it, without a look at the rows.
             self.mine["site"] = site_path(context) or self.mine["relation"]
+        self.found |= self.of_site()
 
     def __call__(self) -> str:
         html: str = self.template()
         return html
+
+    def of_site(self) -> dict[str, Any]:
+        """Return what ``health.of_sites`` does, for this site, by its objects."""
+        site = "/".join(self.context.getPhysicalPath()[:-1])
+        setup = getattr(aq_parent(aq_inner(self.context)), "portal_setup", None)
+        titles = waiting_since(setup.getLastVersionForProfile(PROFILE)) if setup is not None else []
+        is_lost = self.mine is None and is_unfilled(self.catalog)
+        return {
+            "upgrades": [{"site": site, "steps": titles}] if titles else [],
+            "without_table": [{"site": site}] if is_lost else [],
+        }
 
     # -- for the template
 

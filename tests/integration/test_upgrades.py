@@ -1,0 +1,174 @@
+"""Upgrade steps that wait are named wherever somebody looks, until they have run; the steps are those of GenericSetup."""
+
+from collections.abc import Iterator
+from lxml import html
+from pathlib import Path
+from plone.pgcatalog.database import background
+from plone.pgcatalog.database import upgrades
+from plone.pgcatalog.database.upgrades import PROFILE
+from plone.pgcatalog.database.upgrades import steps
+from plone.pgcatalog.subscribers import read_ahead
+from tests.acceptance.cli import answer
+from tests.acceptance.cli import write_conf
+from tests.integration import site as sites
+from tests.integration.web import MANAGER
+from tests.integration.web import Site
+from textwrap import dedent
+from typing import Any
+
+import os
+import psycopg
+import pytest
+import re
+import subprocess
+import sys
+import transaction
+import Zope2
+
+
+GUIDES = Path(__file__).parents[2] / "docs" / "how-to"
+PAGES = ("/plone/portal_catalog/manage_catalogOverview", "/plone/@@pgcatalog-controlpanel")
+NEWEST = steps()[-1][0]
+OLDER = range(1000, NEWEST)
+
+
+@pytest.fixture
+def site(dsn: str) -> Iterator[Site]:
+    with sites.opened(dsn) as db:
+        yield Site(db)
+        assert background.wait(60)
+
+
+def set_version(site: Site, version: int) -> None:
+    with site.inside() as portal:
+        portal.portal_setup.setLastVersionForProfile(PROFILE, str(version))
+        transaction.commit()
+
+
+def titles_after(version: int) -> list[str]:
+    return [title for to, title in steps() if to > version]
+
+
+def health_on(site: Site, page: str) -> tuple[str, str]:
+    """Return class and text of the line about the health on *page*."""
+    response = site.web.get(page, MANAGER, accept="text/html")
+    assert response.status == 200, response.text
+    [line] = html.fromstring(response.body).xpath("//*[@id='health']")
+    return line.get("class"), line.text_content()
+
+
+def test_the_steps_are_those_of_genericsetup(portal: Any) -> None:
+    theirs = portal.portal_setup.listUpgrades(PROFILE, show_old=True, simple=True)
+    assert sorted((int(step.dest[0]), step.title) for step in theirs) == sorted(steps())
+    assert portal.portal_setup.getVersionForProfile(PROFILE) == str(NEWEST)
+
+
+def test_a_current_site_has_none(site: Site, dsn: str) -> None:
+    assert answer("status", "--dsn", dsn)[1]["upgrades"] == []
+    for page in PAGES:
+        kind, text = health_on(site, page)
+        assert "success" in kind
+        assert text.startswith("Healthy")
+
+
+@pytest.mark.parametrize(
+    "version", [OLDER[0], *(pytest.param(version, marks=pytest.mark.slow) for version in OLDER[1:])]
+)
+def test_steps_that_wait_are_named_until_they_have_run(
+    site: Site, dsn: str, version: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_version(site, version)
+    titles = titles_after(version)
+    assert titles
+    code, status = answer("status", "--dsn", dsn)
+    assert code == 1
+    assert status["upgrades"] == [{"site": "/plone", "steps": titles}]
+    _, found = answer("check", "--dsn", dsn)
+    [finding] = [f for f in found["findings"] if "upgrade steps wait" in f["text"]]
+    assert finding["remedy"] == "Site Setup, Add-ons, runs them."
+    monkeypatch.setattr(Zope2, "DB", site.db)
+    read_ahead(None)
+    said = [finding["text"], status["attention"][0], caplog.text]
+    for page in PAGES:
+        kind, text = health_on(site, page)
+        assert "warning" in kind
+        said.append(text)
+    for text in said:
+        assert [title for title in titles if title not in text] == []
+    with site.inside() as portal:
+        portal.portal_setup.upgradeProfile(PROFILE)
+        transaction.commit()
+    assert background.wait(60)
+    caplog.clear()
+    read_ahead(None)
+    assert "upgrade steps wait" not in caplog.text
+    assert answer("status", "--dsn", dsn)[1]["attention"] == []
+    assert all("success" in health_on(site, page)[0] for page in PAGES)
+
+
+def test_tables_that_the_next_start_makes_hide_no_steps(site: Site, dsn: str) -> None:
+    """Newer code, and no process of it has started yet."""
+    set_version(site, 1004)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("DROP TABLE pgcatalog_words, pgcatalog_searches")
+        connection.execute("ALTER TABLE pgcatalog_state DROP COLUMN collected")
+    code, status = answer("status", "--dsn", dsn)
+    assert code == 1
+    missing, waiting = status["attention"]
+    assert "pgcatalog_words, pgcatalog_searches, pgcatalog_state.collected" in missing
+    assert waiting.startswith("/plone: upgrade steps wait: ")
+    _, found = answer("check", "--dsn", dsn)
+    texts = [f["text"] for f in found["findings"]]
+    for part in ("pgcatalog_words, pgcatalog_searches, pgcatalog_state.collected", "upgrade steps wait"):
+        assert any(part in text for text in texts)
+
+
+def test_a_site_with_its_zcatalog_has_none_that_wait(site: Site, dsn: str) -> None:
+    with site.inside() as portal:
+        portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
+        portal.portal_setup.setLastVersionForProfile(PROFILE, "1000")
+        transaction.commit()
+    with psycopg.connect(dsn, row_factory=psycopg.rows.dict_row) as connection:
+        assert list(upgrades.waiting(connection)) == []
+
+
+@pytest.mark.parametrize("version", ["unknown", None, ("unknown",)])
+def test_a_version_that_nobody_knows_is_no_reason(version: Any) -> None:
+    assert upgrades.waiting_since(version) == []
+
+
+def blocks(page: str) -> list[str]:
+    """Return the texts of the code blocks of a how-to guide."""
+    text = (GUIDES / page).read_text("utf-8")
+    return [dedent(block) for block in re.findall(r"^ *```\w+\n(.*?)^ *```", text, re.M | re.S)]
+
+
+@pytest.mark.slow
+def test_the_page_upgrade_works_as_it_says(dsn: str, tmp_path: Path) -> None:
+    """Its commands for what waits, the steps and the end, in the order of the page, with a site of an older version."""
+    with sites.opened(dsn) as db:
+        set_version(Site(db), 1003)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("DROP TABLE pgcatalog_words, pgcatalog_searches")
+    write_conf(tmp_path, dsn)
+    versions, _, waiting, script, run, _, end, _ = blocks("upgrade.md")
+    assert versions.startswith("pgcatalog --version")
+    (tmp_path / "upgrade.py").write_text(script.replace("app.Plone", "app.plone"))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    def shell(text: str) -> str:
+        command = ["sh", "-c", text]
+        environ = os.environ | {"PATH": path, "PYTHONWARNINGS": "ignore", "COLUMNS": "200"}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert "Traceback" not in done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    before = shell(waiting)
+    assert "pgcatalog_words, pgcatalog_searches" in before
+    assert "upgrade steps wait" in before
+    shell(run)
+    after = shell(end)
+    assert "Healthy: nothing needs attention" in after
+    assert "upgrade steps wait" not in after
