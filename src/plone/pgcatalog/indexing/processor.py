@@ -137,6 +137,7 @@ def _complete_tables(database: Any) -> None:
         return
     with pooled_connection(database) as connection:
         names = missing(connection)
-        if names and is_expected(connection):
-            logger.warning("missing in the database, and made anew: %s", ", ".join(names))
+        if names:
+            level = logging.WARNING if is_expected(connection) else logging.INFO
+            logger.log(level, "missing in the database, and made anew: %s", ", ".join(names))
             database.storage.defer_startup_action(bring_back, "plone.pgcatalog: missing tables")
