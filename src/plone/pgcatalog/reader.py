@@ -3,13 +3,10 @@
 zodb-pgjsonb 1.19 has no such mode, and a patch for it is in docs/upstream.  This module does the same from outside.
 """
 
-from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from functools import wraps
 from importlib.metadata import version
-from plone.pgcatalog.database.errors import transient_reads
 from plone.pgcatalog.observe.health import MAX_REPLAY_LAG
 from typing import Any
 from ZODB.POSException import ReadOnlyError
@@ -21,11 +18,6 @@ from zodb_pgjsonb.storage import PGJsonbStorage
 
 #: The versions of zodb-pgjsonb whose inside this module knows.
 KNOWN = "1.19."
-#: What reads from the snapshot.
-READS = (
-    *("load", "load_multiple", "loadBefore", "loadSerial", "loadBlob", "openCommittedBlobFile"),
-    "poll_invalidations",
-)
 #: What writes.
 WRITES = ("new_oid", "tpc_begin", "undo", "pack")
 
@@ -35,11 +27,7 @@ class UnknownStorage(Exception):
 
 
 class ReadOnlyInstance(PGJsonbStorageInstance):
-    """The storage of one ZODB connection.
-
-    A read that PostgreSQL has ended, to replay what the primary has done, raises ServiceUnavailable, so Zope repeats
-    the request.  A write raises ReadOnlyError.
-    """
+    """The storage of one ZODB connection; a write raises ReadOnlyError."""
 
     def isReadOnly(self) -> bool:
         return True
@@ -97,24 +85,11 @@ def replaced(name: str, value: Any) -> Iterator[None]:
         setattr(upstream, name, former)
 
 
-def repeated(read: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method *read* with errors that make Zope repeat the request."""
-
-    @wraps(read)
-    def method(self: Any, *args: Any, **keywords: Any) -> Any:
-        with transient_reads():
-            return read(self, *args, **keywords)
-
-    return method
-
-
 def refuse(self: Any, *args: Any, **keywords: Any) -> None:
     """Raise ReadOnlyError."""
     raise ReadOnlyError
 
 
-for _name in READS:
-    setattr(ReadOnlyInstance, _name, repeated(getattr(PGJsonbStorageInstance, _name)))
 for _name in WRITES:
     setattr(ReadOnlyInstance, _name, refuse)
     setattr(ReadOnlyStorage, _name, refuse)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from collections.abc import Container
 from contextlib import AbstractContextManager
 from functools import partial
+from functools import wraps
 from persistent.TimeStamp import TimeStamp
 from psycopg.rows import tuple_row
 from random import randrange
@@ -21,6 +22,8 @@ SPREAD = 1 << 16
 #: How many oids a transaction gets at once; each time twice as many as before.
 FIRST_OIDS, MOST_OIDS = 32, 1024
 OIDS = "SELECT nextval('zoid_seq') FROM generate_series(1, %s)"
+#: What reads from the snapshot, besides the polling for a new one.
+READS = ("load", "load_multiple", "loadBefore", "loadSerial", "loadBlob", "openCommittedBlobFile")
 
 
 def is_supported(jar: Any) -> bool:
@@ -90,8 +93,12 @@ def advance_clock(database: Any, tid: int) -> float:
         return seconds
 
 
-def adapt(database: Any, begin: Callable[[Any, bool], int]) -> None:
+def adapt(
+    database: Any, begin: Callable[[Any, bool], int], reading: Callable[[], AbstractContextManager[None]]
+) -> None:
     """Have ZODB connections of *database*, of zodb-pgjsonb, send fewer messages; the storage's own way is for special cases.
+
+    Each of their reads happens within a context that *reading* makes, which raises what Zope repeats.
 
     They begin a snapshot and ask what has changed since their last: three messages, three times in a request.  Mostly
     nothing has changed.  *begin* ends a snapshot of a psycopg connection (if told so), begins the next one and returns its
@@ -103,10 +110,21 @@ def adapt(database: Any, begin: Callable[[Any, bool], int]) -> None:
     storage = database.storage
     make_instance = storage.new_instance
 
+    def repeated(read: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(read)
+        def method(*args: Any, **keywords: Any) -> Any:
+            with reading():
+                return read(*args, **keywords)
+
+        return method
+
     def change(instance: Any) -> None:
         new_oids = NewOids(instance)
         instance.new_oid = new_oids.next
-        instance.poll_invalidations = partial(_poll, instance, instance.poll_invalidations, begin, new_oids)
+        for name in READS:
+            setattr(instance, name, repeated(getattr(instance, name)))
+        poll = repeated(instance.poll_invalidations)
+        instance.poll_invalidations = partial(_poll, instance, poll, begin, new_oids)
 
     def new_instance() -> Any:
         instance = make_instance()

@@ -6,6 +6,7 @@ An exception view answers for what happens inside of a request, a WSGI filter fo
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
+from plone.pgcatalog.database.errors import is_outage
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.i18n import _
@@ -38,8 +39,6 @@ TIMED_OUT = _("The database took too long to answer and was stopped. Please try 
 READ_ONLY = _("Nothing can be saved here at the moment: this server only shows pages. Please try again later.")
 #: How ZODB, and a standby of PostgreSQL, refuse to write.
 REFUSALS = (ReadOnlyError, ReadOnlySqlTransaction)
-#: How PostgreSQL says that a connection is lost, or that there is none to be had: too many, a server that stops or starts.
-NO_CONNECTION = ("08", "53300", "57P")
 
 Application = Callable[..., Any]
 
@@ -83,7 +82,7 @@ def answer_to(error: Exception) -> Answer | None:
         return Answer("503 Service Unavailable", text, ServiceUnavailable)
     if isinstance(error, REFUSALS):
         return Answer("503 Service Unavailable", READ_ONLY, ServiceUnavailable)
-    if isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(NO_CONNECTION):
+    if is_outage(error):
         return Answer("503 Service Unavailable", TEXT)
     return None
 
@@ -147,7 +146,9 @@ def unavailable_filter(application: Application) -> Application:
             answer = answer_to(error)
             if answer is None:
                 raise
-            logger.error("%s %s: %s", environ.get("REQUEST_METHOD"), environ.get("PATH_INFO"), error)
+            # str() of a template's error loads the template's variables, now from a connection that is closed.
+            text = " ".join(map(str, error.args))
+            logger.error("%s %s: %s", environ.get("REQUEST_METHOD"), environ.get("PATH_INFO"), text)
             start_response(answer.status, list(answer.headers.items()))
             return [answer.told(environ).encode()]
 

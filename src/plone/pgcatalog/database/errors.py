@@ -14,9 +14,12 @@ from psycopg_pool import PoolTimeout
 from transaction.interfaces import TransientError
 from ZODB.POSException import ConflictError
 
+import logging
 import psycopg
 
 
+#: How PostgreSQL says that a connection is lost, or that there is none to be had: too many, a server that stops or starts.
+NO_CONNECTION = ("08", "53300", "57P")
 #: How a standby ends a read that is in the way of what it has to replay, "conflict with recovery".  On a read nothing
 #: else is a reason for these on any server.
 REPLAY_CONFLICTS = (SerializationFailure, DeadlockDetected, AdminShutdown)
@@ -51,6 +54,23 @@ class ClockBehind(TransientError):
     """Another machine has committed with a later time than this one's; the transaction may be tried again."""
 
 
+def is_outage(error: BaseException | None) -> bool:
+    """True if *error* says that a connection to PostgreSQL is lost, or that there is none to be had."""
+    return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08").startswith(NO_CONNECTION)
+
+
+def shorten_outage(record: logging.LogRecord) -> bool:
+    """Leave one line of the *record* of an outage (a filter of logging).
+
+    Its traceback may tell the error of a template.  That loads the template's variables to tell them, each of which
+    fails, and is logged with a traceback that tells the same error: without end.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    if is_outage(error):
+        record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error!r}", (), None
+    return True
+
+
 @contextmanager
 def transient_when_locked() -> Iterator[None]:
     """Raise CatalogLocked instead of the psycopg.Error with which PostgreSQL ends a wait for a lock."""
@@ -83,7 +103,7 @@ def transient_reads() -> Iterator[None]:
     """
     try:
         yield
-    except (PoolTimeout, QueryCanceled):
+    except (PoolTimeout, QueryCanceled, ServiceUnavailable):
         raise
     except (psycopg.OperationalError, InFailedSqlTransaction, IdleInTransactionSessionTimeout) as error:
         raise ServiceUnavailable(str(error)) from error

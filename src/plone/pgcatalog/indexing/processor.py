@@ -4,6 +4,8 @@ Registered once with the storage of each opened database; knows nothing but its 
 """
 
 from dataclasses import replace
+from plone.pgcatalog.database.errors import shorten_outage
+from plone.pgcatalog.database.errors import transient_reads
 from plone.pgcatalog.database.errors import transient_when_locked
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.history import check_order
@@ -36,6 +38,8 @@ import orjson
 
 logger = logging.getLogger(__name__)
 
+#: The loggers of ZODB's connections and of what the storage has for each.
+CONNECTION_LOGS = ("ZODB.Connection", "zodb_pgjsonb.instance")
 #: An array is a change, [what is set, [what goes]], of an idx that others may have changed in other keys.
 UPDATE_IDX = """
 CASE WHEN jsonb_typeof(EXCLUDED.idx) = 'array'
@@ -127,7 +131,9 @@ def register(database: Any) -> bool:
     if not any(isinstance(p, PGCatalogStateProcessor) for p in registered):
         database.storage.register_state_processor(PGCatalogStateProcessor(database))
         _complete_tables(database)
-        adapt(database, begin_snapshot)
+        adapt(database, begin_snapshot, transient_reads)
+        for name in CONNECTION_LOGS:
+            logging.getLogger(name).addFilter(shorten_outage)
     return True
 
 
