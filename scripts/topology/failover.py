@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 import json
+import sys
 import tempfile
 
 
+KEPT = "none"
 STANDBYS = {"asynchronous, cut off before": False, "synchronous": True}
 
 
@@ -25,7 +27,7 @@ def figures(summary: dict[str, Any]) -> dict[str, Any]:
         "answers compared with SQL": summary["compared_answers"],
         "of these stale": len(summary["stale"]),
         **{f"seconds without an answer to {kind}s": report.spread(summary, kind) for kind in KINDS},
-        "promises broken": "; ".join(summary["broken"]) or "none",
+        "promises broken": "; ".join(summary["broken"]) or KEPT,
     }
 
 
@@ -38,7 +40,10 @@ def figures(summary: dict[str, Any]) -> dict[str, Any]:
 @click.option("--objects", default=60, show_default=True, help="Content of the site.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as JSON.")
 def main(output: Path | None, **options: Any) -> None:
-    """Let a standby take over from a killed primary, and print what was lost, stale, and how long nobody answered."""
+    """Let a standby take over from a killed primary, and print what was lost, stale, and how long nobody answered.
+
+    The exit status is 1 when a promise is broken: a request that is never answered breaks one, also in an outage.
+    """
     found = {}
     for name, synchronous in STANDBYS.items():
         Console(stderr=True).print(f"Standby: {name}")
@@ -52,3 +57,4 @@ def main(output: Path | None, **options: Any) -> None:
     if output:
         result = {"command": "make topology T=failover", "options": options, "found": found}
         output.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    sys.exit(any(values["promises broken"] != KEPT for values in found.values()))

@@ -15,6 +15,7 @@ from scripts.topology.statements import statements
 from scripts.topology.zope import HOST
 from scripts.topology.zope import ROOT
 from scripts.topology.zope import started
+from tests.soak.clients import TIMEOUT
 from tests.soak.report import table
 from urllib.request import urlopen
 
@@ -79,7 +80,7 @@ def topology(objects: int = OBJECTS, max_replay_lag: float = 30.0) -> Iterator[T
         zopes = [f"http://{HOST}:{ports[name]}/Plone" for name in ("writer", "reader")]
         for page in PAGES:
             # A first visit may save something, such as assignments of portlets.
-            urlopen(f"{zopes[0]}{page}").read()
+            urlopen(f"{zopes[0]}{page}", timeout=TIMEOUT).read()
         standby.catch_up()
         yield Topology(primary, standby, *zopes, processes["reader"], ports)
 
@@ -136,9 +137,9 @@ def asked(server: EmbeddedPostgres, site: str) -> list[int]:
     """Return how many statements *server* gets for each of PAGES of *site*, a URL, when they are looked at again."""
     numbers = []
     for page in PAGES:
-        urlopen(f"{site}{page}").read()
+        urlopen(f"{site}{page}", timeout=TIMEOUT).read()
         with statements(server) as found:
-            urlopen(f"{site}{page}").read()
+            urlopen(f"{site}{page}", timeout=TIMEOUT).read()
         numbers.append(len(found))
     return numbers
 

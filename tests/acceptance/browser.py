@@ -6,9 +6,9 @@ from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from playwright.sync_api import sync_playwright
-from plone.pgcatalog.database import background
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
+from tests.integration.waiting import background_ended
 from tests.integration.web import application
 from typing import Any
 from waitress.server import create_server
@@ -40,8 +40,8 @@ def served(db: Any, site: str = "plone") -> Iterator[str]:
         yield f"http://localhost:{server.effective_port}/{site}"
     finally:
         server.close()
-        thread.join(30)
-        assert background.wait(60)
+        thread.join(PATIENCE / 1000)
+        assert background_ended()
         assert recorder.flush(30)
         assert searches.flush(30)
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from playwright.sync_api import expect
 from playwright.sync_api import Page
-from plone.pgcatalog.database import background
 from plone.pgcatalog.observe.histogram import histogram
 from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSER_TESTS
@@ -15,6 +14,7 @@ from tests.integration.content import create
 from tests.integration.slow_queries import generate_rows
 from tests.integration.slow_queries import slow_listing
 from tests.integration.vocabulary import counted
+from tests.integration.waiting import background_ended
 from typing import Any
 
 import json
@@ -127,7 +127,7 @@ def test_from_a_slow_query_to_an_index_and_back(
     page.screenshot(path=tmp_path / "applied.png", full_page=True)
 
     made.get_by_role("button", name="Drop").click()
-    assert background.wait(30)
+    assert background_ended()
     page.goto(f"{address}/portal_catalog/manage_index_advice")
     expect(made).to_have_count(0)
     page.screenshot(path=tmp_path / "dropped.png", full_page=True)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from playwright.sync_api import expect
 from playwright.sync_api import Page
-from plone.pgcatalog.database import background
 from tests.acceptance.browser import BROWSER_TESTS
 from tests.acceptance.browser import served
 from tests.integration import site as sites
 from tests.integration.content import populate
+from tests.integration.waiting import background_ended
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -49,7 +49,7 @@ def test_a_manager_fills_the_catalog_of_a_copied_site(page: Page, address: str, 
     expect(page.locator(".portalMessage, .alert-info").first).to_contain_text("The catalog is being filled.")
     page.screenshot(path=tmp_path / "filling.png", full_page=True)
 
-    assert background.wait(60)
+    assert background_ended()
     page.reload()
     expect(page.locator("#unfilled")).to_have_count(0)
     page.goto(f"{address}/portal_catalog/manage_catalogView")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import files
 from pathlib import Path
+from tests.integration.waiting import PATIENCE
 from urllib.request import urlopen
 
 import os
@@ -148,7 +149,7 @@ def test_stops_cleanly_and_comes_up_again(tmp_path: Path, public_folder: Path) -
             assert "Deutsch" in page
             assert "Who may log in" in page
             process.send_signal(number_of_signal)
-            assert process.wait(30) == 0
+            assert process.wait(PATIENCE) == 0
         text = (tmp_path / f"{number}.txt").read_text(encoding="utf-8")
         assert ("Creating the Plone site" in text) == (number == 0)
         assert text.rstrip().endswith("Stopped.")

@@ -1,6 +1,5 @@
 """Real servers, Zopes in processes of their own, and HAProxy with the configuration of the documentation."""
 
-from collections.abc import Callable
 from collections.abc import Iterator
 from scripts.topology.standby import asked
 from scripts.topology.standby import balanced
@@ -10,11 +9,11 @@ from scripts.topology.standby import Topology
 from scripts.topology.standby import topology
 from scripts.topology.statements import log_of
 from tests.integration.servers import execute
+from tests.integration.waiting import until
 from typing import Any
 
 import pytest
 import requests
-import time
 
 
 pytestmark = [
@@ -37,13 +36,6 @@ def balancer(running: Topology) -> Iterator[str]:
     with balanced(running) as url:
         until(lambda: served_by(url) == "reader1")
         yield url
-
-
-def until(condition: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 def ask(url: str, method: str = "GET", **options: Any) -> requests.Response:

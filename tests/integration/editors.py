@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from contextlib import suppress
 from plone.pgcatalog.indexing.verify import Verifier
 from tests.integration import site as sites
+from tests.integration.waiting import PATIENCE
 from transaction.interfaces import TransientError
 from typing import Any
 
@@ -21,8 +22,6 @@ import transaction
 import warnings
 
 
-#: Longest wait for a step; nothing takes that long, a hang does.
-PATIENCE = 60
 ATTEMPTS = 3
 
 

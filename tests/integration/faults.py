@@ -2,6 +2,7 @@
 
 from plone.pgcatalog.database.pooler import session_of
 from plone.pgcatalog.indexing.verify import Verifier
+from tests.integration.waiting import PATIENCE
 from typing import Any
 
 import psycopg
@@ -17,8 +18,9 @@ def backend(portal: Any) -> int:
 
 
 def terminate(dsn: str, pid: int) -> None:
+    """End the session *pid* of the server, and wait until it has let go of its locks."""
     with psycopg.connect(dsn, autocommit=True) as admin:
-        admin.execute("SELECT pg_terminate_backend(%s, 1000)", [pid])
+        admin.execute("SELECT pg_terminate_backend(%s, %s)", [pid, int(PATIENCE * 1000)])
 
 
 def assert_sound(portal: Any) -> None:

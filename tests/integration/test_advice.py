@@ -12,7 +12,6 @@ from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.registry import Registered
 from plone.pgcatalog.advice.registry import registered
 from plone.pgcatalog.advice.statistics import Statistics
-from plone.pgcatalog.database import background
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.observe import recorder
 from tests.integration import site as sites
@@ -21,13 +20,14 @@ from tests.integration.slow_queries import generate_rows
 from tests.integration.slow_queries import ROWS
 from tests.integration.slow_queries import search
 from tests.integration.slow_queries import slow_listing
+from tests.integration.waiting import background_ended
+from tests.integration.waiting import until
 from typing import Any
 from zope.component.hooks import setSite
 
 import dataclasses
 import psycopg
 import pytest
-import time
 import transaction
 
 
@@ -52,7 +52,7 @@ def db(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield database
         monkeypatch.undo()
         assert recorder.flush(10)
-        assert background.wait(30)
+        assert background_ended()
 
 
 @contextmanager
@@ -211,7 +211,7 @@ def test_an_index_is_built_used_and_dropped(db: Any, dsn: str, target: IndexTarg
         [suggestion] = advise(portal.portal_catalog._catalog).suggestions
     before = indexes(dsn, target.relation)
     builder.apply(target, suggestion.candidate, "for a test")
-    assert background.wait(30)
+    assert background_ended()
     name = target.index(suggestion.candidate.name)
     assert indexes(dsn, target.relation) == before | {name: True}
     [entry] = entries(dsn, target)
@@ -219,7 +219,7 @@ def test_an_index_is_built_used_and_dropped(db: Any, dsn: str, target: IndexTarg
     with inside(db) as portal:
         assert [s.candidate for s in advise(portal.portal_catalog._catalog).suggestions] == []
     builder.in_background(builder.drop, target, suggestion.candidate.name)
-    assert background.wait(30)
+    assert background_ended()
     assert indexes(dsn, target.relation) == before
     assert entries(dsn, target) == []
 
@@ -229,22 +229,13 @@ def test_building_waits_for_older_snapshots_and_not_the_other_way_round(db: Any,
         other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         other.execute(f'SELECT count(*) FROM "{target.relation}"')
         builder.apply(target, CANDIDATE, "")
-        [entry] = wait_for(lambda: [e for e in entries(dsn, target) if e.phase.startswith("waiting")])
+        [entry] = until(lambda: [e for e in entries(dsn, target) if e.phase.startswith("waiting")])
         assert entry.state == "working"
         with inside(db) as portal:
             create(portal, "Document", "saved-meanwhile", title="Saved")
             transaction.commit()
-    assert background.wait(30)
+    assert background_ended()
     assert [e.state for e in entries(dsn, target)] == ["ready"]
-
-
-def wait_for(condition: Any) -> Any:
-    for _ in range(600):
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError("did not happen")
 
 
 @contextmanager
@@ -254,7 +245,7 @@ def stuck_build(dsn: str, target: IndexTarget) -> Iterator[Registered]:
         other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
         other.execute(f'SELECT count(*) FROM "{target.relation}"')
         builder.apply(target, CANDIDATE, "")
-        yield wait_for(lambda: [e for e in entries(dsn, target) if e.phase.startswith("waiting")])[0]
+        yield until(lambda: [e for e in entries(dsn, target) if e.phase.startswith("waiting")])[0]
 
 
 def test_a_cancelled_build_leaves_no_index(db: Any, dsn: str, target: IndexTarget) -> None:
@@ -262,23 +253,23 @@ def test_a_cancelled_build_leaves_no_index(db: Any, dsn: str, target: IndexTarge
     with stuck_build(dsn, target):
         assert not indexes(dsn, target.relation)[target.index(CANDIDATE.name)]
         builder.cancel(target, CANDIDATE.name)
-        wait_for(lambda: [e for e in entries(dsn, target) if e.message])
-    assert background.wait(30)
+        until(lambda: [e for e in entries(dsn, target) if e.message])
+    assert background_ended()
     assert indexes(dsn, target.relation) == before
     [entry] = entries(dsn, target)
     assert (entry.state, entry.message) == ("failed", "PostgreSQL: canceling statement due to user request")
     with pytest.raises(BuildError, match="is not being built"):
         builder.cancel(target, CANDIDATE.name)
     builder.in_background(builder.build, target, CANDIDATE.name)
-    assert background.wait(30)
+    assert background_ended()
     assert [(e.state, e.message) for e in entries(dsn, target)] == [("ready", "")]
 
 
 def test_a_lost_connection_is_seen_and_repaired(db: Any, dsn: str, target: IndexTarget) -> None:
     with stuck_build(dsn, target) as entry, psycopg.connect(dsn, autocommit=True) as admin:
         admin.execute("SELECT pg_terminate_backend(%s)", (entry.pid,))
-        wait_for(lambda: [e for e in entries(dsn, target) if e.message])
-    assert background.wait(30)
+        until(lambda: [e for e in entries(dsn, target) if e.message])
+    assert background_ended()
     [entry] = entries(dsn, target)
     assert entry.state == "failed"
     assert entry.message.startswith("PostgreSQL: terminating connection")
@@ -289,14 +280,14 @@ def test_a_lost_connection_is_seen_and_repaired(db: Any, dsn: str, target: Index
 def test_an_invalid_leftover_is_repaired(db: Any, dsn: str, target: IndexTarget) -> None:
     """A server that was killed leaves an invalid index, and nobody to tidy up."""
     builder.apply(target, CANDIDATE, "")
-    assert background.wait(30)
+    assert background_ended()
     with psycopg.connect(dsn) as connection:
         connection.execute(
             "UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s::regclass", (target.index(CANDIDATE.name),)
         )
     assert [e.state for e in entries(dsn, target)] == ["interrupted"]
     builder.in_background(builder.build, target, CANDIDATE.name)
-    assert background.wait(30)
+    assert background_ended()
     assert [e.state for e in entries(dsn, target)] == ["ready"]
 
 
@@ -307,7 +298,7 @@ def test_only_one_builds_at_a_time(db: Any, dsn: str, target: IndexTarget) -> No
         with pytest.raises(BuildError, match="being built or dropped already"):
             builder.drop(target, CANDIDATE.name)
         assert [e.message for e in entries(dsn, target)] == [""]
-    assert background.wait(30)
+    assert background_ended()
     assert [e.state for e in entries(dsn, target)] == ["ready"]
 
 
@@ -319,7 +310,7 @@ def test_without_the_right_to_build_nothing_is_left(db: Any, dsn: str, target: I
     before = indexes(dsn, target.relation)
     limited = dataclasses.replace(target, dsn=target.dsn.replace("user=postgres", "user=writer"))
     builder.apply(limited, CANDIDATE, "")
-    assert background.wait(30)
+    assert background_ended()
     assert indexes(dsn, target.relation) == before
     [entry] = entries(dsn, target)
     assert (entry.state, entry.message) == ("failed", f"PostgreSQL: must be owner of table {target.relation}")
@@ -343,7 +334,7 @@ def test_only_what_we_made_is_dropped(db: Any, dsn: str, target: IndexTarget) ->
 
 def test_a_new_table_has_the_advised_indexes(db: Any, dsn: str, target: IndexTarget) -> None:
     builder.apply(target, CANDIDATE, "")
-    assert background.wait(30)
+    assert background_ended()
     with inside(db) as portal:
         portal.portal_catalog.manage_catalogClear()
         create(portal, "Document", "page", title="Page")

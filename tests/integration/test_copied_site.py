@@ -7,7 +7,6 @@ from lxml import html
 from OFS import ObjectManager
 from pathlib import Path
 from plone.pgcatalog.cli.commands import main
-from plone.pgcatalog.database import background
 from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.sql import locks
@@ -15,6 +14,8 @@ from plone.pgcatalog.zmi import jobs
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
+from tests.integration.waiting import background_ended
+from tests.integration.waiting import PATIENCE
 from tests.integration.web import MANAGER
 from tests.integration.web import Response
 from tests.integration.web import token
@@ -153,7 +154,7 @@ def cloned(postgres: Any, template: str) -> Iterator[Site]:
     dsn = sites.clone(postgres, template)
     with sites.opened(dsn) as db:
         yield Site(db, dsn, "/archive/plone")
-        assert background.wait(60)
+        assert background_ended()
 
 
 @pytest.fixture
@@ -205,7 +206,7 @@ def test_it_is_said_wherever_a_person_looks(either: Site) -> None:
 def test_the_button_fills_it(either: Site, page: str, expected: list[str]) -> None:
     answer = either.press(page)
     assert answer.status == 302
-    assert background.wait(120)
+    assert background_ended()
     assert either.found(path="/archive/plone") == expected
     assert (either.has_notice(), either.status()) == (set(), (0, []))
     with either.opened() as portal:
@@ -226,7 +227,7 @@ def test_it_is_still_said_after_a_save(either: Site, expected: list[str]) -> Non
         " pgcatalog rebuild fills it"
     ]
     either.press(PANEL)
-    assert background.wait(120)
+    assert background_ended()
     assert either.found(path="/archive/plone") == sorted([*expected, "/new"])
     assert (either.has_notice(), either.status()) == (set(), (0, []))
 
@@ -334,7 +335,7 @@ def test_only_a_post_with_token_of_a_manager_fills_it(site: Site, page: str) -> 
         answer = site.web.post(path, login, rebuild="1", _authenticator=right)
         assert answer.status in (302, 401, 403)
         assert site.get(page, login).status in (302, 401, 403)
-    assert background.wait(60)
+    assert background_ended()
     assert site.found(path="/archive/plone") == []
     assert site.has_notice() == EVERYWHERE
 
@@ -349,7 +350,7 @@ def test_a_rebuild_that_runs_or_failed_is_told(site: Site) -> None:
             "SELECT pg_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, portal.portal_catalog._catalog.zoid)
         )
         site.press(PANEL)
-        assert background.wait(60)
+        assert background_ended()
         runner.close()
     notice = text(site.notice(PANEL))
     assert "did not come to its end: Work in the background says why. Fill the catalog" in notice
@@ -358,12 +359,12 @@ def test_a_rebuild_that_runs_or_failed_is_told(site: Site) -> None:
     def work(tool: Any, report: jobs.Report) -> str:
         report(3, 12, "Visiting")
         begun.set()
-        assert go_on.wait(60)
+        assert go_on.wait(PATIENCE)
         return "Done."
 
     with site.opened() as portal:
         jobs.start(portal.portal_catalog, "rebuild", work)
-        assert begun.wait(60)
+        assert begun.wait(PATIENCE)
     try:
         for page in ("portal_catalog/manage_catalogView", PANEL):
             notice = site.notice(page)

@@ -9,6 +9,8 @@ from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from tests.integration.servers import execute
 from tests.integration.servers import fetch
 from tests.integration.servers import server
+from tests.integration.waiting import PATIENCE
+from tests.integration.waiting import until
 
 import os
 import psycopg
@@ -17,7 +19,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 
 pytestmark = pytest.mark.slow
@@ -30,13 +31,6 @@ def lives(pid):
     except FileNotFoundError:
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
-
-
-def wait_until(condition, seconds=15):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -190,10 +184,10 @@ class TestDeathOfTheParent:
 
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
     def test_killed(self, data_dir, number):
-        parent, pid, _ = self.child(data_dir, "time.sleep(60)")
+        parent, pid, _ = self.child(data_dir, "time.sleep(6000)")
         assert lives(pid)
         parent.send_signal(number)
-        parent.wait(10)
+        parent.wait(PATIENCE)
         # At once: the start waits for the end of the former server.
         with server(data_dir) as postgres:
             assert not lives(pid)
@@ -201,15 +195,15 @@ class TestDeathOfTheParent:
 
     def test_ends_without_stop(self):
         parent, pid, data_dir = self.child(None, "")
-        assert parent.wait(20) == 0
-        wait_until(lambda: not lives(pid))
+        assert parent.wait(PATIENCE) == 0
+        until(lambda: not lives(pid))
         assert not data_dir.exists()
 
     def test_next_one_removes_what_a_killed_one_left(self):
-        parent, pid, data_dir = self.child(None, "time.sleep(60)")
+        parent, pid, data_dir = self.child(None, "time.sleep(6000)")
         parent.kill()
-        parent.wait(10)
-        wait_until(lambda: not lives(pid))
+        parent.wait(PATIENCE)
+        until(lambda: not lives(pid))
         assert data_dir.exists()
         with server():
             assert not data_dir.exists()
@@ -227,7 +221,7 @@ class TestDeathOfTheParent:
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert child.communicate(timeout=30)[0].split()[-1] == "True"
+        assert child.communicate(timeout=PATIENCE)[0].split()[-1] == "True"
 
 
 class TestNetwork:

@@ -8,9 +8,10 @@ from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.editors import editor
-from tests.integration.editors import PATIENCE
 from tests.integration.faults import assert_sound
 from tests.integration.faults import ids
+from tests.integration.waiting import PATIENCE
+from tests.integration.waiting import until
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -78,7 +79,7 @@ def fast_restart(server: EmbeddedPostgres) -> None:
     """As ``pg_ctl restart -m fast``: sessions are told, and ended."""
     assert server.process is not None
     server.process.send_signal(signal.SIGINT)
-    server.process.wait(60)
+    server.process.wait(PATIENCE)
     server.start()
 
 
@@ -221,10 +222,13 @@ def open_all(db: Any, others: list[Any]) -> None:
 
 def open_patiently(db: Any) -> Any:
     """Return a new ZODB connection; the pool waits longer after each connection that was refused."""
-    for _ in range(PATIENCE):
+
+    def found() -> Any:
         with contextlib.suppress(psycopg.OperationalError):
             return open_one(db)
-    raise AssertionError("no connection")
+        return None
+
+    return until(found)
 
 
 def test_no_connection_is_left(own_dsn: str, server: EmbeddedPostgres) -> None:

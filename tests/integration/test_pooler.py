@@ -11,7 +11,6 @@ from plone.pgcatalog.advice.builder import register
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.explain import explain
 from plone.pgcatalog.cli.commands import main
-from plone.pgcatalog.database import background
 from plone.pgcatalog.database import connections
 from plone.pgcatalog.database import pool
 from plone.pgcatalog.database.direct import connect_directly
@@ -36,6 +35,7 @@ from tests.integration.pooled import clean
 from tests.integration.pooled import left
 from tests.integration.pooled import past
 from tests.integration.pooled import sessions
+from tests.integration.waiting import background_ended
 from transaction import TransactionManager
 from typing import Any
 
@@ -43,7 +43,6 @@ import json
 import operator
 import psycopg
 import pytest
-import time
 import transaction
 
 
@@ -144,15 +143,13 @@ def rebuild(portal: Any, dsn: str) -> None:
 
 def vacuum_as_a_job(portal: Any, dsn: str) -> None:
     jobs.start(portal.portal_catalog, "vacuum", maintenance.vacuum)
-    assert background.wait(30)
+    assert background_ended()
     with connections.connect(dsn, "test") as connection:
 
         def state() -> str:
             execute = lambda query, values: connection.execute(query, values).fetchall()  # noqa: E731
             return jobs.jobs_of(execute, zoid_of(portal))["vacuum"].state
 
-        while state() == "working":  # the server notices after the thread that its connection has ended
-            time.sleep(0.01)
         assert state() == "done"
 
 

@@ -14,7 +14,8 @@ from tests.integration.plans import plan_of
 from tests.integration.relation import filled
 from tests.integration.traffic import traced
 from tests.integration.traffic import Traffic
-from threading import Event
+from tests.integration.waiting import PATIENCE
+from tests.integration.waiting import until
 from typing import Any
 
 import psycopg
@@ -118,24 +119,19 @@ def test_pending_rows_survive_statements_that_somebody_removed(portal: Any) -> N
         assert [b.Title for b in portal.portal_catalog.unrestrictedSearchResults(getId="page")] == [f"Title {number}"]
 
 
-def test_other_threads_run_while_one_waits(portal: Any) -> None:
+def test_other_threads_run_while_one_waits(portal: Any, dsn: str) -> None:
+    """One of them gives what the statement waits for."""
     session = Session.of(portal._p_jar)
-    session.execute("SELECT 1")
-    turns: list[int] = []
-    ended = Event()
+    with psycopg.connect(dsn, autocommit=True) as holder, ThreadPoolExecutor(1) as others:
+        holder.execute("SELECT pg_advisory_lock(1, 1)")
 
-    def turn() -> None:
-        while not ended.wait(0.001):
-            turns.append(1)
+        def give() -> None:
+            until(lambda: holder.execute("SELECT FROM pg_locks WHERE NOT granted AND classid = 1").fetchall())
+            holder.execute("SELECT pg_advisory_unlock(1, 1)")
 
-    with ThreadPoolExecutor(1) as others:
-        other = others.submit(turn)
-        before = len(turns)
-        session.execute("SELECT pg_sleep(0.5)")
-        after = len(turns)
-        ended.set()
-        other.result()
-    assert after - before > 10
+        given = others.submit(give)
+        session.execute("SELECT pg_advisory_xact_lock_shared(1, 1)")
+        given.result()
 
 
 def test_another_thread_that_uses_the_connection_waits_for_the_end_of_a_message(connection: Any) -> None:
@@ -146,7 +142,7 @@ def test_another_thread_that_uses_the_connection_waits_for_the_end_of_a_message(
             asked = pool.submit(run, connection, query, number)
             loaded = [connection.execute("SELECT %s::text", (n,)).fetchall() for n in range(5)]
             assert loaded == [[(str(n),)] for n in range(5)]
-            assert asked.result(10) == [(number,)]
+            assert asked.result(PATIENCE) == [(number,)]
 
 
 @on_the_server

@@ -14,6 +14,7 @@ from tests.integration.readers import Servers
 from tests.integration.servers import execute
 from tests.integration.servers import fetch
 from tests.integration.storage import forget_loaded
+from tests.integration.waiting import until
 from tests.integration.web import application
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
@@ -25,7 +26,6 @@ from ZPublisher.interfaces import IPubAfterTraversal
 import psycopg
 import psycopg.rows
 import pytest
-import time
 
 
 pytestmark = pytest.mark.slow
@@ -115,8 +115,7 @@ def test_a_request_whose_reads_are_ended_is_repeated(servers: Servers, reader: S
         with within_requests(lambda: conflict(servers, kind), times) as done:
             answer = reader.web.open(PAGE)
         assert (len(done), answer.status, readers.body(answer)) == (times, 200, expected)
-    time.sleep(0.5)  # the servers' figures are a little late
-    assert conflicts(servers) > before
+    until(lambda: conflicts(servers) > before)  # the servers' figures are a little late
 
 
 def test_a_request_whose_reads_are_ended_for_ever_is_told_so(servers: Servers, reader: Site) -> None:
@@ -176,13 +175,6 @@ def test_a_standby_that_replays_nothing_shows_one_state_and_is_not_ready(
     assert shown(reader) == ("second", "second")
     assert ready(reader)[0]
     assert "pgcatalog_standby 0.0" in text(servers.dsn)
-
-
-def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def test_a_standby_that_was_killed_is_waited_for(servers: Servers, writer: Site) -> None:

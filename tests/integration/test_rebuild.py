@@ -18,13 +18,13 @@ from tests.integration.rebuilding import rebuilding
 from tests.integration.rebuilding import second_site
 from tests.integration.rebuilding import sql
 from tests.integration.rebuilding import tables
+from tests.integration.waiting import until
 from typing import Any
 
 import itertools
 import psycopg
 import pytest
 import re
-import time
 import transaction
 
 
@@ -300,24 +300,24 @@ def test_an_interrupt_in_the_middle_of_a_statement_is_no_error_and_leaves_no_loc
 
         def interrupted() -> None:
             connection = steps.rebuild.connection
-            connection.pgconn.send_query(b"SELECT pg_sleep(120)")
+            connection.pgconn.send_query(b"SELECT pg_sleep(1200)")
             # Who cancels before the server has begun cancels nothing.
             with psycopg.connect(connection.info.dsn, autocommit=True) as other:
-                while not other.execute(SLEEPS, [connection.info.backend_pid]).fetchall():
-                    time.sleep(0.01)
+                until(lambda: other.execute(SLEEPS, [connection.info.backend_pid]).fetchall())
             raise KeyboardInterrupt
 
         monkeypatch.setattr(steps.rebuild.worker, "step", interrupted)
         with pytest.raises(KeyboardInterrupt):
             steps.run()
-    deadline = time.monotonic() + 60  # less than the statement would have taken
-    while True:
+
+    def is_rebuilt() -> bool:
         try:
             rebuild(db)
-            break
         except RebuildRunning:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+            return False
+        return True
+
+    until(is_rebuilt)
     assert differences(filled) == []
 
 

@@ -1,7 +1,6 @@
 """Lists of keywords that rows hold by number: who may see an object, its interfaces, and what a rebuild finds to be few."""
 
 from collections.abc import Callable
-from plone.pgcatalog.database import background
 from plone.pgcatalog.database import sets
 from plone.pgcatalog.indexing import rebuild_relation
 from plone.pgcatalog.results.cache import result_cache
@@ -16,6 +15,7 @@ from tests.integration.rebuilding import rebuild
 from tests.integration.rebuilding import sql
 from tests.integration.relation import filled as relation_filled
 from tests.integration.traffic import traced
+from tests.integration.waiting import background_ended
 from typing import Any
 
 import pytest
@@ -282,7 +282,7 @@ def test_the_upgrade_has_the_catalog_rebuilt_in_the_background(portal: Any, dsn:
         setup.setLastVersionForProfile("plone.pgcatalog:default", "1004")
         setup.upgradeProfile("plone.pgcatalog:default", dest="1005")
         transaction.commit()
-        assert background.wait(60)
+        assert background_ended()
     assert len(sql(dsn, "SELECT finished FROM pgcatalog_jobs WHERE finished IS NOT NULL AND NOT failed")) == 1
     assert interned(dsn) == {"allowed_roles", "object_provides"}
     transaction.begin()

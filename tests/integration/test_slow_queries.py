@@ -11,6 +11,7 @@ from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.sql.fragment import Statement
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.waiting import PATIENCE
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -270,7 +271,7 @@ def test_a_fork_records_its_own(filled: Any, dsn: str) -> None:
     recorder.record(dsn, entry_of(filled, dsn, 1))
     child = multiprocessing.get_context("fork").Process(target=_search_in_child, args=(dsn,))
     child.start()
-    child.join(30)
+    child.join(PATIENCE)
     assert child.exitcode == 0
     assert sorted(recorded(dsn, "shape")) == [("shape 1",), ("shape 2",)]
 

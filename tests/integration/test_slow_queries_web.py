@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from lxml import html
 from plone.pgcatalog.advice.builder import IndexTarget
-from plone.pgcatalog.database import background
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.zmi.page import readable
@@ -11,6 +10,7 @@ from tests.integration import site as sites
 from tests.integration.people import USERS
 from tests.integration.slow_queries import generate_rows
 from tests.integration.slow_queries import slow_listing
+from tests.integration.waiting import background_ended
 from tests.integration.web import MANAGER
 from tests.integration.web import REFUSED
 from tests.integration.web import Site
@@ -43,7 +43,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Site]:
         patch.undo()
         yield site
         assert recorder.flush(10)
-        assert background.wait(30)
+        assert background_ended()
 
 
 def page(site: Site, url: str, **query: str) -> Any:
@@ -182,12 +182,12 @@ def test_apply_and_drop(site: Site) -> None:
     assert re.fullmatch(r"advice_[0-9a-f]{12}", name)
     answer = post(site, ADVICE, apply=name)
     assert location(answer).split("?")[0].endswith(ADVICE)
-    assert background.wait(30)
+    assert background_ended()
     [row] = page(site, ADVICE).xpath("//section[@id='made']//tbody/tr")
     assert row.get("data-state") == "ready"
     assert row.xpath(".//button/@name") == ["drop"]
     assert post(site, ADVICE, drop=name).status == 302
-    assert background.wait(30)
+    assert background_ended()
     assert not page(site, ADVICE).xpath("//section[@id='made']")
 
 

@@ -18,6 +18,7 @@ from tests.integration.two_sites import reinstall
 from tests.integration.two_sites import rename
 from tests.integration.two_sites import uninstall
 from tests.integration.two_sites import view
+from tests.integration.waiting import PATIENCE
 from typing import Any
 
 import psycopg
@@ -56,7 +57,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
         original(self, cursor)
         if self._managers() and not gate.reached.is_set():
             gate.reached.set()
-            assert gate.release.wait(60)
+            assert gate.release.wait(PATIENCE)
 
     monkeypatch.setattr(PGCatalogStateProcessor, "finalize", finalize)
     yield gate
@@ -83,13 +84,13 @@ def test_reading_waits_for_nothing_that_the_other_site_commits(db: Any, held: He
         one.do(action)
         other.begin()  # holds no lock from here on, so whatever wants one gets it
         committed = one.start(lambda site: transaction.commit())
-        assert held.reached.wait(60)
+        assert held.reached.wait(PATIENCE)
         assert other.do(view) == before
         other.begin()
         other.do(lambda site: site._p_jar.cacheMinimize())
         assert other.do(view) == before
         held.release.set()
-        committed.result(60)
+        committed.result(PATIENCE)
         other.begin()
         assert other.do(view) == before
 

@@ -1,18 +1,22 @@
 """The tabs Indexes & Metadata and Advanced: figures, and long work in the background that ends well or says why not."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from lxml import html
-from plone.pgcatalog.database import background
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.observe.jobs import begin
+from plone.pgcatalog.observe.jobs import end
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.jobs import JobError
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.faults import terminate
 from tests.integration.people import USERS
+from tests.integration.waiting import background_ended
+from tests.integration.waiting import PATIENCE
 from tests.integration.web import MANAGER
 from tests.integration.web import REFUSED
 from tests.integration.web import Site
@@ -42,7 +46,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Site]:
         with psycopg.connect(db.storage._dsn, autocommit=True) as connection:
             connection.execute("VACUUM ANALYZE")
         yield site
-        assert background.wait(60)
+        assert background_ended()
 
 
 def page(site: Site, url: str) -> Any:
@@ -64,7 +68,12 @@ def text(element: Any) -> str:
 
 def job(site: Site, name: str) -> Any:
     """Return the line of the job *name*, which has ended."""
-    assert background.wait(120)
+    assert background_ended()
+    return line_of(site, name)
+
+
+def line_of(site: Site, name: str) -> Any:
+    """Return the line of the job *name* in the page."""
     [line] = page(site, ADVANCED).xpath(f"//section[@id='jobs']//tr[@data-name='{name}']")
     return line
 
@@ -172,7 +181,7 @@ def test_one_at_a_time_and_stop(site: Site) -> None:
 
     with site.inside() as portal:
         jobs.start(portal.portal_catalog, "verify", work)
-        assert begun.wait(30)
+        assert begun.wait(PATIENCE)
         with pytest.raises(JobError, match="a verify is running already"):
             jobs.start(portal.portal_catalog, "verify", work)
     response = site.web.get(ADVANCED, MANAGER, accept="text/html")
@@ -200,10 +209,25 @@ def test_why_it_failed_is_told(site: Site) -> None:
 
 
 def test_a_job_whose_process_died_is_interrupted(site: Site) -> None:
-    with connect_directly(site.db.storage._dsn, "test") as connection, site.inside() as portal:
+    dsn = site.db.storage._dsn
+    with closing(connect_directly(dsn, "test")) as connection, site.inside() as portal:
         assert begin(connection, portal.portal_catalog._core.zoid, "verify")
-    [line] = page(site, ADVANCED).xpath("//tr[@data-name='verify']")
-    assert line.get("data-state") == "interrupted"
+        assert line_of(site, "verify").get("data-state") == "working"
+        terminate(dsn, connection.info.backend_pid)
+        assert line_of(site, "verify").get("data-state") == "interrupted"
+
+
+def test_a_job_that_has_ended_is_seen_to_and_can_be_begun_again_at_once(site: Site) -> None:
+    """Also while the session that did it is still there: a busy server ends it later than its client."""
+    dsn = site.db.storage._dsn
+    with connect_directly(dsn, "one") as one, connect_directly(dsn, "other") as other, site.inside() as portal:
+        zoid = portal.portal_catalog._core.zoid
+        assert begin(one, zoid, "verify")
+        assert not begin(other, zoid, "verify")
+        end(one, zoid, "verify", ["all of it"], failed=False)
+        assert line_of(site, "verify").get("data-state") == "done"
+        assert begin(other, zoid, "verify")
+        end(other, zoid, "verify", [], failed=False)
 
 
 def test_an_interrupted_rebuild_is_gone_on_with_or_abandoned(site: Site) -> None:
@@ -252,7 +276,7 @@ def test_actions_need_post_and_token(site: Site, action: str) -> None:
     assert site.web.post(ADVANCED, MANAGER, **{action: "1"}).status == 403
     assert site.web.post(ADVANCED, MANAGER, _authenticator="0" * 40, **{action: "1"}).status == 403
     assert site.web.get(ADVANCED, MANAGER, _authenticator=site.token(), **{action: "1"}).status == 200
-    assert background.wait(1)
+    assert background_ended()
     assert relation(site) == before
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from lxml import html
-from plone.pgcatalog.database import background
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.pooler import session_of
 from plone.pgcatalog.database.prepared import PreparedStatements
@@ -22,6 +21,7 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import USERS
 from tests.integration.slow_queries import generate_rows
+from tests.integration.waiting import background_ended
 from tests.integration.web import MANAGER
 from tests.integration.web import REFUSED
 from tests.integration.web import Site
@@ -51,7 +51,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Site]:
             create(portal, "Document", "page", title="Page")
         generate_rows(dsn)
         yield site
-        assert background.wait(60)
+        assert background_ended()
         assert recorder.flush(10)
 
 
@@ -237,7 +237,7 @@ def test_maintenance_is_begun_here_and_its_result_told(site: Site) -> None:
     for action in ("vacuum", "verify"):
         answer = site.web.post(address, MANAGER, _authenticator=form.fields["_authenticator"], **{action: "1"})
         assert answer.status == 302
-        assert background.wait(60)
+        assert background_ended()
     lines = [text(line) for line in page(site).xpath("//table[@id='maintenance']/tbody/tr")]
     assert "objects compared" in lines[0]
     assert lines[1].endswith("–")

@@ -23,6 +23,7 @@ from rich.console import Console
 from tests.soak import report
 from tests.soak.clients import Client
 from tests.soak.clients import Gate
+from tests.soak.clients import TIMEOUT
 from tests.soak.failover import compare
 from tests.soak.failover import fail_over
 from tests.soak.failover import Failover
@@ -254,10 +255,14 @@ def answer(process: subprocess.Popen[str]) -> Any:
         return answer_of(process)
 
 
-def end(process: subprocess.Popen[str]) -> None:
-    """Let a serving worker end."""
+def end(process: subprocess.Popen[str], seconds: float = TIMEOUT) -> None:
+    """Let a serving worker end; kill one that does not in so many *seconds*."""
     if process.poll() is None:
-        process.communicate()
+        try:
+            process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
 
 
 def failed(processes: list[subprocess.Popen[str]]) -> list[str]:

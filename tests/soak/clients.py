@@ -24,8 +24,11 @@ import threading
 import time
 
 
-#: Seconds, as a proxy would wait. Zope's pauses before it repeats a request five times are up to 31 of them.
-TIMEOUT = 60
+#: Seconds after which a request will never be answered. Zope's pauses before it repeats one six times are up to 63 of
+#: them, and seven times it waits for a connection.
+TIMEOUT = 120
+#: The error of such a request: a thread of Zope is lost, which no outage excuses.
+SILENT = f"no answer in {TIMEOUT} s"
 #: A client deletes rather than creates when it has that many pages: the site does not grow for ever.
 ENOUGH = 30
 WORDS = ["water", "climate", "energy", "library", "museum", "school", "traffic", "garden"]
@@ -174,7 +177,7 @@ class Client:
             response = session.request(method, url, timeout=TIMEOUT, **options)
             error = error_class(response)
         except requests.Timeout:
-            error = "timeout"
+            error = SILENT
         except requests.ConnectionError:
             error = "closed connection"
         self.answers.append(Answer(kind, start, time.monotonic(), error))

@@ -149,6 +149,7 @@ def fail_over(
             rows = read_rows(dsn)
             before = settle(clients, rows, safe, failover)
             compare(failover, rows, before, urls, threads, random)
+    failover.wrong += probes.lost
     pair.make_standby(former)
     return failover
 

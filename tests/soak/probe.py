@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from tests.soak.clients import SILENT
 from tests.soak.clients import TIMEOUT
 from tests.soak.server import AREA
 from tests.soak.server import PROBED
@@ -28,6 +29,8 @@ class Probes:
     """
 
     def __init__(self, urls: Sequence[str]) -> None:
+        #: requests that were never answered
+        self.lost: list[str] = []
         self._ended = threading.Event()
         self._changed = threading.Condition()
         self._answered: dict[tuple[str, str], list[Answered]] = {(kind, url): [] for kind in KINDS for url in urls}
@@ -86,7 +89,10 @@ class Probes:
                     timeout=TIMEOUT,
                     **options,
                 )
-            except (requests.ConnectionError, requests.Timeout):
+            except requests.Timeout:
+                self.lost.append(f"{method} {url}/{path}: {SILENT}")
+                continue
+            except requests.ConnectionError:
                 continue
             if response.status_code < 400:
                 with self._changed:

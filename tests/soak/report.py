@@ -6,6 +6,7 @@ from statistics import median
 from statistics import quantiles
 from tests.soak import monitor
 from tests.soak.clients import Answer
+from tests.soak.clients import SILENT
 from tests.soak.clients import WRITES
 from tests.soak.probe import KINDS
 from tests.soak.server import bound
@@ -111,6 +112,8 @@ def broken(report: dict[str, Any]) -> list[str]:
     """Return a line for each promise that *report* breaks."""
     options = report["options"]
     lines = [f"outside of an outage: {n['outside']} × {name}" for name, n in report["errors"].items() if n["outside"]]
+    if inside := report["errors"].get(SILENT, {}).get("inside"):
+        lines.append(f"in an outage: {inside} × {SILENT}")
     for name in ("lost", "phantom", "stale", "differences", "problems"):
         lines += [f"{name}: {line}" for line in report[name]]
     if len(report["outages"]) != (options["failovers"] or options["kills"]):

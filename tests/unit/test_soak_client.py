@@ -1,19 +1,26 @@
-"""A client of the soak repeats a write that Zope has given up for a conflict, and says so."""
+"""A client of the soak repeats a write that Zope has given up for a conflict; a Zope that never answers is a failure."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from http.server import HTTPServer
+from tests.soak import __main__ as soak
+from tests.soak import clients
 from tests.soak.clients import Client
 from tests.soak.clients import Gate
 from tests.soak.clients import REPEATS
+from tests.soak.clients import SILENT
 from tests.soak.ledger import ABSENT
+from tests.soak.report import broken
 from tests.soak.report import errors
 from typing import Any
 
 import json
 import pytest
+import socket
+import subprocess
+import sys
 import threading
 
 
@@ -71,3 +78,33 @@ def test_only_a_conflict_is_repeated(
     assert [answer.repeated for answer in client.answers] == [True] * repeated + [False]
     assert errors(client.answers, []) == found
     assert (ABSENT in page.possible, page in client.live) == (not is_made, is_made)
+
+
+def test_a_request_that_is_never_answered_breaks_a_promise_also_in_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "TIMEOUT", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = Client(0, [f"http://127.0.0.1:{silent.getsockname()[1]}"], [], 0, Gate())
+        client.search()
+        client.session.close()
+        client.visitor.close()
+    [answer] = client.answers
+    outage = [(answer.start, answer.end)]
+    found = errors(client.answers, outage)
+    assert found == {SILENT: {"inside": 1, "outside": 0}}
+    report = {
+        **dict.fromkeys(("lost", "phantom", "stale", "differences", "problems"), ()),
+        "options": {"failovers": 0, "kills": 1, "seconds": 1},
+        "outages": outage,
+        "connections": {},
+    }
+    assert broken(report | {"errors": {}}) == []
+    assert broken(report | {"errors": found}) == [f"in an outage: 1 × {SILENT}"]
+
+
+def test_a_zope_that_does_not_end_is_killed_and_told() -> None:
+    program = "import time; print('serves', flush=True); time.sleep(6000)"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    soak.end(process, 0.1)
+    assert soak.failed([process]) == [f"process {process.pid} ended with status -9"]

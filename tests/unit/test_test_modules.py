@@ -20,6 +20,8 @@ OLD_PATHS = {"search"}
 ROOMS = sorted({path.parent.name for path in SOURCE.glob("*/__init__.py")} - OLD_PATHS)
 #: Rooms that tests reach over HTTP only, and what they ask for.
 OVER_HTTP = {"restapi": "@search"}
+#: Where something has to be slow for the test.
+SLOW = {"test_copying.py": ["time.sleep(0.01)"]}
 #: Names of modules that keep something for later, whose state is nobody else's business.
 CACHES = (
     "cache",
@@ -87,6 +89,28 @@ def test_no_test_looks_inside_a_cache() -> None:
         if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
     ]
     assert found == []
+
+
+def arguments(call: ast.Call) -> Iterator[ast.expr]:
+    """Yield what is given to *call*."""
+    yield from call.args
+    yield from (keyword.value for keyword in call.keywords)
+
+
+@pytest.mark.parametrize("path", TEST_MODULES, ids=lambda path: path.stem)
+def test_no_test_waits_a_fixed_time(path: Path) -> None:
+    """It looks again and again, as ``waiting.until`` does: what takes a moment here takes long on a busy machine."""
+    tree = ast.parse(text(path))
+    loops = [loop for loop in ast.walk(tree) if isinstance(loop, ast.While)]
+    polled = {call for loop in loops for call in ast.walk(loop)}
+    found = [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and node not in polled and isinstance(node.func, ast.Attribute)
+        if node.func.attr in ("sleep", "wait", "join", "result", "communicate")
+        if any(isinstance(given, ast.Constant) and not isinstance(given.value, str) for given in arguments(node))
+    ]
+    assert found == SLOW.get(path.name, [])
 
 
 # -- which command runs what

@@ -74,7 +74,11 @@ class IndexTarget:
     def working(self, purpose: str) -> Iterator[tuple[Connection[Any], Execute]]:
         """Yield a connection with a session of its own, for work of any length, and its execute.  Raises BuildError."""
         with errors_told(), connect_directly(self.dsn, purpose, seconds=0) as connection:
-            yield connection, lambda query, values: connection.execute(query, values).fetchall()
+            try:
+                yield connection, lambda query, values: connection.execute(query, values).fetchall()
+            finally:
+                if not connection.closed:
+                    connection.execute(locks.RELEASE)
 
 
 @contextmanager

@@ -38,7 +38,7 @@ TRY_LOCK = "SELECT pg_try_advisory_lock(%(lock)s, hashtext(%(catalog)s || ' ' ||
 def begin(connection: Connection, catalog: int, name: str) -> bool:
     """Note on *connection* that the job *name* of the catalog with tool oid *catalog* begins; False if one is running.
 
-    It runs until the connection is closed.  Raises psycopg.Error.
+    It runs until ``end``, or until the server knows that the connection is closed.  Raises psycopg.Error.
     """
     values = {"catalog": catalog, "name": name, "lock": locks.JOB}
     [(free,)] = connection.execute(TRY_LOCK, values).fetchall()
@@ -52,6 +52,7 @@ def end(connection: Connection, catalog: int, name: str, lines: Iterable[str], f
     message = "\n".join(map(stored, lines)).replace("\0", "")
     try:
         connection.execute(END, {"catalog": catalog, "name": name, "message": message, "failed": failed})
+        connection.execute(locks.RELEASE)
     except psycopg.Error as error:
         logger.error("%s has ended, which could not be noted: %s", name, error)
 

@@ -19,6 +19,9 @@ ADD_SETS = f"SELECT pg_advisory_xact_lock({0x70676373}, 0)"
 #: Waits until no transaction commits, and lets none commit until the end of one's own: zodb-pgjsonb's lock of commits.
 HOLD_COMMITS = "SELECT pg_advisory_xact_lock(0)"
 
+#: Lets go of all that a session holds, at once: a busy server notices some time later that a connection is closed.
+RELEASE = "SELECT pg_advisory_unlock_all()"
+
 
 def of_catalog(work: int, zoid: int) -> tuple[int, int]:
     """Return both keys of the lock for *work*, one of the above, on the catalog whose tool has the oid *zoid*."""

@@ -1,6 +1,6 @@
--- The jobs of one catalog; one that runs holds a lock, which goes with its connection.
+-- The jobs of one catalog; one that runs holds a lock, which goes with its connection, some time after its end.
 SELECT j.name, j.done, j.total, j.message, j.failed, j.stop, j.started, j.finished,
-    EXISTS (
+    j.finished IS NULL AND EXISTS (
         SELECT FROM pg_locks l
         WHERE l.locktype = 'advisory' AND l.granted
             AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
