@@ -1,5 +1,6 @@
 """The command pgcatalog itself: what it lists, and what it loads for it."""
 
+from pathlib import Path
 from plone.pgcatalog.cli.commands import COMMANDS
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.cli.commands import SECTIONS
@@ -92,3 +93,51 @@ def test_an_unknown_command_is_an_error() -> None:
     result = click.testing.CliRunner().invoke(main, ["instal"])
     assert result.exit_code == 2
     assert "No such command 'instal'" in result.output
+
+
+# -- arguments are looked at before Plone is started
+
+
+AWAY = "host=127.0.0.1 port=1 dbname=x"
+STORAGES = {
+    "file": "<filestorage>\n path {folder}/Data.fs\n</filestorage>",
+    "away": f"<pgjsonb>\n dsn {AWAY}\n</pgjsonb>",
+    "unreadable": "<nothing>\n</nothing>",
+}
+CONF = """\
+%import zodb_pgjsonb
+instancehome {folder}
+<zodb_db main>
+  mount-point /
+  {storage}
+</zodb_db>
+"""
+OF_A_CATALOG = ("rebuild", "verify", "advise", "uninstall")
+
+
+@pytest.mark.parametrize(
+    ("command", "storage", "more", "told"),
+    [
+        *((name, "unreadable", [], "cannot be read") for name in (*OF_A_CATALOG, "install", "compare")),
+        *((name, "file", [], "is filestorage, and not zodb-pgjsonb") for name in OF_A_CATALOG),
+        *((name, "away", [], "the database of") for name in (*OF_A_CATALOG, "install")),
+        ("explain", "file", ["{}"], "is filestorage, and not zodb-pgjsonb"),
+        ("explain", "away", ["a query"], "is not a query"),
+        ("explain", "away", ['{"sort_on": 5}'], "sort_on is a string"),
+        ("compare", "file", ["--scratch", AWAY], "the scratch database"),
+        ("compare", "file", ["--limit", "0"], "0 is not in the range"),
+        ("copy", "file", ["nowhere.conf"], "does not exist"),
+    ],
+)
+def test_wrong_arguments_are_told_before_plone_is_started(
+    tmp_path: Path, command: str, storage: str, more: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(zope_conf: str) -> None:
+        raise AssertionError("Plone would be started")
+
+    monkeypatch.setattr("plone.pgcatalog.cli.site.open_zope", start)
+    conf = tmp_path / "zope.conf"
+    conf.write_text(CONF.format(folder=tmp_path, storage=STORAGES[storage].format(folder=tmp_path)))
+    done = click.testing.CliRunner().invoke(main, [command, str(conf), *more])
+    assert done.exit_code in (1, 2), done.exception
+    assert told in done.output

@@ -51,9 +51,11 @@ def test_a_rehearsal_ends_with_one_sentence() -> None:
     same = compare(query, Answer(["a"], [], {}, 3.0, 3.0), Answer(["a"], [], {}, 2.0, 0.1))
     other = compare(query, Answer(["a"], [], {}, 1.0, 1.0), Answer(["b"], [], {}, 4.0, 0.1))
     assert sentence([same]) == (
-        "All 1 answers are the same, and without the cache PostgreSQL is 1.5 times as fast as Plone's own catalog."
+        "All 1 answers are the same, and without the cache PostgreSQL is 1.5 times as fast as Plone's own catalog,"
+        " with the cache 30.0 times as fast as it."
     )
     assert sentence([same, other]) == (
-        "1 of 2 answers differ, and without the cache PostgreSQL is 1.5 times slower than Plone's own catalog."
+        "1 of 2 answers differ, and without the cache PostgreSQL is 1.5 times slower than Plone's own catalog,"
+        " with the cache 20.0 times as fast as it."
     )
     assert sentence([]) == "All 0 answers are the same."

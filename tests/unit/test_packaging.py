@@ -141,6 +141,23 @@ class TestConstraints:
         assert needed <= {line.partition("==")[0] for line in self.LINES}
 
 
+@pytest.mark.parametrize(
+    ("says", "helps"), [("is 3.11.2, too old", "uv python install 3.12"), ("", "apt install python3")]
+)
+def test_a_machine_without_a_suitable_python_is_told_what_helps(tmp_path: Path, says: str, helps: str) -> None:
+    """The packages of a system with 3.11 have no newer one."""
+    for tool in ("cat", "sh", "tail"):
+        (tmp_path / tool).symlink_to(shutil.which(tool))
+    if says:
+        (tmp_path / "python3").write_text(f"#!/bin/sh\necho '{says}' >&2\nexit 1\n")
+        (tmp_path / "python3").chmod(0o755)
+    environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run([ROOT / "scripts" / "find-python"], env=environ, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert helps in done.stderr
+    assert ("apt install python3 python3-venv;" in done.stderr) == (not says)
+
+
 def test_the_chores_work_in_an_unpacked_sdist() -> None:
     """What the Makefile names is in the source distribution, and so is what contributors read first."""
     tracked = {path.relative_to(ROOT).parts[0] for path in project_files()}

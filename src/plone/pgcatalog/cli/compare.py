@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from plone.pgcatalog.cli.copy import counting
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import EmbeddedPostgresError
+from plone.pgcatalog.migration import scratch
 from plone.pgcatalog.request import opened_at
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 from time import monotonic
 from typing import Any
@@ -60,8 +63,9 @@ def compare(zope_conf: str, site: str, scratch: str | None, limit: int, repeats:
 
 @contextmanager
 def database_for(dsn: str | None) -> Iterator[str]:
-    """Yield *dsn*, or that of an embedded server."""
+    """Yield *dsn*, or that of an embedded server; ScratchError at once for a database that is not empty, or out of reach."""
     if dsn:
+        scratch.check_empty(dsn)
         yield dsn
         return
     with EmbeddedPostgres() as server:
@@ -74,28 +78,26 @@ def rehearse(
     """Ask, copy, install, ask again; return the comparisons, and how long each step took in seconds."""
     with open_site(zope_conf, site, ours=False) as portal:
         # These import Plone, which needs the configuration of Zope.
-        from plone.pgcatalog.migration import scratch
         from plone.pgcatalog.migration.compare import ask
         from plone.pgcatalog.migration.compare import compare
         from plone.pgcatalog.migration.queries import site_queries
 
-        scratch.check_empty(dsn)
-        with console.status("Asking the site's own queries"):
-            queries = list(site_queries(portal, limit))
-            before = [ask(portal.portal_catalog, query, repeats) for query in queries]
+        queries = list(track(site_queries(portal, limit), "Looking for the site's own queries", console=console))
+        asked = track(queries, "Asking Plone's own catalog", console=console)
+        before = [ask(portal.portal_catalog, query, repeats) for query in asked]
         storage, path = portal._p_jar.db().storage, portal.getPhysicalPath()
     started = monotonic()
-    with console.status("Copying the objects"):
-        scratch.copy(storage, dsn)
+    with counting(console) as count:
+        scratch.copy(storage, dsn, count("Copying the objects"))
     copied = monotonic()
     with scratch.opened(dsn) as database, opened_at(database, "/".join(path)) as portal:
-        with console.status("Installing the profile"):
-            portal.portal_setup.runAllImportStepsFromProfile(PROFILE)
-            transaction.commit()
-            scratch.analyze(dsn)
+        console.print("Installing the catalog")
+        portal.portal_setup.runAllImportStepsFromProfile(PROFILE)
+        transaction.commit()
+        scratch.analyze(dsn)
         installed = monotonic()
-        with console.status("Asking the queries again"):
-            after = [ask(portal.portal_catalog, query, repeats) for query in queries]
+        asked = track(queries, "Asking the new catalog", console=console)
+        after = [ask(portal.portal_catalog, query, repeats) for query in asked]
     seconds = {"copy": round(copied - started, 3), "install": round(installed - copied, 3)}
     return [compare(*three) for three in zip(queries, before, after, strict=True)], seconds
 
@@ -149,11 +151,20 @@ def show(comparisons: list[Any], seconds: dict[str, float]) -> None:
 def verdict(comparisons: list[Any]) -> str:
     """Return one sentence about all *comparisons*."""
     wrong = sum(not c.is_fine for c in comparisons)
-    before, after = sum(c.before_ms for c in comparisons), sum(c.after_ms for c in comparisons)
+    before, after, cached = (
+        sum(getattr(c, name) for c in comparisons) for name in ("before_ms", "after_ms", "cached_ms")
+    )
     answers = (
         f"{wrong} of {len(comparisons)} answers differ" if wrong else f"All {len(comparisons)} answers are the same"
     )
-    if not before or not after:
+    if not before or not after or not cached:
         return f"{answers}."
-    speed = f"{before / after:.1f} times as fast as" if after <= before else f"{after / before:.1f} times slower than"
-    return f"{answers}, and without the cache PostgreSQL is {speed} Plone's own catalog."
+    return (
+        f"{answers}, and without the cache PostgreSQL is {speed(before, after)} Plone's own catalog,"
+        f" with the cache {speed(before, cached)} it."
+    )
+
+
+def speed(before: float, after: float) -> str:
+    """Return how fast something is that takes *after* ms, beside something that takes *before* ms."""
+    return f"{before / after:.1f} times as fast as" if after <= before else f"{after / before:.1f} times slower than"

@@ -55,6 +55,7 @@ def explain(zope_conf: str, site: str, query: dict[str, Any], part: str, as_json
     Exit code 0: explained; 1: the catalog or PostgreSQL refuses it; 2: the site cannot be opened.
     """
     try:
+        sort_of(query)  # before Plone is started
         with open_site(zope_conf, site) as portal:
             catalog = portal.portal_catalog._core
             found = statement(catalog, query, part)

@@ -1,5 +1,6 @@
 """A copy of a site's database for trying out: the objects on zodb-pgjsonb, in a database of its own."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.database.connections import connect
@@ -29,12 +30,15 @@ def check_empty(dsn: str) -> None:
         raise ScratchError(f"the scratch database: {str(error).strip()}") from error
 
 
-def copy(storage: Any, dsn: str) -> None:
-    """Copy all transactions of *storage*, with their blobs, into the empty database *dsn*.  Raises ScratchError."""
+def copy(storage: Any, dsn: str, progress: Callable[[int], None] = lambda transactions: None) -> None:
+    """Copy all transactions of *storage*, with their blobs, into the empty database *dsn*.  Raises ScratchError.
+
+    *progress* is called with the number of transactions after each.
+    """
     check_empty(dsn)
     target = PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
     try:
-        copying.copy(copying.Source(storage), target)
+        copying.copy(copying.Source(storage, progress), target)
     finally:
         target.close()
 
