@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from plone.pgcatalog.database.errors import ServiceUnavailable
+from plone.pgcatalog.database.errors import shorten_outage
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import QueryError
@@ -13,15 +14,18 @@ from plone.pgcatalog.unavailable import TIMED_OUT
 from scripts import messages
 from typing import Any
 from ZODB.POSException import ConflictError
+from ZODB.POSException import POSKeyError
 from zope.component import getGlobalSiteManager
 from zope.component import provideUtility
 from zope.i18n.gettextmessagecatalog import GettextMessageCatalog
 from zope.i18n.interfaces import ITranslationDomain
 from zope.i18n.translationdomain import TranslationDomain
 
+import logging
 import psycopg
 import psycopg_pool
 import pytest
+import sys
 
 
 OUTAGES = {"57P01", "57P02", "57P03", "57P04", "57P05", "53300"}
@@ -93,6 +97,27 @@ def test_the_answer_is_in_the_language_of_the_request(environ: dict[str, Any], b
     answer = answer_to(psycopg.OperationalError("connection refused"))
     assert answer is not None
     assert answer.told(environ).startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_outage"),
+    [
+        (psycopg_pool.PoolTimeout("couldn't get\na connection"), True),
+        (psycopg.errors.AdminShutdown("terminating"), True),
+        (psycopg.errors.DiskFull("no space left"), False),
+        (POSKeyError(b"\0" * 8), False),
+    ],
+)
+def test_of_an_outage_one_line_is_logged_and_of_other_errors_all(error: Exception, is_outage: bool) -> None:
+    try:
+        raise error
+    except type(error):
+        record = logging.LogRecord("x", logging.ERROR, "", 0, "not loaded: %s", ("100 %s",), sys.exc_info())
+    assert shorten_outage(record)
+    told = logging.Formatter().format(record)
+    assert told.startswith("not loaded: 100 %s")
+    assert (len(told.splitlines()) == 1, "Traceback" in told) == (is_outage, not is_outage)
+    assert type(error).__name__ in told
 
 
 @pytest.fixture
