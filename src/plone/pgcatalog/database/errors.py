@@ -16,6 +16,7 @@ from ZODB.POSException import ConflictError
 
 import logging
 import psycopg
+import sys
 
 
 #: How PostgreSQL says that a connection is lost, or that there is none to be had: too many, a server that stops or starts.
@@ -31,6 +32,13 @@ class ServiceUnavailable(psycopg.OperationalError, ConflictError):
     Zope repeats the request, as after a conflict.  When that does not help it answers 503, which is how it
     translates the name of this class.  It is a ConflictError, since Plone goes on without a portlet that raises any
     other error.
+    """
+
+
+class StillUnavailable(psycopg.OperationalError):
+    """A read was lost while a ServiceUnavailable is handled.
+
+    It is no conflict: the answer is made, and what Plone would add to it, such as tokens, it goes on without.
     """
 
 
@@ -60,12 +68,14 @@ def is_outage(error: BaseException | None) -> bool:
 
 
 def shorten_outage(record: logging.LogRecord) -> bool:
-    """Leave one line of the *record* of an outage (a filter of logging).
+    """Leave one line of the *record* of an outage (a filter of logging), and none while one is handled.
 
     Its traceback may tell the error of a template.  That loads the template's variables to tell them, each of which
     fails, and is logged with a traceback that tells the same error: without end.
     """
     error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, StillUnavailable):
+        return False
     if is_outage(error):
         record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error!r}", (), None
     return True
@@ -100,10 +110,13 @@ def transient_reads() -> Iterator[None]:
     """Raise ServiceUnavailable instead of the psycopg.Error with which a read was lost, on whichever connection.
 
     Neither for a time limit, nor when no connection was free: a repeated request would wait for as long again.
+    StillUnavailable while a ServiceUnavailable is handled.
     """
+    is_handled = isinstance(sys.exception(), ServiceUnavailable)
     try:
         yield
     except (PoolTimeout, QueryCanceled, ServiceUnavailable):
         raise
     except (psycopg.OperationalError, InFailedSqlTransaction, IdleInTransactionSessionTimeout) as error:
-        raise ServiceUnavailable(str(error)) from error
+        kind = StillUnavailable if is_handled else ServiceUnavailable
+        raise kind(str(error)) from error
