@@ -1,19 +1,16 @@
 """The catalog tool: ``portal_catalog`` answered by PostgreSQL."""
 
 from AccessControl.class_init import InitializeClass
-from AccessControl.Permissions import manage_zcatalog_entries as ManageZCatalogEntries
-from AccessControl.Permissions import manage_zcatalog_indexes as ManageZCatalogIndexes
 from AccessControl.Permissions import search_zcatalog as SearchZCatalog
 from AccessControl.SecurityInfo import ClassSecurityInfo
 from AccessControl.SecurityInfo import ModuleSecurityInfo
-from DateTime import DateTime
+from App.special_dtml import DTMLFile
 from OFS.Folder import Folder
 from plone.pgcatalog.compat.catalog import CatalogFacade
 from plone.pgcatalog.compat.mappings import Indexes
-from plone.pgcatalog.compat.zcatalog import borrow
-from plone.pgcatalog.compat.zcatalog import borrow_rest
+from plone.pgcatalog.compat.zcatalog import Around
+from plone.pgcatalog.compat.zcatalog import unless_patched
 from plone.pgcatalog.controlpanel.registry_records import set_slow_query_ms
-from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.discovery import features
@@ -32,11 +29,7 @@ from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.zmi.pages import page_of
 from plone.pgcatalog.zmi.pages import PostForms
 from plone.pgcatalog.zmi.protect import post_only
-from Products.CMFCore.indexing import processQueue
-from Products.CMFCore.utils import _getAuthenticatedUser
-from Products.CMFCore.utils import UniqueObject
 from Products.CMFPlone.CatalogTool import CatalogTool
-from Products.ZCatalog.ZCatalog import ZCatalog
 from typing import Any
 from zope.interface import implementer
 from ZPublisher import zpublish
@@ -97,15 +90,36 @@ def without_options(query: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in query.items() if not str(k).startswith(prefixes)}
 
 
+def normalize_paths(self, REQUEST):  # type: ignore[no-untyped-def]
+    """Catalogue what is catalogued by a relative or outdated path under its own, and forget what is gone"""
+    for path in list(self._catalog.uids):
+        obj = self.resolve_path(path) or self.resolve_url(path.lstrip("/"), REQUEST)
+        own = None if obj is None else "/".join(obj.getPhysicalPath())
+        if path != own:
+            self.uncatalog_object(path)
+            if own is not None:
+                self.catalog_object(obj, own)
+
+
+class Counter:
+    """What counts the changes of a catalog, as a ``BTrees.Length`` that is asked only."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def __call__(self) -> int:
+        """Return a number that changes with every change of the catalog, and never comes again."""
+        return self._catalog.counter
+
+    def change(self, delta: int) -> None:
+        """Do nothing: the catalog's generation advances by itself."""
+
+
 @implementer(IPGCatalogTool)
-class PlonePGCatalogTool(UniqueObject, Folder):
+class PlonePGCatalogTool(CatalogTool):
     """Plone's catalog tool, answered by PostgreSQL"""
 
-    id = "portal_catalog"
     meta_type = "PG Catalog Tool"
-    zmi_icon = "fas fa-search"
-    title = ""
-    threshold = 10000
 
     #: SQL columns of removed indexes, which stay in the relation: name -> type
     _old_columns: dict[str, str] = {}
@@ -125,16 +139,12 @@ class PlonePGCatalogTool(UniqueObject, Folder):
     )
 
     Indexes = Indexes()
-    borrow(locals(), ZCatalog, "manage_main")
     for _action in WEB_ACTIONS:
-        borrow(locals(), CatalogTool, _action)
-        locals()[_action] = post_only(locals()[_action])
+        locals()[_action] = Around(lambda action, stock: post_only(action))
     for _page in WEB_FORMS:
-        borrow(locals(), CatalogTool, _page)
-        locals()[_page] = PostForms(locals()[_page])
+        locals()[_page] = Around(lambda page, stock: PostForms(page) if isinstance(page, DTMLFile) else page)
     for _page in (*OWN_PAGES, *FORMER_PAGES):
-        borrow(locals(), CatalogTool, _page)
-        locals()[_page] = page_of(FORMER_PAGES.get(_page, _page))
+        locals()[_page] = unless_patched(page_of(FORMER_PAGES.get(_page, _page)))
     del _action, _page
 
     # Without a docstring, as the one it calls: nothing to be published.
@@ -163,7 +173,7 @@ class PlonePGCatalogTool(UniqueObject, Folder):
         return CatalogFacade(self)
 
     def __init__(self, id: str = "portal_catalog") -> None:
-        super().__init__(id)
+        Folder.__init__(self, id)
         #: index name -> the real index object, settings only
         self._indexes: dict[str, Any] = {}
         #: index name -> base name of its SQL columns
@@ -179,7 +189,7 @@ class PlonePGCatalogTool(UniqueObject, Folder):
 
     # -- searching
 
-    @security.protected(SearchZCatalog)
+    # What is inherited has the permissions that its own class declares, or a patch of it.
     @zpublish(False)
     def searchResults(self, query: Any = None, **kw: Any) -> Any:
         """Search what the current user may see; see ``Products.CMFPlone.CatalogTool``.
@@ -189,23 +199,12 @@ class PlonePGCatalogTool(UniqueObject, Folder):
         query = as_dict(query)
         if isinstance(query, dict):
             query = without_options(query)
-        return CatalogTool.searchResults(self, query, **without_options(kw))
+        return super().searchResults(query, **without_options(kw))
 
-    @security.protected(SearchZCatalog)
-    @zpublish(False)
-    def __call__(self, *args: Any, **kw: Any) -> Any:
-        return self.searchResults(*args, **kw)
-
-    @security.protected(SearchZCatalog)
     @zpublish(False)
     def search(self, query: Any, sort_index: Any = None, reverse: Any = 0, limit: Any = None, merge: Any = 1) -> Any:
         """Programmatic search with the same restrictions as searchResults."""
-        processQueue()
-        query = without_options(as_dict(query))
-        query["allowedRolesAndUsers"] = self._listAllowedRolesAndUsers(_getAuthenticatedUser(self))
-        if not self.allow_inactive(query):
-            query["effectiveRange"] = DateTime()
-        return ZCatalog.search(self, query, sort_index, reverse, limit, merge)
+        return super().search(without_options(as_dict(query)), sort_index, reverse, limit, merge)
 
     @security.protected(SearchZCatalog)
     @zpublish(False)
@@ -251,59 +250,34 @@ class PlonePGCatalogTool(UniqueObject, Folder):
 
     # -- cataloguing
 
-    @security.private
-    @zpublish(False)
-    def getCounter(self) -> int:
-        """Return a number that changes with every change of the catalog, and never comes again."""
-        processQueue()
-        return self._core.counter
+    @property
+    def _counter(self) -> Counter:
+        return Counter(self._core)
 
-    def _increment_counter(self) -> None:
-        """The catalog's generation advances by itself."""
-
-    @security.protected(ManageZCatalogIndexes)
-    @zpublish(False)
-    def clearIndex(self, name: str) -> None:
-        """Empty the index *name*; raises KeyError."""
-        cataloguer.clear_index(self._core, name)
-
-    @security.protected(ManageZCatalogEntries)
     @zpublish(False)
     def refreshCatalog(self, clear: Any = 0, pghandler: Any = None) -> None:
         """Catalogue everything catalogued again; over the web by ``manage_catalogReindex`` only."""
-        ZCatalog.refreshCatalog(self, clear, pghandler)
+        super().refreshCatalog(clear, pghandler)
 
-    @security.protected(ManageZCatalogEntries)
-    @post_only
-    def manage_normalize_paths(self, REQUEST):  # type: ignore[no-untyped-def]
-        """Catalogue what is catalogued by a relative or outdated path under its own, and forget what is gone"""
-        for path in list(self._catalog.uids):
-            obj = self.resolve_path(path) or self.resolve_url(path.lstrip("/"), REQUEST)
-            own = None if obj is None else "/".join(obj.getPhysicalPath())
-            if path != own:
-                self.uncatalog_object(path)
-                if own is not None:
-                    self.catalog_object(obj, own)
+    manage_normalize_paths = Around(lambda action, stock: post_only(normalize_paths if stock else action))
 
-    @security.protected(SearchZCatalog)
+    @unless_patched
     @zpublish(False)
     def getAllBrains(self) -> Any:
         """Generate the brains of everything catalogued."""
         yield from self.searchAll()
 
-    @security.protected(SearchZCatalog)
+    @unless_patched
     @zpublish(False)
     def searchAll(self) -> Any:
         """Return the brains of everything catalogued."""
         return searcher.everything(self._core)
 
-    @security.protected(SearchZCatalog)
+    @unless_patched
     @zpublish(False)
     def index_objects(self) -> Any:
         """Return the index objects, not acquisition-wrapped."""
         return list(self._catalog.indexes.values())
-
-    borrow_rest(locals(), CatalogTool, UniqueObject, Folder)
 
 
 InitializeClass(PlonePGCatalogTool)

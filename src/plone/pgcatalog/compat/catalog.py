@@ -2,16 +2,17 @@
 
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
-from ExtensionClass import Base
 from plone.pgcatalog.compat.mappings import Data
 from plone.pgcatalog.compat.mappings import IndexMapping
 from plone.pgcatalog.compat.mappings import Paths
 from plone.pgcatalog.compat.mappings import Uids
-from plone.pgcatalog.compat.zcatalog import borrow_rest
+from plone.pgcatalog.compat.zcatalog import is_stock
+from plone.pgcatalog.compat.zcatalog import lend
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core import management
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
+from plone.pgcatalog.core.normalise import merged
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -26,10 +27,11 @@ from Products.ZCatalog.Catalog import Catalog as ZCatalogCatalog
 from typing import Any
 
 
-class CatalogFacade(Base):
-    """Answers for ``Products.ZCatalog.Catalog.Catalog``; bound to the *tool*, which may be acquisition-wrapped.
+class CatalogFacade(ZCatalogCatalog):
+    """A ``Products.ZCatalog.Catalog.Catalog``, bound to the *tool*, which may be acquisition-wrapped.
 
-    Not persistent: the tool keeps the index settings and column names, PostgreSQL the rest.
+    Never stored: the tool keeps the index settings and column names, PostgreSQL the rest.
+    Its methods answer where ZCatalog's own are asked: see ``lend`` below.
     """
 
     def __init__(self, tool: CatalogTool) -> None:
@@ -159,21 +161,35 @@ class CatalogFacade(Base):
 
     def searchResults(self, query: Any = None, _merge: bool = True, **kw: Any) -> Any:
         """Search; *query* and *kw* together are a ZCatalog query.  Raises CatalogError for a bad sort_on."""
+        if any_patched(STEPS):
+            return self._search_by_steps(merged(query, kw), _merge)
         results = self.core.search(query, **kw)
         return results if _merge else self._unmerged(results)
 
-    __call__ = searchResults
+    def _search_by_steps(self, query: Any, merge: bool) -> Any:
+        """Search as ZCatalog does, by methods of which others have patched one."""
+        query = self.merge_query_args(query)
+        sort_index = self._getSortIndex(query)
+        order = self._get_sort_attr("order", query)
+        count = len(sort_index) if isinstance(sort_index, list) else 1
+        reverse = sort_directions(count, order)
+        limit = self._get_sort_attr("limit", query)
+        return self.search(query, sort_index, reverse[0] if count == 1 else reverse, limit, merge)
 
     def search(
         self, query: Any, sort_index: Any = None, reverse: Any = False, limit: Any = None, merge: bool = True
     ) -> Any:
-        """Search with resolved *sort_index* objects; *reverse* is a bool, or a sort_order value."""
+        """Search with resolved *sort_index* objects; *reverse* is a bool, a list of them, or a sort_order value."""
+        if any_patched(("make_query",)):
+            query = self.make_query(query)
         indexes = [] if sort_index is None else sort_index if isinstance(sort_index, list) else [sort_index]
         for index in indexes:
             index.documentToKeyMap  # noqa: B018  AttributeError for an index that cannot sort, as in ZCatalog
         if isinstance(reverse, bool | int):
             directions = [bool(reverse)] * len(indexes)
         else:
+            if not isinstance(reverse, str | None):
+                reverse = ["reverse" if r is True else r for r in reverse]
             directions = sort_directions(len(indexes), reverse)
         sort = [(index.getId(), r) for index, r in zip(indexes, directions, strict=True)]
         results = searcher.find(self.core, self.core.configuration, query, sort, limit)
@@ -248,19 +264,18 @@ class CatalogFacade(Base):
     def data(self) -> Data:
         return Data(self)
 
-    def hasuid(self, uid: str) -> int | None:
-        return self.uids.get(uid)
 
-    def getMetadataForRID(self, rid: int) -> dict[str, Any]:
-        """Return metadata column to value; raises KeyError for an unknown rid."""
-        return dict(zip(self.names, self.data[rid], strict=True))
+lend(CatalogFacade, ZCatalogCatalog)
 
-    def getIndexDataForRID(self, rid: int) -> dict[str, Any]:
-        """Return index name to what that index holds for the row, '' for nothing."""
-        return {name: self.getIndex(name).getEntryForObject(rid, "") for name in self.indexes}
+#: The methods by which ZCatalog's ``searchResults`` searches.
+STEPS = ("search", "make_query", "merge_query_args", "_getSortIndex", "_get_sort_attr")
+_stock = vars(ZCatalogCatalog)
+_unpatched = {name: _stock[name] for name in STEPS if is_stock(ZCatalogCatalog, name, _stock[name])}
 
-    def uniqueValuesFor(self, name: str) -> tuple[Any, ...]:
-        return tuple(self.getIndex(name).uniqueValues())
 
-    # What needs nothing of ours.
-    borrow_rest(locals(), ZCatalogCatalog, *ZCatalogCatalog.__bases__)
+def any_patched(names: tuple[str, ...]) -> bool:
+    """True if somebody has patched one of the methods *names*, all in STEPS, of ZCatalog's Catalog."""
+    for name in names:  # noqa: SIM110  no generator: this is asked for each search
+        if name not in _unpatched or _stock[name] is not _unpatched[name]:
+            return True
+    return False

@@ -18,6 +18,7 @@ class PostForms(DTMLFile):
 
     def __init__(self, page: DTMLFile) -> None:
         super().__init__(page.raw.removesuffix(".dtml"), "")
+        self.__name__ = page.__name__
 
     def read_raw(self) -> str:
         return _FORM.sub(lambda m: f'<form{_METHOD.sub("", m[1])} method="post">', super().read_raw())
