@@ -4,6 +4,7 @@ from importlib.metadata import EntryPoint
 from itertools import pairwise
 from pathlib import Path
 from plone.pgcatalog import interfaces
+from plone.pgcatalog.compat.zcatalog import NOT_ASKED
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.controlpanel.registry_records import SCHEMAS
 from plone.pgcatalog.fulltext import text_index  # noqa: F401  adds its index type to BUILT_IN
@@ -144,6 +145,12 @@ def test_every_logger_is_in_the_reference() -> None:
         if f"| `{'.'.join(path.relative_to(ROOT / 'src').with_suffix('').parts)}` |" not in page
     }
     assert silent == set()
+
+
+def test_every_patch_that_is_not_asked_is_in_the_reference() -> None:
+    page = text(DOCS / "reference" / "patches.md")
+    rows = [f"| `{cls.__name__}.{n}` | {reason} |" for cls, names in NOT_ASKED.items() for n, reason in names.items()]
+    assert sorted(line for line in page.splitlines() if line.startswith("| `")) == sorted(rows)
 
 
 def test_every_chore_is_where_contributors_look() -> None:

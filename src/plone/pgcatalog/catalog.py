@@ -181,9 +181,6 @@ class PlonePGCatalogTool(CatalogTool):
         #: metadata columns
         self._columns: tuple[str, ...] = ()
 
-    def __len__(self) -> int:
-        return len(self._catalog)
-
     def __bool__(self) -> bool:
         return True
 

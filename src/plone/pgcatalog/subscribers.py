@@ -1,5 +1,6 @@
 """What happens when a storage opens, when a process starts and when a request ends."""
 
+from plone.pgcatalog.compat.zcatalog import log_patches
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.database import direct
 from plone.pgcatalog.database import pool
@@ -23,6 +24,7 @@ def register_processors(event: Any) -> None:
     Raises MixedDistributions, which ends the start of Zope.
     """
     refuse_mixture()
+    log_patches()
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
         if processor.register(database) and pooler.adapt(database):

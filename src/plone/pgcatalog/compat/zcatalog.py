@@ -54,7 +54,7 @@ NOT_ASKED: dict[type, dict[str, str]] = {
         "_sort_nbest": _SORT,
         "_sort_nbest_reverse": _SORT,
         "_sorted_search_indexes": _PLAN,
-        "_v_brains": _BRAINS,
+        "_v_brains": "it is the tool's own, `useBrains` sets it",
         "getCatalogPlan": _PLAN,
         "getIndex": "searches and saves ask the settings of the indexes; calls of it are honoured",
         "instantiate": _BRAINS,

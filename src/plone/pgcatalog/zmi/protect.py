@@ -1,6 +1,5 @@
 """Web actions that change the catalog need POST and a CSRF token."""
 
-from AccessControl.requestmethod import buildfacade
 from collections.abc import Callable
 from inspect import Parameter
 from inspect import signature
@@ -17,25 +16,30 @@ def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return *method* refusing (Forbidden) a call that comes from the web without POST and token.
 
     A call from Python, which passes no REQUEST or RESPONSE, or outside of any request, is not the web's.  The result has the very
-    signature of *method*, from which ZPublisher takes the form fields.
+    positional parameters of *method*, from which ZPublisher takes the form fields.
     """
-    parameters = signature(method).parameters
+    parameters = signature(method).parameters.values()
+    fields = [p for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
 
-    def _curried(*values: Any) -> Any:
-        arguments = {
-            name: parameter.default if value is _default and parameter.default is not Parameter.empty else value
-            for (name, parameter), value in zip(parameters.items(), values, strict=True)
+    def _curried(*values: Any, **more: Any) -> Any:
+        arguments = more | {
+            field.name: field.default if value is _default and field.default is not Parameter.empty else value
+            for field, value in zip(fields, values, strict=False)
         }
         request = arguments.get("REQUEST")
         if request is None and arguments.get("RESPONSE") is not None:
             request = getRequest()
         if request is not None:
             check(request)
-        return method(**arguments)
+        return method(*(arguments[field.name] for field in fields), *values[len(fields) :], **more)
 
+    rest = ["*args", "**kw"] if len(fields) < len(parameters) else []
+    head = [field.name if field.default is Parameter.empty else f"{field.name}=_default" for field in fields]
+    call = ", ".join([field.name for field in fields] + rest)
     namespace: dict[str, Any] = {"_curried": _curried, "_default": _default}
-    exec(buildfacade(method.__name__, method, method.__doc__), namespace)
-    facade: Callable[..., Any] = namespace[method.__name__]
+    exec(f"def facade({', '.join(head + rest)}): return _curried({call})", namespace)
+    facade: Callable[..., Any] = namespace["facade"]
+    facade.__name__, facade.__doc__ = method.__name__, method.__doc__
     return facade
 
 
