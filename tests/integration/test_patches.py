@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from plone.pgcatalog.compat import zcatalog
 from plone.pgcatalog.compat.zcatalog import log_patches
 from plone.pgcatalog.compat.zcatalog import NOT_ASKED
-from plone.protect import createToken
 from Products.CMFCore.CatalogTool import CatalogTool as BaseTool
 from Products.CMFCore.indexing import processQueue
 from Products.CMFPlone.CatalogTool import CatalogTool
@@ -20,12 +19,20 @@ from tests.integration.content import populate
 from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
+from tests.integration.patching import attribute
+from tests.integration.patching import call
+from tests.integration.patching import METHODS
+from tests.integration.patching import Names
+from tests.integration.patching import page_of
+from tests.integration.patching import QUERY
+from tests.integration.patching import recorded
+from tests.integration.patching import SHADOWED
+from tests.integration.patching import web
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
 from tests.integration.vocabulary import counted
 from tests.integration.web import Web
-from types import FunctionType
 from typing import Any
 from zope.configuration import xmlconfig
 from zope.configuration.config import ConfigurationMachine
@@ -36,204 +43,6 @@ import pytest
 import subprocess
 import sys
 import transaction
-
-
-CLASSES = (CatalogTool, BaseTool, ZCatalog, Catalog)
-UNASKED = {(base, name) for cls, names in NOT_ASKED.items() for base in cls.__mro__ for name in names}
-QUERY = {"portal_type": "Document", "sort_on": "getId", "sort_order": "descending", "sort_limit": 2}
-Names = set[tuple[type, str]]
-
-
-def is_page(value: Any) -> bool:
-    return bool(getattr(value, "raw", None) or getattr(value, "filename", None))
-
-
-METHODS = [
-    (cls, name)
-    for cls in CLASSES
-    for name, value in vars(cls).items()
-    if isinstance(value, FunctionType) or is_page(value)
-    if (cls, name) not in UNASKED
-]
-
-
-@contextmanager
-def attribute(cls: type, name: str, value: Any) -> Iterator[None]:
-    """Have the class *cls* an attribute for a while."""
-    before = {name: vars(cls)[name]} if name in vars(cls) else {}
-    setattr(cls, name, value)
-    try:
-        yield
-    finally:
-        delattr(cls, name)
-        for value in before.values():
-            setattr(cls, name, value)
-
-
-@contextmanager
-def recorded(cls: type, name: str, reached: Names, kept_as: str | None = None) -> Iterator[None]:
-    """Patch a method by one that notes in *reached* that it is called, and calls the original.
-
-    It has that in a variable, or, as collective.monkeypatcher's, as the attribute *kept_as* of the class.
-    """
-    original = vars(cls)[name]
-
-    def patch(self: Any, *args: Any, **kw: Any) -> Any:
-        reached.add((cls, name))
-        if is_page(original):
-            return "page"
-        return getattr(self, kept_as)(*args, **kw) if kept_as else original(self, *args, **kw)
-
-    with ExitStack() as stack:
-        if kept_as:
-            stack.enter_context(attribute(cls, kept_as, original))
-        stack.enter_context(attribute(cls, name, patch))
-        yield
-
-
-def web(catalog: Any) -> dict[str, Any]:
-    """The arguments of a form that is sent to the management interface."""
-    request = catalog.REQUEST
-    request["REQUEST_METHOD"] = "POST"
-    request.form["_authenticator"] = createToken()
-    request["PARENTS"] = [catalog, catalog.aq_parent]
-    return {"REQUEST": request, "RESPONSE": request.response, "URL1": "http://nohost"}
-
-
-def without_request(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if name != "REQUEST"}
-
-
-def page_of(catalog: Any) -> Any:
-    return catalog.aq_parent["a-page"]
-
-
-def path_of(catalog: Any) -> str:
-    return "/".join(page_of(catalog).getPhysicalPath())
-
-
-def rid_of(catalog: Any) -> int:
-    rid: int = catalog._catalog.uids[path_of(catalog)]
-    return rid
-
-
-def indexes_again(catalog: Any, change: Callable[[], Any]) -> None:
-    """Have *change* add the index and the column ``patched``, and remove them."""
-    change()
-    catalog._catalog.delIndex("patched")
-
-
-#: How a site calls it: what is done with the catalog.
-CALLS: dict[str, Callable[[Any], Any]] = {
-    "searchResults": lambda c: list(c.searchResults(**QUERY)),
-    "__call__": lambda c: (list(c(**QUERY)), c._catalog(QUERY)),
-    "unrestrictedSearchResults": lambda c: list(c.unrestrictedSearchResults(QUERY)),
-    "_unrestrictedSearchResults": lambda c: list(c._unrestrictedSearchResults(QUERY)),
-    "search": lambda c: list(c.search({"portal_type": "Document"}, "getId", 1)),
-    "allow_inactive": lambda c: c.allow_inactive({}),
-    "_listAllowedRolesAndUsers": lambda c: c.searchResults(portal_type="Document"),
-    "_convertQuery": lambda c: c._convertQuery({}),
-    "getCounter": lambda c: c.getCounter(),
-    "_increment_counter": lambda c: c._increment_counter(),
-    "indexObject": lambda c: c.indexObject(page_of(c)),
-    "reindexObject": lambda c: c.reindexObject(page_of(c)),
-    "unindexObject": lambda c: (c.unindexObject(page_of(c)), processQueue(), page_of(c).reindexObject()),
-    "_indexObject": lambda c: c._indexObject(page_of(c)),
-    "_reindexObject": lambda c: c._reindexObject(page_of(c), ["Title"], 0),
-    "_unindexObject": lambda c: c._unindexObject(page_of(c)),
-    "catalog_object": lambda c: c.catalog_object(page_of(c), path_of(c), ["Title"]),
-    "uncatalog_object": lambda c: c.uncatalog_object(path_of(c)),
-    "maintain_zodb_cache": lambda c: c.catalog_object(page_of(c)),
-    "_removeIndex": lambda c: (c.addIndex("patched", "FieldIndex"), c._removeIndex("patched")),
-    "addIndex": lambda c: indexes_again(c, lambda: c.addIndex("patched", "FieldIndex")),
-    "delIndex": lambda c: (c.addIndex("patched", "FieldIndex"), c.delIndex("patched")),
-    "addColumn": lambda c: (c.addColumn("patched"), c.delColumn("patched")),
-    "delColumn": lambda c: (c.addColumn("patched"), c.delColumn("patched")),
-    "manage_addIndex": lambda c: indexes_again(c, lambda: c.manage_addIndex("patched", "FieldIndex")),
-    "manage_delIndex": lambda c: (c.addIndex("patched", "FieldIndex"), c.manage_delIndex(["patched"])),
-    "manage_addColumn": lambda c: (c.manage_addColumn("patched"), c.delColumn("patched")),
-    "manage_delColumn": lambda c: (c.addColumn("patched"), c.manage_delColumn(["patched"])),
-    "clearIndex": lambda c: c.clearIndex("Title"),
-    "manage_clearIndex": lambda c: c.manage_clearIndex(["Title"]),
-    "reindexIndex": lambda c: c.reindexIndex("Title", c.REQUEST),
-    "manage_reindexIndex": lambda c: c.manage_reindexIndex(["Title"]),
-    "refreshCatalog": lambda c: c.refreshCatalog(),
-    "clearFindAndRebuild": lambda c: (c.clearFindAndRebuild(), processQueue()),
-    "manage_catalogRebuild": lambda c: c.manage_catalogRebuild(),
-    "manage_catalogReindex": lambda c: c.manage_catalogReindex(**web(c)),
-    "manage_catalogClear": lambda c: c.manage_catalogClear(),
-    "manage_catalogFoundItems": lambda c: c.manage_catalogFoundItems(
-        **web(c), URL2="http://nohost", obj_ids=["a-page"]
-    ),
-    "manage_catalogObject": lambda c: c.manage_catalogObject(**web(c), urls=path_of(c)),
-    "manage_uncatalogObject": lambda c: c.manage_uncatalogObject(**web(c), urls=path_of(c)),
-    "manage_edit": lambda c: c.manage_edit(**without_request(web(c)), threshold=10000, REQUEST=c.REQUEST),
-    "manage_subbingToggle": lambda c: (c.manage_subbingToggle(**web(c)), c.manage_subbingToggle(**web(c))),
-    "manage_normalize_paths": lambda c: c.manage_normalize_paths(web(c)["REQUEST"]),
-    "manage_setProgress": lambda c: c.manage_setProgress(0),
-    "manage_resetCatalogReport": lambda c: c.manage_resetCatalogReport(),
-    "manage_editCatalogReport": lambda c: c.manage_editCatalogReport(0.1),
-    "_getProgressThreshold": lambda c: c.manage_reindexIndex(["Title"]),
-    "uniqueValuesFor": lambda c: c.uniqueValuesFor("portal_type"),
-    "getpath": lambda c: c.getpath(rid_of(c)),
-    "getrid": lambda c: c.getrid(path_of(c)),
-    "getobject": lambda c: c.getobject(rid_of(c)),
-    "getMetadataForUID": lambda c: c.getMetadataForUID(path_of(c)),
-    "getIndexDataForUID": lambda c: c.getIndexDataForUID(path_of(c)),
-    "getMetadataForRID": lambda c: c.getMetadataForRID(rid_of(c)),
-    "getIndexDataForRID": lambda c: c.getIndexDataForRID(rid_of(c)),
-    "getAllBrains": lambda c: list(c.getAllBrains()),
-    "searchAll": lambda c: list(c.searchAll()),
-    "schema": lambda c: c.schema(),
-    "indexes": lambda c: c.searchResults(**QUERY),
-    "index_objects": lambda c: list(c.index_objects()),
-    "getIndexObjects": lambda c: c.getIndexObjects(),
-    "_searchable_arguments": lambda c: c._searchable_arguments(),
-    "_searchable_result_columns": lambda c: c._searchable_result_columns(),
-    "valid_roles": lambda c: c.valid_roles(),
-    "ZopeFindAndApply": lambda c: c.ZopeFindAndApply(c.aq_parent, obj_ids=["a-page"]),
-    "resolve_url": lambda c: c.resolve_url(path_of(c), c.REQUEST),
-    "resolve_path": lambda c: c.resolve_path(path_of(c)),
-    "availableIndexes": lambda c: c.availableIndexes(),
-    "getCatalogPlan": lambda c: c.getCatalogPlan(),
-    "getCatalogReport": lambda c: c.getCatalogReport(),
-    "__len__": lambda c: len(c),
-    "_CatalogTool__url": lambda c: c._indexObject(page_of(c)),
-    # of the inside, by its own names
-    "clear": lambda c: c._catalog.clear(),
-    "catalogObject": lambda c: c._catalog.catalogObject(page_of(c), path_of(c)),
-    "uncatalogObject": lambda c: c._catalog.uncatalogObject(path_of(c)),
-    "hasuid": lambda c: c._catalog.hasuid(path_of(c)),
-    "merge_query_args": lambda c: c.searchResults(**QUERY),
-    "make_query": lambda c: c.searchResults(**QUERY),
-    "_get_sort_attr": lambda c: c.searchResults(**QUERY),
-    "_getSortIndex": lambda c: c.searchResults(**QUERY),
-}
-
-
-def call(name: str, catalog: Any) -> None:
-    """Call the method *name* as a site does; the page is catalogued before."""
-    if catalog._catalog.hasuid(path_of(catalog)) is None:
-        catalog._catalog.catalogObject(page_of(catalog), path_of(catalog))
-    if name in CALLS:
-        CALLS[name](catalog)
-    else:
-        page = getattr(catalog, name)
-        if getattr(page, "__module__", "") == __name__:
-            page()
-
-
-#: Methods that a class below overrides without calling them.
-SHADOWED = {
-    (BaseTool, "__call__"),
-    (BaseTool, "_listAllowedRolesAndUsers"),
-    (BaseTool, "catalog_object"),
-    (BaseTool, "indexObject"),
-    (BaseTool, "searchResults"),
-    (ZCatalog, "__call__"),
-    (ZCatalog, "manage_catalogAdvanced"),
-    (ZCatalog, "manage_catalogFind"),
-}
 
 
 def fill(portal: Any) -> None:
