@@ -23,6 +23,7 @@ from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.query.expression import as_dict
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import QueryError
+from plone.pgcatalog.query.expression import with_lists
 from plone.pgcatalog.results.iterate import BATCH
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.settings import slow_query_ms
@@ -87,7 +88,8 @@ def without_options(query: dict[str, Any]) -> dict[str, Any]:
     if expression is not None and (names := expression.names().intersection(RESTRICTIONS)):
         raise QueryError(f"a restricted search sets {', '.join(sorted(names))} itself")
     prefixes = tuple(f"{name}_" for name in RESTRICTIONS)
-    return {k: v for k, v in query.items() if not str(k).startswith(prefixes)}
+    # What could be read only once is made a list here: Plone looks at the paths before the search does.
+    return with_lists({k: v for k, v in query.items() if not str(k).startswith(prefixes)})
 
 
 def normalize_paths(self, REQUEST):  # type: ignore[no-untyped-def]
@@ -262,7 +264,7 @@ class PlonePGCatalogTool(CatalogTool):
     @zpublish(False)
     def getAllBrains(self) -> Any:
         """Generate the brains of everything catalogued."""
-        yield from self.searchAll()
+        yield from self.searchAll().iterate()
 
     @unless_patched
     @zpublish(False)

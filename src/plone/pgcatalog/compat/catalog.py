@@ -219,7 +219,7 @@ class CatalogFacade(ZCatalogCatalog):
 
     @property
     def _v_result_class(self) -> type:
-        return brain_class(self._v_brains)
+        return brain_class(self._v_brains, self.names)
 
     def useBrains(self, brains: type) -> None:
         """Mix the class *brains* into all brains of this tool."""

@@ -19,6 +19,7 @@ from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.objects import is_rid
+from plone.pgcatalog.query.expression import with_lists
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import VALUES
 from plone.pgcatalog.results.hits import ENTRY_BYTES
@@ -112,7 +113,7 @@ class PGIndex(ProxyBase):
 
     def _apply_index(self, request: Any, resultset: Any = None) -> Any:
         """Return (rids as an IISet, names used) for *request*, None when it does not name this index."""
-        condition = self._pg_translator().where(request)
+        condition = self._pg_translator().where(with_lists(request))
         if condition is None:
             return None
         return self._pg_rids(condition), (self.id,)

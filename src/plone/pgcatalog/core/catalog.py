@@ -21,7 +21,6 @@ from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.results.brain import brain_class
-from plone.pgcatalog.results.brain import record_schema
 from plone.pgcatalog.results.features import Features
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
@@ -174,10 +173,10 @@ class Catalog(Base):
 
     def brain_maker(self) -> Callable[..., Any]:
         """Return the function that makes brains, wrapped in the tool, of a RowLoader, a rid, two scores and the Row, if known."""
-        cls, schema, tool = brain_class(self.brains), record_schema(self.names), self.tool
+        cls, tool = brain_class(self.brains, self.names), self.tool
 
         def brain(loader: Any, rid: int, score: Any = 1, normalized: Any = 1, row: Any = None) -> Any:
-            return cls(loader, schema, rid, score, normalized, row).__of__(tool)
+            return cls(loader, rid, score, normalized, row).__of__(tool)
 
         return brain
 

@@ -6,6 +6,7 @@ from plone.pgcatalog.core.configuration import Configuration
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.expression import as_dict
+from plone.pgcatalog.query.expression import with_lists
 from Products.ZCatalog.Catalog import CatalogError
 from typing import Any
 
@@ -17,9 +18,7 @@ Sort = list[tuple[str, bool]]
 def merged(query: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Return the query dict of *query*, a query dict, a query object or None, and *keywords*, which count more."""
     query = as_dict(query)
-    if not isinstance(query, dict):
-        query = {}
-    return {**query, **keywords} if keywords else query
+    return with_lists({**(query if isinstance(query, dict) else {}), **keywords})
 
 
 def option(query: Mapping[str, Any], name: str) -> Any:
@@ -52,7 +51,8 @@ def is_sortable(index: Any) -> bool:
 
 
 def rewritten(query: Mapping[str, Any], configuration: Configuration, tool: CatalogTool) -> Mapping[str, Any]:
-    """Return *query* as the indexes of the *tool* that rewrite queries want it."""
+    """Return *query* as the indexes of the *tool* that rewrite queries want it; what holds several values is a list."""
+    query = with_lists(query)
     for index in configuration.rewriters.values():
         query = index.__of__(tool).make_query(query)
     return query

@@ -1,9 +1,15 @@
-"""What all query objects are: the base class, the error, and their place in a query dict."""
+"""What all query objects are: the base class, the error, and their place in a query dict; its values."""
 
 from abc import ABC
 from abc import abstractmethod
+from BTrees import family32
+from BTrees import family64
+from collections import deque
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Set
+from collections.abc import ValuesView
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -15,6 +21,17 @@ WHERE = "where"
 #: PostgreSQL's parser and Python's stack both have an end; a statement has 65,535 parameters at the most.
 MAX_LEVELS = 50
 MAX_LEAVES = 1000
+
+_trees = [getattr(family, kind) for family in (family32, family64) for kind in ("OO", "OI", "IO", "II")]
+#: Types of what holds several values, besides lists and tuples: also sets and keys of dicts and BTrees, and generators.
+CONTAINERS: tuple[Any, ...] = (
+    Set,
+    ValuesView,
+    Iterator,
+    deque,
+    range,
+    *{type(tree.BTree().keys()) for tree in _trees},
+)
 
 #: Returns the translator of the index of a name; raises KeyError.
 Lookup = Callable[[str], IndexTranslator]
@@ -55,6 +72,19 @@ class Expression(ABC):
 def as_dict(query: Any) -> Any:
     """Return *query* as a query dict if it is a query object, else itself."""
     return {WHERE: query} if isinstance(query, Expression) else query
+
+
+def as_list(value: Any) -> Any:
+    """Return *value*, of a query, as a list if it is one of ``CONTAINERS``, else itself."""
+    return list(value) if isinstance(value, CONTAINERS) else value
+
+
+def with_lists(query: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the query dict *query* with lists in place of all ``CONTAINERS``, those in the options of an index too."""
+    return {
+        name: {option: as_list(each) for option, each in value.items()} if isinstance(value, dict) else as_list(value)
+        for name, value in query.items()
+    }
 
 
 def expression_in(query: Mapping[str, Any]) -> Expression | None:

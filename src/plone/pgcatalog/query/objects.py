@@ -21,6 +21,7 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.instants import PARSE_ERRORS
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
+from plone.pgcatalog.query.expression import as_list
 from plone.pgcatalog.query.expression import check_name
 from plone.pgcatalog.query.expression import check_size
 from plone.pgcatalog.query.expression import Expression
@@ -102,6 +103,7 @@ class In(Leaf):
 
     def __init__(self, index: str, values: Iterable[Any]) -> None:
         check_name(index)
+        values = as_list(values)
         if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
             raise TypeError(f"In takes a sequence of values, not {values!r}")
         object.__setattr__(self, "index", index)

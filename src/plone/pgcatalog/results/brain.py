@@ -1,24 +1,18 @@
 """Catalog brains: equal to ZCatalog's, but reading their metadata only when touched."""
 
 from Acquisition import aq_get
-from Acquisition import Implicit
-from functools import cache
+from ExtensionClass import Base
 from functools import lru_cache
 from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain
-from Products.ZCatalog.interfaces import ICatalogBrain
 from typing import Any
 from zope.globalrequest import getRequest
-from zope.interface import implementer
 
-
-_zcatalog_brain = AbstractCatalogBrain.__dict__
 
 #: Record fields besides the metadata columns, in ZCatalog's order.
 RECORD_FIELDS = ("data_record_id_", "data_record_score_", "data_record_normalized_score_")
 
 
-@implementer(ICatalogBrain)
-class PGCatalogBrain(Implicit):
+class PGCatalogBrain(AbstractCatalogBrain):
     """One row of a result.
 
     Metadata columns are attributes and items (by name or position); they are decoded on first access, from the row
@@ -27,25 +21,24 @@ class PGCatalogBrain(Implicit):
 
     __allow_access_to_unprotected_subobjects__ = True
 
-    def __init__(
-        self, loader: Any, schema: dict[str, int], rid: int, score: Any = 1, normalized: Any = 1, row: Any = None
-    ):
+    # Not Record's, which takes the values of all columns.
+    __new__ = Base.__new__
+
+    def __init__(self, loader: Any, rid: int, score: Any = 1, normalized: Any = 1, row: Any = None):
         attributes = self.__dict__
         if row is not None:
             # What other brains of the row have decoded already.
             attributes.update(row.values)
             attributes["_row"] = row
         attributes["_loader"] = loader
-        attributes["__record_schema__"] = schema
         attributes["data_record_id_"] = rid
         attributes["data_record_score_"] = score
         attributes["data_record_normalized_score_"] = normalized
 
     def __getattr__(self, name: str) -> Any:
-        attributes = self.__dict__
-        schema = attributes.get("__record_schema__")
-        if schema is None or name not in schema:
+        if name not in self.__record_schema__:
             raise AttributeError(name)
+        attributes = self.__dict__
         row = attributes.get("_row")
         if row is None:
             row = attributes["_row"] = attributes["_loader"].row(attributes["data_record_id_"])
@@ -53,6 +46,11 @@ class PGCatalogBrain(Implicit):
             attributes.update({**row.values, **attributes})
         value = attributes[name] = row.value(name)
         return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.__record_schema__:
+            raise AttributeError(name)
+        self.__dict__[name] = value
 
     def getPath(self) -> str:
         """Get the physical path for this record"""
@@ -74,58 +72,54 @@ class PGCatalogBrain(Implicit):
     def getObject(self, REQUEST: Any = None) -> Any:
         """Return the object for this record; None, or an error, as ZCatalog's brains"""
         self._loader.prefetch(self.data_record_id_)
-        return _zcatalog_brain["getObject"](self, REQUEST)
+        return super().getObject(REQUEST)
 
     def _unrestrictedGetObject(self) -> Any:
         """Return the object for this record, without security checks"""
         self._loader.prefetch(self.data_record_id_)
-        return _zcatalog_brain["_unrestrictedGetObject"](self)
+        return super()._unrestrictedGetObject()
 
-    def getRID(self) -> int:
-        """Return the record ID for this object."""
-        rid: int = self.data_record_id_
-        return rid
+    @property
+    def __schema__(self) -> dict[str, int]:
+        """Column name -> position, for the methods of ``Record``."""
+        schema: dict[str, int] = self.__record_schema__
+        return schema
 
-    def has_key(self, key: str) -> bool:
-        return key in self.__record_schema__
+    @property
+    def __data__(self) -> tuple[Any, ...]:
+        """The values of all columns, for the methods of ``Record``."""
+        return tuple(self)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.__record_schema__
-
-    def __len__(self) -> int:
-        return len(self.__record_schema__)
+    def __setstate__(self, data: tuple[Any, ...]) -> None:
+        """Take the values of all columns: what a copy gets."""
+        self.__dict__.update(zip(self.__record_schema__, data, strict=True))
 
     def __bool__(self) -> bool:
         return True
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, int):
-            names = list(self.__record_schema__)
-            return getattr(self, names[key])
-        if key not in self.__record_schema__:
+            key = list(self.__record_schema__)[key]
+        elif key not in self.__record_schema__:
             raise KeyError(key)
         return getattr(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, int):
             key = list(self.__record_schema__)[key]
-        setattr(self, key, value)
+        elif key not in self.__record_schema__:
+            raise KeyError(key)
+        self.__dict__[key] = value
 
     def __iter__(self) -> Any:
-        return (getattr(self, name) for name in list(self.__record_schema__))
-
-
-@cache
-def brain_class(mixin: type) -> type[PGCatalogBrain]:
-    """Return the class of brains that also are *mixin*, whose methods count less than a brain's own."""
-    if not [name for name in vars(mixin) if not name.startswith("__")] and mixin.__bases__ == (object,):
-        return PGCatalogBrain
-    metaclass: Any = type(PGCatalogBrain)
-    cls: type[PGCatalogBrain] = metaclass(PGCatalogBrain.__name__, (PGCatalogBrain, mixin), {})
-    return cls
+        return (getattr(self, name) for name in self.__record_schema__)
 
 
 @lru_cache
-def record_schema(names: tuple[str, ...]) -> dict[str, int]:
-    """Return ``__record_schema__`` for the metadata columns *names*."""
-    return {name: i for i, name in enumerate((*names, *RECORD_FIELDS))}
+def brain_class(mixin: type, names: tuple[str, ...]) -> type[PGCatalogBrain]:
+    """Return the class of brains with the columns *names* that also are *mixin*, whose methods count less than a brain's own."""
+    schema = {name: i for i, name in enumerate((*names, *RECORD_FIELDS))}
+    metaclass: Any = type(PGCatalogBrain)
+    # Under the name of ZCatalog's, by which others tell a brain.
+    cls: type[PGCatalogBrain] = metaclass("mybrains", (PGCatalogBrain, mixin), {"__record_schema__": schema})
+    return cls

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from operator import index as index_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.protocols import Catalog
@@ -60,6 +61,8 @@ class CatalogSearchResults(LazyMap):
         self._scores: dict[int, float] = {}
         self._on_start = on_start
         self._brain_of = catalog.brain_maker()
+        #: rid -> brain, of all that were given out
+        self._brains: dict[int, Any] = {}
         if not query.is_empty:
             view.session.open_results.add(self)
 
@@ -239,6 +242,7 @@ class CatalogSearchResults(LazyMap):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self._slice(index)
+        index = index_of(index)
         if len(self._rids) <= index < WINDOW:
             self._first(index - index % IDX_BATCH + IDX_BATCH)
         else:
@@ -246,11 +250,14 @@ class CatalogSearchResults(LazyMap):
         if not 0 <= index < len(self._rids):
             self._all()
         rid = self._rids[index]
-        row = self._loader.known(rid)
-        if row is None:
-            self._loader.find([rid])
+        brain = self._brains.get(rid)
+        if brain is None:
             row = self._loader.known(rid)
-        return self._brain(rid, row)
+            if row is None:
+                self._loader.find([rid])
+                row = self._loader.known(rid)
+            brain = self._brain(rid, row)
+        return brain
 
     def _slice(self, index: slice) -> list[Any]:
         start, stop = index.start or 0, index.stop
@@ -282,6 +289,12 @@ class CatalogSearchResults(LazyMap):
             index += 1
 
     def _brain(self, rid: int, row: Row | None) -> Any:
+        """Return the brain of the row *rid*, always the same one; a new one is made of *row*, if that is known."""
+        brain = self._brains.get(rid)
+        # Of two threads that make one, both get that of the first.
+        return self._brains.setdefault(rid, self._new_brain(rid, row)) if brain is None else brain
+
+    def _new_brain(self, rid: int, row: Row | None) -> Any:
         if self._query.score is None:
             return self._brain_of(self._loader, rid, 1, 1, row)
         hits = self._hits

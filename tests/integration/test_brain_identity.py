@@ -1,0 +1,232 @@
+"""A result keeps the brains that it has given out, as ZCatalog's LazyMap does; a stream keeps none."""
+
+from Acquisition import aq_base
+from collections.abc import Callable
+from collections.abc import Iterator
+from plone.app.contentlisting.interfaces import IContentListing
+from plone.batching import Batch
+from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain
+from Record import Record
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.fixtures import SiteWith
+from tests.integration.oracle import make_oracle
+from typing import Any
+
+import copy
+import gc
+import pickle
+import pytest
+import threading
+import weakref
+
+
+def fill(portal: Any) -> None:
+    for number in range(120):
+        create(portal, "Document", f"page{number:03}", title=f"Page {number}", subject=("Red",))
+
+
+@pytest.fixture(scope="module")
+def shared(site_with: SiteWith) -> Iterator[Any]:
+    """(our catalog, the oracle), filled with the same content; the tests change nothing."""
+    with sites.opened(site_with(fill)) as db, sites.inside(db) as portal:
+        yield portal.portal_catalog, make_oracle(portal)
+
+
+@pytest.fixture
+def both(shared: Any) -> Any:
+    sites.return_to(shared[0].aq_parent)
+    return shared
+
+
+#: Ways to ask for a result of twelve brains and more.
+QUERIES: dict[str, dict[str, Any]] = {
+    "page": {"portal_type": "Document", "sort_on": "getId", "b_size": 12},
+    "sorted": {"portal_type": "Document", "sort_on": "getId"},
+    "unsorted": {"portal_type": "Document"},
+    "words": {"SearchableText": "page"},
+    "positions": {"portal_type": "Document", "sort_on": "getObjPositionInParent"},
+}
+
+
+def removed(rs: Any) -> Any:
+    brains = list(rs)
+    brains.remove(rs[1])
+    return len(rs) - len(brains)
+
+
+def titles_after_a_loop(rs: Any) -> Any:
+    for number, brain in enumerate(rs):
+        brain.Title = f"X {number}"
+    return (
+        [b.Title for b in rs],
+        rs[3].Title,
+        rs[2:5][1]["Title"],
+        [b.Title for b in rs + rs] == [b.Title for b in rs] * 2,
+    )
+
+
+def is_same(one: Any, other: Any) -> bool:
+    return one is other and aq_base(one) is aq_base(other) and hash(one) == hash(other) and one == other
+
+
+#: What can be told of the brains of a result.
+LAWS: dict[str, Callable[[Any], Any]] = {
+    "in": lambda rs: (rs[0] in rs, rs[11] in rs),
+    "index": lambda rs: (list(rs).index(rs[2]), list(rs).count(rs[2])),
+    "remove": removed,
+    "twice": lambda rs: is_same(rs[0], rs[0]),
+    "loops": lambda rs: all(map(is_same, rs, rs)),
+    "union": lambda rs: len({*rs, *rs}) == len(rs),
+    "dict": lambda rs: {brain: i for i, brain in enumerate(rs)}[rs[7]],
+    "loop, then item": lambda rs: is_same(list(rs)[5], rs[5]),
+    "slice": lambda rs: is_same(rs[2:5][0], rs[2]),
+    "slice first": lambda rs: (rs[2:5], is_same(rs[2:5][0], rs[2]))[1],
+    "slice with a step": lambda rs: is_same(rs[1:9:3][1], rs[4]),
+    "slice backwards": lambda rs: is_same(rs[::-1][0], rs[len(rs) - 1]),
+    "open slice": lambda rs: all(map(is_same, rs[:], rs)),
+    "overlapping slices": lambda rs: set(rs[0:6]) & set(rs[4:9]) == {rs[4], rs[5]},
+    "negative": lambda rs: is_same(rs[-1], rs[-1]),
+    "reversed": lambda rs: is_same(next(reversed(rs)), rs[len(rs) - 1]),
+    "far": lambda rs: is_same(rs[len(rs) - 1], list(rs)[len(rs) - 1]),
+    "sum": lambda rs: (is_same((rs + rs)[0], rs[0]), is_same((rs + rs)[len(rs)], rs[0]), len(rs + rs) == 2 * len(rs)),
+    "batch": lambda rs: is_same(list(Batch(rs, 5, 3))[1], rs[4]),
+    "listing": lambda rs: is_same(IContentListing(rs)[2].getDataOrigin(), rs[2]),
+    "sorted": lambda rs: rs[3] in sorted(rs, key=lambda brain: brain.getId),
+    "assigned": titles_after_a_loop,
+    "deleted": lambda rs: (delattr(rs[3], "Title"), rs[3].Title, rs[3]["Title"])[1:],
+    "bool as index": lambda rs: is_same(rs[True], rs[1]),
+    "equal": lambda rs: (rs[0] == rs[0], rs[0] == rs[1]),
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("law", LAWS)
+def test_brains_have_the_identity_that_zcatalogs_have(both: Any, law: str, query: str) -> None:
+    ours, theirs = (LAWS[law](catalog.unrestrictedSearchResults(**QUERIES[query])) for catalog in both)
+    assert ours == theirs
+
+
+def outcome(call: Callable[[Any], Any], results: Any) -> Any:
+    try:
+        return call(results)
+    except Exception as error:  # noqa: BLE001  whatever it is, both must raise it
+        return type(error)
+
+
+#: What can be told of a single brain.
+BRAINS: dict[str, Callable[[Any], Any]] = {
+    "class": lambda b: (type(aq_base(b)).__name__, b.__class__.__name__),
+    "bases": lambda b: [isinstance(x, cls) for x in (b, aq_base(b)) for cls in (AbstractCatalogBrain, Record)],
+    "an unknown attribute is not set": lambda b: setattr(b, "nobody", 1),
+    "an unknown item is not set": lambda b: b.__setitem__("nobody", 1),
+    "nor a place behind the last": lambda b: b[999],
+    "unknown": lambda b: b.nobody,
+    "unknown item": lambda b: b["nobody"],
+    "slice": lambda b: b[0:2],
+    "sum": lambda b: b + b,
+    "product": lambda b: b * 2,
+    "deleted item": lambda b: b.__delitem__("Title") or b.Title,
+    "deleted place": lambda b: b.__delitem__(0),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": pickle.dumps,
+    "copy of the base": lambda b: copy.copy(aq_base(b)).Title,
+    "schema": lambda b: b.__record_schema__ == b.__schema__ == b.__class__.__record_schema__,
+    "data": lambda b: (b.__data__[b.__schema__["Title"]], len(b.__data__) == len(b)),
+    "record's own equality": lambda b: (aq_base(b) == aq_base(b), aq_base(b) != aq_base(b)),
+    "equality with others": lambda b: (b == 1, b is None, aq_base(b) == "x"),
+    "iteration": lambda b: list(b)[b.__schema__["Title"]],
+}
+
+
+@pytest.mark.parametrize("name", BRAINS)
+def test_a_brain_is_a_record(both: Any, name: str) -> None:
+    ours, theirs = (outcome(BRAINS[name], catalog(portal_type="Document", sort_on="getId")[3]) for catalog in both)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("index", [1.0, "1", None, (1,)])
+@pytest.mark.parametrize("query", QUERIES)
+def test_no_brain_has_a_place_that_is_no_number(both: Any, query: str, index: Any) -> None:
+    with pytest.raises(TypeError):
+        both[0].unrestrictedSearchResults(**QUERIES[query])[index]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_threads_get_the_same_brains(both: Any, query: str) -> None:
+    results = both[0].unrestrictedSearchResults(**QUERIES[query])
+    len(results[0:12])
+    seen: list[Any] = []
+    start = threading.Barrier(4)
+
+    def read() -> None:
+        start.wait(60)
+        seen.append([results[number] for number in range(12)])
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(seen) == 4
+    assert all(map(is_same, brains, seen[0]) for brains in seen)
+    assert len({brain for brains in seen for brain in brains}) == 12
+
+
+# -- memory
+
+
+def alive() -> int:
+    """Return how many brains there are."""
+    return sum(
+        isinstance(found, AbstractCatalogBrain) for found in gc.get_objects() if type(found).__name__ == "mybrains"
+    )
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Without the collector: what a cycle holds stays, and is counted."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("uncollected")
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_result_that_is_dropped_leaves_nothing(both: Any, query: str) -> None:
+    before = alive()
+    results = both[0].unrestrictedSearchResults(**QUERIES[query])
+    shown = [(b.Title, b.getURL(), b.getPath(), b.getObject().id) for b in results[0:12]]
+    assert len(shown) == alive() - before == 12
+    reference, loader = weakref.ref(results), weakref.ref(results._loader)
+    del results
+    assert (reference(), loader(), alive() - before) == (None, None, 0)
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_a_result_has_no_more_brains_than_it_was_asked_for(both: Any) -> None:
+    before = alive()
+    results = both[0].unrestrictedSearchResults(portal_type="Document", sort_on="getId")
+    assert (len(results), results.actual_result_count, bool(results)) == (120, 120, True)
+    assert alive() == before
+    for _ in range(3):
+        assert [b.Title for b in results[0:25]][24] == "Page 24"
+    assert alive() - before == 25
+    assert list(results)[119].Title == "Page 119"
+    assert alive() - before == 120
+
+
+@pytest.mark.usefixtures("uncollected")
+@pytest.mark.parametrize("read", ["iterate", "getAllBrains"])
+def test_a_stream_keeps_none(both: Any, read: str) -> None:
+    before, most = alive(), 0
+    catalog = both[0]
+    found = catalog.getAllBrains() if read == "getAllBrains" else catalog.searchAll().iterate(50)
+    for number, brain in enumerate(found):
+        assert brain.Title
+        if number % 40 == 0:
+            most = max(most, alive() - before)
+    assert number >= 119
+    assert most <= 2
