@@ -4,13 +4,21 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field
+from inspect import signature
 from lxml import html
+from plone.protect.interfaces import IDisableCSRFProtection
+from Products.Five import BrowserView
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.web import MANAGER
 from tests.integration.web import REFUSED
 from tests.integration.web import Site
 from typing import Any
+from zope.component import getSiteManager
+from zope.component import provideAdapter
+from zope.interface import alsoProvides
+from zope.interface import Interface
+from zope.publisher.interfaces.browser import IBrowserRequest
 
 import pytest
 
@@ -226,6 +234,71 @@ def test_writing_needs_a_manager_a_post_and_a_token(ours: Site, action: Action) 
     assert web.post(url, MANAGER, _authenticator=token, **action.form).status in (200, 204, 302)
     with ours.inside() as portal:
         assert action.done(portal)
+
+
+class Calling(BrowserView):
+    """A page that changes the catalog by its web actions, as upgrade steps do."""
+
+    __roles__ = ("Manager",)
+
+    def __call__(self) -> str:
+        """Call an action with all that a request has for it."""
+        alsoProvides(self.request, IDisableCSRFProtection)
+        method = getattr(self.context.portal_catalog, self.request.form["action"])
+        wanted = [name for name in signature(method).parameters if name in self.request]
+        method(**{name: self.request[name] for name in wanted})
+        return "done"
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+def test_a_call_from_python_needs_neither_post_nor_token(ours: Site, action: Action) -> None:
+    with ours.inside() as portal:
+        create(portal, "Document", "page", title="Page")
+    with ours.inside() as portal:
+        action.prepare(portal)
+    provideAdapter(Calling, (Interface, IBrowserRequest), Interface, "call-an-action")
+    try:
+        ours.web.get("/plone/call-an-action", MANAGER, **action.form, action=action.name)
+    finally:
+        getSiteManager().unregisterAdapter(Calling, (Interface, IBrowserRequest), Interface, "call-an-action")
+    with ours.inside() as portal:
+        assert action.done(portal)
+
+
+@pytest.mark.parametrize("path", [f"{CATALOG}/manage_catalogClear", "/plone/page/portal_catalog/manage_catalogClear"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"PUBLISHED": "x"},
+        {"PUBLISHED.aq_base:record": "x"},
+        {"REQUEST:record": "x", "RESPONSE": "x"},
+        {"REQUEST.PUBLISHED:record": "x", "self": "x"},
+    ],
+)
+def test_no_form_makes_a_published_action_a_call(ours: Site, path: str, form: dict[str, str]) -> None:
+    with ours.inside() as portal:
+        create(portal, "Document", "page", title="Page")
+    before = ours.generation
+    assert ours.web.get(path, MANAGER, **form).status == 403
+    assert ours.web.post(path, MANAGER, **form).status == 403
+    assert ours.web.open(f"{path.rpartition('/')[0]}?manage_catalogClear:method=1", MANAGER).status == 403
+    assert ours.generation == before
+
+
+def test_what_a_published_action_calls_is_guarded_too(ours: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A patch of another name around an action does not take its guard away."""
+    from plone.pgcatalog.catalog import PlonePGCatalogTool
+
+    stock = PlonePGCatalogTool.manage_catalogClear
+
+    def patched(self: Any, REQUEST: Any = None, RESPONSE: Any = None, URL1: Any = None) -> Any:
+        """Clear"""
+        return stock(self)
+
+    monkeypatch.setattr(PlonePGCatalogTool, "manage_catalogClear", patched)
+    before = ours.generation
+    assert ours.web.get(f"{CATALOG}/manage_catalogClear", MANAGER).status == 403
+    assert ours.generation == before
 
 
 def test_all_writing_actions_are_tested() -> None:

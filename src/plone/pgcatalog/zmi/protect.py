@@ -1,5 +1,6 @@
 """Web actions that change the catalog need POST and a CSRF token."""
 
+from Acquisition import aq_base
 from collections.abc import Callable
 from inspect import Parameter
 from inspect import signature
@@ -13,10 +14,10 @@ _default: list[Any] = []
 
 
 def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return *method* refusing (Forbidden) a call that comes from the web without POST and token.
+    """Return *method* refusing (Forbidden) to be published without POST and token.
 
-    A call from Python, which passes no REQUEST or RESPONSE, or outside of any request, is not the web's.  The result has the very
-    positional parameters of *method*, from which ZPublisher takes the form fields.
+    A call from Python is not the web's: what was published has looked after itself, as an upgrade step, or a view that changes
+    other content.  The result has the very positional parameters of *method*, from which ZPublisher takes the form fields.
     """
     parameters = signature(method).parameters.values()
     fields = [p for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
@@ -26,10 +27,8 @@ def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
             field.name: field.default if value is _default and field.default is not Parameter.empty else value
             for field, value in zip(fields, values, strict=False)
         }
-        request = arguments.get("REQUEST")
-        if request is None and arguments.get("RESPONSE") is not None:
-            request = getRequest()
-        if request is not None:
+        request = getRequest()
+        if request is not None and is_published(values[0], request):
             check(request)
         return method(*(arguments[field.name] for field in fields), *values[len(fields) :], **more)
 
@@ -41,6 +40,12 @@ def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
     facade: Callable[..., Any] = namespace["facade"]
     facade.__name__, facade.__doc__ = method.__name__, method.__doc__
     return facade
+
+
+def is_published(tool: Any, request: Any) -> bool:
+    """Return whether *request* is for a method of *tool*: any, so that none calls another one past the check."""
+    published = request.get("PUBLISHED")
+    return aq_base(getattr(published, "__self__", None)) is aq_base(tool)
 
 
 def check(request: Any) -> None:
