@@ -1,13 +1,16 @@
 """The mappings of a ZCatalog's Catalog (``indexes``, ``paths``, ``uids``, ``data``), read from PostgreSQL."""
 
+from abc import abstractmethod
 from AccessControl.class_init import InitializeClass
 from Acquisition import aq_base
 from Acquisition import aq_inner
 from Acquisition import aq_parent
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import MutableMapping
 from plone.pgcatalog.compat.proxy_types import index_proxy
+from plone.pgcatalog.compat.trees import between
+from plone.pgcatalog.compat.trees import Tree
+from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexing.objects import clean_path
@@ -47,6 +50,9 @@ class IndexMapping(MutableMapping[str, Any]):
     def keys(self) -> Any:
         return aq_base(self._catalog.tool)._indexes.keys()
 
+    def copy(self) -> dict[str, Any]:
+        return dict(self)
+
     def __iter__(self) -> Iterator[str]:
         return iter(aq_base(self._catalog.tool)._indexes)
 
@@ -67,80 +73,190 @@ class Indexes(ZCatalogIndexes):
 InitializeClass(Indexes)
 
 
-class RowMapping(Mapping[Any, Any]):
-    """A read-only mapping over the catalog's rows: subclasses say which expression is key and which value."""
+class RowTree(Tree):
+    """A mapping over the catalog's rows: subclasses say which expression is key and which value."""
 
     key = "rid"
     value = "path"
 
     def __init__(self, catalog: "CatalogFacade") -> None:
+        self._catalog = catalog
         self._view = catalog.view()
 
-    def _found(self, key: Any, value: Any) -> Any:
-        return value
-
-    def _rows(self, expressions: str, where: Condition = EVERYTHING) -> list[Any]:
-        return self._view.select(expressions, where, f"ORDER BY {self.key}")
-
-    def __getitem__(self, key: Any) -> Any:
-        rows = self._rows(self.value, self._is(key)) if self._is_key(key) else []
-        if not rows:
-            raise KeyError(key)
-        return self._found(key, rows[0][0])
-
-    def _is(self, key: Any) -> Condition:
-        return Condition(f"{self.key} = %s", (key,))
+    @property
+    def _marks(self) -> dict[Any, Any]:
+        """What was assigned, and is no row's: key -> value, None for a key that was deleted."""
+        return {}
 
     def _is_key(self, key: Any) -> bool:
         return is_rid(key)
 
-    def __contains__(self, key: object) -> bool:
-        return self._is_key(key) and bool(self._rows("1", self._is(key)))
+    def _stored_key(self, key: Any) -> Any:
+        return key
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
+    def _rows(self, expressions: str, where: Condition = EVERYTHING, tail: str = "") -> list[Any]:
+        return self._view.select(expressions, where, tail or f"ORDER BY {self.key}")
+
+    def _of(self, key: Any) -> Any:
+        """Return the value of the row that has *key*, None if none has."""
+        rows = self._rows(self.value, Condition(f"{self.key} = %s", (key,)))
+        return rows[0][0] if rows else None
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._found(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        return self._found(key) is not None
+
+    def _found(self, key: Any) -> Any:
+        if not self._is_key(key):
+            return None
+        marks, key = self._marks, self._stored_key(key)
+        return marks[key] if key in marks else self._of(key)
 
     def __len__(self) -> int:
+        if self._marks:
+            return len(self._sorted())
         rows = self._view.select("count(*)")
         return rows[0][0] if rows else 0
 
-    def keys(self) -> Any:
-        return [key for (key,) in self._rows(self.key)]
+    def _within(self, low: Any, high: Any) -> Condition:
+        where = EVERYTHING
+        for end, operator in ((low, ">="), (high, "<=")):
+            if end is not None and not self._is_key(end):
+                raise TypeError(f"{end!r} is no key")
+            if end is not None:
+                where &= Condition(f"{self.key} {operator} %s", (self._stored_key(end),))
+        return where
 
-    def values(self) -> Any:
-        return [value for _, value in self.items()]
+    def _sorted(self, low: Any = None, high: Any = None) -> list[Any]:
+        if self._marks:
+            return [key for key, _ in self._pairs(low, high)]
+        return [key for (key,) in self._rows(self.key, self._within(low, high))]
 
-    def items(self) -> Any:
-        return [(key, self._found(key, value)) for key, value in self._rows(f"{self.key}, {self.value}")]
+    def _pairs(self, low: Any = None, high: Any = None) -> list[tuple[Any, Any]]:
+        pairs = self._rows(f"{self.key}, {self.value}", self._within(low, high))
+        if self._marks:
+            marked = between(self._marks.items(), low, high, lambda pair: pair[0])
+            return sorted((key, value) for key, value in (dict(pairs) | dict(marked)).items() if value is not None)
+        return pairs
 
-    def iterkeys(self) -> Iterator[Any]:
-        return iter(self.keys())
+    def _ends(self, low: Any = None, high: Any = None) -> tuple[Any, ...]:
+        if self._marks:
+            return super()._ends(low, high)
+        where = self._within(low, high)
+        return tuple(
+            rows[0][0]
+            for order in ("", " DESC")
+            if (rows := self._rows(self.key, where, f"ORDER BY {self.key}{order} LIMIT 1"))
+        )
 
-    def itervalues(self) -> Iterator[Any]:
-        return iter(self.values())
 
-    def iteritems(self) -> Iterator[Any]:
-        return iter(self.items())
+class NamesTree(RowTree, MutableMapping[Any, Any]):
+    """Either of ``paths`` and ``uids``, which say the same of each row, the one from the other side.
+
+    To assign to one of them moves the row.  Until the transaction ends the other one, and the key that the row had, answer as if
+    they had not heard of it, as with ZCatalog's two trees, so that either may come first.  What is deleted from both is no
+    longer catalogued from the commit on.
+    """
+
+    @property
+    def _marks(self) -> dict[Any, Any]:
+        pending = self._view.pending
+        return {} if pending is None else self._marks_of(pending)
+
+    @abstractmethod
+    def _names(self, key: Any, value: Any) -> tuple[int, str]:
+        """Return rid and path of the row that has *key* and *value*."""
+
+    @abstractmethod
+    def _marks_of(self, pending: Any) -> dict[Any, Any]:
+        """Return the marks in what is *pending*."""
+
+    def insert(self, key: Any, value: Any) -> int:
+        """Assign *value* unless there is one; return 1 if there was none."""
+        is_new = key not in self
+        if is_new:
+            self[key] = value
+        return int(is_new)
+
+    def __delitem__(self, key: Any) -> None:
+        if key not in self:
+            raise KeyError(key)
+        key = self._stored_key(key)
+        value = self._of(key)
+        pending = self._catalog.core.change()
+        marks = self._marks_of(pending)
+        if value is None:
+            # A former path, which a row has left.
+            del marks[key]
+            return
+        marks[key] = None
+        rid, path = self._names(key, value)
+        if pending.uids.get(path, rid) is None and pending.paths.get(rid, path) is None:
+            pending.nameless[path] = None
+
+    def _move(self, rid: Any, path: Any) -> Any:
+        """Move the row *rid* to *path*; return what is pending.  Raises KeyError for a row that nobody has."""
+        if not is_rid(rid) or not isinstance(path, str):
+            raise TypeError(f"a row has a record id and a path, not {rid!r} and {path!r}")
+        path = clean_path(path)
+        core = self._catalog.core
+        uids = Uids(self._catalog)
+        there, said = uids.get(path), dict(core.change().uids)
+        former = cataloguer.move(core, rid, path)
+        pending = core.change()
+        pending.nameless.pop(path, None)
+        if former != path:
+            # The move has forgotten what was said of both.
+            pending.uids[former] = said.get(former, rid)
+            pending.uids[path] = there
+            if rid not in pending.paths:
+                pending.paths[rid] = former
+        return pending
 
 
-class Paths(RowMapping):
+class Paths(NamesTree):
     """``_catalog.paths``: rid to path."""
 
+    def _names(self, key: Any, value: Any) -> tuple[int, str]:
+        return key, value
 
-class Uids(RowMapping):
+    def _marks_of(self, pending: Any) -> dict[Any, Any]:
+        marks: dict[Any, Any] = pending.paths
+        return marks
+
+    def __setitem__(self, rid: Any, path: Any) -> None:
+        self._move(rid, path).paths.pop(rid, None)
+
+
+class Uids(NamesTree):
     """``_catalog.uids``: path to rid."""
 
     key = "path"
     value = "rid"
 
-    def _is(self, key: Any) -> Condition:
-        return super()._is(clean_path(key))
+    def _names(self, key: Any, value: Any) -> tuple[int, str]:
+        return value, key
+
+    def _marks_of(self, pending: Any) -> dict[Any, Any]:
+        marks: dict[Any, Any] = pending.uids
+        return marks
+
+    def _stored_key(self, key: Any) -> Any:
+        return clean_path(key)
 
     def _is_key(self, key: Any) -> bool:
         return isinstance(key, str)
 
+    def __setitem__(self, path: Any, rid: Any) -> None:
+        self._move(rid, path).uids.pop(clean_path(path), None)
 
-class Data(RowMapping):
+
+class Data(RowTree):
     """``_catalog.data``: rid to the tuple of metadata values."""
 
     value = "rid"
@@ -150,10 +266,13 @@ class Data(RowMapping):
         self._names = catalog.names
         self._loader = RowLoader(self._view, (), catalog.core.excluded_keys)
 
-    def items(self) -> Any:
-        self._loader.rids = rids = self.keys()
-        return [(rid, self._found(rid, rid)) for rid in rids]
+    def __getitem__(self, key: Any) -> tuple[Any, ...]:
+        return self._values(super().__getitem__(key))
 
-    def _found(self, key: Any, value: Any) -> tuple[Any, ...]:
-        row = self._loader.row(key)
+    def _pairs(self, low: Any = None, high: Any = None) -> list[tuple[Any, Any]]:
+        self._loader.rids = rids = self._sorted(low, high)
+        return [(rid, self._values(rid)) for rid in rids]
+
+    def _values(self, rid: int) -> tuple[Any, ...]:
+        row = self._loader.row(rid)
         return tuple(row.value(name) for name in self._names)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from plone.pgcatalog.compat.trees import Keys
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
@@ -25,15 +26,12 @@ from plone.pgcatalog.results.cache import VALUES
 from plone.pgcatalog.results.hits import ENTRY_BYTES
 from plone.pgcatalog.results.keys import collected_keys
 from plone.pgcatalog.results.keys import key_counts
-from plone.pgcatalog.results.keys import key_rids
 from plone.pgcatalog.results.python_sort import entries
 from plone.pgcatalog.results.view import CatalogView
 from types import FunctionType
 from typing import Any
 from typing import TYPE_CHECKING
 from ZPublisher import zpublish
-
-import psycopg
 
 
 if TYPE_CHECKING:
@@ -226,7 +224,7 @@ class PGIndex(ProxyBase):
         return self._pg_catalog().counter
 
     @property
-    def _index(self) -> "Keys":
+    def _index(self) -> Any:
         return Keys(self)
 
     @property
@@ -245,48 +243,3 @@ for _method in vars(PGIndex).values():
     if isinstance(_method, FunctionType):
         zpublish(False)(_method)
 del _method
-
-
-class Keys(Mapping[Any, Any]):
-    """``index._index``: key to the rids that have it, the rid itself for a UUIDIndex."""
-
-    def __init__(self, index: Any) -> None:
-        self._index = index
-        self._single = index.meta_type == "UUIDIndex"
-
-    def __getitem__(self, key: Any) -> Any:
-        try:
-            if self._single and isinstance(key, str):
-                found = self._index._pg_rid(key)
-            else:
-                found = self._index._pg_rids(self._index._pg_translator().match_key(key))
-        except (TypeError, ValueError, AttributeError, psycopg.DataError):
-            found = ()  # a value of another type than the keys
-        if not found:
-            raise KeyError(key)
-        return found[0] if self._single else found
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._index.uniqueValues())
-
-    def __len__(self) -> int:
-        return len(self.keys())
-
-    def keys(self) -> Any:
-        return list(self._index.uniqueValues())
-
-    def values(self) -> Any:
-        return [value for _, value in self.items()]
-
-    def items(self) -> Any:
-        """Return (key, rids) pairs, ascending by key."""
-        found: dict[Any, list[int]] = {}
-        index = self._index
-        translator = index._pg_translator()
-        expression = translator.key_expression()
-        if expression is None:
-            return []
-        view = index._pg_catalog().search_view()
-        for key, rid in key_rids(view, translator, expression, index._pg_has_value()):
-            found.setdefault(translator.key(key), []).append(rid)
-        return [(k, v[0] if self._single else IISet(v)) for k, v in found.items()]

@@ -11,6 +11,8 @@ from inspect import signature
 from plone.folder.nogopip import StubIndex
 from plone.pgcatalog.compat.proxies import PGIndex
 from plone.pgcatalog.compat.proxies import ProxyBase
+from plone.pgcatalog.compat.trees import ColumnKeys
+from plone.pgcatalog.compat.trees import Tree
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.daterange import ALWAYS_SINCE
 from plone.pgcatalog.indexes.daterange import ALWAYS_UNTIL
@@ -104,6 +106,22 @@ class PathProxy(PGIndex):
 
     def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Iterator[Any]:
         return super().uniqueValues(None if name == "getPhysicalPath" else name, withLengths)
+
+    @property
+    def _index_items(self) -> Tree:
+        """Path -> rid, of several rows with one path the newest."""
+        return ColumnKeys(self, self._pg_translator().columns()[0], single=True)
+
+    @property
+    def _index_parents(self) -> Tree:
+        """Path -> rids of the rows in it."""
+        return ColumnKeys(self, self._pg_translator().columns()[1])
+
+    @property
+    def _depth(self) -> int:
+        """The level of the deepest component of a path."""
+        [(depth,)] = self._pg_select(f"max({self._pg_translator().columns()[2].quoted})") or [(None,)]
+        return max((depth or 0) - 1, 0)
 
     def keyForDocument(self, documentId: int) -> Any:
         return self.getEntryForObject(documentId)

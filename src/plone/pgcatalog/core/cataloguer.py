@@ -11,6 +11,8 @@ from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import oid_of
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.sql.column import RID
+from plone.pgcatalog.sql.predicate import equals
 from typing import Any
 
 
@@ -77,6 +79,26 @@ def uncatalog_object(catalog: Catalog, uid: Any) -> None:
     """Remove *uid*; an unknown one is no error."""
     if isinstance(uid, str):
         catalog.change().delete(clean_path(uid))
+
+
+def move(catalog: Catalog, rid: int, path: str) -> str:
+    """Give the row *rid* the *path*, where another row goes; return its former one.  Raises KeyError for an unknown row.
+
+    All that is indexed stays as it is, the values of path indexes too.
+    """
+    columns = catalog.layout().columns
+    view = catalog.view()
+    rows = view.select(", ".join(filter(None, ("path, zoid", view.lists(columns)))), equals(RID, rid))
+    if not rows:
+        raise KeyError(rid)
+    [(former, zoid, *values)] = rows
+    if former != path:
+        idx = view.idx([rid]).get(rid, {})
+        pending = catalog.change()
+        pending.delete(former)
+        named = dict(zip((column.name for column in columns), values, strict=True))
+        pending.put(Entry(path, zoid, full=True, columns=named, idx=idx, kept_rid=rid))
+    return str(former)
 
 
 def clear(catalog: Catalog) -> None:

@@ -72,6 +72,12 @@ class JournaledDict(dict[Any, Any]):
         self._journal.note(self, key)
         super().__delitem__(key)
 
+    def pop(self, key: Any, default: Any = None) -> Any:
+        """Remove *key*; return what it had, *default* if it was not there."""
+        if key in self:
+            self._journal.note(self, key)
+        return super().pop(key, default)
+
     def clear(self) -> None:
         """Remove everything."""
         for key in self:

@@ -89,6 +89,7 @@ class PendingManager:
 
     def tpc_begin(self, txn: Any) -> None:
         for pending in self.session.pending.values():
+            pending.delete_nameless()
             resolve_pending(self.session, pending)
         committing.managers.append(self)
 

@@ -40,6 +40,8 @@ class Entry:
     vanished: frozenset[str] = frozenset()
     #: gives the metadata (idx keys) of an entry that left them out, should its path turn out to be new
     late: Callable[[], dict[str, Any]] | None = None
+    #: the rid of the row that it was before it was moved as it is
+    kept_rid: int | None = None
 
     @property
     def new(self) -> bool:
@@ -112,6 +114,12 @@ class CatalogPending:
         self.evicted: dict[int, None] = JournaledDict(self._journal)
         #: zoid -> path that the object has had in this transaction, and was removed from
         self.left: dict[int, str] = JournaledDict(self._journal)
+        #: what the mappings of ZCatalog's names say differently from the rows, until the commit: path -> rid and rid -> path,
+        #: None for what was deleted from one of them
+        self.uids: dict[str, int | None] = JournaledDict(self._journal)
+        self.paths: dict[int, str | None] = JournaledDict(self._journal)
+        #: paths of the rows that were deleted from both
+        self.nameless: dict[str, None] = JournaledDict(self._journal)
         self.cleared = False
         self.cleared_columns: frozenset[str] = frozenset()
         self.layout_changed = False
@@ -149,8 +157,15 @@ class CatalogPending:
             self.leave(earlier.zoid, path)
         self._enter(Entry(path, deleted=True))
 
+    def delete_nameless(self) -> None:
+        """Remove the rows that have lost both their path and their rid in the mappings of ZCatalog's names."""
+        for path in list(self.nameless):
+            self.delete(path)
+
     def _enter(self, entry: Entry) -> None:
         self.entries[entry.path] = entry
+        self.uids.pop(entry.path, None)
+        self.nameless.pop(entry.path, None)
         self.dirty.add(entry.path)
         if entry.rid is None:
             self.unsettled[entry.path] = None
@@ -188,6 +203,8 @@ class CatalogPending:
         self.entries.clear()
         self.unsettled.clear()
         self.left.clear()
+        for names in (self.uids, self.paths, self.nameless):
+            names.clear()
         self.forget_rows()
         self.dirty.clear()
         self.cleared = self.reset = self.is_whole = True

@@ -50,7 +50,13 @@ def _settle_removal(pending: CatalogPending, entry: Entry) -> Entry:
 
 def _settle_row(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> Entry:
     stored = pending.stored.get(entry.path)
-    if stored is not None and entry.zoid in (None, stored[1]) and stored[0] not in pending.evicted:
+    keeps_another = entry.kept_rid is not None and stored is not None and entry.kept_rid != stored[0]
+    if (
+        stored is not None
+        and entry.zoid in (None, stored[1])
+        and stored[0] not in pending.evicted
+        and not keeps_another
+    ):
         rid, exists = stored[0], entry.exists is not False
         if not exists:
             # Removed and catalogued again in part: the stored row gives way to one with just these values.
@@ -64,9 +70,8 @@ def _settle_row(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> Entry
 
 
 def _free_rid(pending: CatalogPending, entry: Entry, new_rid: NewRid) -> int:
-    if entry.zoid is None or _is_taken(pending, entry.zoid, entry.path):
-        return new_rid()
-    return entry.zoid
+    wanted = entry.zoid if entry.kept_rid is None else entry.kept_rid
+    return new_rid() if wanted is None or _is_taken(pending, wanted, entry.path) else wanted
 
 
 def _is_taken(pending: CatalogPending, rid: int, path: str) -> bool:
