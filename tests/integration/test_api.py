@@ -36,9 +36,6 @@ OMITTED = {
     "DateRangeIndex._since_only": "as _always",
     "DateRangeIndex._until": "as _always",
     "DateRangeIndex._until_only": "as _always",
-    "ExtendedPathIndex._index_items": "as _always",
-    "ExtendedPathIndex._index_parents": "as _always",
-    "ZCTextIndex.index": "the inner index with the word ids; PostgreSQL's has none",
 }
 #: What index types leave undeclared, and we protect, because some of their classes let everybody in.
 PROTECTED = ("clear", "index_object", "unindex_object")

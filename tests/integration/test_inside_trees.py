@@ -1,5 +1,6 @@
 """What are BTrees inside a ZCatalog: each call answers what a BTree with the same pairs answers, and moves rows as there."""
 
+from Acquisition import aq_base
 from BTrees.IOBTree import IOBTree
 from BTrees.OIBTree import OIBTree
 from BTrees.OOBTree import OOBTree
@@ -13,6 +14,7 @@ from tests.integration.content import populate
 from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import make_oracle
 from typing import Any
+from zodbpickle.pickle import PicklingError
 
 import pytest
 import transaction
@@ -287,3 +289,75 @@ def test_a_row_nobody_has_is_not_moved(catalog: Any) -> None:
     with pytest.raises(KeyError):
         catalog._catalog.uids[NEW] = 2**40
     assert NEW not in catalog._catalog.uids
+
+
+# -- texts
+
+TEXTS = ("SearchableText", "Title", "Description")
+LEXICONS: dict[str, Callable[[Any], Any]] = {
+    "words": lambda x: list(x.words()),
+    "length": lambda x: x.length(),
+    "items": lambda x: [word for word, _ in x.items()],
+    "wids": lambda x: (len(list(x.wids())), len(set(x.wids()))),
+    "round trip": lambda x: [x.get_word(x.get_wid(word)) for word in ("fox", "quick")],
+    "round trip of all": lambda x: sorted(map(x.get_word, x.wids())) == list(x.words()),
+    "pairs": lambda x: all(x.get_wid(word) == wid for word, wid in list(x.items())[:5]),
+    "unknown word": lambda x: x.get_wid("nobody"),
+    "unknown number": lambda x: x.get_word(1),
+    "parseTerms": lambda x: x.parseTerms("Quick FOX fo*"),
+    "termToWordIds": lambda x: [wid and x.get_word(wid) for wid in x.termToWordIds(["quick", "nobody", "fox"])],
+    "sourceToWordIds": lambda x: [x.get_word(wid) for wid in x.sourceToWordIds("The quick brown fox")],
+    "globToWordIds": lambda x: sorted(x.get_word(wid) for wid in x.globToWordIds("f*")),
+    "no glob": lambda x: [x.get_word(wid) for wid in x.globToWordIds("fox")],
+    "glob of none": lambda x: x.globToWordIds("nobod*"),
+    "glob at the beginning": lambda x: x.globToWordIds("*x"),
+    "isGlob": lambda x: (x.isGlob("f*"), x.isGlob("f")),
+    "id": lambda x: (x.getId(), type(aq_base(x)).__name__, x.getPipelineNames()),
+}
+
+
+@pytest.mark.parametrize("name", LEXICONS)
+def test_a_lexicon_has_the_words_of_the_texts(both: Any, name: str) -> None:
+    ours, theirs = (outcome(LEXICONS[name], catalog.Indexes["SearchableText"].getLexicon()) for catalog in both)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_inner_index_tells_what_zcatalogs_tells(both: Any, name: str) -> None:
+    def look(catalog: Any) -> Any:
+        index, lexicon = catalog.Indexes[name].index, catalog.Indexes[name].getLexicon()
+        rids = {path: catalog.getrid(path) for path in catalog._catalog.uids}
+        return (
+            index.length(),
+            index.document_count(),
+            {path: bool(index.has_doc(rid)) for path, rid in rids.items()},
+            {path: [lexicon.get_word(wid) for wid in index.get_words(rid)] for path, rid in rids.items()},
+            (bool(index.has_doc(-1)), outcome(lambda index: index.get_words(-1), index)),
+        )
+
+    ours, theirs = map(look, both)
+    assert ours == theirs
+
+
+def test_words_come_and_go_with_the_texts(portal: Any, catalog: Any) -> None:
+    index = catalog.Indexes["Title"]
+    create(portal, "Document", "page", title="Xylophone")
+    processQueue()
+    for _ in range(2):
+        assert "xylophone" in index.getLexicon().words()
+        assert index.index.length() == len({word for b in catalog() for word in b.Title.lower().split()})
+        transaction.commit()
+    portal._delObject("page")
+    processQueue()
+    assert "xylophone" not in index.getLexicon().words()
+
+
+def test_a_setting_of_a_lexicon_is_kept(portal: Any, catalog: Any) -> None:
+    lexicon = catalog.Indexes["Title"].getLexicon()
+    lexicon.title = "Ours"
+    transaction.commit()
+    assert catalog.plone_lexicon.title == catalog.Indexes["Title"].getLexicon().title == "Ours"
+    portal.kept = aq_base(lexicon)
+    with pytest.raises(PicklingError):
+        transaction.commit()
+    transaction.abort()

@@ -26,6 +26,10 @@ def other(db: Any) -> Any:
     connection.close()
 
 
+def nothing(portal: Any) -> None:
+    """Fill a site with nothing."""
+
+
 def test_created_objects_are_found_before_commit(portal: Any, catalog: Any, other: Any) -> None:
     create(portal, "Document", "page", title="Brand new", subject=("tag",))
     assert (
@@ -121,6 +125,20 @@ def test_savepoint_rollback_takes_back_what_came_after(portal: Any, catalog: Any
     assert ids(catalog, Title="changed") == []
     transaction.commit()
     assert ids(catalog, portal_type="Document") == ["before"]
+
+
+@pytest.mark.parametrize("stock", [False, True])
+def test_a_rollback_keeps_what_was_queued_before_the_savepoint(site_with: SiteWith, stock: bool) -> None:
+    """Deviation savepoint-keeps: a search after the savepoint empties Plone's queue, and ZCatalog loses the document."""
+    with sites.opened(site_with(nothing, stock)) as db, sites.inside(db) as portal:
+        portal.invokeFactory("Document", "page")
+        savepoint = transaction.savepoint()
+        assert ids(portal.portal_catalog, getId="page") == ["page"]
+        savepoint.rollback()
+        for end in (lambda: None, transaction.commit):
+            end()
+            assert "page" in portal
+            assert (portal.portal_catalog.getrid("/plone/page") is None) == stock
 
 
 def test_rollback_to_a_savepoint_before_the_first_change(portal: Any, catalog: Any) -> None:

@@ -9,6 +9,8 @@ from functools import cache
 from functools import wraps
 from inspect import signature
 from plone.folder.nogopip import StubIndex
+from plone.pgcatalog.compat.lexicons import InnerIndex
+from plone.pgcatalog.compat.lexicons import lexicon_of
 from plone.pgcatalog.compat.proxies import PGIndex
 from plone.pgcatalog.compat.proxies import ProxyBase
 from plone.pgcatalog.compat.trees import ColumnKeys
@@ -188,6 +190,15 @@ class TextProxy(PGIndex):
 
     def uniqueValues(self, name: Any = None, withLengths: Any = 0) -> Any:
         raise NotImplementedError
+
+    @property
+    def index(self) -> InnerIndex:
+        """The inner index."""
+        return InnerIndex(self)
+
+    def getLexicon(self) -> Any:
+        """Return the lexicon, with the words that texts have now."""
+        return lexicon_of(self, aq_base(super().getLexicon()))  # type: ignore[misc]  # the real class's
 
     def query(self, query: str, nbest: int = 10) -> Any:
         """Return ([(rid, score), ...], number of all hits), the best *nbest* first."""
