@@ -115,7 +115,7 @@ def lexicon_of(index: Any, real: Any) -> Any:
     proxy = cls.__new__(cls)
     settings = {name: value for name, value in real.__dict__.items() if name not in ("length", "_wids", "_words")}
     proxy.__dict__.update(settings, _pg_real=real, _pg_indexes=tuple(sharing(index)))
-    return proxy.__of__(index._pg_catalog().tool)
+    return proxy
 
 
 def sharing(index: Any) -> Iterator[Any]:
