@@ -1,5 +1,6 @@
 """The inside of text indexes: the inner index and the lexicon, whose words are those that stand in the texts now."""
 
+from Acquisition import aq_base
 from BTrees.IOBTree import IOBTree
 from BTrees.OIBTree import OIBTree
 from collections.abc import Iterator
@@ -115,7 +116,7 @@ def lexicon_of(index: Any, real: Any) -> Any:
     proxy = cls.__new__(cls)
     settings = {name: value for name, value in real.__dict__.items() if name not in ("length", "_wids", "_words")}
     proxy.__dict__.update(settings, _pg_real=real, _pg_indexes=tuple(sharing(index)))
-    return proxy
+    return proxy.__of__(aq_base(index._pg_catalog().tool))
 
 
 def sharing(index: Any) -> Iterator[Any]:
