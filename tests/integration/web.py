@@ -57,10 +57,10 @@ class Web:
         environ["QUERY_STRING"] = urlencode(query, doseq=True, quote_via=quote)
         return self._send(environ)
 
-    def open(self, link: str, login: str | None = None) -> Response:
+    def open(self, link: str, login: str | None = None, accept: str = "text/html") -> Response:
         """Return the answer to *link*, a path with a query string, as to a browser."""
         path, _, query = link.partition("?")
-        environ = self._environ("GET", path, login, "text/html")
+        environ = self._environ("GET", path, login, accept)
         environ["QUERY_STRING"] = query
         return self._send(environ)
 
@@ -77,7 +77,9 @@ class Web:
         return self.send_json("PATCH", path, login, data)
 
     def send_json(self, method: str, path: str, login: str | None, data: Any, /) -> Response:
-        body = json.dumps(data).encode()
+        return self.send_body(method, path, login, json.dumps(data).encode())
+
+    def send_body(self, method: str, path: str, login: str | None, body: bytes, /) -> Response:
         environ = self._environ(method, path, login, "application/json") | {
             "CONTENT_TYPE": "application/json",
             "CONTENT_LENGTH": str(len(body)),

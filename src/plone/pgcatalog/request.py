@@ -27,6 +27,8 @@ import transaction
 
 #: Characters of an address that are kept.
 LONGEST_PATH = 300
+#: Digits of a number that is read: as many as numbers of eight bytes have.
+MOST_DIGITS = 19
 
 
 def asking_path() -> str:
@@ -34,6 +36,19 @@ def asking_path() -> str:
     request = getRequest()
     path = urlsplit(request.get("ACTUAL_URL", "") or "").path if request is not None else ""
     return path[:LONGEST_PATH].replace("\0", "").encode(errors="replace").decode()
+
+
+def number_in(text: str) -> int | None:
+    """Return the whole number that *text*, a parameter, says; None if it says none.
+
+    One of more digits than MOST_DIGITS counts as the greatest of so many: it means nothing but "very many", and Python
+    refuses to read thousands of digits.
+    """
+    digits = text.removeprefix("-")
+    if not digits.isascii() or not digits.isdecimal():
+        return None
+    number = int(digits) if len(digits) <= MOST_DIGITS else 10**MOST_DIGITS - 1
+    return -number if text.startswith("-") else number
 
 
 def with_request(root: Any) -> Any:

@@ -6,10 +6,12 @@ makes a combobox of it all.
 
 from collections.abc import Callable
 from functools import cached_property
+from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.suggest import correction
 from plone.pgcatalog.discovery.suggest import suggest_later
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.request import number_in
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import SOURCE_INDEX
 from Products.CMFCore.utils import getToolByName
@@ -26,6 +28,8 @@ import re
 WORDS = 3
 #: Rows that are read at once to know whether there are more.
 MAX_ROWS = 50
+#: No page is further back, or has more rows.
+MOST_PAGES = 10_000
 
 _LAST_WORD = re.compile(r"\w+$")
 
@@ -44,6 +48,11 @@ class LiveSearch(AjaxSearch):
     def __call__(self) -> str:
         if not IPGCatalogTool.providedBy(getToolByName(self.context, "portal_catalog")):
             return str(super().__call__())
+        for name in ("page", "perPage"):
+            # Plone counts in them, whatever they are.
+            number = number_in(str(self.request.form.pop(name, "")))
+            if number is not None and 0 < number <= MOST_PAGES:
+                self.request.form[name] = str(number)
         answer = json.loads(super().__call__())
         answer["label"] = translate(_("Suggestions and pages"), context=self.request)
         if self.corrected is not None:
@@ -57,7 +66,11 @@ class LiveSearch(AjaxSearch):
         return json.dumps(answer)
 
     def results(self, *args: Any, **options: Any) -> Any:
-        """See Search: what it finds, else what the corrected text does."""
+        """See Search: what it finds, else what the corrected text does.  Raises BadRequest for a query that says nothing."""
+        with bad_values():
+            return self._results(*args, **options)
+
+    def _results(self, *args: Any, **options: Any) -> Any:
         catalog, text = getToolByName(self.context, "portal_catalog"), self._text
         if not text or not IPGCatalogTool.providedBy(catalog):
             return super().results(*args, **options)

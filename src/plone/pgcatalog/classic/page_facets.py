@@ -3,10 +3,12 @@
 from abc import ABC
 from abc import abstractmethod
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from datetime import tzinfo
+from itertools import islice
 from plone.pgcatalog.discovery.facet_kinds import DATES
 from plone.pgcatalog.discovery.facet_kinds import kind_of
 from plone.pgcatalog.discovery.facet_kinds import PLACES
@@ -137,22 +139,26 @@ class PlaceFacet(PageFacet):
 
     def __init__(self, index: Any, form: Mapping[str, Any], root: str) -> None:
         super().__init__(index, form)
+        # Slashes alone are no place, and Plone cannot traverse them.
+        self.tokens = [token for token in self.tokens if token.strip("/")]
         self.root = root
 
     @property
     def opened(self) -> list[str]:
         """The places whose folders are offered: the root, the chosen places, and those on the way to them."""
-        ways = [
-            way for token in self.tokens for way in [*self._parents(token), token] if self._is_below(way, self.root)
-        ]
-        return [self.root, *list(dict.fromkeys(ways))[:MOST_OPENED]]
+        ways: dict[str, None] = {}
+        for token in self.tokens:
+            # No more than are wanted: the way to a long path has as many places as it has parts.
+            ways |= dict.fromkeys(islice(self._way(token), MOST_OPENED))
+        return [self.root, *islice(ways, MOST_OPENED)]
 
-    def _parents(self, path: str) -> list[str]:
-        """Return the places on the way from the root to *path*."""
-        if not self._is_below(path, self.root):
-            return []
-        parts = path[len(self.root) + 1 :].split("/")
-        return [f"{self.root}/{'/'.join(parts[:end])}" for end in range(1, len(parts))]
+    def _way(self, path: str) -> Iterator[str]:
+        """Yield the places on the way from the root to *path*, and *path*; nothing for one elsewhere."""
+        if self._is_below(path, self.root):
+            end = len(self.root)
+            while (end := path.find("/", end + 1)) >= 0:
+                yield path[:end]
+            yield path
 
     @staticmethod
     def _is_below(path: str, place: str) -> bool:
@@ -175,10 +181,11 @@ class PlaceFacet(PageFacet):
 
     def values(self, counts: Mapping[Any, int], titles: Mapping[str, str]) -> list[Value]:
         offered = dict.fromkeys([*(token for token in counts if token in titles), *self.opened[1:], *self.tokens])
+        ways = {token for token in offered if self._is_below(token, self.root)}
         places: dict[str, list[str]] = {}
         for token in offered:
-            parents = self._parents(token)
-            places.setdefault(parents[-1] if parents and parents[-1] in offered else self.root, []).append(token)
+            parent = token.rpartition("/")[0]
+            places.setdefault(parent if parent in ways else self.root, []).append(token)
 
         def values_in(place: str) -> tuple[Value, ...]:
             return tuple(value(token) for token in places.get(place, ()))

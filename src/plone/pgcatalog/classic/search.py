@@ -25,10 +25,12 @@ from plone.pgcatalog.classic.page_facets import SHOWN
 from plone.pgcatalog.classic.page_facets import Value
 from plone.pgcatalog.classic.searching import PageSearch
 from plone.pgcatalog.classic.titles import Titles
+from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.request import number_in
 from plone.pgcatalog.results.rows import IDX_BATCH
 from plone.pgcatalog.settings import count_limit
 from plone.pgcatalog.settings import search_facets
@@ -107,7 +109,10 @@ class SearchPage(Search):
 
     def update(self) -> None:
         """Search, and once more for what was meant if that finds nothing."""
-        self.found = self._search(self.text)
+        self.address  # noqa: B018  which refuses what is too long for the links of the page
+        with bad_values():
+            self.found = self._search(self.text)
+            self.found.results  # noqa: B018  which compiles the query
         if self.text and not self.catalog._core.session.knows_states():
             # The states take a message of their own, or a page after a change has more to read: all at once then.
             if_possible(lambda: self.found.look_up(self.text))
@@ -131,7 +136,9 @@ class SearchPage(Search):
 
     @cached_property
     def address(self) -> Address:
-        return Address.of(self.request).without(*DROPPED)
+        # What Plone's page and this one make a search of.
+        known = {*FIELDS, *self.valid_keys, *self.catalog.indexes(), *(facet.parameter for facet in self.facets)}
+        return Address.of(self.request).without(*DROPPED).known(known)
 
     @cached_property
     def text(self) -> str:
@@ -155,8 +162,8 @@ class SearchPage(Search):
         return min(self._number("b_start", 0), LAST_START)
 
     def _number(self, name: str, default: int) -> int:
-        text = str(self.request.form.get(name, ""))
-        return int(text) if text.isascii() and text.isdigit() else default
+        number = number_in(str(self.request.form.get(name, "")))
+        return default if number is None or number < 0 else number
 
     @cached_property
     def similar(self) -> str | None:

@@ -1,6 +1,9 @@
 """A search: normalise, compile, and hand over to a result.  Each step is taken once, and none asks the one before."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
+from contextlib import contextmanager
+from DateTime.interfaces import DateTimeError
 from functools import partial
 from plone.pgcatalog.core.configuration import Configuration
 from plone.pgcatalog.core.normalise import canonical
@@ -24,6 +27,7 @@ from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.memory import query_key
+from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
@@ -31,7 +35,25 @@ from plone.pgcatalog.settings import parts_of_words
 from plone.pgcatalog.settings import result_cache_mb
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.storage import dsn_of
+from Products.ZCatalog.Catalog import CatalogError
 from typing import Any
+from zExceptions import BadRequest
+
+
+@contextmanager
+def bad_values() -> Iterator[None]:
+    """Turn what the catalog says about a value, an option or an order that a visitor has sent into a BadRequest."""
+    try:
+        yield
+    except (*VALUE_ERRORS, CatalogError) as error:
+        raise BadRequest(_told(error)) from error
+
+
+def _told(error: Exception) -> str:
+    """Return what *error* says, with what it leaves unsaid."""
+    if isinstance(error, DateTimeError | OverflowError):
+        return f"no date that can be searched for: {error}"
+    return str(error) if isinstance(error, ValueError | CatalogError) else f"a value of a wrong type or form: {error}"
 
 
 def search(catalog: Catalog, query: Mapping[str, Any]) -> CatalogSearchResults:

@@ -56,6 +56,14 @@ Report = Callable[[str], None]
 HIGHEST_SCORE = 1e12
 
 
+class QueryError(ValueError):
+    """A query object cannot be answered; the message says which and why."""
+
+
+class LimitExceeded(QueryError):
+    """A query asks for more than is answered; the message names the limit.  Over the web it is a 400."""
+
+
 class IndexTranslator(ABC):
     """Binds an index's settings (*index*) to the columns of the catalog table named after *base*."""
 

@@ -9,6 +9,7 @@ from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import LimitExceeded
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
@@ -22,6 +23,10 @@ from plone.pgcatalog.indexes.path_columns import UNSTORABLE
 from plone.pgcatalog.indexes.unindex import parse
 from Products.PluginIndexes.util import safe_callable
 from typing import Any
+
+
+#: Containers on the ways to all paths of a query for navigation trees, each of which becomes a part of its condition.
+MOST_CONTAINERS = 1_000
 
 
 class PathIndexTranslator(IndexTranslator):
@@ -90,10 +95,14 @@ class PathIndexTranslator(IndexTranslator):
         record = parse(self.index, query)
         if record.keys is None:
             return None
-        found = [f for key in record.keys if (f := self._find(key, record)) is not None]
+        found = self._found(record)
         if record.operator == "and":
             return all_of(map(self._cols.condition, found)) if found else NOTHING
         return self._cols.condition(Found.union(found))
+
+    def _found(self, record: Any) -> list[Found]:
+        """Return what each search path finds.  Raises LimitExceeded."""
+        return [found for key in record.keys if (found := self._find(key, record)) is not None]
 
     def _find(self, key: Any, record: Any) -> Found | None:
         """Return what one search path finds; None leaves the operation without a say, as in the BTrees."""
@@ -134,6 +143,12 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
     """
 
     meta_type = "ExtendedPathIndex"
+
+    def _found(self, record: Any) -> list[Found]:
+        paths = [found[0] for key in record.keys if (found := path_and_level(key, 0))] if record.get("navtree") else []
+        if sum(path.count("/") for path in paths) > MOST_CONTAINERS:
+            raise LimitExceeded(f"the paths of a navigation tree have more than {MOST_CONTAINERS:,} parts")
+        return super()._found(record)
 
     def _path_of(self, obj: Any) -> Any:
         attrs = self.index.indexed_attrs

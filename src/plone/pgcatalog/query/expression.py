@@ -13,6 +13,8 @@ from collections.abc import ValuesView
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import LimitExceeded as LimitExceeded
+from plone.pgcatalog.indexes.base import QueryError as QueryError
 from typing import Any
 
 
@@ -35,14 +37,6 @@ CONTAINERS: tuple[Any, ...] = (
 
 #: Returns the translator of the index of a name; raises KeyError.
 Lookup = Callable[[str], IndexTranslator]
-
-
-class QueryError(ValueError):
-    """A query object cannot be answered; the message says which and why."""
-
-
-class LimitExceeded(QueryError):
-    """A query asks for more than is answered; the message names the limit.  Over the web it is a 400."""
 
 
 class Expression(ABC):

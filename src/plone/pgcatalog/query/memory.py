@@ -51,7 +51,7 @@ def query_key(
         words = tuple([pipeline(lexicon) for name, lexicon in lexicons.items() if name in query])
         hash(words)
         return asked, words, tuple(sort), frozen(limit)
-    except TypeError:
+    except (TypeError, RecursionError):
         return None
 
 

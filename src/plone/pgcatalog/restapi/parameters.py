@@ -2,18 +2,22 @@
 
 from base64 import b64decode
 from collections.abc import Mapping
+from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Path
+from plone.pgcatalog.request import number_in
 from plone.restapi.exceptions import QueryParsingError
+from plone.restapi.interfaces import IIndexQueryParser
 from plone.restapi.interfaces import IZCatalogCompatibleQuery
 from plone.restapi.search.utils import unflatten_dotted_dict
 from Products.CMFCore.utils import getToolByName
 from typing import Any
 from zExceptions import BadRequest
 from zope.component import getMultiAdapter
+from zope.component import queryMultiAdapter
 from zope.component.hooks import getSite
 
 import json
@@ -54,6 +58,14 @@ OWN = {
 TRUE = ("1", "true", "yes", "on")
 
 
+def json_in(text: str, is_base64: bool = False) -> Any:
+    """Return what the JSON in *text* means; raises ValueError for anything else, and for JSON that is nested too deeply."""
+    try:
+        return json.loads(b64decode(text, validate=True) if is_base64 else text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
 def buckets(ranges: Any) -> dict[str, dict[str, tuple[Any, Any]]]:
     """Return ``{index: {label: [from, up to]}}`` with pairs; raises ValueError for anything else."""
     try:
@@ -68,6 +80,7 @@ class Parameters:
     def __init__(self, context: Any, request: Any) -> None:
         self.context = context
         self.request = request
+        self.catalog = getToolByName(context, "portal_catalog")
         self.form: Mapping[str, Any] = request.form
         self.start = self._number("start", 0)
         self.rows = self._number("rows", ROWS, MAX_ROWS)
@@ -93,9 +106,10 @@ class Parameters:
 
     def _number(self, name: str, default: int, most: int = 2**31) -> int:
         text = self._text(name, str(default))
-        if not text.isascii() or not text.isdigit() or int(text) > most:
-            raise BadRequest(f"{name} is a number from 0 to {most}, not {text!r}")
-        return int(text)
+        number = number_in(text)
+        if number is None or not 0 <= number <= most:
+            raise BadRequest(f"{name} is a number from 0 to {most}, not {text[:50]!r}")
+        return number
 
     def _names(self, name: str) -> list[str]:
         """Return a list given as repeated parameters, or as one with commas."""
@@ -113,7 +127,7 @@ class Parameters:
         if not raw:
             return {}
         try:
-            conditions = json.loads(b64decode(raw, validate=True))
+            conditions = json_in(raw, is_base64=True)
         except ValueError as error:
             raise BadRequest("facet_conditions is no base64 of JSON") from error
         if not isinstance(conditions, dict) or not all(
@@ -136,7 +150,7 @@ class Parameters:
     def _ranges(self) -> dict[str, dict[str, tuple[Any, Any]]]:
         raw = self._text("facet_ranges")
         try:
-            return buckets(json.loads(raw) if raw else {})
+            return buckets(json_in(raw) if raw else {})
         except (ValueError, TypeError) as error:
             raise BadRequest("facet_ranges is JSON: {index: {label: [from, up to]}}") from error
 
@@ -144,8 +158,7 @@ class Parameters:
 
     def query(self) -> dict[str, Any]:
         """Return the query dict, without a window."""
-        catalog = getToolByName(self.context, "portal_catalog")
-        indexes = set(catalog.indexes())
+        indexes = set(self.catalog.indexes())
         named = {k: v for k, v in unflatten_dotted_dict(dict(self.form)).items() if k in indexes and k not in OWN}
         query = self._parsed(named)
         more: list[Expression] = self._place(query)
@@ -167,11 +180,26 @@ class Parameters:
 
     def _parsed(self, query: dict[str, Any]) -> dict[str, Any]:
         """Return *query*, whose values are text, with the types that the indexes want."""
+        unparsed = {name: value for name, value in query.items() if not self._has_parser(name)}
+        parsed: dict[str, Any] = {name: value for name, value in query.items() if name not in unparsed}
         try:
-            parsed: dict[str, Any] = getMultiAdapter((self.context, self.request), IZCatalogCompatibleQuery)(query)
+            with bad_values():
+                parsed = getMultiAdapter((self.context, self.request), IZCatalogCompatibleQuery)(parsed)
+                for name in unparsed:
+                    self._check_answers(name, unparsed)
         except QueryParsingError as error:
             raise BadRequest(str(error)) from error
-        return parsed
+        return parsed | unparsed
+
+    def _has_parser(self, name: str) -> bool:
+        """Return whether plone.restapi knows the type of the index *name*; what it does not know takes texts as they are."""
+        index = self.catalog._core.translator(name).index
+        return queryMultiAdapter((index, self.context, self.request), IIndexQueryParser) is not None
+
+    def _check_answers(self, name: str, query: Mapping[str, Any]) -> None:
+        translator = self.catalog._core.translator(name)
+        if translator.where(query) is None:
+            raise BadRequest(f"index {name!r} of type {translator.meta_type} cannot be searched")
 
     def _place(self, query: dict[str, Any]) -> list[Expression]:
         """Restrict *query* to the context, or to ``path_prefix`` in the site; return what a dict cannot say."""

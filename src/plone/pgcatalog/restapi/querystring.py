@@ -4,12 +4,12 @@ Requests that ask for no facets get plone.restapi's answer as it is.
 """
 
 from collections.abc import Mapping
+from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.facets import LIMIT
 from plone.pgcatalog.restapi.parameters import buckets
-from plone.pgcatalog.restapi.search import bad_values
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.restapi.bbb import IPloneSiteRoot
 from plone.restapi.deserializer import json_body

@@ -1,31 +1,19 @@
 """``@pgsearch``: a page of results with facets, snippets and suggestions in one response."""
 
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from contextlib import contextmanager
+from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.suggest import did_you_mean
-from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.restapi.documents import documents
 from plone.pgcatalog.restapi.parameters import Parameters
 from plone.restapi.serializer.converters import json_compatible
 from plone.restapi.services import Service
 from Products.CMFCore.utils import getToolByName
 from typing import Any
-from zExceptions import BadRequest
 from zope.component.hooks import getSite
-
-
-@contextmanager
-def bad_values() -> Iterator[None]:
-    """Turn what an index says about a value, or an option, that it does not know into a BadRequest."""
-    try:
-        yield
-    except VALUE_ERRORS as error:
-        raise BadRequest(str(error)) from error
 
 
 class SearchGet(Service):

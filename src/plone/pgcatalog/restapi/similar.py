@@ -1,8 +1,8 @@
 """``@pgsimilar``: pages that are like the context."""
 
+from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.restapi.documents import summaries
 from plone.pgcatalog.restapi.parameters import Parameters
-from plone.pgcatalog.restapi.search import bad_values
 from plone.restapi.services import Service
 from Products.CMFCore.utils import getToolByName
 from typing import Any

@@ -1,6 +1,5 @@
 """The parameters of ``@solr``, as queries: of the page, and of each of the search tabs."""
 
-from base64 import b64decode
 from collections.abc import Callable
 from collections.abc import Iterator
 from plone.pgcatalog.query.expression import Expression
@@ -12,14 +11,12 @@ from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Range
+from plone.pgcatalog.restapi.parameters import json_in
 from plone.pgcatalog.restapi.parameters import Parameters
 from plone.pgcatalog.restapi.solr_settings import solr_settings
-from Products.CMFCore.utils import getToolByName
 from typing import Any
 from zExceptions import BadRequest
 from zope.component.hooks import getSite
-
-import json
 
 
 #: The ends of a range of dates: the end, and whether it is a value of the range.
@@ -33,7 +30,6 @@ class SolrParameters(Parameters):
         super().__init__(context, request)
         self.settings = solr_settings()
         self.tabs: list[dict[str, Any]] = self.settings.get("searchTabs", [])
-        self.catalog = getToolByName(context, "portal_catalog")
         self.indexes = set(self.catalog.indexes())
         self.lang = self._text("lang")
         self.is_multilingual = self.flag("is_multilingual", not self.lang)
@@ -114,7 +110,7 @@ class SolrParameters(Parameters):
         """Yield ``[index, "date-range", {"ge" or "gr", "le" or "ls"}]`` and ``[index, "string", {"in": [value]}]``."""
         raw = self._text("extra_conditions")
         try:
-            conditions = json.loads(b64decode(raw, validate=True)) if raw else []
+            conditions = json_in(raw, is_base64=True) if raw else []
             if not isinstance(conditions, list):
                 raise ValueError("not a list")
             for index, kind, condition in conditions:

@@ -1,5 +1,7 @@
 """``@pgsuggest``: pages and words that begin with what has been typed so far."""
 
+from collections.abc import Iterable
+from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.suggest import LIMIT
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.fulltext.lexicon import query_words
@@ -21,18 +23,18 @@ class SuggestGet(Service):
         catalog = getToolByName(self.context, "portal_catalog")
         query = parameters.query()
         query.pop("SearchableText", None)
+        with bad_values():
+            pages = self._pages(catalog, query, text) if text else []
+            terms = suggest(catalog, text, LIMIT, query) if text else []
         return {
             "@id": self.request["ACTUAL_URL"],
-            "suggestions": self._pages(catalog, query, text) if text else [],
-            "terms": suggest(catalog, text, LIMIT, query) if text else [],
+            "suggestions": summaries(pages, self.request),
+            "terms": terms,
         }
 
-    def _pages(self, catalog: CatalogTool, query: dict[str, Any], text: str) -> list[dict[str, Any]]:
+    def _pages(self, catalog: CatalogTool, query: dict[str, Any], text: str) -> Iterable[Any]:
         search = beginning(catalog, text)
-        if not search:
-            return []
-        query = query | {"Title": search}
-        return summaries(catalog.searchResults(**query, b_start=0, b_size=LIMIT), self.request)
+        return catalog.searchResults(**query | {"Title": search}, b_start=0, b_size=LIMIT) if search else []
 
 
 def beginning(catalog: CatalogTool, text: str) -> str:

@@ -3,6 +3,7 @@
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import is_rid
+from plone.pgcatalog.request import number_in
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.zmi.page import ManagePage
 from plone.pgcatalog.zmi.page import readable
@@ -36,7 +37,7 @@ class InformationPage(ManagePage):
 
     def __call__(self) -> Any:
         text = self.field("rid")
-        rid = int(text) if text.isascii() and text.removeprefix("-").isdecimal() else None
+        rid = number_in(text)
         path = self.inside.paths.get(rid) if is_rid(rid) else None
         if rid is None or path is None:
             raise NotFound(f"no row {text!r:.50} in this catalog")

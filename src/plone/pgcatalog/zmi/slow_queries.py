@@ -25,6 +25,7 @@ from plone.pgcatalog.observe.why import UNKNOWN
 from plone.pgcatalog.observe.why import WAITING
 from plone.pgcatalog.observe.why import Why
 from plone.pgcatalog.observe.why import why
+from plone.pgcatalog.request import number_in
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.storage import writable_dsn_of
@@ -80,7 +81,8 @@ class SlowQueriesPage(ManagePage):
 
     def find(self, id: Any) -> Example | None:
         """Return the recorded query number *id*, whatever came in a form."""
-        return self.log.example(int(id)) if isinstance(id, str) and id.isascii() and id.isdecimal() else None
+        number = number_in(id) if isinstance(id, str) else None
+        return None if number is None else self.log.example(number)
 
     # -- for the templates: what is chosen
 
