@@ -313,6 +313,14 @@ def test_a_sound_site_has_nothing_to_say(stock_dsn: str, dsn: str) -> None:
         assert in_site(each, lambda portal: None) == []
 
 
+def test_figures_that_everybody_may_read(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    [finding] = check_site.metrics_findings(app)
+    assert (finding.level, finding.subject) == ("warning", "metrics")
+    assert "PLONE_OBSERVABILITY_METRICS_ALLOWLIST" in finding.remedy
+    monkeypatch.setenv("PLONE_OBSERVABILITY_METRICS_ALLOWLIST", "10.0.0.0/8")
+    assert list(check_site.metrics_findings(app)) == []
+
+
 def test_columns_that_the_table_has_not(dsn: str) -> None:
     def forget_column(portal: Any) -> None:
         execute(dsn, "UPDATE pgcatalog_state SET columns = array_remove(columns, 'creator')")

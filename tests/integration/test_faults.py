@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.errors import CatalogLocked
+from plone.pgcatalog.unavailable import NO_ROOM
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.faults import assert_sound
@@ -11,8 +12,13 @@ from tests.integration.faults import ids
 from tests.integration.faults import terminate
 from tests.integration.fixtures import SiteWith
 from tests.integration.pages import make_many_pages
+from tests.integration.web import MANAGER
+from tests.integration.web import Response
+from tests.integration.web import Web
 from typing import Any
 from ZODB.utils import u64
+from zope.component import getGlobalSiteManager
+from ZPublisher.interfaces import IPubAfterTraversal
 
 import psycopg
 import pytest
@@ -167,6 +173,50 @@ def test_a_full_disk_fails_the_commit_and_nothing_else(portal: Any, dsn: str, ta
     assert ids(portal, portal_type="Document") == ["kept", "later"]
     assert [b.Title for b in portal.portal_catalog(getId="kept")] != ["Not stored"]
     assert_sound(portal)
+
+
+#: What PostgreSQL says of its disk, its memory, a limit of its temporary files, and a file.
+SHORTAGES = ("53100", "53200", "53400", "58030")
+
+
+@pytest.fixture
+def visited(db: Any) -> Web:
+    with sites.inside(db) as portal:
+        portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
+        transaction.commit()
+    return Web(db)
+
+
+def assert_told(response: Response) -> None:
+    """The visitor is told so in our words, not in PostgreSQL's."""
+    assert response.status == 503
+    assert NO_ROOM in response.text
+    assert "could not extend" not in response.text
+
+
+def test_a_visitor_is_told_that_nothing_could_be_saved(visited: Web, dsn: str) -> None:
+    page = {"@type": "Document", "title": "Lost"}
+    with psycopg.connect(dsn, autocommit=True) as admin:
+        admin.execute(FULL.format(event="INSERT OR UPDATE", table="object_state"))
+        assert_told(visited.send_json("POST", "/plone", MANAGER, page))
+        admin.execute("DROP FUNCTION full_disk CASCADE")
+    assert visited.send_json("POST", "/plone", MANAGER, page).status == 201
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/html"])
+@pytest.mark.parametrize("sqlstate", SHORTAGES)
+def test_a_visitor_is_told_that_a_search_had_no_room(visited: Web, sqlstate: str, accept: str) -> None:
+    fails = f"DO $$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{sqlstate}'; END$$"
+
+    def handler(event: Any) -> None:
+        event.request["PARENTS"][0].portal_catalog._catalog.session.run(fails)
+
+    getGlobalSiteManager().registerHandler(handler, [IPubAfterTraversal])
+    try:
+        assert_told(visited.get("/plone/@@search", accept=accept))
+    finally:
+        getGlobalSiteManager().unregisterHandler(handler, [IPubAfterTraversal])
+    assert visited.get("/plone/@@search", accept=accept).status == 200
 
 
 def gone(dsn: str, pid: int) -> None:

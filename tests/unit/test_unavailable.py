@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from plone.pgcatalog.database.errors import ServiceUnavailable
 from plone.pgcatalog.database.errors import shorten_outage
+from plone.pgcatalog.database.errors import transient_reads
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.unavailable import answer_to
 from plone.pgcatalog.unavailable import make_filter
+from plone.pgcatalog.unavailable import NO_ROOM
 from plone.pgcatalog.unavailable import SEARCH_TIMED_OUT
 from plone.pgcatalog.unavailable import TEXT
 from plone.pgcatalog.unavailable import TIMED_OUT
@@ -30,6 +32,8 @@ import sys
 
 OUTAGES = {"57P01", "57P02", "57P03", "57P04", "57P05", "53300"}
 TIMEOUTS = {"57014"}
+#: Disk space, memory, files.
+SHORTAGES = {"53000", "53100", "53200", "53400", "58000", "58030", "58P01", "58P02", "58P03"}
 #: All errors of a server that psycopg calls operational, as far as it has names for them.
 OPERATIONAL = sorted(
     error.sqlstate
@@ -47,8 +51,20 @@ def test_only_a_connection_that_is_lost_or_refused_is_an_outage(sqlstate: str) -
     elif sqlstate in TIMEOUTS:
         assert answer is not None
         assert (answer.status[:3], answer.text, answer.headers["Retry-After"]) == ("503", TIMED_OUT, "10")
+    elif sqlstate in SHORTAGES:
+        assert answer is not None
+        assert (answer.status[:3], answer.text, answer.headers["Retry-After"]) == ("503", NO_ROOM, "10")
     else:
         assert answer is None
+
+
+@pytest.mark.parametrize("sqlstate", sorted(SHORTAGES))
+def test_a_server_without_room_is_none_that_is_away(sqlstate: str) -> None:
+    """A reader would repeat the request, and say in the end that there is no database."""
+    error = psycopg.errors.lookup(sqlstate)
+    with pytest.raises(error) as raised, transient_reads():
+        raise error("of PostgreSQL")
+    assert type(raised.value) is error
 
 
 def test_a_lost_connection_is_a_conflict() -> None:
@@ -57,7 +73,7 @@ def test_a_lost_connection_is_a_conflict() -> None:
 
 
 def test_all_kinds_of_errors_were_met() -> None:
-    assert {*OUTAGES, *TIMEOUTS, "08006", "53100", "53200", "54001", "54011", "55P03", "58030"} <= set(OPERATIONAL)
+    assert {*OUTAGES, *TIMEOUTS, *SHORTAGES, "08006", "54001", "54011", "55P03"} <= set(OPERATIONAL)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +148,7 @@ def german() -> Iterator[None]:
 
 def test_the_filter_lets_other_errors_pass() -> None:
     def application(environ: Any, start_response: Any) -> Any:
-        raise psycopg.errors.DiskFull("no space left")
+        raise psycopg.errors.LockNotAvailable("no lock")
 
-    with pytest.raises(psycopg.errors.DiskFull):
+    with pytest.raises(psycopg.errors.LockNotAvailable):
         make_filter({})(application)({}, lambda *answer: None)

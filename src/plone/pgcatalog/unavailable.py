@@ -1,4 +1,4 @@
-"""What a request gets instead of 500 when PostgreSQL is away, takes too long, is asked for too much, or only reads.
+"""What a request gets instead of 500 when PostgreSQL is away or full, takes too long, is asked for too much, or only reads.
 
 An exception view answers for what happens inside of a request, a WSGI filter for a request that cannot begin.
 """
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from plone.pgcatalog.database.errors import is_outage
+from plone.pgcatalog.database.errors import is_shortage
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.i18n import _
@@ -37,6 +38,7 @@ TEXT = _("The database is not available at the moment. Please try again in a few
 SEARCH_TIMED_OUT = _("The search took too long and was stopped. Please search for something more specific.")
 TIMED_OUT = _("The database took too long to answer and was stopped. Please try again later.")
 READ_ONLY = _("Nothing can be saved here at the moment: this server only shows pages. Please try again later.")
+NO_ROOM = _("The database server has no disk space or memory left. Nothing was saved. Please try again later.")
 #: How ZODB, and a standby of PostgreSQL, refuse to write.
 REFUSALS = (ReadOnlyError, ReadOnlySqlTransaction)
 
@@ -82,6 +84,8 @@ def answer_to(error: Exception) -> Answer | None:
         return Answer("503 Service Unavailable", text, ServiceUnavailable)
     if isinstance(error, REFUSALS):
         return Answer("503 Service Unavailable", READ_ONLY, ServiceUnavailable)
+    if isinstance(error, psycopg.OperationalError) and is_shortage(error):
+        return Answer("503 Service Unavailable", NO_ROOM, ServiceUnavailable)
     if is_outage(error):
         return Answer("503 Service Unavailable", TEXT)
     return None

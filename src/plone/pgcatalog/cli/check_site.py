@@ -2,6 +2,7 @@
 
 from Acquisition import aq_base
 from collections.abc import Iterator
+from importlib.util import find_spec
 from plone.pgcatalog.cli.site import open_root
 from plone.pgcatalog.cli.site import SiteError
 from plone.pgcatalog.cli.site import sites_of
@@ -15,7 +16,12 @@ from plone.pgcatalog.storage import is_supported
 from Products.ZCatalog.Catalog import CatalogError
 from Products.ZCatalog.ZCatalog import ZCatalog
 from typing import Any
+from zope.component import queryMultiAdapter
 from zope.component.hooks import setSite
+
+
+#: An address that is in no network: reserved for documentation (RFC 5737).
+STRANGER = "203.0.113.1"
 
 
 def site_findings(zope_conf: str, path: str | None) -> Iterator[Finding]:
@@ -28,12 +34,31 @@ def site_findings(zope_conf: str, path: str | None) -> Iterator[Finding]:
                 there = ", ".join(sorted(names)) or "none"
                 yield Finding(ERROR, "site", f"there is no site {path!r}", f"There are: {there}.")
                 return
+            yield from metrics_findings(app)
             for name, site in sorted(names.items()):
                 if path is None or name == f"/{path.strip('/')}":
                     setSite(site)
                     yield from catalog_findings(name, getattr(site, "portal_catalog", None))
     except SiteError as error:
         yield Finding(ERROR, "site", error.message, "Mend what the message names, and check again.")
+
+
+def metrics_findings(app: Any) -> Iterator[Finding]:
+    """Yield a finding if plone.observability shows its figures to everybody who reaches *app*, the root of Zope."""
+    if find_spec("plone.observability") is None:
+        return
+    from plone.observability.metrics.access import is_allowed
+    from plone.observability.metrics.view import MetricsView
+
+    view = queryMultiAdapter((app, app.REQUEST), name="metrics")
+    # A site may have registered it with a permission.
+    if isinstance(view, MetricsView) and getattr(view, "__roles__", None) is None and is_allowed(STRANGER, {}):
+        yield Finding(
+            WARNING,
+            "metrics",
+            "@@metrics of plone.observability tells everybody how many objects there are, private ones included",
+            "Set PLONE_OBSERVABILITY_METRICS_ALLOWLIST, for this command, too: docs/how-to/monitor.md.",
+        )
 
 
 def catalog_findings(site: str, tool: Any) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from psycopg.errors import InFailedSqlTransaction
 from psycopg.errors import LockNotAvailable
 from psycopg.errors import QueryCanceled
 from psycopg.errors import SerializationFailure
+from psycopg.errors import TooManyConnections
 from psycopg_pool import PoolTimeout
 from transaction.interfaces import TransientError
 from ZODB.POSException import ConflictError
@@ -24,6 +25,15 @@ NO_CONNECTION = ("08", "53300", "57P")
 #: How a standby ends a read that is in the way of what it has to replay, "conflict with recovery".  On a read nothing
 #: else is a reason for these on any server.
 REPLAY_CONFLICTS = (SerializationFailure, DeadlockDetected, AdminShutdown)
+
+
+#: How PostgreSQL says that it has no disk space or memory left, or that a file cannot be read or written.
+SHORTAGES = ("53", "58")
+
+
+def is_shortage(error: psycopg.Error) -> bool:
+    """Return whether *error* is about the server's disk space, memory or files, and not about its connections."""
+    return (error.sqlstate or "").startswith(SHORTAGES) and not isinstance(error, TooManyConnections)
 
 
 class ServiceUnavailable(psycopg.OperationalError, ConflictError):
@@ -109,8 +119,8 @@ def transient_when_lost(connection: Connection) -> Iterator[None]:
 def transient_reads() -> Iterator[None]:
     """Raise ServiceUnavailable instead of the psycopg.Error with which a read was lost, on whichever connection.
 
-    Neither for a time limit, nor when no connection was free: a repeated request would wait for as long again.
-    StillUnavailable while a ServiceUnavailable is handled.
+    Neither for a time limit, nor when no connection was free: a repeated request would wait for as long again.  Nor when
+    the server is short of something: it answers.  StillUnavailable while a ServiceUnavailable is handled.
     """
     is_handled = isinstance(sys.exception(), ServiceUnavailable)
     try:
@@ -118,5 +128,7 @@ def transient_reads() -> Iterator[None]:
     except (PoolTimeout, QueryCanceled, ServiceUnavailable):
         raise
     except (psycopg.OperationalError, InFailedSqlTransaction, IdleInTransactionSessionTimeout) as error:
+        if is_shortage(error):
+            raise
         kind = StillUnavailable if is_handled else ServiceUnavailable
         raise kind(str(error)) from error
