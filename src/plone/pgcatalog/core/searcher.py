@@ -26,6 +26,7 @@ from plone.pgcatalog.query.compiler import by_rid
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
+from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.memory import query_key
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.results.cache import result_cache
@@ -45,6 +46,8 @@ def bad_values() -> Iterator[None]:
     """Turn what the catalog says about a value, an option or an order that a visitor has sent into a BadRequest."""
     try:
         yield
+    except LimitExceeded:
+        raise  # which has an answer of its own, see ``unavailable``
     except (*VALUE_ERRORS, CatalogError) as error:
         raise BadRequest(_told(error)) from error
 
