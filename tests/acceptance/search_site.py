@@ -60,3 +60,30 @@ def date(page: Any, moment: datetime) -> None:
     from DateTime import DateTime
 
     page.setEffectiveDate(DateTime(moment))
+
+
+#: A word of 160 letters, which no line has room for.
+LONG = ("Donaudampfschifffahrtselektrizitaetenhauptbetriebswerk" * 3)[:160]
+#: Ten tags, one of them as long.
+TAGS = (*(f"Steamer {number}" for number in range(9)), LONG)
+
+
+def add_long_words(portal: Any) -> None:
+    """Add to *portal* two events about a paddle steamer, made of words of 160 letters, with ten tags, in one place."""
+    folder = create(portal, "Folder", "long", title=LONG, exclude_from_nav=True)
+    publish(folder)
+    for number in range(2):
+        text = f"<p>A paddle steamer, {LONG} and {LONG}.</p>"
+        page = create(
+            folder,
+            "Event",
+            f"steamer{number}",
+            title=f"{LONG} steamer {number}",
+            description=LONG,
+            subject=TAGS,
+            text=RichTextValue(text, "text/html"),
+        )
+        date(page, datetime(2024, 5, 10, 12, tzinfo=UTC))
+        page.setCreators(["anna"])
+        publish(page)
+        page.reindexObject()

@@ -1,6 +1,7 @@
 """The search page in a real browser: a typo finds the page, facets narrow it, with and without a script, for everybody."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from playwright.sync_api import Browser
 from playwright.sync_api import expect
@@ -11,7 +12,10 @@ from tests.acceptance.browser import fits
 from tests.acceptance.browser import managed
 from tests.acceptance.browser import opened
 from tests.acceptance.browser import served
+from tests.acceptance.search_site import add_long_words
 from tests.acceptance.search_site import fill
+from tests.acceptance.search_site import LONG
+from tests.acceptance.search_site import TAGS
 from tests.integration import site as sites
 from tests.integration.vocabulary import counted
 from tests.integration.web import Site
@@ -32,6 +36,7 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
         site = Site(db)
         with site.inside() as portal:
             fill(portal)
+            add_long_words(portal)
             portal.portal_registry["plone.available_languages"] = ["en", "de"]
             portal.portal_registry["plone.use_request_negotiation"] = True
             portal.portal_registry["plone.allow_anon_views_about"] = True
@@ -46,6 +51,14 @@ def visitor(browser: Browser) -> Iterator[Page]:
     """A page of a browser in which nobody has logged in."""
     with opened(browser) as context:
         yield context.new_page()
+
+
+#: In how many lines the texts of elements stand, each number once.
+LINES = """elements => [...new Set(elements.map(element => {
+    const range = document.createRange();
+    range.selectNodeContents(element);
+    return range.getClientRects().length;
+}).filter(Boolean))]"""
 
 
 def found(page: Page, number: int) -> None:
@@ -233,6 +246,92 @@ def test_without_facets_the_results_have_the_width(browser: Browser, address: st
         assert page.evaluate("window.remembered")
 
 
+@pytest.mark.parametrize("width", [1280, 375])
+def test_no_word_widens_the_page(browser: Browser, address: str, tmp_path: Path, width: int) -> None:
+    with opened(browser, width=width) as context:
+        page = context.new_page()
+        for query in (
+            "SearchableText=steamer",
+            f"SearchableText={LONG}&Subject:list={LONG}&path:list=/plone/long",
+            f"SearchableText={LONG}&portal_type:list=Link",
+            f"SearchableText={LONG}xyz&as_typed={LONG}xyz",
+            "path:list=/plone/long",
+        ):
+            page.goto(f"{address}/@@search?{query}")
+            if width < 992 and page.locator("fieldset").count():
+                unfold(page)
+            for summary in page.locator("#searchform summary").all():
+                summary.click()
+            assert fits(page), query
+            # Nor is a number broken beside it.
+            assert page.locator("fieldset label .ms-2").evaluate_all(LINES) in ([], [1]), query
+        page.goto(f"{address}/@@search?SearchableText=steamer")
+        page.locator("a.result-similar").first.click()
+        expect(page.locator("#search-chips")).to_contain_text("Similar to")
+        assert fits(page)
+        page.screenshot(path=tmp_path / f"search-long-{width}.png")
+        page.goto(address)
+        if width < 992:
+            page.locator(".navbar-toggler").click()
+            expect(page.locator("#offcanvasNavbar")).to_be_focused()
+        page.get_by_role("combobox", name="Search Site").press_sequentially("steamer")
+        expect(page.get_by_role("option").first).to_contain_text(LONG)
+        assert fits(page)
+
+
+def test_a_hit_shows_six_tags_and_its_place_apart(visitor: Page, address: str, tmp_path: Path) -> None:
+    page = visitor
+    page.goto(f"{address}/@@search?SearchableText=steamer")
+    hit = page.locator(".searchResults > li").first
+    badges = hit.locator(".result-tags .badge")
+    assert [badge for badge in badges.all_inner_texts() if badge] == list(TAGS[:6])
+    parts = [hit.locator(css) for css in (".result-place", ".result-tags", ".result-similar")]
+    boxes = [part.bounding_box() for part in parts]
+    # One above the other, or one beside the other: no part stands in another's.
+    for first, second in pairwise(boxes):
+        assert first["y"] + first["height"] <= second["y"] or first["x"] + first["width"] <= second["x"]  # type: ignore[index]
+    hit.get_by_text("4 more").click()
+    expect(badges.last).to_be_visible()
+    assert badges.all_inner_texts() == list(TAGS)
+    mark = page.locator("#search-results mark").first
+    expect(mark).to_have_css("padding-left", "0px")
+    expect(mark).to_have_css("padding-right", "0px")
+    page.screenshot(path=tmp_path / "search-tags.png")
+    badges.first.click()
+    expect(page.locator("#search-chips strong")).to_have_text([TAGS[0]])
+
+
+def test_what_is_similar_has_one_name(browser: Browser, address: str) -> None:
+    """On the search page, below a page, and where it is set."""
+    for language, name in (("en", "Similar pages"), ("de", "Ähnliche Seiten")):
+        with managed(browser, address, locale=language) as page:
+            page.goto(f"{address}/@@pgcatalog-search-controlpanel")
+            page.get_by_label(name).fill("3")
+            page.locator("#form-buttons-save").click()
+            page.goto(f"{address}/long/steamer0")
+            expect(page.get_by_role("complementary", name=name)).to_be_visible()
+            page.goto(f"{address}/@@search?SearchableText=steamer")
+            expect(page.locator("a.result-similar").first).to_contain_text(name)
+
+
+@pytest.mark.parametrize(
+    ("language", "told"), [("en", "Type at least 4 letters"), ("de", "Geben Sie mindestens 4 Buchstaben ein")]
+)
+def test_live_search_says_how_many_letters_it_wants(browser: Browser, address: str, language: str, told: str) -> None:
+    with opened(browser, locale=language) as context:
+        page = context.new_page()
+        page.goto(address)
+        field = page.locator("#searchGadget")
+        field.press_sequentially("hed")
+        expect(page.locator(".livesearch-results")).to_have_text(told)
+        expect(page.locator(".livesearch-results + [role=status]")).to_have_text(told)
+        field.press_sequentially("gehog")
+        expect(page.get_by_role("option").first).to_be_visible()
+        for _ in range(6):
+            field.press("Backspace")
+        expect(page.locator(".livesearch-results")).to_have_text(told)
+
+
 def test_it_speaks_german(browser: Browser, address: str, tmp_path: Path) -> None:
     with opened(browser, locale="de-DE") as context:
         page = context.new_page()
@@ -241,6 +340,10 @@ def test_it_speaks_german(browser: Browser, address: str, tmp_path: Path) -> Non
         expect(page.locator("legend")).to_have_text(["Typ", "Schlagwörter", "Datum", "Autor", "Ort"])
         expect(page.get_by_label("Oktober 2025")).to_be_visible()
         page.screenshot(path=tmp_path / "search-german.png")
+        page.goto(f"{address}/@@search?SearchableText=xyzzyxyzzy&facet.Date:list=1999")
+        tried = ["Prüfen Sie die Schreibweise.", "Verwenden Sie andere oder weniger Wörter."]
+        links = ["Ohne Filter suchen.", "Alle Seiten dieser Website ansehen."]
+        expect(page.locator("#search-advice li")).to_have_text([*tried, *links])
 
 
 def test_the_control_panel_chooses_facets(page: Page, address: str, tmp_path: Path) -> None:
@@ -311,9 +414,11 @@ def test_nothing_keeps_anybody_from_using_it(browser: Browser, address: str, axe
             "SearchableText=hegdehog",
             "",
             "SearchableText=xyzzyxyzzy",
+            "SearchableText=xyzzyxyzzy&portal_type:list=Event",
+            "SearchableText=steamer",
         ):
             page.goto(f"{address}/@@search?{query}")
-            if width < 992 and "xyzzy" not in query:
+            if width < 992 and page.locator("fieldset").count():
                 unfold(page)
             assert rules(axe(page)) <= theme, query
             assert axe(page, "#content-core") == [], query

@@ -1,4 +1,4 @@
-"""In a real browser: live search by keyboard, related pages, and the tuning of the search with a query that is tried."""
+"""In a real browser: live search by keyboard, similar pages, and the tuning of the search with a query that is tried."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,9 +113,9 @@ def test_live_search_keeps_the_correction(page: Page, address: str, tmp_path: Pa
     page.screenshot(path=tmp_path / "live-search-phone.png")
 
 
-def test_related_pages_are_below_the_text(page: Page, address: str, tmp_path: Path) -> None:
+def test_similar_pages_are_below_the_text(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/hedgehogs")
-    related = page.get_by_role("complementary", name="Related pages")
+    related = page.get_by_role("complementary", name="Similar pages")
     expect(related.get_by_role("link").first).to_have_text(PAGES["garden"][0])
     page.screenshot(path=tmp_path / "related-pages.png", full_page=True)
 
@@ -188,7 +188,7 @@ def test_all_of_it_speaks_german(page: Page, address: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("width", [1280, 375])
 def test_nothing_keeps_anybody_from_using_it(page: Page, address: str, axe: Axe, width: int) -> None:
-    """axe-core finds nothing in live search, related pages and the tuning of the search."""
+    """axe-core finds nothing in live search, similar pages and the tuning of the search."""
     page.goto(f"{address}/hedgehogs")
     page.set_viewport_size({"width": width, "height": 900})
     assert axe(page, "#related-pages") == []

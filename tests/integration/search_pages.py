@@ -49,7 +49,7 @@ class Page:
 
     @staticmethod
     def _count(choice: Any) -> int | None:
-        counts = choice.xpath('.//span[@class="ms-2"]')
+        counts = choice.xpath('.//span[contains(@class, "ms-2")]')
         return int(counts[0].text_content()) if counts else None
 
     @property

@@ -116,6 +116,12 @@ def test_what_nothing_is_like_finds_nothing(site: Any, text: str) -> None:
     assert len(answer["items"]) == min(answer["total"], 7)
 
 
+def test_without_a_text_it_says_what_to_tell_who_has_typed_too_little(site: Any) -> None:
+    """The browser knows the number."""
+    assert live(site, "")["short"] == "Type at least ${number} letters"
+    assert "short" not in live(site, "hedgehogs")
+
+
 def test_the_correction_obeys_the_filters(site: Any) -> None:
     assert "corrected" in live(site, "hegdehogs", path="/plone/winter1")
     assert "corrected" not in live(site, "hegdehogs", path="/plone/fourth")
@@ -154,7 +160,7 @@ def test_it_costs_few_messages(site: Any, text: str, most: int, user: str | None
     assert len(ours) <= most, ours
 
 
-# -- related pages
+# -- similar pages
 
 
 def related(site: Any, login: str | None = None) -> list[str]:

@@ -39,7 +39,7 @@ SEARCH_DEFAULTS: dict[str, Any] = {
     "record_searches": True,
     "count_limit": 0,
 }
-#: The most related pages that are shown.
+#: The most similar pages that are shown below a page.
 MAX_RELATED = 10
 #: The attribute of the tool that holds the site's settings.
 ATTRIBUTE = "_settings"
@@ -109,7 +109,7 @@ def count_limit(tool: Any) -> int:
 
 
 def related_pages(tool: Any) -> int:
-    """Return how many related pages are shown below a page in the site of the catalog *tool*, 0 for none."""
+    """Return how many similar pages are shown below a page in the site of the catalog *tool*, 0 for none."""
     wanted: int = site_setting(tool, "related_pages")
     return max(0, min(wanted, MAX_RELATED))
 

@@ -13,6 +13,8 @@ from zope.component import getUtility
 
 #: Folders of a hit's place that are named; of more, those in the middle are not.
 MOST_CRUMBS = 3
+#: Tags of a hit that are shown at first.
+MOST_TAGS = 6
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,15 @@ class Hit:
     @property
     def tags(self) -> tuple[str, ...]:
         tags = getattr(self.brain, "Subject", ())
-        return tuple(tags) if isinstance(tags, tuple | list) else ()
+        return tuple(dict.fromkeys(tags)) if isinstance(tags, tuple | list) else ()
+
+    @property
+    def shown_tags(self) -> tuple[str, ...]:
+        return self.tags[:MOST_TAGS]
+
+    @property
+    def more_tags(self) -> tuple[str, ...]:
+        return self.tags[MOST_TAGS:]
 
 
 def folders_of(path: str, root: str) -> list[str]:

@@ -39,6 +39,7 @@ class LiveSearch(AjaxSearch):
 
     ``total`` and ``items`` are Plone's; of the corrected text if the typed one finds nothing, and ``corrected`` says so.
     ``words`` are completions of what was typed.  Both have a ``label`` and the ``url`` of their search.
+    Without a text the answer has ``short``, what to tell somebody who has typed too little: the browser knows the number.
     """
 
     corrected: str | None = None
@@ -55,6 +56,8 @@ class LiveSearch(AjaxSearch):
                 self.request.form[name] = str(number)
         answer = json.loads(super().__call__())
         answer["label"] = translate(_("Suggestions and pages"), context=self.request)
+        if not self._text:
+            answer["short"] = translate(_("Type at least ${number} letters"), context=self.request)
         if self.corrected is not None:
             answer["corrected"] = self._link(
                 self.corrected,

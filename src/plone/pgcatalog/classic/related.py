@@ -1,4 +1,4 @@
-"""The viewlet *Related pages*: what is like a page by its text, below it; off until the site's editors want it."""
+"""The viewlet *Similar pages*: what is like a page by its text, below it; off until the site's editors want it."""
 
 from plone.app.layout.viewlets.common import ViewletBase
 from plone.pgcatalog.discovery.similar import more_like_this

@@ -298,17 +298,22 @@ class SearchPage(Search):
 
     @cached_property
     def boxes(self) -> list[Box]:
-        """The facets that have any value."""
+        """The facets that can narrow the search, or do."""
         made = []
         for facet, values in self._values:
+            if not self._can_narrow(values):
+                continue
             # What is chosen stays in sight.
             chosen = [value for value in values if value.is_in_sight]
             first = chosen + [value for value in values if not value.is_in_sight]
             shown = [v for v in values if v in first[: max(SHOWN, len(chosen))]]
             more = [value for value in values if value not in shown]
-            if values:
-                made.append(Box(facet, self.titles.facet(facet.name), tuple(shown), tuple(more)))
+            made.append(Box(facet, self.titles.facet(facet.name), tuple(shown), tuple(more)))
         return made
+
+    def _can_narrow(self, values: list[Value]) -> bool:
+        """Return whether choosing among *values* changes what is found; a single one that every hit has does not."""
+        return len(values) > 1 or any(value.is_in_sight or value.count != self.found.total for value in values)
 
     @cached_property
     def chips(self) -> list[Chip]:

@@ -90,7 +90,7 @@ class IPGCatalogSearchSettings(Interface):
         _("Words that a page may lack if it has the other words of a search, one language per line: en: the, a, of."),
     )
     related_pages = schema.Int(
-        title=_("Related pages"),
+        title=_("Similar pages"),
         description=_(
             "How many pages with a similar text are shown below a page, of those that the visitor may view. 0 shows none."
         ),

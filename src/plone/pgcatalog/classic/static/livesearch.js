@@ -24,7 +24,10 @@
         const status = element("div", "visually-hidden");
         let options = [];
         let active = -1;
+        let short = null;
         list.id = list.id || `livesearch-results-${++number}`;
+        // No word widens the page.
+        list.classList.add("text-break");
         status.setAttribute("role", "status");
         list.after(status);
         input.setAttribute("role", "combobox");
@@ -57,8 +60,22 @@
             }
         };
 
+        // The pattern says "enter search phrase" to who has typed too little; this says how much it takes.
+        const tellHowMany = async (pattern) => {
+            try {
+                short = short || fetch(pattern.options.ajaxUrl).then((response) => response.json());
+                const text = (await short).short.replace("${number}", pattern.options.minimumInputLength);
+                list.querySelectorAll(".no-search").forEach((message) => {
+                    message.textContent = status.textContent = text;
+                });
+            } catch {
+                short = null;  // the pattern's own message stays
+            }
+        };
+
         const complete = () => {
-            const found = (form["pattern-livesearch"] || {}).results || {};
+            const pattern = form["pattern-livesearch"] || {};
+            const found = pattern.results || {};
             const summary = list.querySelector(".results-summary");
             if (summary && found.corrected) {
                 summary.after(link(found.corrected, "pgcatalog-corrected"));
@@ -86,6 +103,9 @@
             status.textContent = told.map((css) => list.querySelector(css)?.textContent).filter(Boolean).join(". ");
             choose(-1);
             tellWhetherOpen();
+            if (list.querySelector(".no-search")) {
+                tellHowMany(pattern);
+            }
         };
 
         const watch = new MutationObserver((changes) => {
