@@ -1,23 +1,34 @@
 """The site looked at over HTTP, as a visitor, an integrator and an administrator do."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
+from html import unescape
+from plone.pgcatalog.demo import front_page
 from plone.pgcatalog.demo import people
 from plone.pgcatalog.demo.item import LANGUAGE_TITLES
 from plone.pgcatalog.demo.site import acting_as
+from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.zmi.browse import COUNTED
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import parse_qsl
+from urllib.parse import quote
 from urllib.parse import urlencode
+from urllib.parse import urljoin
+from urllib.parse import urlsplit
 from urllib.request import build_opener
 from urllib.request import HTTPRedirectHandler
 from urllib.request import Request
 
 import base64
 import json
+import re
 
 
 TIMEOUT = 60
+#: Parameters with what is searched for.
+TEXTS = ("SearchableText", "q", "try_text")
 SEARCH = {"SearchableText": "Bürger", "sort_on": "modified"}
 
 
@@ -36,13 +47,16 @@ class Response:
     text: str
 
 
-def get(url: str, accept: str = "text/html", login: str | None = None) -> Response:
-    """Fetch a page; an error status is an answer, too."""
+def get(
+    url: str, accept: str = "text/html", login: str | None = None, form: Mapping[str, str] | None = None
+) -> Response:
+    """Fetch a page, or send it a *form*; an error status is an answer, too."""
     headers = {"Accept": accept}
     if login:
-        token = base64.b64encode(f"{login}:{login}".encode()).decode()
+        password = login if login == people.ADMIN else people.PASSWORD
+        token = base64.b64encode(f"{login}:{password}".encode()).decode()
         headers["Authorization"] = f"Basic {token}"
-    request = Request(url, headers=headers)
+    request = Request(quote(url, safe=":/?&=%+@,"), headers=headers, data=urlencode(form).encode() if form else None)
     try:
         with build_opener(_NoRedirect).open(request, timeout=TIMEOUT) as response:
             return Response(response.status, response.read().decode())
@@ -59,6 +73,8 @@ def problems(site: Any, root_url: str) -> Iterator[str]:
     yield from _page("front page", base, "Who may log in")
     yield from _page("folder", f"{base}/de/news", site["de"]["news"]["climate"].title)
     yield from _page("search form", f"{base}/@@search?SearchableText=water", "water")
+    if IPGCatalogTool.providedBy(site.portal_catalog):
+        yield from _links(site, base)
 
     url = f"{base}/@search?{urlencode(SEARCH)}"
     response = get(url, accept="application/json")
@@ -76,6 +92,29 @@ def problems(site: Any, root_url: str) -> Iterator[str]:
         yield from _page(f"tab {tab} in the ZMI", url, "</html>", login=people.ADMIN)
     if (response := get(zmi)).status not in (302, 401):
         yield f"catalog in the ZMI as anonymous: status {response.status} ({zmi})"
+
+
+def _links(site: Any, base: str) -> Iterator[str]:
+    """Follow each link of the front page as who it is for; it has to show what it says, and never the page itself."""
+    items = re.findall(r"<li>(.*?)</li>", get(base).text.partition("<ol>")[2].partition("</ol>")[0], re.S)
+    if len(items) != len(front_page.LINKS):
+        yield f"front page: {len(items)} links ({base})"
+    searched: set[str] = set()
+    for link, item in zip(front_page.LINKS, items, strict=False):
+        urls = [urljoin(f"{base}/", unescape(href)) for href in re.findall(r'href="([^"]*)"', item)]
+        urls += [f"{base}/{address}" for address in link.asks]
+        searched.update(text for url in urls for name, text in parse_qsl(urlsplit(url).query) if name in TEXTS)
+        responses = [get(url, login=link.login) for url in urls]
+        if link.button and (token := re.search(r'name="_authenticator"[^>]*value="(\w+)"', responses[0].text)):
+            responses.append(get(urls[0], login=link.login, form={link.button: "1", "_authenticator": token[1]}))
+        yield from (f"{link.title}: status {answer.status}" for answer in responses if answer.status != 200)
+        for pattern in link.shows:
+            if not any(re.search(pattern, answer.text) for answer in responses):
+                yield f"{link.title}: does not show {pattern} ({urls[0]})"
+    page = site[front_page.ID].UID()
+    for text in searched:
+        if site.portal_catalog.unrestrictedSearchResults(SearchableText=f"{text}*", UID=page):
+            yield f"front page: is found by its own question {text!r}"
 
 
 def count(site: Any) -> int:

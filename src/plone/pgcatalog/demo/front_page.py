@@ -2,11 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from html import escape
 from plone.app.textfield.value import RichTextValue
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.demo import people
+from plone.pgcatalog.demo.site import acting_as
+from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.storage import dsn_of
@@ -43,28 +48,85 @@ SLOW: tuple[dict[str, Any], ...] = (
 #: How often each of them was asked for.
 ASKED = 20
 
-#: (address in the site, title, what is to be seen there, who has to log in)
+
+@dataclass(frozen=True)
+class Link:
+    """One thing to try: an *address* in the site, with *title* and *text* (HTML), for who logs in as *login*.
+
+    What it leads to has *shows*, regular expressions: the pages that it links to, what their script *asks* for, and the
+    answer to *button*.  *title* and *text* say no word that is searched for: the front page shall not be found by them.
+    """
+
+    address: str
+    title: str
+    text: str
+    shows: tuple[str, ...]
+    login: str = ""
+    asks: tuple[str, ...] = ()
+    button: str = ""
+
+
 LINKS = (
-    ("@@search?SearchableText=climte", "A search with a typo", "finds what was meant.", ""),
-    ("@@search?SearchableText=water", "Facets and snippets", "narrow a search; its words are marked.", ""),
-    ("@@search?SearchableText=mobil", "Live search", "type mobil, or moblity, into the field at the top.", ""),
-    ("@@search?SearchableText=Bücher", "Other languages", "this is a German search, and 图书馆 a Chinese one.", ""),
-    ("@@search?SearchableText=weather", "A synonym and a pinned page", "weather finds climate, too.", ""),
-    ("{page}", "Related pages", "stand below the text: those that are most like it.", ""),
-    (
+    Link(
+        "@@search?SearchableText=climte",
+        "A search with a typo",
+        "finds what was meant.",
+        (r'id="search-corrected"(?s:.{,600})<strong>climate</strong>', r"<mark>[Cc]limate</mark>"),
+    ),
+    Link(
+        "@@search?SearchableText=water",
+        "Facets and snippets",
+        "narrow a search; its words are marked.",
+        (r"<fieldset", r"<mark>[Ww]ater</mark>"),
+    ),
+    Link(
+        "@@search?SearchableText=mobil",
+        "Live search",
+        "click into the field at the top: there are words to go on with, and pages; a typo does no harm.",
+        (r'"text": "mobility"', r'"title": "[^"]*[Mm]obilit', r'"label": "Showing results for mobility"'),
+        asks=("@@ajax-search?SearchableText=mobil", "@@ajax-search?SearchableText=moblity"),
+    ),
+    Link(
+        "@@search?SearchableText=Bücher",
+        "Other languages",
+        'this is a German search, and <a href="@@search?SearchableText=图书馆">this</a> a Chinese one.',
+        (r"<mark>Bücher", r"<mark>图书"),
+    ),
+    Link(
+        "@@search?SearchableText=weather",
+        "A synonym and a pinned page",
+        "the first is pinned, and the others have the other word.",
+        (r'class="searchResults(?s:.{,600})/en/news/climate"', r"<mark>climate</mark>"),
+    ),
+    Link("{page}", "Similar pages", "stand below the text: those that are most like it.", (r'id="related-pages"',)),
+    Link(
         "@@pgcatalog-search-controlpanel?try_text=water&try=1",
         "Tuning with a preview",
         "change a weight, and see the order before you save it; below are the top searches.",
-        "hana",
+        (r'id="try-hits"', r'id="top-searches"(?s:.*)opening hours'),
+        login="hana",
     ),
-    ("portal_catalog/manage_slow_queries", "Slow queries", "by shape, with their plans.", people.ADMIN),
-    (
+    Link(
+        "portal_catalog/manage_slow_queries",
+        "Slow queries",
+        "by shape, with their plans.",
+        (r"Creator =; portal_type =; sort modified desc; limit",),
+        login=people.ADMIN,
+    ),
+    Link(
         "portal_catalog/manage_index_advice",
         "Index advice",
         "one click looks for an index for them, another builds it.",
-        people.ADMIN,
+        (r"CREATE INDEX CONCURRENTLY", r'name="apply"'),
+        login=people.ADMIN,
+        button="advise",
     ),
-    ("++api++/@pgsearch?q=water&facets=portal_type,Subject&rows=3", "The same through REST", "with facets.", ""),
+    Link(
+        "++api++/@pgsearch?q=water&facets=portal_type,Subject&rows=3",
+        "The same through REST",
+        "with facets.",
+        (r'"facet_fields"', r'"Document"', r'"@type"'),
+    ),
 )
 
 
@@ -74,6 +136,7 @@ def make(site: Any) -> None:
         registry = getUtility(IRegistry)
         for name, value in TUNING.items():
             registry[f"{PREFIX}.{name}"] = value
+        count(site)
     if ID not in site:
         site.invokeFactory("Document", ID, title=TITLE, description="Ten links to what this catalog can do.")
     page = site[ID]
@@ -88,15 +151,23 @@ def make(site: Any) -> None:
         record(site)
 
 
+def count(site: Any) -> None:
+    """Count the words of *site*, which corrections and similar pages go by, before somebody searches.  Commits."""
+    transaction.commit()
+    core = site.portal_catalog._core
+    with connect_directly(dsn_of(core.jar), "demo") as connection:
+        count_words(connection, core.zoid)
+    transaction.begin()
+
+
 def html(site: Any) -> str:
     """Return the text of the page."""
-    found = site.portal_catalog(portal_type="Document", path="/".join((*site.getPhysicalPath(), "en")), sort_limit=1)
-    page = "/".join(found[0].getPath().split("/")[2:]) if found else "en"
+    page = page_like_others(site)
     items = "".join(
-        f'<li><a href="{escape(address.format(page=page))}">{escape(title)}</a>: {escape(text)}'
-        + (f" Log in as <strong>{login}</strong>." if login else "")
+        f'<li><a href="{escape(link.address.format(page=page))}">{escape(link.title)}</a>: {link.text}'
+        + (f" Log in as <strong>{link.login}</strong>." if link.login else "")
         + "</li>"
-        for address, title, text, login in LINKS
+        for link in LINKS
     )
     rows = "".join(
         f"<tr><td>{escape(person.id)}</td><td>{people.PASSWORD}</td><td>{escape(person.fullname)}, "
@@ -111,10 +182,22 @@ def html(site: Any) -> str:
     )
 
 
+def page_like_others(site: Any) -> str:
+    """Return the path in *site* of a page that everybody may see, and that others are like."""
+    catalog = site.portal_catalog
+    with acting_as(site, None):
+        pages = catalog(portal_type="Document", path="/".join((*site.getPhysicalPath(), "en")), sort_on="path")
+        like = getattr(catalog, "more_like_this", None)
+        found = next((page for page in pages if like is None or like(page, limit=1, portal_type="Document")), None)
+        return "/".join(found.getPath().split("/")[2:]) if found else "en"
+
+
 def record(site: Any) -> None:
     """Let some searches have been slow, and others have been made by visitors."""
     core = site.portal_catalog._core
     dsn = dsn_of(core.jar)
+    # What was slow while the site was made would hide them.
+    log.clear(dsn, core.zoid)
     with recording_all():
         for number, query in itertools.product(range(ASKED), SLOW):
             # Another limit each time: what is known already is not asked for again.
