@@ -71,7 +71,7 @@ LINKS = (
         "@@search?SearchableText=climte",
         "A search with a typo",
         "finds what was meant.",
-        (r'id="search-corrected"(?s:.{,600})<strong>climate</strong>', r"<mark>[Cc]limate</mark>"),
+        (r"Showing results for\s+<strong[^>]*>climate</strong>", r"<mark>[Cc]limate</mark>"),
     ),
     Link(
         "@@search?SearchableText=water",
