@@ -330,6 +330,10 @@ def test_live_search_says_how_many_letters_it_wants(browser: Browser, address: s
         for _ in range(6):
             field.press("Backspace")
         expect(page.locator(".livesearch-results")).to_have_text(told)
+        # Whoever comes back to what was typed need not type again.
+        page.goto(f"{address}/@@search?SearchableText=hedgehog")
+        field.click()
+        expect(page.get_by_role("option").first).to_be_visible()
 
 
 def test_it_speaks_german(browser: Browser, address: str, tmp_path: Path) -> None:
