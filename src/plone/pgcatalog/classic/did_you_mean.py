@@ -28,9 +28,9 @@ import re
 
 logger = logging.getLogger(__name__)
 
-#: Where the page says that it has found nothing, and where its results begin.
-NOTHING_FOUND = re.compile(r'<[^<>]*\bid="search-results-number"[^<>]*>\s*0\s*<')
-RESULTS = re.compile(r'<[^<>]*\bid="search-results"[^<>]*>')
+#: Where the page says that it has found nothing, and where its results begin; one look at each character.
+NOTHING_FOUND = re.compile(r'<(?>[^<>]*?\bid="search-results-number")[^<>]*+>\s*+0\s*+<')
+RESULTS = re.compile(r'<(?>[^<>]*?\bid="search-results")[^<>]*+>')
 #: Parameters of the page that do not belong to another search.
 DROPPED = (SOURCE_INDEX, "b_start", "ajax_load")
 

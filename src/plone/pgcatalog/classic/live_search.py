@@ -31,7 +31,8 @@ MAX_ROWS = 50
 #: No page is further back, or has more rows.
 MOST_PAGES = 10_000
 
-_LAST_WORD = re.compile(r"\w+$")
+#: Tried once for each word: each letter of a long one would be a beginning, too.
+_LAST_WORD = re.compile(r"(?<!\w)\w++$")
 
 
 class LiveSearch(AjaxSearch):

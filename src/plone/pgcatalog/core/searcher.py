@@ -14,6 +14,7 @@ from plone.pgcatalog.core.normalise import sort_of
 from plone.pgcatalog.database.missing import expects_relation
 from plone.pgcatalog.database.missing import report as report_missing
 from plone.pgcatalog.fulltext.counting import request_count
+from plone.pgcatalog.fulltext.globs import with_globs
 from plone.pgcatalog.fulltext.infix import find_word_parts
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.observe import recorder
@@ -92,9 +93,9 @@ def everything(catalog: Catalog) -> CatalogSearchResults:
 
 def as_searched(catalog: Catalog, configuration: Configuration, query: Mapping[str, Any]) -> Catalog:
     """Return *catalog* as this search sees it, now and later: with its translators."""
-    translators = configuration.translators
+    translators = with_globs(catalog, configuration.translators, query)
     if parts_of_words(catalog.tool) and SOURCE_INDEX in translators:
-        # Another translator for each search: what contains its words changes with the texts.
+        # Another translator for each search, as above: what contains its words changes with the texts.
         found = translators[SOURCE_INDEX].with_word_parts(find_word_parts(catalog, query))
         translators = {**translators, SOURCE_INDEX: found}
     return catalog.pinned(configuration, translators)

@@ -9,12 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from html import escape
+from plone.pgcatalog.fulltext.lexicon import MAX_LEXEME_BYTES
 from plone.pgcatalog.fulltext.lexicon import term_words
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.query_expansion import Words
 from plone.pgcatalog.fulltext.stemming import is_plain
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.tsquery import parse
+from plone.pgcatalog.fulltext.tsquery import pattern_of
+from plone.pgcatalog.fulltext.tsquery import split_glob
 from plone.pgcatalog.fulltext.tsquery import wanted_terms
 from plone.pgcatalog.fulltext.tsquery import words_with_forms
 from typing import Any
@@ -31,8 +34,6 @@ MAX_MATCHES = 200
 
 MARK, END_MARK, GAP = "<mark>", "</mark>", "…"
 
-#: What ``*`` is as a regular expression.
-ANY_END = r"\w*"
 _TOKEN = re.compile(r"\w+")
 #: Elements whose word for a token of ASCII letters and digits is the token in lower case.
 _PLAIN_ELEMENTS = {
@@ -64,20 +65,24 @@ class Highlighter:
         self._stems: set[str] = set()
         self._lexicons: list[Any] = []
         self._words: set[str] = set()
-        patterns: list[str] = []
+        prefixes: set[str] = set()
+        patterns: set[str] = set()
         stemmed: set[str] = set()
         for lexicon, text in queries:
             self._lexicons.append(lexicon)
             terms = query_terms(lexicon, text)
             self._words |= terms.words
             stemmed |= terms.stemmed
-            patterns += terms.patterns
+            prefixes |= terms.prefixes
+            patterns |= terms.patterns
         for alternative in alternatives:
             self._words.update(alternative)
             stemmed.update(alternative if len(alternative) == 1 else ())
         if stemming is not None:
             self._stems.update(*map(stemming.marks, filter(is_plain, stemmed)))
-        self._pattern = re.compile("|".join(f"(?:{p})" for p in patterns) or r"(?!)")
+        self._prefixes = prefixes
+        self._prefix_lengths = sorted(set(map(len, prefixes)))
+        self._patterns = [*map(glob_regex, patterns)]
         # Other forms of a word begin as its stem does, so few words need be looked at.
         self._beginnings = {stem.partition(":")[2][:2] for stem in self._stems}
         self._is_plain = all(_kind(e) in _PLAIN_ELEMENTS for lexicon in self._lexicons for e in lexicon._pipeline)
@@ -86,7 +91,7 @@ class Highlighter:
         self._hits: dict[str, list[Span]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._words) or self._pattern.pattern != r"(?!)"
+        return bool(self._words or self._prefixes or self._patterns)
 
     def snippet(self, text: str, length: int = LENGTH) -> str:
         """Return the part of *text*, about *length* characters, with the most of the words, marked, as HTML.
@@ -139,7 +144,9 @@ class Highlighter:
         return _inside(token, found)
 
     def _is_wanted(self, word: str) -> bool:
-        if word in self._words or self._pattern.fullmatch(word):
+        if word in self._words or any(word[:length] in self._prefixes for length in self._prefix_lengths):
+            return True
+        if any(pattern.fullmatch(word, 0, MAX_LEXEME_BYTES) for pattern in self._patterns):
             return True
         if self._stemming is None or word[:2] not in self._beginnings:
             return False
@@ -167,10 +174,13 @@ def _kind(element: Any) -> tuple[str, str]:
 
 @dataclass
 class QueryTerms:
-    """What a search text asks for: words, patterns of those with wildcards, and words whose other forms it finds, too."""
+    """What a search text asks for: words, beginnings of words, patterns of those that have wildcards elsewhere than at
+    their end, and words whose other forms it finds, too.
+    """
 
     words: set[str] = field(default_factory=set)
-    patterns: list[str] = field(default_factory=list)
+    prefixes: set[str] = field(default_factory=set)
+    patterns: set[str] = field(default_factory=set)
     stemmed: set[str] = field(default_factory=set)
 
 
@@ -182,10 +192,25 @@ def query_terms(lexicon: Any, text: str) -> QueryTerms:
         value = node.getValue()
         if node.nodeType() != "GLOB":
             terms.words.update(term_words(lexicon, [value] if isinstance(value, str) else value))
-        elif pattern := value.lstrip("*?"):
-            terms.patterns.append(re.escape(pattern).replace(r"\*", ANY_END).replace(r"\?", r"\w"))
+        elif pattern := pattern_of(node):
+            terms.patterns.add(pattern)
+        elif prefix := split_glob(value)[0]:
+            (terms.prefixes if value.endswith("*") else terms.words).add(prefix)
         terms.stemmed.update(words_with_forms(lexicon, node))
     return terms
+
+
+def glob_regex(pattern: str) -> re.Pattern[str]:
+    """Return the regular expression of *pattern*, a word with ``*`` and ``?``, for ``fullmatch``.
+
+    It never takes more steps than the word has letters times the pattern's: what stands between two ``*`` is taken at its
+    first place and for good (an atomic group), because a later one could not match more.
+    """
+    first, *parts = ["".join("." if char == "?" else re.escape(char) for char in part) for part in pattern.split("*")]
+    if not parts:
+        return re.compile(first, re.DOTALL)
+    *middle, last = parts
+    return re.compile(first + "".join(f"(?>.*?{part})" for part in middle if part) + ".*" + last, re.DOTALL)
 
 
 def _inside(token: str, found: Iterable[str]) -> list[Span]:

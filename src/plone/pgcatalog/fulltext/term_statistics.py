@@ -19,6 +19,8 @@ PORTION = 10_000
 CHANGED_PART = 0.1
 
 READ_STATE = "SELECT relation, generation FROM pgcatalog_state WHERE catalog = %s"
+#: What a transaction before this one has written is seen from now on.
+OLDEST_OPEN = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
 NEXT_PORTION = "SELECT max(rid) FROM (SELECT rid FROM {} WHERE rid > %s ORDER BY rid LIMIT %s) AS portion"
 COUNT = "INSERT INTO pg_temp.pgcatalog_counted SELECT word, ndoc FROM ts_stat(%s)"
 MEASURE = "SELECT count({column}), coalesce(sum({length}), 0) FROM {relation} WHERE rid > %s AND rid <= %s"
@@ -79,8 +81,11 @@ def _count_column(
 ) -> None:
     connection.execute("DROP TABLE IF EXISTS pg_temp.pgcatalog_counted")
     connection.execute('CREATE TEMP TABLE pgcatalog_counted (word text COLLATE "C", documents integer)')
+    [(since,)] = _rows(connection, OLDEST_OPEN, [])
     documents, words = _count_portions(connection, relation, name, has_length)
     values = {
+        "relation": relation,
+        "since": since,
         "catalog": catalog,
         "column": name,
         "documents": documents,

@@ -33,6 +33,7 @@ from plone.pgcatalog.fulltext.text_labels import find_parts
 from plone.pgcatalog.fulltext.text_labels import texts_of
 from plone.pgcatalog.fulltext.tsquery import Clause
 from plone.pgcatalog.fulltext.tsquery import compile_text
+from plone.pgcatalog.fulltext.tsquery import Globs
 from plone.pgcatalog.fulltext.tsquery import NO_CLAUSE
 from plone.pgcatalog.fulltext.tsquery import operation
 from plone.pgcatalog.indexes.base import any_of
@@ -72,6 +73,8 @@ class ZCTextIndexTranslator(IndexTranslator):
     _with_pins = False
     #: False for what a search excludes
     _with_stems = True
+    #: None for a search without wildcards inside of words
+    globs: Globs | None = None
     #: None for those of the site
     _weights: Weights | None = None
 
@@ -215,6 +218,10 @@ class ZCTextIndexTranslator(IndexTranslator):
         """See IndexTranslator."""
         return self._changed(word_parts=parts)
 
+    def with_globs(self, globs: Globs) -> "ZCTextIndexTranslator":
+        """Return the translator for a search whose words with wildcards inside find the words that *globs* has for them."""
+        return self._changed(globs=globs)
+
     def ranked(self) -> "ZCTextIndexTranslator":
         """See IndexTranslator."""
         return self if self.tuning is None else self._changed(_with_pins=True)
@@ -227,7 +234,8 @@ class ZCTextIndexTranslator(IndexTranslator):
     @property
     def is_stable(self) -> bool:
         """See IndexTranslator: what else is found depends on the request and the words of the site, ranks on utilities."""
-        return self.tuning is None and self.word_parts is None and search_backend() is PLAIN
+        is_plain = self.tuning is None and self.word_parts is None and self.globs is None
+        return is_plain and search_backend() is PLAIN
 
     def _text(self, query: Mapping[str, Any]) -> str | None:
         """Return the search text for this index in *query*, None for none."""
@@ -251,7 +259,7 @@ class ZCTextIndexTranslator(IndexTranslator):
             meaning = replace(meaning or Meaning({}, frozenset()), parts=self.word_parts)
         stemming = self.stemming
         related = stemming.related if stemming is not None and self._with_stems else None
-        return compile_text(lexicon, text, self.column, meaning, related)
+        return compile_text(lexicon, text, self.column, meaning, related, self.globs or {})
 
     def _pinned(self, text: str, query: Mapping[str, Any]) -> list[Condition]:
         """Return the conditions of the pages that are pinned to the *text* of *query*, in their order."""

@@ -6,6 +6,7 @@ what a user may expect:
 
 * a text that is no valid query (``foo AND``, ``NOT foo``, ``(foo``) is taken as plain words and quoted phrases;
 * wildcards at the beginning of a word are ignored;
+* more than MAX_WORDS words, or MAX_PATTERNS of them with wildcards elsewhere than at their end, are refused;
 * a text without words (only stop words) finds nothing.
 
 Phrases, and single words in quotes, are taken to the letter: neither other forms nor synonyms of them are found.
@@ -17,6 +18,7 @@ those it excludes.
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace
 from itertools import islice
@@ -35,6 +37,7 @@ from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.sql.predicate import matches
 from Products.ZCTextIndex.ParseTree import ParseError
 from Products.ZCTextIndex.QueryParser import QueryParser
+from types import MappingProxyType
 from typing import Any
 
 import re
@@ -42,6 +45,10 @@ import re
 
 #: Words of a search text.  Each is looked up, and compared with the rows that are found.
 MAX_WORDS = 1000
+
+#: Words of a search text with wildcards elsewhere than at their end.  Those whose words are not known are compared with
+#: each word of each text that has one with their beginning.
+MAX_PATTERNS = 10
 
 #: Lexemes of a tsquery.  Before GIN reads anything it evaluates the tsquery once for each of them: that grows with the
 #: square.  More are searched for by several ones.
@@ -72,6 +79,8 @@ class Clause:
     size: int = 0
 
 
+#: Word with wildcards -> all words of the catalog that are like it; None for one of which nobody knows them.
+Globs = Mapping[str, tuple[str, ...] | None]
 #: Returns groups of lexemes: see ``Term.related``.
 Related = Callable[[str], tuple[tuple[str, ...], ...]]
 
@@ -80,18 +89,23 @@ NO_CLAUSE = Clause(NOTHING)
 
 
 def compile_text(
-    lexicon: Any, text: str, column: Column, meaning: Meaning | None = None, related: Related | None = None
+    lexicon: Any,
+    text: str,
+    column: Column,
+    meaning: Meaning | None = None,
+    related: Related | None = None,
+    globs: Globs = MappingProxyType({}),
 ) -> Clause:
     """Return what *text* finds in the tsvector *column* with the words of *lexicon*.
 
     *meaning* says what else its words find, and *related* which lexemes of other forms of a word do; None for nothing.
-    Raises LimitExceeded.
+    *globs* are the words that are like those with wildcards, as far as they are known.  Raises LimitExceeded.
     """
     tree = parse(lexicon, text)
     if meaning is None:
-        compiler = _Compiler(lexicon, column, related)
+        compiler = _Compiler(lexicon, column, related, globs)
     else:
-        compiler = _TunedCompiler(lexicon, column, meaning, related)
+        compiler = _TunedCompiler(lexicon, column, meaning, related, globs)
     clause = None if tree is None else compiler.clause(tree)
     return clause or NO_CLAUSE
 
@@ -99,7 +113,7 @@ def compile_text(
 def parse(lexicon: Any, text: str) -> Any:
     """Return the parse tree of *text*, None if it has no words.  Never writes to *lexicon*.
 
-    Raises LimitExceeded for more than MAX_WORDS words.
+    Raises LimitExceeded for more than MAX_WORDS words, or MAX_PATTERNS with wildcards elsewhere than at their end.
     """
     for attempt in (str, plain_words):
         try:
@@ -126,10 +140,34 @@ def as_word(word: str) -> str:
     return f'"{word}"' if word.upper() in KEYWORDS else word
 
 
+def split_glob(pattern: str) -> tuple[str, str]:
+    """Return what a word with wildcards begins with, and the rest from its first wildcard on; those at its beginning do
+    not count.
+    """
+    pattern = pattern.lstrip(_WILDCARDS)
+    prefix = re.split(r"[*?]", pattern, maxsplit=1)[0]
+    return prefix, pattern[len(prefix) :]
+
+
+def like_pattern(pattern: str) -> str:
+    """Return the LIKE pattern of a word with wildcards."""
+    return re.sub(r"\*+", "*", pattern).translate(_LIKE)
+
+
+def pattern_of(node: Any) -> str | None:
+    """Return a *node* of a parse tree without wildcards at its beginning, if it is a word with one elsewhere than at its
+    end, else None.
+    """
+    if node.nodeType() != "GLOB":
+        return None
+    prefix, rest = split_glob(node.getValue())
+    return prefix + rest if prefix and rest.strip("*") else None
+
+
 class _Parser(QueryParser):
     """Remembers which terms stood in quotes: the tree does not tell ``"egg"`` from ``egg``.  Counts words."""
 
-    _words = 0
+    _words = _patterns = 0
 
     def _parseAtom(self) -> Any:
         token = str(self._tokens[self._index])
@@ -140,6 +178,9 @@ class _Parser(QueryParser):
             self._words += len(term.getValue()) if term.nodeType() == "PHRASE" else 1
             if self._words > MAX_WORDS:
                 raise LimitExceeded(f"a search text has more than {MAX_WORDS} words")
+            self._patterns += pattern_of(term) is not None
+            if self._patterns > MAX_PATTERNS:
+                raise LimitExceeded(f"a search text has more than {MAX_PATTERNS} words with wildcards inside")
         return node
 
 
@@ -159,10 +200,11 @@ class _ParserLexicon:
 class _Compiler:
     """Makes clauses of the nodes of a parse tree; None for a node that counts as if it were not there."""
 
-    def __init__(self, lexicon: Any, column: Column, related: Related | None = None) -> None:
+    def __init__(self, lexicon: Any, column: Column, related: Related | None, globs: Globs) -> None:
         self._lexicon = lexicon
         self._column = column
         self._related = related
+        self._globs = globs
 
     def clause(self, node: Any) -> Clause | None:
         kind, value = node.nodeType(), node.getValue()
@@ -209,7 +251,8 @@ class _Compiler:
     def _and(self, nodes: Iterable[Any]) -> Clause:
         positive = self._clauses(self._wanted([n for n in nodes if n.nodeType() != "NOT"]))
         # What is excluded is so to the letter.
-        negative = _Compiler(self._lexicon, self._column)._clauses(n.getValue() for n in nodes if n.nodeType() == "NOT")
+        literal = _Compiler(self._lexicon, self._column, None, self._globs)
+        negative = literal._clauses(n.getValue() for n in nodes if n.nodeType() == "NOT")
         negative = [c for c in negative if c is not NO_CLAUSE]
         if not positive or NO_CLAUSE in positive:
             return NO_CLAUSE
@@ -239,21 +282,25 @@ class _Compiler:
         return self._simple(operation(" <-> ", map(quoted, words)), len(words), tuple(map(Term, words[:MAX_RANKED])))
 
     def _glob(self, pattern: str, related: Related | None) -> Clause:
-        """A word with wildcards: what begins as the pattern does is looked up, then compared with all of it."""
-        pattern = pattern.lstrip(_WILDCARDS)
-        prefix = re.split(r"[*?]", pattern, maxsplit=1)[0]
+        """A word with wildcards: the words that are like it, where they are known.
+
+        Else what begins as the pattern does is looked up, then compared with all of it.
+        """
+        prefix, rest = split_glob(pattern)
         if not prefix:
             return NO_CLAUSE
-        rest = pattern[len(prefix) :]
         if not rest:
             return self._word(prefix, related)
         if not rest.strip("*"):
             return self._word(prefix, related, prefix=True)
         term = Term(prefix, prefix=True)
+        known = self._globs.get(prefix + rest)
+        if known is not None:
+            return self._or(self._simple(quoted(word), 1, (term,)) for word in known)
         beginning = self._simple(term.tsquery, 1, (term,))
         matching = Condition(
             f"EXISTS (SELECT FROM unnest(tsvector_to_array({self._column.quoted})) AS lexeme WHERE lexeme LIKE %s)",
-            (pattern.translate(_LIKE),),
+            (like_pattern(prefix + rest),),
             (self._column,),
         )
         return Clause(beginning.condition & matching, rank=beginning.rank)
@@ -262,8 +309,8 @@ class _Compiler:
 class _TunedCompiler(_Compiler):
     """Heeds synonyms and stop words."""
 
-    def __init__(self, lexicon: Any, column: Column, meaning: Meaning, related: Related | None) -> None:
-        super().__init__(lexicon, column, related)
+    def __init__(self, lexicon: Any, column: Column, meaning: Meaning, related: Related | None, globs: Globs) -> None:
+        super().__init__(lexicon, column, related, globs)
         self._meaning = meaning
 
     def clause(self, node: Any) -> Clause | None:

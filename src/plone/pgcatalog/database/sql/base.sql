@@ -164,6 +164,11 @@ CREATE TABLE IF NOT EXISTS pgcatalog_texts (
     counted_at    TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (catalog, text_column)
 );
+-- NULL in rows of older releases.  The relation that was counted; rows of it that were written by counted_from or a later
+-- transaction may have other words; the transaction that has written this row.
+ALTER TABLE pgcatalog_texts ADD COLUMN IF NOT EXISTS relation TEXT;
+ALTER TABLE pgcatalog_texts ADD COLUMN IF NOT EXISTS counted_from XID8;
+ALTER TABLE pgcatalog_texts ADD COLUMN IF NOT EXISTS counted_by XID8;
 
 -- Long work that somebody has begun in the browser or on the command line: how far it is, or how it ended.
 CREATE TABLE IF NOT EXISTS pgcatalog_jobs (

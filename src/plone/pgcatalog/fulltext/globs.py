@@ -1,0 +1,125 @@
+"""Words with wildcards inside, as ``w*ter``: which words of the catalog are like them, looked up before a search is compiled.
+
+The words have been counted some time ago (``term_statistics``).  To them come those of all rows that have been written
+since, so that nothing is missing, and nothing has to be compared with every word of every text.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.fulltext.lexicon import quoted
+from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
+from plone.pgcatalog.fulltext.text_queries import text_queries
+from plone.pgcatalog.fulltext.tsquery import Globs
+from plone.pgcatalog.fulltext.tsquery import like_pattern
+from plone.pgcatalog.fulltext.tsquery import parse
+from plone.pgcatalog.fulltext.tsquery import pattern_of
+from plone.pgcatalog.fulltext.tsquery import split_glob
+from plone.pgcatalog.indexes.base import Column
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import quote
+from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.sql.fragment import Statement
+from typing import Any
+
+import psycopg
+
+
+#: Words that are like one with wildcards; of one with more, texts are compared with the pattern.
+MAX_FOUND = 200
+
+#: Words that begin so stand between this and LAST behind it: no letter of a word comes after it.
+LAST = "\U0010ffff"
+#: Each pattern has values of its own, so that the planner can see them.
+COUNTED_WORDS = """(
+    SELECT %s::text AS pattern, word FROM pgcatalog_words
+    WHERE catalog = %s AND text_column = %s AND word BETWEEN %s AND %s AND word LIKE %s LIMIT {limit}
+)"""
+#: A row without pattern if the counted words are those of this relation.  A copy of the database has the numbers of
+#: transactions of another server, but no row of its own that was written by the one of the count.
+WORDS_LIKE = """WITH counted AS MATERIALIZED (
+    SELECT counted_from FROM pgcatalog_texts
+    WHERE catalog = %s AND text_column = %s AND relation = %s AND xmin = counted_by::xid
+)
+SELECT NULL::text AS pattern, NULL::text AS word FROM counted
+UNION ALL (
+    SELECT DISTINCT asked.pattern, lexeme
+    FROM counted, {relation} AS c, unnest(tsvector_to_array(c.{column})) AS lexeme,
+        unnest(%s::text[], %s::text[]) AS asked (pattern, likes)
+    WHERE age(c.xmin) <= age(counted_from::xid) AND c.{column} @@ %s::tsquery AND lexeme LIKE asked.likes
+)
+UNION ALL {words}
+"""
+
+
+def with_globs(
+    catalog: Catalog, translators: Mapping[str, IndexTranslator], query: Mapping[str, Any]
+) -> Mapping[str, IndexTranslator]:
+    """Return *translators*, those of *catalog*, for a search by *query*, a whole query dict: text indexes know the words
+    that are like those with wildcards inside.  One statement for each index whose text has some.
+
+    Raises LimitExceeded, and what the view of a catalog raises for a statement.
+    """
+    lexicons = catalog.configuration.lexicons
+    asked: dict[str, list[str]] = {}
+    for name, text in text_queries(query, lexicons):
+        if "*" in text or "?" in text:
+            asked.setdefault(name, []).extend(_patterns(parse(lexicons[name], text)))
+    changed = {
+        name: translator.with_globs(_words_like(catalog, translator, list(dict.fromkeys(patterns))))
+        for name, patterns in asked.items()
+        if patterns and isinstance(translator := translators[name], ZCTextIndexTranslator)
+    }
+    return {**translators, **changed} if changed else translators
+
+
+def _patterns(node: Any) -> Iterator[str]:
+    """Yield the words of a parse tree *node*, None for no words, that have wildcards inside."""
+    kind = None if node is None else node.nodeType()
+    if kind in ("AND", "OR"):
+        for part in node.getValue():
+            yield from _patterns(part)
+    elif kind == "NOT":
+        yield from _patterns(node.getValue())
+    elif kind == "GLOB" and (pattern := pattern_of(node)) is not None:
+        yield pattern
+
+
+def _words_like(catalog: Catalog, translator: ZCTextIndexTranslator, patterns: Sequence[str]) -> Globs:
+    """Return the words of the text index of *translator* that are like each of *patterns*; None where they are too many.
+
+    None for each as long as the transaction has changed the catalog, and where the words have never been counted.
+    """
+    view = catalog.search_view()
+
+    def statement(state: CatalogState | None) -> Statement | None:
+        state = state or view.read_state()
+        if state is None or translator.column.name not in state.columns:
+            return None
+        return _statement(catalog.zoid, state.relation, translator.column, patterns)
+
+    try:
+        rows = view.run("words", statement) if view.is_committed else []
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+        # A Zope of an older release has made the tables, and this one only reads.
+        rows = []
+    known: dict[str, set[str]] = {pattern: set() for pattern in patterns} if (None, None) in rows else {}
+    for pattern, word in rows:
+        if pattern in known:
+            known[pattern].add(word)
+    few = {pattern: tuple(sorted(words)) for pattern, words in known.items() if len(words) <= MAX_FOUND}
+    return {pattern: few.get(pattern) for pattern in patterns}
+
+
+def _statement(catalog: int, relation: str, column: Column, patterns: Sequence[str]) -> Statement:
+    prefixes = [split_glob(pattern)[0] for pattern in patterns]
+    likes = [like_pattern(pattern) for pattern in patterns]
+    beginnings = " | ".join(f"{quoted(prefix)}:*" for prefix in dict.fromkeys(prefixes))
+    index = (catalog, column.name)
+    params: list[Any] = [*index, relation, list(patterns), likes, beginnings]
+    for pattern, prefix, like in zip(patterns, prefixes, likes, strict=True):
+        params += [pattern, *index, prefix, prefix + LAST, like]
+    words = " UNION ALL ".join([COUNTED_WORDS.format(limit=MAX_FOUND + 1)] * len(patterns))
+    sql = WORDS_LIKE.format(relation=quote(relation), column=column.quoted, words=words)
+    return Statement(sql, tuple(params), of_state=True)

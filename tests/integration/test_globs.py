@@ -1,0 +1,236 @@
+"""Words with wildcards inside find what ZCatalog finds, whether their words have been counted, long ago or never."""
+
+from collections.abc import Callable
+from plone.pgcatalog.fulltext import globs
+from plone.pgcatalog.fulltext import term_statistics
+from plone.pgcatalog.fulltext.tsquery import MAX_PATTERNS
+from plone.pgcatalog.query.objects import Not
+from plone.pgcatalog.query.objects import Text
+from Products.CMFCore.indexing import processQueue
+from tests.integration.content import create
+from tests.integration.fixtures import SiteWith
+from tests.integration.oracle import answer
+from tests.integration.oracle import make_oracle
+from tests.integration.people import acting_as
+from tests.integration.people import publish
+from tests.integration.rebuilding import rebuild
+from tests.integration.traffic import traced
+from tests.integration.vocabulary import counted
+from typing import Any
+
+import psycopg
+import pytest
+import transaction
+
+
+TITLES = ("Water", "Waiter and winter", "Wafer", "100%water", "wasser\\er", "Überwasser", "数据库目录", "w" * 1500)
+TEXTS = (
+    *(
+        "w*ter",
+        "wa?er",
+        "wa??er",
+        "w*t*r",
+        "w**r*",
+        "*w?ter",
+        "w*r?",
+        "xyz*y",
+        "über*er",
+        "ü?er*ser",
+        "数*库",
+        "wa_e?",
+        "w%t*r",
+    ),
+    *(
+        "w*ter OR wafer",
+        "w*ter AND winter",
+        "w*ter -wa?ter",
+        "w*ter AND NOT w?ter",
+        "wa?er wi*r",
+        '"waiter and" w?nter',
+    ),
+    f"{'w' * 1490}*w",
+    f"{'w' * 600}*{'w' * 500}",
+)
+QUERIES = [{name: text} for text in TEXTS for name in ("SearchableText", "Title")]
+#: The first line of what looks words up.
+LOOK_UP = globs.WORDS_LIKE.splitlines()[0]
+#: What compares a pattern with all words of a text.
+COMPARED = "tsvector_to_array"
+
+
+def fill(portal: Any) -> None:
+    for number, title in enumerate(TITLES):
+        create(portal, "Document", f"p{number}", title=title)
+    transaction.commit()
+
+
+@pytest.fixture
+def dsn(site_with: SiteWith) -> str:
+    return site_with(fill)
+
+
+def check(portal: Any) -> None:
+    """Fail unless all QUERIES have the answers of ZCatalog."""
+    processQueue()
+    oracle = make_oracle(portal)
+    for query in QUERIES:
+        assert answer(portal.portal_catalog, query) == answer(oracle, query), query
+
+
+def paths(found: Any) -> set[str]:
+    return {brain.getId for brain in found}
+
+
+def statements(portal: Any, text: str) -> list[str]:
+    """Return the statements that look for words, and those that read a page, of a search for *text*."""
+    with traced(portal) as traffic:
+        list(portal.portal_catalog.unrestrictedSearchResults(SearchableText=text, b_size=10))
+    return [sql for sql in traffic[0].statements if "searchable_text" in sql or LOOK_UP in sql]
+
+
+def nothing(portal: Any, dsn: str, db: Any) -> None:
+    """Leave the words as they are counted."""
+
+
+def change(portal: Any, dsn: str, db: Any) -> None:
+    create(portal, "Document", "new", title="Wanter wuter")
+    portal["p0"].title = "Wetter"
+    portal["p0"].reindexObject()
+    portal["p2"].description = "walter"
+    portal["p2"].reindexObject(idxs=["SearchableText"])
+    portal.manage_delObjects(["p1"])
+
+
+def change_and_commit(portal: Any, dsn: str, db: Any) -> None:
+    change(portal, dsn, db)
+    transaction.commit()
+
+
+def change_and_rebuild(portal: Any, dsn: str, db: Any) -> None:
+    """The words are still those of the former table, counted when the new one had its rows already."""
+    change_and_commit(portal, dsn, db)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plone.pgcatalog.indexing.rebuild.count_words", lambda *args: False)
+        rebuild(db)
+    sql(dsn, "UPDATE pgcatalog_texts SET counted_from = '999999999', counted_by = pg_current_xact_id()")
+    transaction.begin()
+
+
+def clear(portal: Any, dsn: str, db: Any) -> None:
+    portal.portal_catalog.clearFindAndRebuild()
+    change_and_commit(portal, dsn, db)
+
+
+def copy(portal: Any, dsn: str, db: Any) -> None:
+    """As in a dump that another server has read: transactions there have other numbers."""
+    change_and_commit(portal, dsn, db)
+    sql(dsn, "UPDATE pgcatalog_texts SET counted_from = '999999999'")
+    transaction.begin()
+
+
+def sql(dsn: str, statement: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(dsn) as connection:
+        cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+@pytest.mark.parametrize("since", [nothing, change, change_and_commit, change_and_rebuild, clear, copy])
+def test_answers_are_zcatalogs(portal: Any, dsn: str, db: Any, since: Callable[[Any, str, Any], None]) -> None:
+    counted(dsn, portal.portal_catalog)
+    since(portal, dsn, db)
+    check(portal)
+
+
+def test_answers_are_zcatalogs_before_words_are_counted(portal: Any) -> None:
+    check(portal)
+
+
+def test_what_is_saved_while_words_are_counted_is_found(portal: Any, dsn: str, monkeypatch: Any) -> None:
+    count = term_statistics._count_portions
+
+    def interrupted(*args: Any) -> Any:
+        found = count(*args)
+        create(portal, "Document", f"late-{args[2]}", title=f"wa{args[2]}er")
+        transaction.commit()
+        return found
+
+    monkeypatch.setattr(term_statistics, "_count_portions", interrupted)
+    counted(dsn, portal.portal_catalog)
+    assert len(statements(portal, "wa*er")) == 2
+    check(portal)
+
+
+def test_a_word_with_many_others_like_it_is_compared(portal: Any, dsn: str, monkeypatch: Any) -> None:
+    counted(dsn, portal.portal_catalog)
+    monkeypatch.setattr(globs, "MAX_FOUND", 2)
+    assert COMPARED in statements(portal, "w*er")[-1]
+    check(portal)
+
+
+def test_all_patterns_of_a_text_are_looked_up_in_one_statement(portal: Any, dsn: str) -> None:
+    text = " OR ".join(f"w{'?' * n}*er" for n in range(MAX_PATTERNS))
+    counted(dsn, portal.portal_catalog)
+    looked_up, page = statements(portal, text)
+    assert LOOK_UP in looked_up
+    assert COMPARED not in page
+    # The same without a count: nothing is known, and each is compared.
+    sql(dsn, "DELETE FROM pgcatalog_texts")
+    transaction.begin()
+    assert statements(portal, text)[-1].count(COMPARED) == MAX_PATTERNS
+
+
+@pytest.mark.parametrize("text", ["water", "wat*", "wat* OR w*", "*water", "wat**"])
+def test_other_words_are_not_looked_up(portal: Any, dsn: str, text: str) -> None:
+    counted(dsn, portal.portal_catalog)
+    [page] = statements(portal, text)
+    assert COMPARED not in page
+
+
+def test_only_rows_written_since_the_count_are_read(portal: Any, dsn: str) -> None:
+    """The counted words come by their primary key, of all rows only those of later transactions are taken apart."""
+    for number in range(30):
+        create(portal, "Document", f"more{number}", title=f"wa{number}er " * 9)
+    transaction.commit()
+    counted(dsn, portal.portal_catalog)
+    change_and_commit(portal, dsn, None)
+    catalog = portal.portal_catalog._core
+    translator = catalog.translator("SearchableText")
+    asked = globs._statement(catalog.zoid, catalog.view().read_state().relation, translator.column, ["wa*er"])
+    with psycopg.connect(dsn) as connection:
+        connection.execute("SET enable_seqscan = off")
+        cursor = psycopg.ClientCursor(connection)
+        plan = "\n".join(line for (line,) in cursor.execute(f"EXPLAIN (ANALYZE) {asked.sql}", asked.params))
+    assert "pgcatalog_words_pkey" in plan, plan
+    [taken] = [line for line in plan.splitlines() if "Function Scan on unnest lexeme" in line]
+    assert "loops=3" in taken or "loops=2" in taken, plan
+
+
+def test_a_search_that_was_made_before_is_not_remembered_as_it_was(portal: Any, dsn: str) -> None:
+    assert COMPARED in statements(portal, "w*ter")[-1]
+    counted(dsn, portal.portal_catalog)
+    assert COMPARED not in statements(portal, "w*ter")[-1]
+    create(portal, "Document", "new", title="wuter")
+    transaction.commit()
+    assert "new" in paths(portal.portal_catalog.unrestrictedSearchResults(SearchableText="w*ter"))
+
+
+def test_query_objects_and_snippets_know_the_words(portal: Any, dsn: str) -> None:
+    counted(dsn, portal.portal_catalog)
+    catalog = portal.portal_catalog
+    assert paths(catalog.unrestrictedSearchResults(where=Text("w?ter"))) == {"p0", "p3"}
+    left = paths(catalog.unrestrictedSearchResults(where=Not(Text("w?ter"))))
+    assert {"p0", "p3"}.isdisjoint(left)
+    assert {"p1", "p2"} <= left
+    found = catalog.unrestrictedSearchResults(SearchableText="w*i*er")
+    assert found.highlighter().mark("Waiter water") == "<mark>Waiter</mark> water"
+
+
+def test_nobody_finds_what_he_may_not_see(portal: Any, dsn: str) -> None:
+    portal.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
+    create(portal, "Document", "secret", title="waxter")
+    publish(create(portal, "Document", "open", title="wazter"))
+    transaction.commit()
+    counted(dsn, portal.portal_catalog)
+    with acting_as(portal, None):
+        assert paths(portal.portal_catalog(SearchableText="wa*ter", getId=["secret", "open"])) == {"open"}
+        assert len(portal.portal_catalog(SearchableText="wax*er")) == 0

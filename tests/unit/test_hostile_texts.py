@@ -1,0 +1,94 @@
+"""What a visitor types takes steps in proportion to its length: no regular expression tries everything twice.
+
+Each law runs in a process of its own. A text is so long that more than that would take hours; the time limit only ends it.
+"""
+
+from collections.abc import Iterator
+from hypothesis import given
+from hypothesis import strategies as st
+from importlib import import_module
+from pathlib import Path
+from plone.pgcatalog.discovery.highlight import glob_regex
+from plone.pgcatalog.discovery.highlight import Highlighter
+from plone.pgcatalog.fulltext.query_expansion import Meaning
+from plone.pgcatalog.fulltext.tsquery import compile_text
+from plone.pgcatalog.query.expression import LimitExceeded
+from plone.pgcatalog.sql.column import Column
+from Products.ZCTextIndex import QueryParser
+from tests.unit.lexicons import plone_lexicon
+from typing import Any
+
+import ast
+import plone.pgcatalog
+import pytest
+import re
+import subprocess
+import sys
+
+
+SOURCE = Path(plone.pgcatalog.__file__).parent
+#: Modules with regular expressions that see what visitors, or people who write pages, have typed.
+VISITORS = {
+    *("classic.did_you_mean", "classic.live_search", "classic.page_facets", "discovery.highlight", "discovery.suggest"),
+    *("fulltext.lexicon", "fulltext.tsquery", "fulltext.tuning", "indexes.keys", "indexes.path_columns"),
+    *("observe.searches", "results.urls"),
+}
+#: Module -> what its regular expressions see.
+OTHERS = {
+    "database.embedded_host": "the output of PostgreSQL's programs",
+    "database.prepared": "our own statements",
+    "database.statistics": "the version of a server",
+    "demo.words": "texts of the demo",
+    "sql.names": "names of indexes",
+    "zmi.pages": "templates of Zope",
+}
+#: What is repeated a million times between a beginning and an end.
+UNITS = ("a", "-", '"', '-"', "1 ", "1", " ", "1-", "<", "<a ", 'x id="search-results-number" ', ' id="search-results"')
+UNITS = (*UNITS, "*", "?", "*?", "a*", "''", "'a", "\\", "a'", "\x01", "\ue000", ".", "1.", "ab-", "\u65e5", "@ ")
+ENDS = ("", "!", '"', " x", ">", "<div ")
+TIMES = 1_000_000
+SECONDS = 240
+
+TRY = f"""
+import re, sys
+pattern = re.compile(sys.argv[1], int(sys.argv[2]))
+for unit in {UNITS!r}:
+    for begin in ("", "<div ", "'", "a", "1"):
+        for end in {ENDS!r}:
+            text = begin + unit * ({TIMES} // len(unit)) + end
+            pattern.search(text), pattern.fullmatch(text)
+            sum(1 for found in pattern.finditer(text))
+"""
+
+
+def module_names() -> Iterator[str]:
+    for path in SOURCE.rglob("*.py"):
+        if re.search(r"^import re$", path.read_text(encoding="utf-8"), re.M):
+            yield ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+
+
+def patterns() -> Iterator[Any]:
+    """Yield all regular expressions of VISITORS' modules that are not made of a text, and that of the query parser."""
+    yield pytest.param(QueryParser._tokenizer_unicode_regex, id="QueryParser")
+    for name in sorted(VISITORS):
+        module = import_module(f"plone.pgcatalog.{name}")
+        found = {key: value for key, value in vars(module).items() if isinstance(value, re.Pattern)}
+        tree = ast.parse(Path(module.__file__ or "").read_text(encoding="utf-8"))
+        for call in ast.walk(tree):
+            is_re = isinstance(call, ast.Call) and ast.unparse(call.func).startswith("re.")
+            if is_re and isinstance(call.args[0], ast.Constant) and call.func.attr != "compile":
+                found[f"line {call.lineno}"] = re.compile(call.args[0].value)
+        yield from (pytest.param(pattern, id=f"{name} {key}") for key, pattern in found.items())
+
+
+def test_it_is_known_what_each_regular_expression_sees() -> None:
+    assert set(module_names()) == VISITORS | set(OTHERS)
+
+
+def run(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-c", *arguments], check=True, timeout=SECONDS)
+
+
+@pytest.mark.parametrize("pattern", patterns())
+def test_regular_expressions_look_at_a_text_once(pattern: re.Pattern[str]) -> None:
+    run(TRY, pattern.pattern, str(int(pattern.flags)))
