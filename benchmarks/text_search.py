@@ -52,6 +52,10 @@ SCENARIOS = (
     Scenario("a rare word", words(*(f"word{n}" for n in range(500, 1000)))),
     Scenario("two frequent words", words("word0 word1", "word1 word2", "word0 word3")),
     Scenario("either of two frequent words", words("word0 OR word1", "word1 OR word2", "word0 OR word3")),
+    Scenario("a word with a wildcard inside", words(*(f"w*d{n}" for n in range(10, 30)))),
+    Scenario(
+        "ten words with wildcards inside", words(*(" OR ".join(f"w*d{n}{m}" for m in range(10)) for n in range(9)))
+    ),
     Scenario("a word's beginning, as the search page asks", on_the_search_page("word2*", "word3*", "word4*")),
 )
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.discovery.facet_statement import MAX_BUCKETS
+from plone.pgcatalog.fulltext.tsquery import MAX_PATTERNS
 from plone.pgcatalog.fulltext.tsquery import MAX_WORDS
 from plone.pgcatalog.sql.fragment import Statement
 from plone.pgcatalog.unavailable import SEARCH_TIMED_OUT
@@ -36,6 +37,7 @@ SEARCHES: dict[str, Callable[[Web, str], Response]] = {
     "@search": lambda web, text: web.get("/plone/@search", accept=JSON, SearchableText=text),
     "@search Title": lambda web, text: web.get("/plone/@search", accept=JSON, Title=text),
     "@pgsearch": lambda web, text: web.get("/plone/@pgsearch", accept=JSON, q=text),
+    "@solr": lambda web, text: web.get("/plone/@solr", accept=JSON, q=text, spellcheck="true"),
     "@pgsimilar": lambda web, text: web.get("/plone/page/@pgsimilar", accept=JSON, q=text),
     "@pgsuggest": lambda web, text: web.get("/plone/@pgsuggest", accept=JSON, query=text),
     "@querystring-search": lambda web, text: web.send_json(
@@ -98,6 +100,48 @@ def test_all_words_up_to_the_limit_count(web: Web) -> None:
         ("x OR ".join(WORDS), 0),
     ):
         assert web.get("/plone/@search", accept=JSON, SearchableText=text).json["items_total"] == found
+
+
+# -- wildcards
+
+#: They take a wildcard for a blank, and put one behind each word.
+WITHOUT_WILDCARDS = ("@pgsuggest", "@querystring-search", "live search", "search page")
+INSIDE = [f"wo{'?' * number}*r" for number in range(MAX_PATTERNS + 1)]
+
+
+@pytest.mark.parametrize("search", [name for name in SEARCHES if name not in WITHOUT_WILDCARDS])
+def test_so_many_words_have_wildcards_inside_and_no_more(web: Web, search: str) -> None:
+    assert SEARCHES[search](web, " OR ".join(INSIDE[1:])).status == 200
+    response = SEARCHES[search](web, " OR ".join(INSIDE))
+    assert response.status == 400
+    assert message(response) == f"a search text has more than {MAX_PATTERNS} words with wildcards inside"
+
+
+HOSTILE = (
+    f"some***************qqq OR word{'*' * 40}1",
+    "*?" * 2000 + "a",
+    "wo" + "*?" * 2000 + "q",
+    "wo*" * 2000 + "q",
+    "w" * 60_000 + "!",
+    "-" * 60_000,
+    '-"' * 30_000 + "a",
+    "(" * 60_000,
+    "some AND (" * 3000,
+    "1" + " -" * 30_000,
+    "%_" * 3000 + "\\",
+)
+
+
+OTHERS: dict[str, Callable[[Web, str], Response]] = {
+    "@solr-suggest": lambda web, text: web.get("/plone/@solr-suggest", accept=JSON, query=text),
+    "did you mean": lambda web, text: web.get("/plone/@search", accept=JSON, SearchableText=text, did_you_mean="1"),
+}
+
+
+@pytest.mark.parametrize("search", [*SEARCHES, *OTHERS])
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:20])
+def test_whatever_a_visitor_types_is_answered(web: Web, search: str, text: str) -> None:
+    assert (SEARCHES | OTHERS)[search](web, text).status in (200, 400)
 
 
 # -- facets
