@@ -134,7 +134,7 @@ HOSTILE = (
 
 OTHERS: dict[str, Callable[[Web, str], Response]] = {
     "@solr-suggest": lambda web, text: web.get("/plone/@solr-suggest", accept=JSON, query=text),
-    "did you mean": lambda web, text: web.get("/plone/@search", accept=JSON, SearchableText=text, did_you_mean="1"),
+    "did you mean": lambda web, text: web.get("/plone/@pgsearch", accept=JSON, q=text, spellcheck="1"),
 }
 
 
