@@ -122,4 +122,4 @@ def _statement(catalog: int, relation: str, column: Column, patterns: Sequence[s
         params += [pattern, *index, prefix, prefix + LAST, like]
     words = " UNION ALL ".join([COUNTED_WORDS.format(limit=MAX_FOUND + 1)] * len(patterns))
     sql = WORDS_LIKE.format(relation=quote(relation), column=column.quoted, words=words)
-    return Statement(sql, tuple(params), of_state=True)
+    return Statement(sql, tuple(params))
