@@ -74,6 +74,10 @@ class Process:
         with self.manager:
             self.root[key]["value"] = value
 
+    def close(self) -> None:
+        self._connection.close()
+        self.db.close()
+
 
 class SlowClock:
     """``time``, for a machine whose clock is behind."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
+from plone.pgcatalog.database.direct import pack_directly
 from plone.pgcatalog.observe.health import MAX_REPLAY_LAG
 from typing import Any
 from ZODB.POSException import ReadOnlyError
@@ -93,3 +94,6 @@ def refuse(self: Any, *args: Any, **keywords: Any) -> None:
 for _name in WRITES:
     setattr(ReadOnlyInstance, _name, refuse)
     setattr(ReadOnlyStorage, _name, refuse)
+
+# Zope does this when it opens a database; a script that packs has only read this module, by %import plone.pgcatalog.
+pack_directly()

@@ -3,24 +3,45 @@
 from collections.abc import Callable
 from collections.abc import Container
 from contextlib import AbstractContextManager
+from contextlib import closing
 from functools import partial
 from functools import wraps
 from persistent.TimeStamp import TimeStamp
+from psycopg import IsolationLevel
+from psycopg.errors import DeadlockDetected
+from psycopg.errors import SerializationFailure
 from psycopg.rows import tuple_row
 from random import randrange
 from typing import Any
 from ZODB.POSException import ReadOnlyError
 from ZODB.utils import p64
 from ZODB.utils import u64
+from zodb_pgjsonb.storage import PGJsonbStorage
 
+import logging
 import psycopg
 
+
+logger = logging.getLogger(__name__)
 
 #: A process that is behind the newest id goes beyond it by a random number of units up to this, less than a millisecond.
 #: Two processes that are behind and commit at the same time would else both take the very next id.
 SPREAD = 1 << 16
 #: How many oids a transaction gets at once; each time twice as many as before.
 FIRST_OIDS, MOST_OIDS = 32, 1024
+#: How often a pack is tried.
+PACK_ATTEMPTS = 5
+#: Who waits for this session.
+WAITING = "SELECT pid FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid)) LIMIT 1"
+#: Which objects that have been there before a transaction later ones refer to; which of some are not there any more.
+REFERRED_TO = (
+    "SELECT DISTINCT o.zoid FROM object_state newer CROSS JOIN unnest(newer.refs) AS ref (zoid)"
+    " JOIN object_state o ON o.zoid = ref.zoid WHERE newer.tid > %s AND o.tid <= %s"
+)
+REMOVED = (
+    "SELECT zoid FROM unnest(%s::bigint[]) AS ref (zoid)"
+    " WHERE NOT EXISTS (SELECT FROM object_state o WHERE o.zoid = ref.zoid) LIMIT 1"
+)
 OIDS = "SELECT nextval('zoid_seq') FROM generate_series(1, %s)"
 #: What reads from the snapshot, besides the polling for a new one.
 READS = ("load", "load_multiple", "loadBefore", "loadSerial", "loadBlob", "openCommittedBlobFile")
@@ -276,26 +297,75 @@ def renew_connections(database: Any, connection_class: type, **options: Any) -> 
             setattr(each, name, value)
 
 
-def pack_by(database: Any, connect: Callable[[], Any]) -> None:
-    """Have each pack of *database*, a ZODB.DB of zodb-pgjsonb, use a connection of its own, which *connect* opens.
+def pack_by(connect: Callable[[str], Any]) -> None:
+    """Have each pack of zodb-pgjsonb in this process see one snapshot, on a connection that *connect* opens for a DSN.
 
-    The storage keeps what can be reached in a temporary table, for several transactions.  Behind a pooler these have different
-    sessions, and one may have the table of an earlier pack that failed: whatever is newer would be removed.
+    The storage finds what can be reached with one statement and removes the rest with others, each of which would see what
+    has been committed until then: new objects would be none that can be reached.  A pack begins again if others have
+    meanwhile changed what it removes, or referred to it; after PACK_ATTEMPTS it raises psycopg.errors.SerializationFailure,
+    or DeadlockDetected, and has removed nothing.
     """
-    storage = database.storage
-    if "pack" in vars(storage):
+    pack = PGJsonbStorage.pack
+    if hasattr(pack, "__wrapped__"):
         return
-    pack = storage.pack
 
-    def pack_apart(*args: Any, **options: Any) -> Any:
-        with connect() as connection:
-            storage._ensure_admin_conn = lambda: connection
-            try:
-                return pack(*args, **options)
-            finally:
-                del storage._ensure_admin_conn
+    @wraps(pack)
+    def pack_apart(storage: Any, *args: Any, **options: Any) -> Any:
+        for attempt in range(1, PACK_ATTEMPTS + 1):
+            with closing(connect(storage._dsn)) as connection, closing(connect(storage._dsn)) as other:
+                _begin_pack(connection, other)
+                try:
+                    return pack(_StorageOfPack(storage, connection), *args, **options)
+                except (SerializationFailure, DeadlockDetected):
+                    if attempt == PACK_ATTEMPTS:
+                        raise
+            logger.info("others have changed what the pack removes, or referred to it: it begins again")
+        return None
 
-    storage.pack = pack_apart
+    PGJsonbStorage.pack = pack_apart
+
+
+def _begin_pack(connection: Any, other: Any) -> None:
+    """Begin the snapshot of a pack on *connection*, which asks *other* before it commits what others have committed.
+
+    A transaction that began before an object was taken from its place may put it into another one: it still finds it.
+    The storage's lock keeps commits back for the two statements that look for that.  One that waits for the pack itself,
+    because it changes what that removes, may have this lock.
+    """
+    connection.isolation_level = IsolationLevel.REPEATABLE_READ
+    connection.autocommit = False
+    commit = connection.commit
+    [(newest,)] = _rows(connection, "SELECT max(tid) FROM transaction_log")
+
+    def commit_unless_referred_to() -> None:
+        if _rows(connection, WAITING):
+            raise SerializationFailure("others want to change what the pack removes")
+        _rows(connection, "SELECT pg_advisory_xact_lock(0)")
+        oids = [oid for (oid,) in _rows(other, REFERRED_TO, newest, newest)]
+        if _rows(connection, REMOVED, oids):
+            raise SerializationFailure("others have referred to what the pack removes")
+        commit()
+
+    connection.commit = commit_unless_referred_to
+
+
+def _rows(connection: Any, query: str, *params: Any) -> list[tuple[Any, ...]]:
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        found: list[tuple[Any, ...]] = cursor.execute(query, params).fetchall()
+        return found
+
+
+class _StorageOfPack:
+    """*storage* as its own pack sees it, with *connection* for the one that other threads use meanwhile."""
+
+    def __init__(self, storage: Any, connection: Any) -> None:
+        vars(self).update(_storage=storage, _ensure_admin_conn=lambda: connection)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._storage, name, value)
 
 
 def processors(database: Any) -> Any:

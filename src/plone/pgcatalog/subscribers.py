@@ -19,16 +19,17 @@ import Zope2
 
 
 def register_processors(event: Any) -> None:
-    """Register the catalog's hooks with every zodb-pgjsonb storage of the opened database; idempotent.
+    """Register the catalog's hooks with every zodb-pgjsonb storage of the opened database, and see to safe packs; idempotent.
 
     Raises MixedDistributions, which ends the start of Zope.
     """
     refuse_mixture()
     log_patches()
+    direct.pack_directly()
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
-        if processor.register(database) and pooler.adapt(database):
-            direct.pack_directly(database)
+        if processor.register(database):
+            pooler.adapt(database)
 
 
 def read_ahead(event: Any) -> None:

@@ -84,15 +84,13 @@ def direct_dsn(dsn: str) -> str:
     return direct
 
 
-def pack_directly(database: Any) -> None:
-    """Have packs of *database*, a ZODB.DB of zodb-pgjsonb, take the way past its pooler; SharedSession if there is none."""
+def pack_directly() -> None:
+    """Have packs of zodb-pgjsonb in this process take the way past a pooler; they raise SharedSession if there is none."""
     # It imports the ZODB, which a command with a DSN does not need.
     from plone.pgcatalog import storage
 
-    dsn = storage.database_dsn(database)
-    assert dsn is not None
-    # As the storage's own: a pack takes its time, and other threads may use the connection meanwhile.
-    storage.pack_by(database, lambda: connect_directly(dsn, "pack", 0, row_factory=dict_row))
+    # A pack takes its time, and other threads may use the storage's connection meanwhile.
+    storage.pack_by(lambda dsn: connect_directly(dsn, "pack", 0, row_factory=dict_row))
 
 
 def is_way_named() -> bool:

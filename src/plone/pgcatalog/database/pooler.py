@@ -59,10 +59,9 @@ def follows_statements(connection: Any) -> bool:
     return not is_there
 
 
-def adapt(database: Any) -> bool:
+def adapt(database: Any) -> None:
     """Have the storage of *database*, a ZODB.DB of zodb-pgjsonb, and us prepare only what its pooler can follow.
 
-    Returns whether there is a pooler.
     psycopg itself prepares nothing then: it forgets by DEALLOCATE ALL, which a pooler passes on to a session of others.
     """
     # It imports the ZODB, which a command with a DSN does not need.
@@ -70,8 +69,7 @@ def adapt(database: Any) -> bool:
 
     with storage.pooled_connection(database) as connection:
         if not is_pooled(connection):
-            return False
+            return
         follows = follows_statements(connection)
     storage.renew_connections(database, FollowedConnection if follows else psycopg.Connection, prepare_threshold=None)
     logger.info("PostgreSQL is reached through a pooler; prepared statements: %s", "ours only" if follows else "none")
-    return True

@@ -12,6 +12,7 @@ from plone.pgcatalog.indexes.cached_attributes import KnownToLack
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.protocols import CatalogTool
 from typing import Any
+from ZODB.POSException import POSKeyError
 from zope.annotation.interfaces import IAnnotations
 from zope.component import queryMultiAdapter
 
@@ -33,10 +34,11 @@ def content_of(
 
 
 def _below(container: Any, catalog: CatalogTool, on_dangling: Callable[[str], object]) -> Iterator[tuple[str, Any]]:
+    path = container.getPhysicalPath()
     for id in child_ids(container):
         obj = child(container, id)
-        if obj is None:
-            on_dangling("/".join((*container.getPhysicalPath(), id)))
+        if obj is None or is_gone(obj):
+            on_dangling("/".join((*path, id)))
         elif aq_base(obj) is not aq_base(catalog):
             yield from indexable(obj)
             yield from _below(obj, catalog, on_dangling)
@@ -75,6 +77,18 @@ def child(container: Any, id: str) -> Any:
                 raise
             return None
     return dict(container.objectItems()).get(id) if base_hasattr(container, "objectItems") else None
+
+
+def is_gone(obj: Any) -> bool:
+    """True if the database refers to *obj*, and has it no more."""
+    try:
+        aq_base(obj)._p_activate()
+    except POSKeyError:
+        return True
+    except AttributeError:
+        # It is not persistent: it is a part of what contains it.
+        return False
+    return False
 
 
 def object_at(catalog: CatalogTool, path: str) -> Any:

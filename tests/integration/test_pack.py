@@ -1,0 +1,250 @@
+"""Packs beside saves: whatever others commit, and whenever, nothing that can be reached is removed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from persistent.mapping import PersistentMapping
+from plone.pgcatalog.database.direct import pack_directly
+from plone.pgcatalog.storage import PACK_ATTEMPTS
+from psycopg.errors import SerializationFailure
+from tests.integration.packing import at
+from tests.integration.packing import LOST
+from tests.integration.packing import MOMENTS
+from tests.integration.packing import steps_of_packs
+from tests.integration.upstream_check import Process
+from ZODB.blob import Blob
+
+import os
+import psycopg
+import pytest
+import subprocess
+import sys
+import threading
+import time
+
+
+ROOT = Path(__file__).parents[2]
+PACKING = Path(__file__).with_name("packing.py")
+#: What the packs of a storage that keeps history are told: until when.
+LATER = 60
+
+
+@pytest.fixture(autouse=True)
+def packs() -> None:
+    """Packs as they are when Zope has opened a database."""
+    pack_directly()
+
+
+@pytest.fixture(params=[False, True], ids=["without history", "with history"])
+def processes(request: pytest.FixtureRequest, database: str) -> Iterator[tuple[Process, Process]]:
+    """One that packs, and one that saves."""
+    found = [Process(database, history_preserving=request.param) for _ in range(2)]
+    yield found[0], found[1]
+    for process in found:
+        process.close()
+
+
+def pack(process: Process) -> None:
+    process.db.pack(time.time() + LATER)
+
+
+def lost(process: Process) -> int:
+    """Return how many references of all objects lead to nothing."""
+    with psycopg.connect(process.db.storage._dsn) as connection:
+        [(number,)] = connection.execute(LOST).fetchall()
+        return int(number)
+
+
+def oids_of(process: Process) -> set[int]:
+    with psycopg.connect(process.db.storage._dsn) as connection:
+        return {zoid for (zoid,) in connection.execute("SELECT zoid FROM object_state")}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_what_is_saved_during_a_pack_stays(processes: tuple[Process, Process], moment: str) -> None:
+    one, other = processes
+    one.make("page", "garbage")
+    with one.manager:
+        del one.root["garbage"]
+
+    def save() -> None:
+        other.make("new")
+        with other.manager:
+            other.root["page"]["file"] = Blob(b"a file")
+            other.root["page"]["value"] = "saved"
+
+    before = oids_of(one)
+    with at(moment, save):
+        pack(one)
+    assert lost(one) == 0
+    assert len(before - oids_of(one)) == 1
+    for process in processes:
+        with process.manager:
+            assert process.root["new"]["value"] == "kept"
+            assert process.root["page"]["value"] == "saved"
+            assert process.root["page"]["file"].open().read() == b"a file"
+
+
+@pytest.mark.parametrize("moment", MOMENTS[:-1])
+@pytest.mark.parametrize("does_change", [False, True], ids=["not changed", "changed"])
+def test_what_a_slow_transaction_puts_back_stays(
+    processes: tuple[Process, Process], moment: str, does_change: bool
+) -> None:
+    """It began before another one has taken it away, as one that moves a page out of a folder that is being deleted.
+
+    The commit that changes what the pack removes just then waits; the pack gives way to it.
+    """
+    one, other = processes
+    one.make("folder", "other")
+    with one.manager:
+        one.root["folder"]["page"] = PersistentMapping(value="kept")
+    other.manager.begin()
+    page = other.root["folder"]["page"]
+    assert page["value"] == "kept"
+    with one.manager:
+        del one.root["folder"]
+    other.root["other"]["page"] = page
+    if does_change:
+        page["value"] = "changed"
+    saver = threading.Thread(target=other.manager.commit)
+
+    def put_back() -> None:
+        if saver.ident is None:
+            saver.start()
+            while saver.is_alive() and not is_anybody_waiting(one):
+                saver.join(0.01)
+
+    with steps_of_packs() as steps, at(moment, put_back):
+        pack(one)
+    saver.join(60)
+    assert not saver.is_alive()
+    assert lost(one) == 0
+    assert steps.count(MOMENTS[0]) == 2
+    for process in processes:
+        with process.manager:
+            assert process.root["other"]["page"]["value"] == ("changed" if does_change else "kept")
+
+
+def is_anybody_waiting(process: Process) -> bool:
+    with psycopg.connect(process.db.storage._dsn) as connection:
+        return bool(connection.execute("SELECT FROM pg_locks WHERE NOT granted").fetchall())
+
+
+def test_a_pack_that_others_always_cross_gives_up_and_removes_nothing(processes: tuple[Process, Process]) -> None:
+    one, _ = processes
+    one.make("garbage")
+    with one.manager:
+        oid = int.from_bytes(one.root["garbage"]._p_oid)
+        del one.root["garbage"]
+    before = oids_of(one)
+
+    def touch() -> None:
+        with psycopg.connect(one.db.storage._dsn) as connection:
+            connection.execute("UPDATE object_state SET state_size = state_size + 1 WHERE zoid = %s", [oid])
+
+    with steps_of_packs() as steps, at(MOMENTS[0], touch), pytest.raises(SerializationFailure):
+        pack(one)
+    assert steps.count(MOMENTS[0]) == PACK_ATTEMPTS
+    assert oids_of(one) == before
+    pack(one)
+    assert before - oids_of(one) == {oid}
+
+
+def test_other_threads_keep_the_connection_of_the_storage(processes: tuple[Process, Process]) -> None:
+    """New objects get their oids from it, which a statement of the pack would keep waiting, and a second pack may run."""
+    one, _ = processes
+    one.make("page", "garbage")
+    with one.manager:
+        del one.root["garbage"]
+    storage = one.db.storage
+    own = storage._ensure_admin_conn()
+    met = []
+
+    def use() -> None:
+        met.append(storage._ensure_admin_conn())
+        met.append(storage._ensure_admin_conn() is own and storage.new_oid())
+
+    with at(MOMENTS[0], use):
+        pack(one)
+    assert met[0] is own
+    assert met[1]
+    assert storage._ensure_admin_conn() is own
+    assert "_ensure_admin_conn" not in vars(storage)
+
+
+def test_packs_of_two_threads_meet(processes: tuple[Process, Process]) -> None:
+    one, other = processes
+    one.make("page", "garbage")
+    with one.manager:
+        del one.root["garbage"]
+
+    def meanwhile() -> None:
+        if threading.current_thread() is threading.main_thread():
+            thread = threading.Thread(target=pack, args=[one])
+            thread.start()
+            thread.join(60)
+            assert not thread.is_alive()
+
+    with at(MOMENTS[0], meanwhile):
+        pack(one)
+    assert lost(one) == 0
+    assert other.read("page") == "kept"
+
+
+def test_keys_of_files_elsewhere_are_removed_once_and_only_after_the_commit(database: str) -> None:
+    """A pack that begins again, or fails, has removed no file."""
+
+    class Bucket:
+        def __init__(self) -> None:
+            self.files: dict[str, bytes] = {}
+
+        def upload_file(self, path: str, key: str) -> None:
+            self.files[key] = Path(path).read_bytes()
+
+        def download_file(self, key: str, path: str) -> None:
+            Path(path).write_bytes(self.files[key])
+
+        def delete_object(self, key: str) -> None:
+            del self.files[key]
+
+    bucket = Bucket()
+    one, other = (Process(database, s3_client=bucket, blob_threshold=1) for _ in range(2))
+    with one.manager:
+        one.root["folder"] = PersistentMapping(file=Blob(b"put back"))
+        one.root["garbage"] = Blob(b"garbage")
+        one.root["other"] = PersistentMapping()
+    with one.manager:
+        del one.root["garbage"]
+    other.manager.begin()
+    file = other.root["folder"]["file"]
+    file.open().close()
+    with one.manager:
+        del one.root["folder"]
+
+    def put_back() -> None:
+        assert b"garbage" in bucket.files.values()
+        if "file" not in other.root["other"]:
+            other.root["other"].update(file=file, new=Blob(b"new"))
+            other.manager.commit()
+            other.manager.begin()
+
+    with at(MOMENTS[0], put_back):
+        pack(one)
+    other.manager.abort()
+    assert sorted(bucket.files.values()) == [b"new", b"put back"]
+    for process in (one, other):
+        process.close()
+
+
+@pytest.mark.parametrize("keeps_history", [False, True])
+@pytest.mark.parametrize("package", ["plone.pgcatalog", "zodb_pgjsonb"])
+def test_zodbpack_is_safe_if_its_configuration_imports_us(
+    database: str, tmp_path: Path, keeps_history: bool, package: str
+) -> None:
+    """Without us it is not, which the documentation says."""
+    pytest.importorskip("relstorage.zodbpack")
+    Process(database, history_preserving=keeps_history).close()
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "tests.integration.packing", database, package, str(keeps_history)]
+    done = subprocess.run(command, env=environ, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["lost", "0" if package == "plone.pgcatalog" else "1"]
