@@ -1,13 +1,17 @@
 """Verify finds every difference between catalog and content, and mends it."""
 
+from collections.abc import Callable
 from persistent.mapping import PersistentMapping
 from plone.pgcatalog.indexing.verify import Difference
 from plone.pgcatalog.indexing.verify import Verifier
+from tests.integration import site as sites
 from tests.integration.content import populate
 from tests.integration.fixtures import SiteWith
 from tests.integration.relation import damage
 from typing import Any
+from zope.annotation.interfaces import IAnnotations
 
+import psycopg
 import pytest
 import transaction
 
@@ -132,3 +136,46 @@ def test_a_column_that_comes_back_is_compared_again(filled: Any) -> None:
     tool.addColumn("Title")
     transaction.commit()
     assert {d.path for d in differences(filled)} == {"/plone/my_folder/page"}
+
+
+def remove(dsn: str, obj: Any) -> None:
+    """Have the database lose *obj*, as a pack may that others save beside."""
+    with psycopg.connect(dsn) as connection:
+        connection.execute("DELETE FROM object_state WHERE zoid = %s", [int.from_bytes(obj._p_oid)])
+
+
+CONTENTS = ("a", "page", "page2", "news", "chinese", "expired", "future", "weekly", "once")
+#: What is lost -> which paths are said to be gone, and which rows have no object.
+LOST: dict[str, tuple[Callable[[Any], Any], set[str], set[str]]] = {
+    "a page": (lambda site: site.my_folder.page, {"/plone/my_folder/page"}, set()),
+    "a folder": (lambda site: site.my_folder, {"/plone/my_folder"}, {"/plone/my_folder/page"}),
+    "the contents of a folder": (
+        lambda site: site.my_folder._tree,
+        {f"/plone/my_folder/{id}" for id in CONTENTS},
+        {"/plone/my_folder/page"},
+    ),
+    "the annotations of a page": (
+        lambda site: site.my_folder.page.__annotations__,
+        {"/plone/my_folder/page"},
+        set(),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_what_the_database_has_no_more_is_named_and_the_rest_compared(dsn: str, what: str) -> None:
+    find, gone, orphaned = LOST[what]
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        IAnnotations(portal.my_folder.page)["made"] = PersistentMapping()
+        portal.my_folder.page.reindexObject()
+        transaction.commit()
+        lost = find(portal)
+        remove(dsn, lost)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        found = {(d.kind, d.path) for d in Verifier(portal.portal_catalog).differences()}
+        assert {path for kind, path in found if kind in ("gone", "dangling")} == gone
+        assert {path for kind, path in found if kind == "orphaned"} >= orphaned
+        assert not [kind for kind, path in found if path not in gone and not path.startswith("/plone/my_folder")]
+        # What can be mended is; what is gone is named as long as something refers to it.
+        Verifier(portal.portal_catalog).mend(Verifier(portal.portal_catalog).differences())
+        assert {d.path for d in Verifier(portal.portal_catalog).differences()} == gone

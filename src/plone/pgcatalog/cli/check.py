@@ -10,6 +10,7 @@ from plone.pgcatalog.database.findings import database_findings
 from plone.pgcatalog.database.findings import ERROR
 from plone.pgcatalog.database.findings import Finding
 from plone.pgcatalog.database.findings import pooler_findings
+from plone.pgcatalog.database.findings import reference_findings
 from plone.pgcatalog.database.pooler import is_pooled
 from plone.pgcatalog.database.restored import is_expected
 from plone.pgcatalog.database.statistics import has_catalogs
@@ -61,6 +62,7 @@ def check(
                     sizes = ours.pool_size, ours.pool_max
                     found += connection_findings(connection, processes, threads, *sizes)
                 found += catalog_findings(connection)
+                found += reference_findings(connection)
             answers = True
         except click.ClickException as error:
             found.append(Finding(ERROR, "database", error.message, "Start the server, or mend the connection string."))

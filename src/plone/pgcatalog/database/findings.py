@@ -16,6 +16,7 @@ from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.protocols import Connection
 from typing import Any
 
+import psycopg
 import shutil
 
 
@@ -121,6 +122,23 @@ def table_findings(catalog: dict[str, Any]) -> Iterator[Finding]:
     if catalog["dead_rows"] > max(MANY_DEAD, catalog["estimated_rows"]):
         text = f"{name} has {catalog['dead_rows']} dead rows"
         yield Finding(WARNING, "statistics", text, "Run pgcatalog vacuum; look for long transactions.")
+
+
+def reference_findings(connection: Connection) -> Iterator[Finding]:
+    """Yield a finding if objects of the storage refer to some that are gone, as after a pack beside saves without us."""
+    [found] = connection.execute("SELECT to_regclass('object_state') IS NOT NULL AS is_there").fetchall()
+    if not found["is_there"]:
+        return
+    try:
+        [found] = connection.execute(load_sql("findings_references")).fetchall()
+    except psycopg.errors.QueryCanceled:
+        text = "there are so many objects that it takes too long to look for references to some that are gone"
+        yield Finding(WARNING, "objects", text, "Run pgcatalog verify.")
+        return
+    if found["number"]:
+        text = f"{found['number']} references lead to objects that are gone, such as {', '.join(found['examples'])}"
+        remedy = "Pgcatalog verify names their paths; get them from a backup, or delete what refers to them."
+        yield Finding(ERROR, "objects", text, remedy)
 
 
 def disk_findings(folder: str | None, needed: int) -> Iterator[Finding]:

@@ -11,10 +11,12 @@ from plone.pgcatalog.indexing.overlay import ScratchTable
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.walk import content_of
 from plone.pgcatalog.indexing.walk import fresh_entry
+from plone.pgcatalog.indexing.walk import is_there
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.protocols import CatalogTool
 from Products.CMFCore.indexing import processQueue
 from typing import Any
+from ZODB.POSException import POSKeyError
 
 import orjson
 import transaction
@@ -29,7 +31,8 @@ COMMIT_BATCH = 500
 class Difference:
     """A path whose row is ``missing``, ``orphaned`` (no such object) or ``different`` in *names*.
 
-    ``dangling`` is a fault of the content: a folder's order names an id for which the folder has no object.
+    Two are faults of the content: ``dangling``, a folder's order names an id for which the folder has no object, and
+    ``gone``, the database refers to the object, or to a part of it, and has it no more.
     """
 
     path: str
@@ -39,7 +42,7 @@ class Difference:
     @property
     def can_be_mended(self) -> bool:
         """True if cataloguing or uncataloguing the path mends it."""
-        return self.kind != "dangling"
+        return self.kind not in ("dangling", "gone")
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.path}" + (f" ({', '.join(self.names)})" if self.names else "")
@@ -56,13 +59,16 @@ class Verifier:
         self.core = catalog._core
         self.progress = progress
         self.checked = 0
+        #: paths of objects that are not there, or not as a whole
+        self._gone: set[str] = set()
 
     def differences(self) -> Iterator[Difference]:
         """Yield every difference between rows and content; objects are forgotten batch by batch."""
         processQueue()
         unmet = {path for (path,) in self.core.view().select("path")}
         dangling: list[str] = []
-        for batch in batched(content_of(self.catalog, dangling.append), BATCH):
+        self._gone.clear()
+        for batch in batched(content_of(self.catalog, dangling.append, self._gone.add), BATCH):
             unmet.difference_update(clean_path(path) for path, _ in batch)
             yield from self._compare(batch)
             self.progress(self.checked)
@@ -70,6 +76,7 @@ class Verifier:
         yield from (Difference(path, "dangling") for path in dangling)
         for path in sorted(unmet):
             yield from self._judge(path)
+        yield from (Difference(path, "gone") for path in sorted(self._gone))
 
     def mend(self, differences: Iterable[Difference], progress: Callable[[int], None] = lambda done: None) -> None:
         """Repair those of *differences* that can be mended, committing every COMMIT_BATCH of them.
@@ -94,14 +101,19 @@ class Verifier:
     def _judge(self, path: str) -> Iterator[Difference]:
         """Compare a row the walk did not meet: objects may be catalogued by hand."""
         obj = self.catalog.unrestrictedTraverse(path, None)
-        if obj is None or clean_path("/".join(obj.getPhysicalPath())) != path:
+        if obj is None or not is_there(obj) or clean_path("/".join(obj.getPhysicalPath())) != path:
             yield Difference(path, "orphaned")
         else:
             yield from self._compare([(path, obj)])
 
     def _compare(self, batch: Iterable[tuple[str, Any]]) -> Iterator[Difference]:
-        entries = [fresh_entry(self.catalog, path, obj) for path, obj in batch]
-        self.checked += len(entries)
+        entries = []
+        for path, obj in batch:
+            self.checked += 1
+            try:
+                entries.append(fresh_entry(self.catalog, path, obj))
+            except POSKeyError:
+                self._gone.add(path)
         different = self._different_columns(entries)
         idx = self.core.view().idx([rid for rid, _ in different.values()])
         keys = self._idx_keys()

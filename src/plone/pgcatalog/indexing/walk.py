@@ -4,6 +4,7 @@ from Acquisition import aq_base
 from Acquisition import aq_inner
 from Acquisition import aq_parent
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from plone.base.utils import base_hasattr
 from plone.base.utils import safe_callable
@@ -22,26 +23,52 @@ CONVERSATION = "plone.app.discussion:conversation"
 
 
 def content_of(
-    catalog: CatalogTool, on_dangling: Callable[[str], object] = lambda path: None
+    catalog: CatalogTool,
+    on_dangling: Callable[[str], object] = lambda path: None,
+    on_gone: Callable[[str], object] | None = None,
 ) -> Iterator[tuple[str, Any]]:
     """Yield (path, object) of everything that belongs into *catalog*, depth first.
 
-    *on_dangling* is told the path of each id that a folder names and has no object for.
+    *on_dangling* is told the path of each id that a folder names and has no object for, *on_gone* that of each object which
+    the database has no more, or not as a whole, although it refers to it.  Without the latter this raises POSKeyError.
     """
     portal = aq_parent(aq_inner(catalog))
     yield from indexable(portal)
-    yield from _below(portal, catalog, on_dangling)
+    yield from _below(portal, catalog, on_dangling, on_gone)
 
 
-def _below(container: Any, catalog: CatalogTool, on_dangling: Callable[[str], object]) -> Iterator[tuple[str, Any]]:
-    path = container.getPhysicalPath()
-    for id in child_ids(container):
-        obj = child(container, id)
-        if obj is None or is_gone(obj):
-            on_dangling("/".join((*path, id)))
-        elif aq_base(obj) is not aq_base(catalog):
-            yield from indexable(obj)
-            yield from _below(obj, catalog, on_dangling)
+def _below(
+    container: Any, catalog: CatalogTool, on_dangling: Callable[[str], object], on_gone: Callable[[str], object] | None
+) -> Iterator[tuple[str, Any]]:
+    path = "/".join(container.getPhysicalPath())
+    for id in _there(lambda: child_ids(container), path, on_gone):
+        for obj in _there(lambda: [child(container, id)], f"{path}/{id}", on_gone):  # noqa: B023
+            if obj is None:
+                on_dangling(f"{path}/{id}")
+            elif aq_base(obj) is not aq_base(catalog):
+                yield from _there(lambda: indexable(obj), f"{path}/{id}", on_gone)  # noqa: B023
+                if is_there(obj):
+                    yield from _below(obj, catalog, on_dangling, on_gone)
+
+
+def _there[T](read: Callable[[], Iterable[T]], path: str, on_gone: Callable[[str], object] | None) -> list[T]:
+    """Return what *read* gives of what is at *path*; nothing if it needs an object that is gone, which *on_gone* is told."""
+    try:
+        return list(read())
+    except POSKeyError:
+        if on_gone is None:
+            raise
+        on_gone(path)
+        return []
+
+
+def is_there(obj: Any) -> bool:
+    """True unless the database, which refers to *obj*, has it no more."""
+    try:
+        base_hasattr(obj, "getPhysicalPath")
+    except POSKeyError:
+        return False
+    return True
 
 
 def indexable(obj: Any) -> Iterator[tuple[str, Any]]:
@@ -77,18 +104,6 @@ def child(container: Any, id: str) -> Any:
                 raise
             return None
     return dict(container.objectItems()).get(id) if base_hasattr(container, "objectItems") else None
-
-
-def is_gone(obj: Any) -> bool:
-    """True if the database refers to *obj*, and has it no more."""
-    try:
-        aq_base(obj)._p_activate()
-    except POSKeyError:
-        return True
-    except AttributeError:
-        # It is not persistent: it is a part of what contains it.
-        return False
-    return False
 
 
 def object_at(catalog: CatalogTool, path: str) -> Any:

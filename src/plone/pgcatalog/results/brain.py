@@ -39,12 +39,16 @@ class PGCatalogBrain(AbstractCatalogBrain):
         if name not in self.__record_schema__:
             raise AttributeError(name)
         attributes = self.__dict__
-        row = attributes.get("_row")
-        if row is None:
-            row = attributes["_row"] = attributes["_loader"].row(attributes["data_record_id_"])
-            # What other brains of the row have decoded already.
-            attributes.update({**row.values, **attributes})
-        value = attributes[name] = row.value(name)
+        try:
+            row = attributes.get("_row")
+            if row is None:
+                row = attributes["_row"] = attributes["_loader"].row(attributes["data_record_id_"])
+                # What other brains of the row have decoded already.
+                attributes.update({**row.values, **attributes})
+            value = attributes[name] = row.value(name)
+        except AttributeError as error:
+            # Acquisition would take the site's attribute of this name.
+            raise RuntimeError(f"metadata {name!r} cannot be read") from error
         return value
 
     def __setattr__(self, name: str, value: Any) -> None:

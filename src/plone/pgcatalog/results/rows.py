@@ -16,6 +16,7 @@ from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.urls import URLs
 from plone.pgcatalog.results.versions import split_version
 from plone.pgcatalog.results.view import CatalogView
+from transaction.interfaces import TransientError
 from typing import Any
 from zope.i18nmessageid import Message
 
@@ -49,7 +50,7 @@ class Row:
     sets one last does no harm.  ``used`` is for the cache.
     """
 
-    __slots__ = ("idx", "path", "placed", "stamp", "used", "values", "version")
+    __slots__ = ("idx", "is_gone", "path", "placed", "stamp", "used", "values", "version")
 
     def __init__(
         self,
@@ -65,6 +66,8 @@ class Row:
         self.stamp = stamp
         self.placed = placed
         self.used = False
+        #: True if the snapshot has no such row
+        self.is_gone = False
         #: decoded values of the idx that can be shared
         self.values: dict[str, Any] = {}
 
@@ -88,6 +91,13 @@ class Row:
 def is_immutable(value: Any) -> bool:
     kind = type(value)
     return kind in IMMUTABLE or value is Missing.Value or (kind is tuple and all(type(v) in IMMUTABLE for v in value))
+
+
+class RowGone(TransientError, KeyError):
+    """The database has lost a row that a cached answer lists, and the object with it: by a pack, or damage from outside.
+
+    ZCatalog raises KeyError.  The answers are forgotten; a request is repeated, and finds what is there.
+    """
 
 
 class RowLoader:
@@ -260,12 +270,21 @@ class RowLoader:
     # -- paths
 
     def path(self, rid: int) -> str:
-        """Return the path of the row *rid*, "" when it is gone."""
+        """Return the path of the row *rid*, "" for one that the transaction has removed; raises RowGone."""
         path = self._path(rid)
         if path is None:
             self._load_paths(self._batch(rid, PATH_BATCH))
             path = self._path(rid)
+        if not path:
+            self._require(rid)
         return path or ""
+
+    def _require(self, rid: int) -> None:
+        """Raise RowGone if the row *rid*, which the snapshot has not, is none that the transaction has removed itself."""
+        if self.view.is_committed:
+            # Other answers of this state may list it, too.
+            result_cache().clear()
+            raise RowGone(rid)
 
     def paths(self, rids: Sequence[int]) -> list[str]:
         """Return the paths of the rows *rids*, "" for those that are gone."""
@@ -299,7 +318,7 @@ class RowLoader:
             self._slices.update(dict.fromkeys(rids, rids))
 
     def row(self, rid: int) -> Row:
-        """Return the row *rid* with its idx."""
+        """Return the row *rid* with its idx; raises RowGone."""
         row = self.known(rid)
         if row is None:
             ahead: Sequence[int] = ()
@@ -310,6 +329,8 @@ class RowLoader:
                 ahead = self.rids[self._end : self._end + MOST_IDX] if goes_on else ()
             self._load(wanted, ahead)
             row = self.rows[rid]
+        if row.is_gone:
+            self._require(rid)
         return row
 
     def _next(self, rid: int) -> Sequence[int]:
@@ -343,6 +364,7 @@ class RowLoader:
             if pending is not None or row is None or row.idx is None:
                 # A row of its own: others share the committed one.
                 rows[rid] = Row(None if row is None else row.path, pending or {})
+                rows[rid].is_gone = pending is None
 
     def _without_idx(self, rows: Mapping[int, Row], rids: Iterable[int]) -> list[int]:
         return [rid for rid in rids if (row := rows.get(rid)) is None or row.idx is None]

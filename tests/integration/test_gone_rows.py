@@ -1,0 +1,95 @@
+"""Rows that the database has lost without a commit, with their objects: by a pack beside saves, or damage from outside."""
+
+from Acquisition import Implicit
+from collections.abc import Callable
+from plone.pgcatalog.results.brain import PGCatalogBrain
+from plone.pgcatalog.results.brain import record_schema
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import ROWS
+from plone.pgcatalog.results.rows import Row
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.web import MANAGER
+from tests.integration.web import Web
+from transaction.interfaces import TransientError
+from typing import Any
+
+import psycopg
+import pytest
+import transaction
+
+
+#: What asks a brain for something that only its row tells.
+TOUCHES: dict[str, Callable[[Any], Any]] = {
+    "an attribute": lambda brain: brain.Title,
+    "an attribute that a site has not": lambda brain: brain.UID,
+    "an item": lambda brain: brain["Title"],
+    "all values": list,
+    "the path": lambda brain: brain.getPath(),
+    "the address": lambda brain: brain.getURL(),
+    "the object": lambda brain: brain.getObject(),
+    "the object, unrestricted": lambda brain: brain._unrestrictedGetObject(),
+}
+
+
+@pytest.mark.parametrize("touch", TOUCHES)
+@pytest.mark.parametrize("sort", [{"sort_on": "getId"}, {"sort_on": "path"}, {}])
+def test_a_row_that_is_gone_gives_nothing_of_the_site(dsn: str, touch: str, sort: dict[str, str]) -> None:
+    """An answer in the cache lists it: a KeyError as ZCatalog's, for which a request is repeated, and then it is not there."""
+    with sites.opened(dsn) as db:
+        with sites.inside(db) as portal:
+            for number in range(3):
+                create(portal, "Document", f"page{number}", title=f"Page {number}")
+            transaction.commit()
+            oid = int.from_bytes(portal.page1._p_oid)
+        query = {"portal_type": "Document"} | sort
+        with sites.inside(db) as portal:
+            assert len([b.Title for b in portal.portal_catalog.unrestrictedSearchResults(query)]) == 3
+        with psycopg.connect(dsn) as connection:
+            connection.execute("DELETE FROM object_state WHERE zoid = %s", [oid])
+        result_cache().clear(ROWS)
+        with sites.inside(db) as portal:
+            brains = list(portal.portal_catalog.unrestrictedSearchResults(query))
+            gone = [brain for brain in brains if brain.getRID() == oid]
+            for brain in gone:
+                for _ in range(2):
+                    with pytest.raises(KeyError) as raised:
+                        TOUCHES[touch](brain)
+                    assert isinstance(raised.value, TransientError)
+        with sites.inside(db) as portal:
+            found = portal.portal_catalog.unrestrictedSearchResults(query)
+            assert sorted(brain.Title for brain in found) == ["Page 0", "Page 2"]
+            assert len(found) == found.actual_result_count == 2
+
+
+def test_a_request_for_a_row_that_is_gone_is_repeated(dsn: str) -> None:
+    with sites.opened(dsn) as db:
+        with sites.inside(db) as portal:
+            for number in range(3):
+                create(portal, "Document", f"page{number}", title=f"Page {number}")
+            transaction.commit()
+            oid = int.from_bytes(portal.page1._p_oid)
+        web = Web(db)
+        titles = [web.get("/plone/@search", MANAGER, portal_type="Document").json["items"] for _ in range(2)][-1]
+        assert [item["title"] for item in titles] == ["Page 0", "Page 1", "Page 2"]
+        with psycopg.connect(dsn) as connection:
+            connection.execute("DELETE FROM object_state WHERE zoid = %s", [oid])
+        result_cache().clear(ROWS)
+        answer = web.get("/plone/@search", MANAGER, portal_type="Document")
+        assert answer.status == 200
+        assert [item["title"] for item in answer.json["items"]] == ["Page 0", "Page 2"]
+
+
+class Site(Implicit):
+    def Title(self) -> str:
+        return "of the site"
+
+
+def test_an_error_in_a_value_is_none_of_a_missing_attribute() -> None:
+    """Acquisition would answer with what the site has under this name."""
+    # What has no idx has no values.
+    brain = PGCatalogBrain(None, record_schema(("Title",)), 1, row=Row("/plone/page", idx=object())).__of__(Site())
+    with pytest.raises(RuntimeError, match="Title"):
+        brain.Title  # noqa: B018
+    with pytest.raises(RuntimeError, match="Title"):
+        getattr(brain, "Title", None)
