@@ -1,15 +1,19 @@
 """Lets something happen in the middle of a pack of zodb-pgjsonb, at the moments that it logs.
 
-Run by test_pack in a process of its own, which has loaded nothing of ours, it packs by the console script ``zodbpack`` while
-somebody saves.  Arguments: the DSN, the package that the configuration imports, whether the storage keeps history.  Prints how
-many references lead to nothing.
+Run by test_pack in a process of its own, in a folder of its own.  Arguments: the DSN, whether the storage keeps history, and
+either "crossed" and the package that the configuration of the console script ``zodbpack`` imports, to pack by it while somebody
+saves, and to print how many references lead to nothing; or one of WAYS, and how often to pack in that way.
 """
 
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+from tests.integration import site as sites
 from tests.integration.upstream_check import Process
+from tests.integration.web import MANAGER
+from tests.integration.web import Web
 
 import logging
 import psycopg
@@ -77,17 +81,56 @@ def steps_of_packs() -> Iterator[list[str]]:
         yield steps
 
 
-def main(dsn: str, package: str, keeps_history: str) -> None:
-    from relstorage.zodbpack import main as zodbpack
+def zodbpack(dsn: str, keeps_history: str, package: str = "plone.pgcatalog") -> None:
+    """Pack by the console script, in a process that has loaded nothing but what its configuration imports."""
+    from relstorage.zodbpack import main
 
     Path("pack.conf").write_text(CONF.format(dsn=dsn, package=package, keeps_history=keeps_history))
+    main(["zodbpack", "--days", "-0.001", "pack.conf"])
+
+
+def script(dsn: str, keeps_history: str) -> None:
+    """Pack as a script does that opens zope.conf; nobody uses a site in this process."""
+    import Zope2
+
+    start_zope(dsn, keeps_history)
+    Zope2.DB.pack()
+
+
+def zmi(dsn: str, keeps_history: str) -> None:
+    """Pack by the button of the ZMI."""
+    import Zope2
+
+    start_zope(dsn, keeps_history)
+    answer = Web(Zope2.DB).post("/Control_Panel/Database/main/manage_pack", MANAGER, days="0")
+    assert answer.status == 302, answer.text
+
+
+WAYS = {"zodbpack": zodbpack, "script": script, "zmi": zmi}
+
+
+@cache
+def start_zope(dsn: str, keeps_history: str) -> None:
+    storage = CONF.format(dsn=dsn, package="zodb_pgjsonb", keeps_history=keeps_history)
+    sites.load_zope(Path("zope").resolve(), storage)
+
+
+def crossed(dsn: str, keeps_history: str, package: str) -> None:
     saver = Process(dsn, history_preserving=keeps_history == "True")
     saver.make("page")
     with at(MOMENTS[0], lambda: saver.make("new")):
-        zodbpack(["zodbpack", "--days", "-0.001", "pack.conf"])
+        zodbpack(dsn, keeps_history, package)
     saver.close()
     with psycopg.connect(dsn) as connection:
         print("lost", *connection.execute(LOST).fetchone() or ())
+
+
+def main(dsn: str, keeps_history: str, way: str, more: str) -> None:
+    if way == "crossed":
+        crossed(dsn, keeps_history, more)
+        return
+    for _ in range(int(more)):
+        WAYS[way](dsn, keeps_history)
 
 
 if __name__ == "__main__":

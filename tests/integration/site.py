@@ -27,12 +27,13 @@ ZOPE_CONF = """\
 instancehome $INSTANCE
 debug-mode off
 <zodb_db main>
-  <mappingstorage>
-    name main
-  </mappingstorage>
+  {storage}
   mount-point /
 </zodb_db>
 """
+NO_STORAGE = """<mappingstorage>
+    name main
+  </mappingstorage>"""
 SITE_ZCML = """\
 <configure xmlns="http://namespaces.zope.org/zope" xmlns:five="http://namespaces.zope.org/five">
   <include package="Zope2.App" />
@@ -58,15 +59,15 @@ def start_zope() -> None:
     load_zope(pathlib.Path(tempfile.mkdtemp(prefix="pgcatalog-zope-")))
 
 
-def load_zope(instance: pathlib.Path) -> None:
-    """Load Zope, Plone and our ZCML into this process, configured in *instance*; the database there stays empty."""
+def load_zope(instance: pathlib.Path, storage: str = NO_STORAGE) -> None:
+    """Load Zope, Plone and our ZCML into this process, configured in *instance*, with the section *storage* for its database."""
     from Zope2.Startup.run import configure_wsgi
 
     import Zope2
 
     (instance / "etc").mkdir(parents=True)
     (instance / "etc" / "site.zcml").write_text(SITE_ZCML)
-    (instance / "etc" / "zope.conf").write_text(ZOPE_CONF.format(instance=instance))
+    (instance / "etc" / "zope.conf").write_text(ZOPE_CONF.format(instance=instance, storage=storage))
     configure_wsgi(str(instance / "etc" / "zope.conf"))
     Zope2.startup_wsgi()
 

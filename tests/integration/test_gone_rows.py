@@ -70,14 +70,19 @@ def test_a_request_for_a_row_that_is_gone_is_repeated(dsn: str) -> None:
             transaction.commit()
             oid = int.from_bytes(portal.page1._p_oid)
         web = Web(db)
-        titles = [web.get("/plone/@search", MANAGER, portal_type="Document").json["items"] for _ in range(2)][-1]
-        assert [item["title"] for item in titles] == ["Page 0", "Page 1", "Page 2"]
+
+        def titles() -> list[str]:
+            query = {"portal_type": "Document", "sort_on": "getId"}
+            answer = web.get("/plone/@search", MANAGER, "application/json", **query)
+            assert answer.status == 200
+            return [item["title"] for item in answer.json["items"]]
+
+        for _ in range(2):
+            assert titles() == ["Page 0", "Page 1", "Page 2"]
         with psycopg.connect(dsn) as connection:
             connection.execute("DELETE FROM object_state WHERE zoid = %s", [oid])
         result_cache().clear(ROWS)
-        answer = web.get("/plone/@search", MANAGER, portal_type="Document")
-        assert answer.status == 200
-        assert [item["title"] for item in answer.json["items"]] == ["Page 0", "Page 2"]
+        assert titles() == ["Page 0", "Page 2"]
 
 
 class Site(Implicit):

@@ -1,18 +1,27 @@
 """Packs beside saves: whatever others commit, and whenever, nothing that can be reached is removed."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from persistent.mapping import PersistentMapping
 from plone.pgcatalog.database.direct import pack_directly
+from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.storage import PACK_ATTEMPTS
 from psycopg.errors import SerializationFailure
+from tests.integration import site as sites
+from tests.integration.content import create
 from tests.integration.packing import at
 from tests.integration.packing import LOST
 from tests.integration.packing import MOMENTS
 from tests.integration.packing import steps_of_packs
+from tests.integration.packing import WAYS
 from tests.integration.upstream_check import Process
+from tests.integration.web import application
+from tests.integration.web import MANAGER
+from tests.integration.web import Web
 from ZODB.blob import Blob
 
+import itertools
 import os
 import psycopg
 import pytest
@@ -20,12 +29,15 @@ import subprocess
 import sys
 import threading
 import time
+import transaction
 
 
 ROOT = Path(__file__).parents[2]
 PACKING = Path(__file__).with_name("packing.py")
 #: What the packs of a storage that keeps history are told: until when.
 LATER = 60
+#: Of the slow test: six ways, sixty packs in all.
+WRITERS, PACKS = 4, 10
 
 
 @pytest.fixture(autouse=True)
@@ -244,7 +256,52 @@ def test_zodbpack_is_safe_if_its_configuration_imports_us(
     pytest.importorskip("relstorage.zodbpack")
     Process(database, history_preserving=keeps_history).close()
     environ = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.integration.packing", database, package, str(keeps_history)]
+    command = [sys.executable, "-m", "tests.integration.packing", database, str(keeps_history), "crossed", package]
     done = subprocess.run(command, env=environ, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["lost", "0" if package == "plone.pgcatalog" else "1"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keeps_history", [False, True], ids=["without history", "with history"])
+@pytest.mark.parametrize("way", WAYS)
+def test_no_page_is_lost_that_is_saved_beside_packs(dsn: str, tmp_path: Path, way: str, keeps_history: bool) -> None:
+    """Another process packs again and again while four users save over HTTP."""
+    ended = threading.Event()
+    with sites.opened(dsn, history_preserving=keeps_history, pool_max_size=WRITERS + 4) as db:
+        with sites.inside(db) as portal:
+            for number in range(WRITERS):
+                create(portal, "Folder", f"folder{number}")
+            transaction.commit()
+        web = Web(db, application(db))
+
+        def write(number: int) -> list[str]:
+            """Save pages, and delete every third, until the packs have ended; return where those are that stay."""
+            folder, kept = f"/plone/folder{number}", []
+            for count in itertools.count():
+                page = f"page{count}"
+                data = {"@type": "Document", "id": page, "title": page}
+                saved = web.send_json("POST", folder, MANAGER, data).status == 201
+                if saved and (count % 3 or web.send_json("DELETE", f"{folder}/{page}", MANAGER, {}).status != 204):
+                    kept.append(f"{folder}/{page}")
+                if ended.is_set() and kept:
+                    return kept
+            raise AssertionError
+
+        with ThreadPoolExecutor(WRITERS) as writers:
+            written = writers.map(write, range(WRITERS))
+            command = ["-m", "tests.integration.packing", dsn, str(keeps_history), way, str(PACKS)]
+            environ = os.environ | {"PYTHONPATH": str(ROOT)}
+            try:
+                done = subprocess.run(
+                    [sys.executable, *command], env=environ, cwd=tmp_path, check=False, capture_output=True, timeout=600
+                )
+            finally:
+                ended.set()
+            assert done.returncode == 0, done.stderr.decode()
+            pages = [page for found in written for page in found]
+    with psycopg.connect(dsn) as connection:
+        assert connection.execute(LOST).fetchall() == [(0,)]
+    with sites.opened(dsn, history_preserving=keeps_history) as db, sites.inside(db) as portal:
+        assert [page for page in pages if portal.unrestrictedTraverse(page).title != page.rpartition("/")[2]] == []
+        assert [str(difference) for difference in Verifier(portal.portal_catalog).differences()] == []
