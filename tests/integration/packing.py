@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tests.integration import site as sites
+from tests.integration.upstream_check import LOST
 from tests.integration.upstream_check import Process
 from tests.integration.web import MANAGER
 from tests.integration.web import Web
@@ -22,11 +23,6 @@ import sys
 
 #: What a pack has logged: what can be reached is known, objects are removed, files are removed, all is committed.
 MOMENTS = ("reachability trace complete", "unreachable objects", "unreachable blobs", "Pack complete")
-#: How many references of all objects lead to nothing.
-LOST = (
-    "SELECT count(*) FROM object_state o CROSS JOIN unnest(o.refs) AS ref (zoid)"
-    " WHERE NOT EXISTS (SELECT FROM object_state t WHERE t.zoid = ref.zoid)"
-)
 CONF = """\
 %import {package}
 <pgjsonb>

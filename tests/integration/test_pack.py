@@ -11,10 +11,10 @@ from psycopg.errors import SerializationFailure
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.packing import at
-from tests.integration.packing import LOST
 from tests.integration.packing import MOMENTS
 from tests.integration.packing import steps_of_packs
 from tests.integration.packing import WAYS
+from tests.integration.upstream_check import LOST
 from tests.integration.upstream_check import Process
 from tests.integration.web import application
 from tests.integration.web import MANAGER

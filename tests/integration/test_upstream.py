@@ -55,7 +55,7 @@ def seen(what: str, dsn: str, *folders: Path, more: tuple[str, ...] = ()) -> lis
 
 def test_the_patches_are_for_the_version_that_is_installed() -> None:
     assert version("zodb-pgjsonb").startswith("1.19.")
-    assert len(PATCHES) == 9
+    assert len(PATCHES) == 10
 
 
 def test_without_the_patch_commits_of_a_late_clock_are_missed(database: str) -> None:
@@ -148,6 +148,16 @@ def test_without_the_patch_copies_lack_what_has_no_state(database: str) -> None:
 
 def test_with_it_copies_lack_nothing(database: str, patched: Path) -> None:
     assert seen("copied", database, patched) == ["lacks", "lacks"]
+
+
+def test_without_the_patch_a_pack_removes_what_is_saved_meanwhile_and_what_undo_needs(database: str) -> None:
+    beside, before = (int(line.removeprefix("lost ")) for line in seen("packed", database))
+    assert beside == 1
+    assert before > beside
+
+
+def test_with_it_neither(database: str, patched: Path) -> None:
+    assert seen("packed", database, patched) == ["lost 0", "lost 0"]
 
 
 @pytest.mark.parametrize("is_patched", [False, True])

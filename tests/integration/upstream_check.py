@@ -21,6 +21,7 @@ from ZODB.POSException import POSKeyError
 from ZODB.POSException import ReadOnlyError
 from zodb_pgjsonb.storage import PGJsonbStorage
 
+import logging
 import psycopg
 import sys
 import tempfile
@@ -39,6 +40,11 @@ CROWD, SAVES = 6, 30
 NEW_OBJECTS = 100
 #: More reads than psycopg sends before it prepares a statement.
 READS = 10
+#: How many references lead to nothing.
+LOST = (
+    "SELECT count(*) FROM object_state o CROSS JOIN unnest(o.refs) AS ref (zoid)"
+    " WHERE NOT EXISTS (SELECT FROM object_state t WHERE t.zoid = ref.zoid)"
+)
 #: Settings that a connection does not have from the server.
 OF_THE_SESSION = "SELECT name FROM pg_settings WHERE source = 'session' ORDER BY name"
 
@@ -278,6 +284,40 @@ def is_there(root: Any, name: str) -> bool:
         return False
 
 
+def packed(dsn: str) -> None:
+    """Print how many references lead to nothing after packs: beside a save, and before an undo."""
+    one, other = Process(dsn), Process(dsn)
+    one.make("page")
+    handler = logging.Handler()
+    handler.emit = lambda record: "trace complete" in record.msg and other.make("new")  # type: ignore[method-assign]
+    logger = logging.getLogger("zodb_pgjsonb.packer")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    one.db.pack()
+    logger.removeHandler(handler)
+    print("lost", lost(dsn))
+    for process in (one, other):
+        process.close()
+    one = Process(dsn, history_preserving=True)
+    one.make("deleted")
+    time.sleep(0.01)
+    before = time.time()
+    time.sleep(0.01)
+    with one.manager:
+        del one.root["deleted"]
+    one.db.pack(before)
+    one.db.undo(one.db.undoInfo(0, 1)[0]["id"], one.manager.begin())
+    one.manager.commit()
+    print("lost", lost(dsn))
+    one.close()
+
+
+def lost(dsn: str) -> int:
+    with psycopg.connect(dsn) as connection:
+        [(number,)] = connection.execute(LOST).fetchall()
+        return int(number)
+
+
 def make(dsn: str) -> None:
     """Make what a standby shall show."""
     Process(dsn).make("page", "other")
@@ -339,6 +379,7 @@ if __name__ == "__main__":
         "prepared": prepared,
         "session": session,
         "copied": copied,
+        "packed": packed,
         "make": make,
         "standby": standby,
     }
