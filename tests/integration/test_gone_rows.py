@@ -74,7 +74,7 @@ def test_a_request_for_a_row_that_is_gone_is_repeated(dsn: str) -> None:
         def titles() -> list[str]:
             query = {"portal_type": "Document", "sort_on": "getId"}
             answer = web.get("/plone/@search", MANAGER, "application/json", **query)
-            assert answer.status == 200
+            assert answer.status == 200, answer.text
             return [item["title"] for item in answer.json["items"]]
 
         for _ in range(2):
