@@ -50,7 +50,7 @@ class Row:
     sets one last does no harm.  ``used`` is for the cache.
     """
 
-    __slots__ = ("idx", "is_gone", "path", "placed", "stamp", "used", "values", "version")
+    __slots__ = ("idx", "path", "placed", "stamp", "used", "values", "version")
 
     def __init__(
         self,
@@ -66,8 +66,6 @@ class Row:
         self.stamp = stamp
         self.placed = placed
         self.used = False
-        #: True if the snapshot has no such row
-        self.is_gone = False
         #: decoded values of the idx that can be shared
         self.values: dict[str, Any] = {}
 
@@ -275,16 +273,14 @@ class RowLoader:
         if path is None:
             self._load_paths(self._batch(rid, PATH_BATCH))
             path = self._path(rid)
-        if not path:
-            self._require(rid)
+        if not path and self.view.is_committed:
+            raise self._gone(rid)
         return path or ""
 
-    def _require(self, rid: int) -> None:
-        """Raise RowGone if the row *rid*, which the snapshot has not, is none that the transaction has removed itself."""
-        if self.view.is_committed:
-            # Other answers of this state may list it, too.
-            result_cache().clear()
-            raise RowGone(rid)
+    def _gone(self, rid: int) -> RowGone:
+        """Return the error for the row *rid*, which the snapshot has not, and forget the answers: others may list it, too."""
+        result_cache().clear()
+        return RowGone(rid)
 
     def paths(self, rids: Sequence[int]) -> list[str]:
         """Return the paths of the rows *rids*, "" for those that are gone."""
@@ -328,9 +324,9 @@ class RowLoader:
                 wanted = self._next(rid)
                 ahead = self.rids[self._end : self._end + MOST_IDX] if goes_on else ()
             self._load(wanted, ahead)
-            row = self.rows[rid]
-        if row.is_gone:
-            self._require(rid)
+            row = self.known(rid)
+            if row is None:
+                raise self._gone(rid)
         return row
 
     def _next(self, rid: int) -> Sequence[int]:
@@ -361,10 +357,12 @@ class RowLoader:
         for rid in rids:
             row = rows.get(rid)
             pending = self.view.pending_idx(rid, None if row is None else row.idx)
+            if pending is None and self.view.is_committed and (row is None or row.version is None):
+                # No statement has found it: it is gone.
+                continue
             if pending is not None or row is None or row.idx is None:
                 # A row of its own: others share the committed one.
                 rows[rid] = Row(None if row is None else row.path, pending or {})
-                rows[rid].is_gone = pending is None
 
     def _without_idx(self, rows: Mapping[int, Row], rids: Iterable[int]) -> list[int]:
         return [rid for rid in rids if (row := rows.get(rid)) is None or row.idx is None]
