@@ -36,6 +36,8 @@ ROOT = Path(__file__).parents[2]
 PACKING = Path(__file__).with_name("packing.py")
 #: What the packs of a storage that keeps history are told: until when.
 LATER = 60
+#: Seconds after which a thread that should end hangs.
+HANGS = 60.0
 #: Of the slow test: six ways, sixty packs in all.
 WRITERS, PACKS = 4, 10
 
@@ -127,7 +129,7 @@ def test_what_a_slow_transaction_puts_back_stays(
 
     with steps_of_packs() as steps, at(moment, put_back):
         pack(one)
-    saver.join(60)
+    saver.join(HANGS)
     assert not saver.is_alive()
     assert lost(one) == 0
     assert steps.count(MOMENTS[0]) == 2
@@ -193,7 +195,7 @@ def test_packs_of_two_threads_meet(processes: tuple[Process, Process]) -> None:
         if threading.current_thread() is threading.main_thread():
             thread = threading.Thread(target=pack, args=[one])
             thread.start()
-            thread.join(60)
+            thread.join(HANGS)
             assert not thread.is_alive()
 
     with at(MOMENTS[0], meanwhile):
