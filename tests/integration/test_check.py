@@ -344,3 +344,13 @@ def test_a_catalog_that_was_left_on_another_storage(zope: None) -> None:
     assert (finding.level, finding.subject) == ("error", "storage")
     connection.close()
     database.close()
+
+
+def test_references_to_objects_that_are_gone(dsn: str) -> None:
+    assert "objects" not in {subject for _, subject in said(dsn)}
+    with psycopg.connect(dsn) as connection:
+        lost = "DELETE FROM object_state WHERE zoid = (SELECT min(zoid) FROM object_state WHERE class_name = 'WorkflowTool')"
+        [(zoid,)] = connection.execute(f"{lost} RETURNING zoid").fetchall()
+    [found] = [finding for finding in check(dsn) if finding["subject"] == "objects"]
+    assert found["level"] == "error"
+    assert f"0x{zoid:x} (in the " in found["text"]
