@@ -4,7 +4,31 @@ from dataclasses import replace
 from plone.pgcatalog.database.planning import with_planner_hints
 from plone.pgcatalog.database.prepared import numbered
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.query import bind
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.sql.condition import Condition
 from typing import Any
+
+
+def select_statement(view: CatalogView, expressions: str, where: Condition) -> Any:
+    """Return the statement that selects *expressions* of the rows that match *where* in what *view* sees."""
+    return view.bound(lambda stored: bind.select(expressions, bind.condition(where, stored), stored), where)
+
+
+def page_statement(view: CatalogView, query: CompiledQuery, start: int, size: int | None) -> Any:
+    """Return the statement for a page of *query* in what *view* sees."""
+    return view.bound(lambda stored: bind.page(query, stored, start, size), query.where)
+
+
+def count_statement(view: CatalogView, query: CompiledQuery) -> Any:
+    """Return the statement that counts the rows of *query* in what *view* sees."""
+    return view.bound(lambda stored: bind.count(query, stored), query.where)
+
+
+def rids_statement(view: CatalogView, query: CompiledQuery) -> Any:
+    """Return the statement for the rids of all rows of *query* in what *view* sees."""
+    return view.bound(lambda stored: bind.ids(query, stored), query.where)
 
 
 def plan_of(session: Session, statement: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from DateTime import DateTime
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.time_limit import SearchTimeout
+from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Eq
@@ -422,8 +423,10 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
     results = catalog.unrestrictedSearchResults(**query)
     asked = FacetQuery(results.criteria, results.sort, names, {}, options.get("exclude_own", False), 100)
     view = catalog._catalog.view()
-    statement = FacetStatement(catalog._catalog, asked).changed(view.needed)
-    text, params = statement.statement(*view.source(), view.values())
+    made = FacetStatement(catalog._catalog, asked)
+    stored = view.stored(*made.conditions)
+    made = made.changed(lambda condition: bind.condition(condition, stored))
+    text, params = made.statement(*stored.source, bind.lists(stored))
     rows = view.session.execute(f"EXPLAIN {text}", params)
     return "\n".join(line for (line,) in rows)
 

@@ -11,6 +11,7 @@ from tests.integration.content import create
 from tests.integration.generated import fill_relation
 from tests.integration.people import acting_as
 from tests.integration.people import PEOPLE
+from tests.integration.plans import page_statement
 from tests.integration.traffic import traced
 from typing import Any
 from zope.component.hooks import setSite
@@ -244,7 +245,7 @@ def test_a_late_batch_begins_at_an_index(big: Any) -> None:
     stream = results.iterate(1000)
     for _ in range(10_000):
         next(stream)
-    text, params = view.page_statement(stream._remaining(), 0, 1000)
+    text, params = page_statement(view, stream._remaining(), 0, 1000)
     plan = "\n".join(line for (line,) in view.session.execute(f"EXPLAIN {text}", params))
     assert "Seq Scan" not in plan, plan
     assert "Index Cond" in plan, plan

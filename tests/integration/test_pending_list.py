@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from plone.pgcatalog.database import schema
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.plans import count_statement
+from tests.integration.plans import page_statement
 from tests.integration.plans import plan_for_any_values
 from tests.integration.plans import plan_of
+from tests.integration.plans import rids_statement
 from tests.integration.relation import filled
 from typing import Any
 
@@ -72,8 +75,8 @@ def statements(site: Any, query: dict[str, Any]) -> dict[str, Any]:
     compiled = catalog.searchResults(**query).query
     view = catalog._catalog.view()
     if compiled.score is None:
-        return {"count": view.count_statement(compiled), "rids": view.rids_statement(compiled)}
-    return {"count": view.count_statement(compiled), "page": view.page_statement(compiled, 0, 25)}
+        return {"count": count_statement(view, compiled), "rids": rids_statement(view, compiled)}
+    return {"count": count_statement(view, compiled), "page": page_statement(view, compiled, 0, 25)}
 
 
 def plans(site: Any, query: dict[str, Any]) -> dict[str, str]:

@@ -8,9 +8,14 @@ from plone.pgcatalog.database.planning import FEW_ROWS
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.selectivity import Selectivity
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.query.bind import share
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.plans import count_statement
+from tests.integration.plans import page_statement
 from tests.integration.plans import plan_of
+from tests.integration.plans import rids_statement
+from tests.integration.plans import select_statement
 from tests.integration.relation import filled
 from tests.integration.traffic import traced
 from tests.integration.traffic import Traffic
@@ -243,7 +248,7 @@ def test_texts_are_compared_by_their_index(portal: Any) -> None:
     view = catalog._catalog.view()
     condition = view_condition(catalog, "w1*")
     for expressions in ("count(*)", "rid, path"):
-        plan = plan_of(session, view.statement(expressions, condition))
+        plan = plan_of(session, select_statement(view, expressions, condition))
         assert "Bitmap Index Scan" in plan
         assert "Seq Scan" not in plan
     assert session.execute("SHOW enable_seqscan") == [("on",)]
@@ -259,9 +264,9 @@ def test_what_is_dear_to_compare_is_not_left_to_the_index_of_the_roles(
     transaction.begin()
     results = catalog.searchResults(**asked)
     view, query = catalog._catalog.view(), results.query
-    statements = [view.count_statement(query)]
+    statements = [count_statement(view, query)]
     if query.score is None:  # to rank rows all texts found are read, whichever way
-        statements.append(view.rids_statement(query))
+        statements.append(rids_statement(view, query))
     for statement in statements:
         plan = plan_of(view.session, statement)
         assert f"Bitmap Index Scan on {relation}_{index}" in plan
@@ -281,16 +286,16 @@ def test_who_sees_little_is_found_by_his_roles(portal: Any) -> None:
     assert session.read_states()[catalog._catalog.zoid].rows >= FEW_ROWS
     for role, index in (("Anonymous", "seen_by"), ("Manager", "searchable_text")):
         query = catalog._catalog.search({"SearchableText": "every", "allowedRolesAndUsers": [role]}).query
-        plan = plan_of(session, view.count_statement(query))
+        plan = plan_of(session, count_statement(view, query))
         assert f"Bitmap Index Scan on {relation}_{index}" in plan
     with traced(portal) as traffic:
-        view.count_statement(query)
+        count_statement(view, query)
     assert traffic[0].round_trips == 0
     shares = session.generations.selectivity
     roles = catalog._catalog.translator("allowedRolesAndUsers").column
-    assert shares.share(session.ask, relation, roles, [0]) == 0
+    assert share(shares.shares(session.ask, relation), roles, [0]) == 0
     unknown = "pgcatalog_never_analyzed"
-    assert Selectivity().share(session.ask, unknown, roles, [0]) is None
+    assert share(Selectivity().shares(session.ask, unknown), roles, [0]) is None
 
 
 @pytest.mark.parametrize(
@@ -306,7 +311,7 @@ def test_types_that_most_pages_have_are_compared_row_by_row(portal: Any, types: 
     transaction.begin()
     results = catalog.unrestrictedSearchResults(SearchableText="every", portal_type=types)
     view = catalog._catalog.view()
-    for statement in (view.count_statement(results.query), view.page_statement(results.query, 0, 10)):
+    for statement in (count_statement(view, results.query), page_statement(view, results.query, 0, 10)):
         plan = plan_of(view.session, statement)
         used = set(re.findall(rf"(?:on|using) {relation}_(\w+) ", plan))
         # By the others, candidates for a rank are looked up, and fetched.

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from plone.app.textfield.value import RichTextValue
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.planning import MANY_ROWS
-from plone.pgcatalog.results import ranked
+from plone.pgcatalog.query import ranked
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.settings import ATTRIBUTE
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.plans import page_statement
 from tests.integration.relation import filled
 from tests.integration.settings import tune
 from tests.integration.traffic import traced
@@ -214,7 +215,7 @@ def test_no_more_texts_are_read_than_are_ranked(site: Any) -> None:
     """The text of no other row is looked at for a score, however all hits are found."""
     view = site.portal_catalog._catalog.view()
     query = site.portal_catalog._catalog.search({"SearchableText": WORD}).query
-    statement, params = view.page_statement(query, 0, 3)
+    statement, params = page_statement(view, query, 0, 3)
     explained = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0]
     scores = [node for node in nodes(explained[0]["Plan"]) if node.get("Subplan Name", "").startswith("SubPlan")]
     assert scores
@@ -234,7 +235,7 @@ def test_a_page_of_a_large_catalog_visits_no_more_hits_than_a_walk_would_take(si
     view = site.portal_catalog._catalog.view()
     bound = ranked.bound(view.read_state().rows, LIMIT)
     assert LIMIT < bound < PAGES
-    statement, params = view.page_statement(site.portal_catalog._catalog.search({"SearchableText": WORD}).query, 0, 3)
+    statement, params = page_statement(view, site.portal_catalog._catalog.search({"SearchableText": WORD}).query, 0, 3)
     explained = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0]
     hits = [n["Actual Rows"] for n in nodes(explained[0]["Plan"]) if n.get("Subplan Name") == "CTE hits"]
     # All hits, those with the word in their titles, and those with it in their descriptions.
@@ -250,7 +251,7 @@ def test_hits_that_are_all_old_are_found_without_a_walk_to_the_first_row(site: A
     monkeypatch.setattr(ranked, "bound", lambda rows, full: LIMIT)
     view = site.portal_catalog._catalog.view()
     query = site.portal_catalog._catalog.search({"SearchableText": WORD, **options}).query
-    statement, params = view.page_statement(query, 0, 1)
+    statement, params = page_statement(view, query, 0, 1)
     plan = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0][0]["Plan"]
     [found_plan] = [node for node in nodes(plan) if node.get("Subplan Name") == "CTE found"]
     parts = {node["Subplan Name"]: node for node in nodes(found_plan) if "Subplan Name" in node}

@@ -7,6 +7,8 @@ from tests.integration.content import create
 from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
+from tests.integration.plans import count_statement
+from tests.integration.plans import page_statement
 from tests.integration.plans import plan_of
 from tests.integration.rebuilding import differences
 from tests.integration.rebuilding import rebuild
@@ -136,7 +138,7 @@ def test_searches_use_it(rebuilt: Any, query: dict[str, Any], index: str, plan: 
     view = catalog._catalog.view()
     results = catalog.unrestrictedSearchResults(**query)
     view.session.run(f"SET LOCAL plan_cache_mode = {plan}")
-    statement = view.page_statement(results.query, 0, 20)
+    statement = page_statement(view, results.query, 0, 20)
     assert f"{relation}_{index}" in plan_of(view.session, statement)
 
 
@@ -152,4 +154,4 @@ def test_keywords_are_looked_up_without_the_rows_that_have_none(portal: Any, dsn
     view = catalog._catalog.view()
     for query in ({"Subject": "tag3"}, {"Subject": {"query": ["tag0", "tag50"], "operator": "and"}}):
         results = catalog.unrestrictedSearchResults(**query)
-        assert f"{relation}_subject" in plan_of(view.session, view.count_statement(results.query))
+        assert f"{relation}_subject" in plan_of(view.session, count_statement(view, results.query))

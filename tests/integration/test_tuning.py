@@ -16,6 +16,7 @@ from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
+from tests.integration.plans import page_statement
 from tests.integration.settings import tune
 from tests.integration.traffic import traced
 from typing import Any
@@ -94,7 +95,7 @@ def same_sql(catalog: Any, **query: Any) -> Iterator[None]:
 
 def statement(catalog: Any, **query: Any) -> Any:
     results = catalog.unrestrictedSearchResults(**query)
-    return results.view.page_statement(results.query, 0, 10)
+    return page_statement(results.view, results.query, 0, 10)
 
 
 # -- nothing configured

@@ -11,10 +11,10 @@ from plone.pgcatalog.advice.filters import sort_columns
 from plone.pgcatalog.advice.statistics import ColumnStatistics
 from plone.pgcatalog.advice.statistics import duplicates
 from plone.pgcatalog.advice.statistics import IndexStatistics
-from plone.pgcatalog.fulltext.ranking import Score
 from plone.pgcatalog.query.compiler import by_rid
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window
+from plone.pgcatalog.query.ranked import Score
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.condition import Condition

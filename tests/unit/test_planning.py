@@ -4,13 +4,13 @@ The hints by themselves are in test_sql.py; here they meet the columns that the 
 """
 
 from collections.abc import Sequence
-from plone.pgcatalog.database.planning import hide_unselective_indexes
 from plone.pgcatalog.database.planning import PLAN_CUSTOM
 from plone.pgcatalog.database.planning import PLAN_GENERIC
-from plone.pgcatalog.database.planning import plans_once
-from plone.pgcatalog.database.planning import SELECTIVE_SHARE
 from plone.pgcatalog.database.planning import with_planner_hints
 from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
+from plone.pgcatalog.query.bind import hide_unselective_indexes
+from plone.pgcatalog.query.bind import plans_once
+from plone.pgcatalog.query.bind import SELECTIVE_SHARE
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.condition import Condition
 from plone.pgcatalog.sql.fragment import Statement

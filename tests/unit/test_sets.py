@@ -1,13 +1,13 @@
 """Lists that catalogs keep by number: which numbers a condition asks for."""
 
 from plone.pgcatalog.database import sets as sets_module
-from plone.pgcatalog.database.sets import in_numbers
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.sets import MANY_LISTS
 from plone.pgcatalog.sql import predicate as p
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.condition import Condition
 from plone.pgcatalog.sql.condition import NOTHING
+from plone.pgcatalog.sql.sets import in_numbers
 from plone.pgcatalog.sql.sets import set_number
 from typing import Any
 

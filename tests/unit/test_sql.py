@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from plone.pgcatalog.database.planning import ANY_SCAN
-from plone.pgcatalog.database.planning import hide_unselective_indexes
 from plone.pgcatalog.database.planning import NO_SCAN
-from plone.pgcatalog.database.planning import SELECTIVE_SHARE
 from plone.pgcatalog.database.planning import with_planner_hints
 from plone.pgcatalog.indexes import base
+from plone.pgcatalog.query.bind import hide_unselective_indexes
+from plone.pgcatalog.query.bind import SELECTIVE_SHARE
 from plone.pgcatalog.sql import predicate as p
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order

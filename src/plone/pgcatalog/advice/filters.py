@@ -1,8 +1,8 @@
 """What a compiled query asks of the typed columns."""
 
 from dataclasses import dataclass
-from plone.pgcatalog.fulltext.ranking import Score
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.ranked import Score
 from plone.pgcatalog.sql import predicate
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.condition import And

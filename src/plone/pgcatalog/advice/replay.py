@@ -1,12 +1,14 @@
 """Makes the statements of a recorded query again: SQL comes from our compiler, never from the log or a browser."""
 
 from collections.abc import Mapping
+from functools import partial
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.indexing.codec import CodecError
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.record import recall
 from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.objects import VALUE_ERRORS
@@ -60,11 +62,12 @@ def statement_of(
     view = catalog.view()
     statement: Statement | None
     if operation == "count":
-        statement = view.count_statement(query)
+        statement = view.bound(partial(bind.count, query), query.where)
     elif operation == "rids":
-        statement = view.rids_statement(query)
+        statement = view.bound(partial(bind.ids, query), query.where)
     elif operation == "page":
-        statement = view.page_statement(query, *(page or page_of(query)))
+        start, size = page or page_of(query)
+        statement = view.bound(lambda stored: bind.page(query, stored, start, size), query.where)
     else:
         raise ReplayError(_("${operation} is read for certain rows, which are not recorded", {"operation": operation}))
     if statement is None:

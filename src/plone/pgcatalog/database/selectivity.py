@@ -1,9 +1,8 @@
-"""Which share of a catalog's rows have a value, as PostgreSQL estimates it: who may see how much, how many are pages."""
+"""Shares of rows per value, from pg_stats."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
-from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.fragment import Statement
 from time import monotonic
 from typing import Any
@@ -51,24 +50,11 @@ class Selectivity:
         self._shares = shares  # only now: other threads look at it meanwhile
         self._read = monotonic()
 
-    def share(
-        self,
-        ask: Callable[[Statement], list[Any]],
-        relation: str,
-        column: Column,
-        values: Iterable[Any] | None,
-    ) -> float | None:
-        """Return which share of the rows of *relation*, 0 to 1, has one of *values* in *column*; None if nothing is known.
+    def shares(self, ask: Callable[[Statement], list[Any]], relation: str) -> Shares:
+        """Return what is known of *relation*: what the planner takes for likely.
 
-        It is what the planner takes for likely.  None for the *values* stands for any.  Now and then *ask*, which
-        returns the rows of a statement, is called.
+        Now and then *ask*, which returns the rows of a statement, is called.
         """
         if relation not in self._shares or monotonic() > self._read + 2 * SECONDS:
             self.learn(ask(FREQUENCIES))
-        filled, shares = self._shares.setdefault(relation, ({}, {}))
-        if values is None:
-            return filled.get(column.name)
-        found = shares.get(column.name)
-        if not found:
-            return None
-        return sum(found.get(str(value), 0.0) for value in values)
+        return self._shares.setdefault(relation, ({}, {}))

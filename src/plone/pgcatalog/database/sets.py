@@ -10,16 +10,11 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql import locks
-from plone.pgcatalog.sql.column import Column
-from plone.pgcatalog.sql.condition import any_of
-from plone.pgcatalog.sql.condition import Condition
-from plone.pgcatalog.sql.condition import NOTHING
 from plone.pgcatalog.sql.fragment import Statement
-from plone.pgcatalog.sql.predicate import any_value
 from plone.pgcatalog.sql.predicate import CONTAINS
 from plone.pgcatalog.sql.predicate import ElementBetween
-from plone.pgcatalog.sql.predicate import OVERLAPS
 from plone.pgcatalog.sql.predicate import Predicate
+from plone.pgcatalog.sql.sets import asks_elements
 from psycopg import sql
 from typing import Any
 
@@ -194,39 +189,6 @@ class KnownSets:
         if part.operator == CONTAINS:
             return set.intersection(*found) if found else set(self._all.get(part.column.name, ()))
         return set().union(*found)
-
-
-def in_numbers(part: Condition, interned: Mapping[str, Column], known: Iterable[KnownSets]) -> Condition:
-    """Return *part* of a condition as it is asked of the columns *interned*, by name.
-
-    *known* are the lists that there are: those in the database, as far as the process keeps them, and those to come.
-    """
-    if not isinstance(part, Predicate) or part.column.name not in interned or not part.column.is_array:
-        return part
-    column = interned[part.column.name]
-    if part.operator not in (OVERLAPS, CONTAINS) and not isinstance(part, ElementBetween):
-        return Predicate(column, part.operator, part.values)
-    numbers: set[int] = set()
-    is_long = False
-    for sets in known:
-        found_by_element = sets.numbers_of(part) if column.name in sets.many else None
-        is_long = is_long or (column.name in sets.many and found_by_element is None)
-        numbers |= sets.find(part) if found_by_element is None else found_by_element
-    found = any_value(column, sorted(numbers)) if numbers else NOTHING
-    return any_of((looked_up(part, column), found)) if is_long else found
-
-
-def asks_elements(part: Predicate) -> bool:
-    """True if *part* is about whole elements of a list, each of which can be asked for by itself."""
-    return part.operator in (OVERLAPS, CONTAINS) and not isinstance(part, ElementBetween)
-
-
-def looked_up(part: Predicate, column: Column) -> Condition:
-    """Return the condition that *column* has the number of a list that *part* is true of, whoever knows it."""
-    asked = part.of(Column("vals", "text[]"))
-    # Many lists are most rows: an index of the column would find them one by one, and have each row's text compared.
-    text = f"{column.quoted} + 0 IN (SELECT number FROM pgcatalog_sets WHERE name = %s AND {asked.sql})"
-    return Condition(text, (column.name, *asked.params), (column,))
 
 
 def save(cursor: Cursor, sets: Sets) -> None:

@@ -188,6 +188,11 @@ class FacetStatement:
 
     # -- SQL
 
+    @property
+    def conditions(self) -> list[Condition]:
+        """Everything that rows are compared with."""
+        return [self.where, *self.own.values(), *(condition for _, _, condition in self.buckets)]
+
     def changed(self, change: Callable[[Condition], Condition]) -> Self:
         """Return it with what *change* makes of each condition: what is asked of the rows as they are stored."""
         found = copy(self)

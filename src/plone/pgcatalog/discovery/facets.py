@@ -8,6 +8,8 @@ from plone.pgcatalog.discovery.facet_groups import Buckets
 from plone.pgcatalog.discovery.facet_statement import FacetQuery
 from plone.pgcatalog.discovery.facet_statement import Facets
 from plone.pgcatalog.discovery.facet_statement import FacetStatement
+from plone.pgcatalog.query import bind
+from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
@@ -106,12 +108,12 @@ class Counting:
         return None if self._asked is None else _cache_key(self._view.stamp(), *self._asked)
 
     def _statement(self, state: CatalogState | None) -> Statement | None:
-        source = self._view.source(state)
-        if source is None:
-            return None
-        made = self._made.changed(lambda condition: self._view.needed(condition, state))
-        made.where = self._view.hide_unselective_indexes(made.where, state)
-        return made.statement(*source, self._view.values(state))
+        return self._view.bound(self._bound, *self._made.conditions, state=state)
+
+    def _bound(self, stored: Stored) -> Statement:
+        made = self._made.changed(lambda condition: bind.condition(condition, stored))
+        made.where = bind.selective_condition(made.where, stored)
+        return made.statement(*stored.source, bind.lists(stored))
 
 
 def facet_counts(results: CatalogSearchResults) -> dict[str, "FacetFields"]:

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
-from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.discovery.vocabulary import LEXEME
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.protocols import CatalogTool
+from plone.pgcatalog.query import bind
+from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.query.expression import Lookup
@@ -97,12 +98,9 @@ def _similar_rows(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, 
     view = catalog.search_view()
     column, length, *_ = find(catalog.translator, SOURCE_INDEX).columns()
 
-    def statement(state: CatalogState | None) -> Statement | None:
-        source = view.source(state)
-        if source is None:
-            return None
-        relation, params = source
-        one, where = view.needed(itself, state), view.needed(results.condition, state)
+    def statement(stored: Stored) -> Statement:
+        relation, params = stored.source
+        one, where = bind.condition(itself, stored), bind.condition(results.condition, stored)
         text = SIMILAR.format(
             column=column.quoted,
             relation=relation,
@@ -120,7 +118,7 @@ def _similar_rows(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, 
         values = (*params, *one.params, *counted, *counted, *params, *where.params, limit)
         return Statement(text, values, where.is_costly)
 
-    return Later(view, statement)
+    return Later(view, view.binding(statement, itself, results.condition))
 
 
 def _itself(what: Any) -> Combinable:

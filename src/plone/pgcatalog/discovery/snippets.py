@@ -10,6 +10,7 @@ from plone.pgcatalog.fulltext.query_expansion import Words
 from plone.pgcatalog.fulltext.text_queries import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.query import bind
 from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -51,7 +52,7 @@ def snippets_later(
     view = catalog.search_view()
     found = any_value(RID, [brain.getRID() for brain in brains]) & results.query.where
     asked = f"rid, {source_column(catalog)}"
-    texts = Later(view, lambda state: view.statement(asked, found, state=state))
+    texts = Later(view, view.binding(lambda stored: bind.select(asked, bind.condition(found, stored), stored), found))
 
     def made() -> dict[int, str]:
         sources: dict[int, str] = dict(texts.rows())

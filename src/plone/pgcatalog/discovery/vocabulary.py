@@ -8,12 +8,13 @@ user may not see is as if it were nowhere.
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.fulltext.edits import beginning
 from plone.pgcatalog.fulltext.edits import EXACT_PREFIX
 from plone.pgcatalog.fulltext.edits import near_beginnings
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.protocols import CatalogTool
+from plone.pgcatalog.query import bind
+from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -98,8 +99,12 @@ def finds_something(tool: CatalogTool, query: Mapping[str, Any]) -> bool:
     results = tool.searchResults(**query)
     view = results.catalog.search_view()
     # For one row, PostgreSQL would look through an index of what most rows have, and compare the text of each.
-    where = view.hide_unselective_indexes(results.condition)
-    return bool(view.select("1", where, "LIMIT 1"))
+    where = results.condition
+
+    def statement(stored: Stored) -> Statement:
+        return bind.select("1", bind.selective_condition(where, stored), stored, "LIMIT 1")
+
+    return bool(view.run("rows", view.binding(statement, where)))
 
 
 def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, asked: str = "unnest(%s::text[])") -> str:
@@ -179,12 +184,9 @@ class Vocabulary:
         """Return what brings the rows of the SQL, and its values, that are made with ``SEEN`` and the values of that."""
         texts = (self._catalog.zoid, self._column.name)
 
-        def statement(state: CatalogState | None) -> Statement | None:
-            source = self._view.source(state)
-            if source is None:
-                return None
-            relation, source_params = source
-            where = self._view.needed(self._where, state)
+        def statement(stored: Stored) -> Statement:
+            relation, source_params = stored.source
+            where = bind.condition(self._where, stored)
             seen = SEEN.format(
                 relation=relation,
                 column=self._column.quoted,
@@ -198,4 +200,4 @@ class Vocabulary:
             # Not costly, even if the restriction is: a scan stops at the first row that has a word.
             return Statement(sql(seen), params((*texts, *restricted, *restricted)), is_costly=False)
 
-        return Later(self._view, statement)
+        return Later(self._view, self._view.binding(statement, self._where))

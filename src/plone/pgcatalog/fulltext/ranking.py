@@ -2,14 +2,11 @@
 
 from abc import ABC
 from abc import abstractmethod
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import fields
-from dataclasses import replace
 from plone.pgcatalog.fulltext.lexicon import quoted
-from plone.pgcatalog.sql.condition import Condition
 from plone.pgcatalog.sql.fragment import Fragment
 from typing import Any
 from typing import Self
@@ -69,24 +66,6 @@ class Weights:
 
 #: All parts count the same.
 NEUTRAL = Weights(1.0, 1.0, 1.0, 1.0)
-
-
-@dataclass(frozen=True, eq=False)
-class Score(Fragment):
-    """An SQL number that ranks a row, the higher the better.
-
-    ``preferred`` are conditions of what is ranked however many rows are found, since the best ones probably have it: in
-    groups, which do not take places from each other, and in each the best condition first.
-    """
-
-    preferred: tuple[tuple[Condition, ...], ...] = ()
-
-    @staticmethod
-    def of(score: Fragment, preferred: Iterable[tuple[Condition, ...]]) -> "Score":
-        """Return *score* with *preferred*."""
-        if isinstance(score, Score):
-            return replace(score, preferred=tuple(preferred))
-        return Score(score.sql, score.params, tuple(preferred))
 
 
 @dataclass(frozen=True, slots=True)

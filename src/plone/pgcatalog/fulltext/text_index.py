@@ -20,7 +20,6 @@ from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.query_expansion import Meaning
 from plone.pgcatalog.fulltext.ranking import NEUTRAL
 from plone.pgcatalog.fulltext.ranking import RankedText
-from plone.pgcatalog.fulltext.ranking import Score
 from plone.pgcatalog.fulltext.ranking import Term
 from plone.pgcatalog.fulltext.ranking import Weights
 from plone.pgcatalog.fulltext.site import PLAIN
@@ -46,6 +45,7 @@ from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
 from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.indexes.unindex import parse
+from plone.pgcatalog.query.ranked import Score
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import GIN_OPTIONS
 from plone.pgcatalog.sql.predicate import matches

@@ -21,13 +21,12 @@ from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.manager import resolve_pending
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.query.ranked import Source
 from plone.pgcatalog.sql.sets import set_number
 from plone.pgcatalog.sql.sets import stored
 from typing import Any
 
 
-#: An SQL relation to select from, and the values of its placeholders.
-Source = tuple[str, tuple[Any, ...]]
 #: Lists of pending rows that nobody has saved, of all catalogs.
 LISTS = "pg_temp.pgcatalog_pending_lists"
 MAKE_LISTS = (

@@ -60,7 +60,7 @@ class CompiledQuery:
                 self.where.sql,
                 frozen(self.where.params),
                 self.order_by,
-                score and (type(score), score.sql, frozen(score.params)),
+                score and (score.sql, frozen(score.params)),
                 self.window,
             )
         except TypeError:

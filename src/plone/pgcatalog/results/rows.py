@@ -10,11 +10,11 @@ from plone.pgcatalog.database.hit_rate import ROUND_TRIP_ROWS
 from plone.pgcatalog.database.prefetch import batch_size
 from plone.pgcatalog.database.prefetch import prefetch
 from plone.pgcatalog.indexing.codec import decode
+from plone.pgcatalog.query.bind import split_version
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.urls import URLs
-from plone.pgcatalog.results.versions import split_version
 from plone.pgcatalog.results.view import CatalogView
 from transaction.interfaces import TransientError
 from typing import Any

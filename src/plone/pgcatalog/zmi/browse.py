@@ -9,6 +9,7 @@ from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.query import bind
 from plone.pgcatalog.results.view import Asked
 from plone.pgcatalog.results.view import CatalogView
 from typing import Any
@@ -68,7 +69,7 @@ class Browser:
         where = between(self.low, self.high)
         if self.folder:
             where = where | Condition("path = %s", (self.folder,))
-        statement = self.view.statement("1", where, f"LIMIT {COUNTED + 1:d}")
+        statement = self.statement("1", where, f"LIMIT {COUNTED + 1:d}")
         if statement is None:
             return 0
         [(count,)] = self.view.session.execute(f"SELECT count(*) FROM ({statement.sql}) counted", statement.params)
@@ -83,15 +84,15 @@ class Browser:
 
     def estimate(self) -> int:
         """Return about how many rows there are, as PostgreSQL's planner guesses from its statistics."""
-        statement = self.statement("path", self.low, self.high)
+        statement = self.statement("path", between(self.low, self.high))
         if statement is None:
             return 0
         [(plan,)] = self.view.session.execute(f"EXPLAIN (FORMAT JSON) {statement.sql}", statement.params)
         return int(plan[0]["Plan"]["Plan Rows"])
 
-    def statement(self, expressions: str, low: str, high: str | None, tail: str = "") -> Asked:
-        """Return the statement for the rows with paths between *low* and *high*, both excluded."""
-        return self.view.statement(expressions, between(low, high), tail)
+    def statement(self, expressions: str, where: Condition, tail: str = "") -> Asked:
+        """Return the statement for the rows that match *where*, a condition on paths."""
+        return self.view.bound(lambda stored: bind.select(expressions, where, stored, tail))
 
     def _select(self, low: str, high: str | None, descending: bool = False) -> list[tuple[Any, ...]]:
         """Return (rid, path) of the nearest rows between *low* and *high*, one more than a page has."""

@@ -3,8 +3,11 @@
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import is_rid
+from plone.pgcatalog.query import bind
+from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.sql.column import quote
+from plone.pgcatalog.sql.fragment import Statement
 from plone.pgcatalog.zmi.page import ManagePage
 from plone.pgcatalog.zmi.page import readable
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
@@ -85,9 +88,13 @@ class InformationPage(ManagePage):
     def row(self) -> dict[str, Any]:
         view = self.catalog.view()
         names = ["rid", "path", "zoid", *view.layout.names]
-        lists = view.values()
-        columns = ", ".join(f"{lists.get(name, quote(name))}::text" for name in names)
-        [values] = view.select(columns, Condition("rid = %s", (self.rid,)))
+
+        def statement(stored: Stored) -> Statement:
+            lists = bind.lists(stored)
+            columns = ", ".join(f"{lists.get(name, quote(name))}::text" for name in names)
+            return bind.select(columns, Condition("rid = %s", (self.rid,)), stored)
+
+        [values] = view.run("rows", view.binding(statement))
         return dict(zip(names, values, strict=True))
 
 

@@ -1,6 +1,6 @@
-"""Which rows are ranked when words find very many: a score needs the text of each, and nobody reads page 1,000.
+"""Two-stage ranking: find matches without reading texts, then score candidates.
 
-Ranking has two stages.  The first finds what matches, without reading a text.  If that is little, the second makes a score
+A score needs the text of each row, and nobody reads page 1,000.  The first finds what matches, without reading a text.  If that is little, the second makes a score
 of each.  If it is much, only candidates get one: the newest hits, and the newest ones for each thing that makes a good hit
 (a word stands in the title or the description, somebody has pinned the page).  They come first, in the order of their scores;
 all others follow, the newest first.
@@ -10,16 +10,17 @@ grows with the hits.  A walk from the newest row on reads each text until it has
 catalog the first way is taken for up to ``bound`` hits, then the second; if the hits turn out to be old, the first one to its end.
 """
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from math import isqrt
-from plone.pgcatalog.fulltext.ranking import Score
-from plone.pgcatalog.indexes.base import all_of
-from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.indexes.base import Fragment
-from plone.pgcatalog.indexes.base import NOTHING
-from plone.pgcatalog.indexing.overlay import Source
+from plone.pgcatalog.sql.condition import all_of
+from plone.pgcatalog.sql.condition import Condition
+from plone.pgcatalog.sql.condition import NOTHING
+from plone.pgcatalog.sql.fragment import Fragment
 from plone.pgcatalog.sql.fragment import Statement
+from typing import Any
 
 
 #: How many candidates there are of the newest hits, a first window at least, and for each thing that makes a good one.
@@ -36,6 +37,28 @@ def bound(rows: int, full: int) -> int:
     return max(full, isqrt(WALKED * rows))
 
 
+#: An SQL relation to select from, and the values of its placeholders.
+Source = tuple[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Score(Fragment):
+    """An SQL number that ranks a row, the higher the better.
+
+    ``preferred`` are conditions of what is ranked however many rows are found, since the best ones probably have it: in
+    groups, which do not take places from each other, and in each the best condition first.
+    """
+
+    preferred: tuple[tuple[Condition, ...], ...] = ()
+
+    @staticmethod
+    def of(score: Fragment, preferred: Iterable[tuple[Condition, ...]]) -> "Score":
+        """Return *score* with *preferred*."""
+        if isinstance(score, Score):
+            return replace(score, preferred=tuple(preferred))
+        return Score(score.sql, score.params, tuple(preferred))
+
+
 @dataclass(frozen=True)
 class Stages:
     """The two stages for the rows of *source* that match *where*, as SQL.  Up to *full* hits are all ranked."""
@@ -49,9 +72,9 @@ class Stages:
     plans_once = True
 
     @staticmethod
-    def of(source: Source, where: Condition, score: Score, rows: int, full: int) -> "Stages | None":
+    def of(source: Source, where: Condition, score: Fragment | None, rows: int | None, full: int) -> "Stages | None":
         """Return those for a catalog of *rows* in which *full* hits are all ranked, 0 for any number; None if all hits are."""
-        if not 0 < full < rows:
+        if rows is None or not 0 < full < rows or not isinstance(score, Score):
             return None
         if rows > LARGE:
             return StagesOfMany(source, where, score, full, rows, bound(rows, full))

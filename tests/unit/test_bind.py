@@ -1,0 +1,138 @@
+"""What a query becomes for the stored form of a catalog, as data: (query, stored form) -> (SQL, values)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from DateTime import DateTime
+from functools import partial
+from pathlib import Path
+from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.sets import KnownSets
+from plone.pgcatalog.query import bind
+from plone.pgcatalog.query.bind import Stored
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.settings import RANKED_ROWS
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.condition import EVERYTHING
+from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.predicate import has_value
+from plone.pgcatalog.sql.sets import set_number
+from tests.unit.compiling import compiled
+from tests.unit.compiling import TRANSLATORS
+from typing import Any
+
+import json
+import pytest
+
+
+RECORDS = json.loads((Path(__file__).parent / "data" / "bound_statements.json").read_text("utf-8"))
+LAYOUT = Layout(tuple(column for t in TRANSLATORS.values() for column in t.columns()), ())
+LISTS = [["water", "wood"], ["water"], ["stone"]]
+
+STATEMENTS: dict[str, Callable[[CompiledQuery, Stored], Statement]] = {
+    "page": lambda query, stored: bind.page(query, stored, 0, 25),
+    "page behind": lambda query, stored: bind.page(query, stored, 50, 25, with_total=True),
+    "page with metadata": lambda query, stored: bind.page_with_metadata(query, stored, 0, 25, ["Title"], True, False),
+    "count": bind.count,
+    "count up to 100": lambda query, stored: bind.count(replace(query, count_limit=100), stored),
+    "ids": bind.ids,
+}
+
+
+def known() -> KnownSets:
+    sets = KnownSets()
+    sets.learn([(set_number("subject", values), "subject", values) for values in LISTS], newest=3)
+    return sets
+
+
+def numbered(*names: str) -> Any:
+    return LAYOUT.stored(frozenset(names)).numbered
+
+
+#: Stored forms by name: a small catalog with arrays, one that keeps lists by number, a large one of which shares are known.
+FORMS = {
+    "arrays": Stored(('"catalog_1"', ()), rows=300, full=RANKED_ROWS, numbered=numbered()),
+    "numbers": Stored(
+        ('"catalog_1"', ()),
+        complete=("portal_type", "created", "creator"),
+        numbered=numbered("subject"),
+        known=[known()],
+        rows=300,
+        full=RANKED_ROWS,
+    ),
+    "large": Stored(
+        ('"catalog_1"', ()),
+        complete=("portal_type",),
+        numbered=numbered("subject"),
+        known=[known()],
+        rows=50_000,
+        full=RANKED_ROWS,
+        shares=({"portal_type": 1.0}, {"portal_type": {"Document": 0.7, "News Item": 0.01}}),
+    ),
+}
+
+
+def query_of(record: dict[str, Any]) -> CompiledQuery:
+    def value(data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        return DateTime(data["DateTime"]) if "DateTime" in data else {key: value(part) for key, part in data.items()}
+
+    query: dict[str, Any] = value(record["query"])
+    return compiled(query, *[(name, reverse) for name, reverse in record["sort"]])
+
+
+def plain(value: Any) -> Any:
+    """Return *value* as JSON has it."""
+    return json.loads(json.dumps(value, default=str))
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda r: f"{r['form']}-{r['statement']}-{r['query']}-{r['sort']}")
+def test_a_bound_query_is_the_statement_on_record(record: dict[str, Any]) -> None:
+    made = STATEMENTS[record["statement"]](query_of(record), FORMS[record["form"]])
+    assert (made.sql, plain(made.params)) == (record["sql"], record["values"])
+    assert (made.is_costly, made.plans_once) == (record["costly"], record["plans_once"])
+
+
+def test_binding_changes_nothing_it_was_given() -> None:
+    for record in RECORDS:
+        query, stored = query_of(record), FORMS[record["form"]]
+        make = STATEMENTS[record["statement"]]
+        first, second = make(query, stored), make(query, stored)
+        assert (first, first.params) == (second, second.params)
+        assert query.key == query_of(record).key
+
+
+TITLE, SUBJECT = Column("title", "text"), Column("subject", "text[]")
+
+
+def test_what_every_row_has_is_no_condition() -> None:
+    stored = Stored(("catalog", ()), complete={"title"})
+    assert bind.condition(has_value(TITLE), stored) is EVERYTHING
+    assert bind.condition(has_value(SUBJECT), stored) is not EVERYTHING
+
+
+def test_moved_rows_come_last_where_nothing_else_sorts() -> None:
+    stored = Stored(("catalog", ()), moved="(SELECT true)")
+    assert bind.order_by(compiled({"portal_type": "Document"}), stored) == "(SELECT true), rid"
+    assert bind.order_by(compiled({"portal_type": "Document"}, ("Creator", False)), stored) == '"creator", rid'
+
+
+def test_the_values_of_a_source_stand_where_it_stands() -> None:
+    stored = Stored(("(SELECT * FROM t WHERE n = %s) AS catalog", (7,)))
+    query = compiled({"Creator": "mara"})
+    for make in (bind.count, bind.ids, partial(bind.page, start=0, size=None)):
+        assert make(query, stored).params == (7, "mara")
+
+
+def test_lists_that_nobody_has_saved_are_looked_up_beside_the_saved_ones() -> None:
+    stored = Stored(("catalog", ()), numbered=numbered("subject"), pending_lists="pending")
+    assert "FROM pending AS pending" in bind.lists(stored)["subject"]
+    assert bind.lists(Stored(("catalog", ()))) == {}
+
+
+def test_shares_that_nobody_knows_hide_no_index() -> None:
+    column = Column("portal_type", "text")
+    assert bind.share(None, column, ["Document"]) is None
+    assert bind.share(({}, {}), column, ["Document"]) is None
+    assert bind.share(({}, {"portal_type": {"Document": 0.5}}), column, ["Document", "Link"]) == 0.5
+    assert bind.share(({"portal_type": 0.25}, {}), column, None) == 0.25
