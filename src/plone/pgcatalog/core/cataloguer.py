@@ -88,7 +88,7 @@ def move(catalog: Catalog, rid: int, path: str) -> str:
     """
     columns = catalog.layout().columns
     view = catalog.view()
-    rows = view.select(", ".join(filter(None, ("path, zoid", view.lists(columns)))), equals(RID, rid))
+    rows = view.select_values("path, zoid", columns, equals(RID, rid))
     if not rows:
         raise KeyError(rid)
     [(former, zoid, *values)] = rows

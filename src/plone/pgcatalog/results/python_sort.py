@@ -15,10 +15,7 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.daterange import ALWAYS_SINCE
 from plone.pgcatalog.indexes.daterange import ALWAYS_UNTIL
 from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
-from plone.pgcatalog.query import bind
-from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.results.view import CatalogView
-from plone.pgcatalog.sql.fragment import Statement
 from Products.CMFCore.interfaces import ISiteRoot
 from typing import Any
 from zope.annotation.interfaces import IAnnotations
@@ -46,12 +43,7 @@ def entries(view: CatalogView, translator: IndexTranslator, where: Condition = E
     if not columns:
         return
     has_value = Condition(f"{columns[0].quoted} IS NOT NULL") & where
-
-    def statement(stored: Stored) -> Statement:
-        expressions = f"rid, {bind.columns_sql(columns, stored)}"
-        return bind.select(expressions, bind.condition(has_value, stored), stored, "ORDER BY rid")
-
-    for rid, *values in view.run("rows", view.binding(statement, has_value)):
+    for rid, *values in view.select_values("rid", columns, has_value, "ORDER BY rid"):
         yield rid, translator.entry(tuple(values))
 
 

@@ -159,6 +159,17 @@ class CatalogView:
 
         return self.run("rows", self.binding(statement, where))
 
+    def select_values(
+        self, first: str, columns: Sequence[Column], where: Condition = EVERYTHING, tail: str = ""
+    ) -> Rows:
+        """Return ``select`` of the expressions *first* and the values of *columns*, lists as such."""
+
+        def statement(stored: Stored) -> Statement:
+            expressions = ", ".join(filter(None, (first, bind.columns_sql(columns, stored))))
+            return bind.select(expressions, bind.condition(where, stored), stored, tail)
+
+        return self.run("rows", self.binding(statement, where))
+
     def binding(
         self, statement: Callable[[Stored], Asked], *conditions: Condition
     ) -> Callable[[CatalogState | None], Asked]:
