@@ -28,6 +28,7 @@ from plone.pgcatalog.query.ranked import Source
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.later import ask_along
 from plone.pgcatalog.results.later import MAX_PARAMS
+from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.fragment import Statement
 from time import perf_counter
