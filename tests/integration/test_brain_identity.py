@@ -11,6 +11,7 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import make_oracle
+from tests.integration.waiting import PATIENCE
 from typing import Any
 
 import copy
@@ -161,14 +162,14 @@ def test_threads_get_the_same_brains(both: Any, query: str) -> None:
     start = threading.Barrier(4)
 
     def read() -> None:
-        start.wait(60)
+        start.wait(PATIENCE)
         seen.append([results[number] for number in range(12)])
 
     threads = [threading.Thread(target=read) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert len(seen) == 4
     assert all(map(is_same, brains, seen[0]) for brains in seen)
     assert len({brain for brains in seen for brain in brains}) == 12

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from lxml import html
 from pathlib import Path
-from plone.pgcatalog.database import background
 from plone.pgcatalog.database import upgrades
 from plone.pgcatalog.database.upgrades import PROFILE
 from plone.pgcatalog.database.upgrades import steps
@@ -11,6 +10,7 @@ from plone.pgcatalog.subscribers import read_ahead
 from tests.acceptance.cli import answer
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
+from tests.integration.waiting import background_ended
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from textwrap import dedent
@@ -36,7 +36,7 @@ OLDER = range(1000, NEWEST)
 def site(dsn: str) -> Iterator[Site]:
     with sites.opened(dsn) as db:
         yield Site(db)
-        assert background.wait(60)
+        assert background_ended()
 
 
 def set_version(site: Site, version: int) -> None:
@@ -98,7 +98,7 @@ def test_steps_that_wait_are_named_until_they_have_run(
     with site.inside() as portal:
         portal.portal_setup.upgradeProfile(PROFILE)
         transaction.commit()
-    assert background.wait(60)
+    assert background_ended()
     caplog.clear()
     read_ahead(None)
     assert "upgrade steps wait" not in caplog.text

@@ -37,7 +37,9 @@ VISITORS = {
 OTHERS = {
     "database.embedded_host": "the output of PostgreSQL's programs",
     "database.prepared": "our own statements",
-    "database.statistics": "the version of a server",
+    "cli.slow": "a period",
+    "database.restored": "our own base.sql",
+    "demo.fetch": "pages of the demo",
     "demo.words": "texts of the demo",
     "sql.names": "names of indexes",
     "zmi.pages": "templates of Zope",

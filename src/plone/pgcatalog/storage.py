@@ -7,6 +7,7 @@ from contextlib import closing
 from functools import partial
 from functools import wraps
 from persistent.TimeStamp import TimeStamp
+from plone.pgcatalog.sql.locks import HOLD_COMMITS
 from psycopg import IsolationLevel
 from psycopg.errors import DeadlockDetected
 from psycopg.errors import SerializationFailure
@@ -340,7 +341,7 @@ def _begin_pack(connection: Any, other: Any) -> None:
     def commit_unless_referred_to() -> None:
         if _rows(connection, WAITING):
             raise SerializationFailure("others want to change what the pack removes")
-        _rows(connection, "SELECT pg_advisory_xact_lock(0)")
+        _rows(connection, HOLD_COMMITS)
         oids = [oid for (oid,) in _rows(other, REFERRED_TO, newest, newest)]
         if _rows(connection, REMOVED, oids):
             raise SerializationFailure("others have referred to what the pack removes")

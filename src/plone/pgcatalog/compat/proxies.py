@@ -111,7 +111,7 @@ class PGIndex(ProxyBase):
 
     def _apply_index(self, request: Any, resultset: Any = None) -> Any:
         """Return (rids as an IISet, names used) for *request*, None when it does not name this index."""
-        condition = self._pg_translator().where(with_lists(request))
+        condition = self._pg_translator().where(with_lists(request) if isinstance(request, Mapping) else request)
         if condition is None:
             return None
         return self._pg_rids(condition), (self.id,)

@@ -146,8 +146,11 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
 
     def _found(self, record: Any) -> list[Found]:
         paths = [found[0] for key in record.keys if (found := path_and_level(key, 0))] if record.get("navtree") else []
-        if sum(path.count("/") for path in paths) > MOST_CONTAINERS:
-            raise LimitExceeded(f"the paths of a navigation tree have more than {MOST_CONTAINERS:,} parts")
+        # The way to a path of n parts has n paths of up to n parts.
+        if sum(path.count("/") ** 2 for path in paths) > MOST_CONTAINERS**2:
+            raise LimitExceeded(
+                f"a path of a navigation tree has at most {MOST_CONTAINERS:,} parts, several have fewer"
+            )
         return super()._found(record)
 
     def _path_of(self, obj: Any) -> Any:
