@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from inspect import Parameter
 from inspect import signature
 from plone.pgcatalog.catalog import PlonePGCatalogTool
-from plone.pgcatalog.compat.catalog import CatalogFacade
+from plone.pgcatalog.compat.catalog import _CatalogCompat
 from plone.pgcatalog.compat.proxy_types import proxy_class
 from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.ZCatalog.Catalog import Catalog
@@ -24,7 +24,7 @@ import ExtensionClass
 import Persistence
 
 
-#: What every persistent, acquiring object has; the catalog is one, ``CatalogFacade`` need not be.
+#: What every persistent, acquiring object has; the catalog is one, ``_CatalogCompat`` need not be.
 FOUNDATIONS = {name for cls in (Persistence.Persistent, Acquisition.Implicit, ExtensionClass.Base) for name in dir(cls)}
 SPECIAL = ("__len__", "__getitem__", "__call__", "__init__")
 
@@ -106,7 +106,7 @@ def test_the_tool_has_everything(portal: Any, catalog: Any) -> None:
 def test_the_inner_catalog_has_everything(catalog: Any) -> None:
     theirs = Catalog()
     names = [n for n in names_of(Catalog, theirs) if n not in FOUNDATIONS or n in SPECIAL]
-    assert "\n".join(compare(Catalog, CatalogFacade, names, theirs, catalog._catalog)) == ""
+    assert "\n".join(compare(Catalog, _CatalogCompat, names, theirs, catalog._catalog)) == ""
 
 
 def test_every_index_type_has_everything(catalog: Any) -> None:
@@ -130,6 +130,6 @@ def test_brains_have_everything(portal: Any, catalog: Any) -> None:
 
 
 def test_omissions_are_omissions(catalog: Any) -> None:
-    classes = {cls.__name__: proxy_class(cls) for cls in index_classes(catalog)} | {"Catalog": CatalogFacade}
+    classes = {cls.__name__: proxy_class(cls) for cls in index_classes(catalog)} | {"Catalog": _CatalogCompat}
     names = [line.split(".") for line in OMITTED if not line.endswith("__")]
     assert [name for owner, name in names if hasattr(classes[owner], name)] == []

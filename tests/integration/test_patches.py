@@ -275,13 +275,13 @@ def getCounter(self): return 7
 Catalog.catalogObject, Catalog.uncatalogObject, Catalog.clear = catalogObject, uncatalogObject, clear
 CatalogTool.getCounter = getCounter
 from plone.pgcatalog.catalog import PlonePGCatalogTool
-from plone.pgcatalog.compat.catalog import CatalogFacade
+from plone.pgcatalog.compat.catalog import _CatalogCompat
 from plone.pgcatalog.compat.zcatalog import NOT_ASKED, patches_not_asked
 assert PlonePGCatalogTool().getCounter() == 7
-assert CatalogFacade.catalogObject is not catalogObject and "catalogObject" in NOT_ASKED[Catalog]
+assert _CatalogCompat.catalogObject is not catalogObject and "catalogObject" in NOT_ASKED[Catalog]
 assert [(name.rpartition(".")[2], module) for name, module, _ in patches_not_asked()] == [("catalogObject", "__main__")]
-assert CatalogFacade.uncatalogObject is uncatalogObject and CatalogFacade(None).clear() == "replaced"
-assert CatalogFacade._old_hidden.__globals__["__name__"] == "plone.pgcatalog.compat.zcatalog"
+assert _CatalogCompat.uncatalogObject is uncatalogObject and _CatalogCompat(None).clear() == "replaced"
+assert _CatalogCompat._old_hidden.__globals__["__name__"] == "plone.pgcatalog.compat.zcatalog"
 """
 
 

@@ -145,7 +145,7 @@ def test_a_stream_in_a_script_has_what_its_user_may_see(site: Any, user: Any, bo
         "from plone.pgcatalog.query.objects import Eq\nreturn Eq('getId', 'x').condition",
         "from plone.pgcatalog.query.objects import Eq\nreturn Eq.names",
         "import plone.pgcatalog.compat.catalog",
-        "from plone.pgcatalog.catalog import CatalogFacade",
+        "from plone.pgcatalog.catalog import _CatalogCompat",
     ],
 )
 def test_scripts_get_no_further(site: Any, user: Any, body: str) -> None:

@@ -6,7 +6,7 @@ from AccessControl.SecurityInfo import ClassSecurityInfo
 from AccessControl.SecurityInfo import ModuleSecurityInfo
 from App.special_dtml import DTMLFile
 from OFS.Folder import Folder
-from plone.pgcatalog.compat.catalog import CatalogFacade
+from plone.pgcatalog.compat.catalog import _CatalogCompat
 from plone.pgcatalog.compat.mappings import Indexes
 from plone.pgcatalog.compat.zcatalog import Around
 from plone.pgcatalog.compat.zcatalog import unless_patched
@@ -170,9 +170,9 @@ class PlonePGCatalogTool(CatalogTool):
         return Catalog(self, features)
 
     @property
-    def _catalog(self) -> CatalogFacade:
+    def _catalog(self) -> _CatalogCompat:
         """What answers for ZCatalog's inside, for others' code."""
-        return CatalogFacade(self)
+        return _CatalogCompat(self)
 
     def __init__(self, id: str = "portal_catalog") -> None:
         Folder.__init__(self, id)

@@ -31,7 +31,7 @@ class Drive:
     def patch(self) -> None:
         """Put our catalog into the place of ZCatalog's for the modules imported from now on."""
         from plone.pgcatalog.catalog import PlonePGCatalogTool
-        from plone.pgcatalog.compat.catalog import CatalogFacade
+        from plone.pgcatalog.compat.catalog import _CatalogCompat
         from Products.ZCatalog import Catalog
         from Products.ZCatalog import ZCatalog
 
@@ -45,7 +45,7 @@ class Drive:
                 self.title = title
                 drive.add(self)
 
-        class DrivenCatalog(CatalogFacade):
+        class DrivenCatalog(_CatalogCompat):
             """``Catalog()``: the inside of a tool, which keeps the lexicon that a test sets."""
 
             def __init__(self) -> None:

@@ -27,7 +27,7 @@ from Products.ZCatalog.Catalog import Catalog as ZCatalogCatalog
 from typing import Any
 
 
-class CatalogFacade(ZCatalogCatalog):
+class _CatalogCompat(ZCatalogCatalog):
     """A ``Products.ZCatalog.Catalog.Catalog``, bound to the *tool*, which may be acquisition-wrapped.
 
     Never stored: the tool keeps the index settings and column names, PostgreSQL the rest.
@@ -39,9 +39,9 @@ class CatalogFacade(ZCatalogCatalog):
         self._bound = (tool,)
         self._core: tuple[Catalog, ...] = ()
 
-    def __of__(self, tool: CatalogTool) -> "CatalogFacade":
+    def __of__(self, tool: CatalogTool) -> "_CatalogCompat":
         """Return the one bound to the wrapped *tool*: what ``tool._catalog`` gives."""
-        return CatalogFacade(tool)
+        return _CatalogCompat(tool)
 
     @property
     def tool(self) -> Any:
@@ -265,7 +265,7 @@ class CatalogFacade(ZCatalogCatalog):
         return Data(self)
 
 
-lend(CatalogFacade, ZCatalogCatalog)
+lend(_CatalogCompat, ZCatalogCatalog)
 
 #: The methods by which ZCatalog's ``searchResults`` searches.
 STEPS = ("search", "make_query", "merge_query_args", "_getSortIndex", "_get_sort_attr")

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
-    from plone.pgcatalog.compat.catalog import CatalogFacade
+    from plone.pgcatalog.compat.catalog import _CatalogCompat
 
 
 class IndexMapping(MutableMapping[str, Any]):
     """``_catalog.indexes``: index name to index object; setting adds, or replaces, an index."""
 
-    def __init__(self, catalog: "CatalogFacade") -> None:
+    def __init__(self, catalog: "_CatalogCompat") -> None:
         self._catalog = catalog
 
     def __getitem__(self, name: str) -> Any:
@@ -79,7 +79,7 @@ class RowTree(Tree):
     key = "rid"
     value = "path"
 
-    def __init__(self, catalog: "CatalogFacade") -> None:
+    def __init__(self, catalog: "_CatalogCompat") -> None:
         self._catalog = catalog
         self._view = catalog.view()
 
@@ -261,7 +261,7 @@ class Data(RowTree):
 
     value = "rid"
 
-    def __init__(self, catalog: "CatalogFacade") -> None:
+    def __init__(self, catalog: "_CatalogCompat") -> None:
         super().__init__(catalog)
         self._names = catalog.names
         self._loader = RowLoader(self._view, (), catalog.core.excluded_keys)

@@ -35,7 +35,7 @@ from ZPublisher import zpublish
 
 
 if TYPE_CHECKING:
-    from plone.pgcatalog.compat.catalog import CatalogFacade
+    from plone.pgcatalog.compat.catalog import _CatalogCompat
 
 
 _marker = object()
@@ -46,7 +46,7 @@ KEY_BYTES = 250
 class ProxyBase:
     """What every index proxy is: the real index's settings, bound to a catalog."""
 
-    _pg_bound: "tuple[CatalogFacade]"
+    _pg_bound: "tuple[_CatalogCompat]"
 
     # Not by ClassSecurityInfo: Zope would log at each start that this class itself has no such methods.
     clear__roles__ = index_object__roles__ = unindex_object__roles__ = PermissionRole(ManageZCatalogIndexes)
@@ -61,7 +61,7 @@ class ProxyBase:
     def __reduce__(self) -> Any:
         raise TypeError("an index proxy is not stored; the catalog tool keeps the index's settings")
 
-    def _pg_catalog(self) -> "CatalogFacade":
+    def _pg_catalog(self) -> "_CatalogCompat":
         # Kept in a tuple: as an attribute it would be bound to this index instead of the tool.
         return self._pg_bound[0]
 

@@ -32,7 +32,7 @@ from ZPublisher import zpublish
 
 
 if TYPE_CHECKING:
-    from plone.pgcatalog.compat.catalog import CatalogFacade
+    from plone.pgcatalog.compat.catalog import _CatalogCompat
 
 
 class StubProxy(ProxyBase):
@@ -42,7 +42,7 @@ class StubProxy(ProxyBase):
 class PathsOnly:
     """Stands for a Catalog of which only ``paths`` is asked."""
 
-    def __init__(self, catalog: "CatalogFacade") -> None:
+    def __init__(self, catalog: "_CatalogCompat") -> None:
         self._catalog = catalog
 
     @property
@@ -259,7 +259,7 @@ def _no_attribute(index: Any) -> Any:
     raise AttributeError("documentToKeyMap")
 
 
-def index_proxy(catalog: "CatalogFacade", real: Any) -> Any:
+def index_proxy(catalog: "_CatalogCompat", real: Any) -> Any:
     """Return the proxy of *real*, a stripped index that the tool of *catalog* keeps."""
     real = aq_base(real)
     real._p_activate()
