@@ -126,7 +126,7 @@ def test_the_database_is_found_in_a_zope_conf(dsn: str, tmp_path: Path) -> None:
 def test_a_zope_conf_without_our_storage_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     conf = tmp_path / "etc" / "zope.conf"
-    conf.write_text(sites.ZOPE_CONF.format(instance=tmp_path))
+    conf.write_text(sites.ZOPE_CONF.format(instance=tmp_path, storage=sites.NO_STORAGE))
     result = run("status", str(conf))
     assert result.exit_code == 2
     assert "has no zodb-pgjsonb storage" in result.output
