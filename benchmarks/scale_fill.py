@@ -20,11 +20,11 @@ from functools import partial
 from itertools import batched
 from pathlib import Path
 from plone.pgcatalog.indexing import rebuild_relation as relation
+from plone.pgcatalog.indexing.objects import fresh_entry
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
 from plone.pgcatalog.indexing.rebuild_worker import Worker
-from plone.pgcatalog.indexing.walk import fresh_entry
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.protocols import Cursor
 from tests.integration.site import load_zope

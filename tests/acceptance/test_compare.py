@@ -80,8 +80,8 @@ def assert_same(queries: list[Any], before: list[Any], after: list[Any]) -> None
 
 
 def test_migrated_and_back_with_the_same_answers(data_fs: Path, postgres: EmbeddedPostgres) -> None:
-    from plone.pgcatalog.migration import scratch
-    from plone.pgcatalog.migration.queries import site_queries
+    from plone.pgcatalog.migration import copying
+    from plone.pgcatalog.migration.compare import site_queries
 
     dsn = postgres.createdb("migrated")
     with sites.opened_in_file(data_fs) as db:
@@ -90,7 +90,7 @@ def test_migrated_and_back_with_the_same_answers(data_fs: Path, postgres: Embedd
             queries = list(site_queries(portal, 1000))
             before = answers(portal, queries)
             kinds = {query.kind for query in queries}
-        scratch.copy(db.storage, dsn)
+        copying.copy(db.storage, dsn)
     assert kinds == {"tabs", "sitemap", "navigation", "listing", "collection", "block"}
     assert sum(query.kind == "block" for query in queries) == 2
     assert sum(len(answer.everything) for answer in before) > 100

@@ -1,6 +1,6 @@
 """What faults leave: ended connections, and a catalog that is sound."""
 
-from plone.pgcatalog.database.pooler import session_of
+from plone.pgcatalog.database.direct import session_of
 from plone.pgcatalog.indexing.verify import Verifier
 from tests.integration.waiting import PATIENCE
 from typing import Any

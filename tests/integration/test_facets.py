@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from DateTime import DateTime
 from plone.pgcatalog.database.direct import connect_directly
-from plone.pgcatalog.database.time_limit import SearchTimeout
+from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.objects import And

@@ -1,6 +1,6 @@
 """Statements that go along in another one's message: they save it, and do no harm."""
 
-from plone.pgcatalog.database.time_limit import SearchTimeout
+from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.sql.fragment import Statement

@@ -14,9 +14,9 @@ from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database import connections
 from plone.pgcatalog.database import pool
 from plone.pgcatalog.database.direct import connect_directly
+from plone.pgcatalog.database.direct import is_pooled
 from plone.pgcatalog.database.direct import SharedSession
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.pooler import is_pooled
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.fulltext import counting
 from plone.pgcatalog.indexing.rebuild import Rebuild

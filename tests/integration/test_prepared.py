@@ -6,8 +6,8 @@ from datetime import UTC
 from plone.pgcatalog.database import prepared
 from plone.pgcatalog.database.planning import FEW_ROWS
 from plone.pgcatalog.database.prepared import PreparedStatements
-from plone.pgcatalog.database.selectivity import Selectivity
 from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.database.statistics import Selectivity
 from plone.pgcatalog.query.bind import share
 from tests.integration import site as sites
 from tests.integration.content import create

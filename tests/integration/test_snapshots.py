@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from persistent.mapping import PersistentMapping
 from plone.pgcatalog import storage
-from plone.pgcatalog.database.pooler import session_of
+from plone.pgcatalog.database.direct import session_of
 from plone.pgcatalog.database.prepared import PreparedStatements
 from tests.integration import site as sites
 from tests.integration.patched import is_patched

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from lxml import html
 from pathlib import Path
-from plone.pgcatalog.database import upgrades
-from plone.pgcatalog.database.upgrades import PROFILE
-from plone.pgcatalog.database.upgrades import steps
+from plone.pgcatalog.database import restored
+from plone.pgcatalog.database.restored import PROFILE
+from plone.pgcatalog.database.restored import steps
 from plone.pgcatalog.subscribers import read_ahead
 from tests.acceptance.cli import answer
 from tests.acceptance.cli import write_conf
@@ -129,12 +129,12 @@ def test_a_site_with_its_zcatalog_has_none_that_wait(site: Site, dsn: str) -> No
         portal.portal_setup.setLastVersionForProfile(PROFILE, "1000")
         transaction.commit()
     with psycopg.connect(dsn, row_factory=psycopg.rows.dict_row) as connection:
-        assert list(upgrades.waiting(connection)) == []
+        assert list(restored.waiting(connection)) == []
 
 
 @pytest.mark.parametrize("version", ["unknown", None, ("unknown",)])
 def test_a_version_that_nobody_knows_is_no_reason(version: Any) -> None:
-    assert upgrades.waiting_since(version) == []
+    assert restored.waiting_since(version) == []
 
 
 def blocks(page: str) -> list[str]:

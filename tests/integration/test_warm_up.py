@@ -1,6 +1,6 @@
 """A process that starts reads at once what its first page would read object by object."""
 
-from plone.pgcatalog.database.warm_up import warm_up
+from plone.pgcatalog.database.prefetch import warm_up
 from tests.integration import site as sites
 from tests.integration.storage import reads
 from typing import Any
@@ -73,7 +73,7 @@ def test_a_database_without_zope_starts(postgres: Any) -> None:
 def test_an_error_of_the_database_does_not_stop_the_start(
     dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("plone.pgcatalog.database.warm_up.PARTS", "SELECT no_such_column, %s, %s, %s")
+    monkeypatch.setattr("plone.pgcatalog.database.prefetch.PARTS", "SELECT no_such_column, %s, %s, %s")
     with sites.opened(dsn) as db:
         warm_up(db)
         with sites.application(db) as app:

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
-from plone.pgcatalog.indexing.journal import Journal
-from plone.pgcatalog.indexing.journal import JournaledDict
+from plone.pgcatalog.indexing.pending import Journal
+from plone.pgcatalog.indexing.pending import JournaledDict
 
 
 STEPS = st.lists(

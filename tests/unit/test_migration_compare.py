@@ -2,7 +2,7 @@
 
 from plone.pgcatalog.migration.compare import Answer
 from plone.pgcatalog.migration.compare import compare
-from plone.pgcatalog.migration.queries import SiteQuery
+from plone.pgcatalog.migration.compare import SiteQuery
 
 import pytest
 

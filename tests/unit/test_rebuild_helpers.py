@@ -1,7 +1,7 @@
 """Which processes help with a rebuild, and with which zope.conf."""
 
 from pathlib import Path
-from plone.pgcatalog.indexing import rebuild_helpers
+from plone.pgcatalog.indexing import rebuild_worker
 from typing import Any
 
 import os
@@ -10,8 +10,8 @@ import sys
 
 
 def test_few_objects_are_visited_by_one_process_and_many_by_all_cores() -> None:
-    assert rebuild_helpers.default_workers(rebuild_helpers.FEW_OBJECTS) == 1
-    assert rebuild_helpers.default_workers(rebuild_helpers.FEW_OBJECTS + 1) == len(os.sched_getaffinity(0))
+    assert rebuild_worker.default_workers(rebuild_worker.FEW_OBJECTS) == 1
+    assert rebuild_worker.default_workers(rebuild_worker.FEW_OBJECTS + 1) == len(os.sched_getaffinity(0))
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_the_zope_conf_of_a_process_is_told_by_its_command(
     (tmp_path / "broken.ini").write_bytes(b"\xff not an ini")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["runwsgi", *arguments])
-    assert rebuild_helpers.own_zope_conf() == (found and str(tmp_path / found))
+    assert rebuild_worker.own_zope_conf() == (found and str(tmp_path / found))

@@ -1,10 +1,10 @@
 """Which error is an outage, which one takes too long or asks for too much, and which is neither."""
 
 from collections.abc import Iterator
+from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.errors import ServiceUnavailable
 from plone.pgcatalog.database.errors import shorten_outage
 from plone.pgcatalog.database.errors import transient_reads
-from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.unavailable import answer_to

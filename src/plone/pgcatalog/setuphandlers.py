@@ -11,11 +11,11 @@ from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.rebuild_worker import rebuild_connection
 from plone.pgcatalog.migration import successor
-from plone.pgcatalog.migration.obstacles import refused_names
-from plone.pgcatalog.migration.obstacles import unknown_indexes
 from plone.pgcatalog.migration.tools import fill
 from plone.pgcatalog.migration.tools import is_filled_later
+from plone.pgcatalog.migration.tools import refused_names
 from plone.pgcatalog.migration.tools import take_settings
+from plone.pgcatalog.migration.tools import unknown_indexes
 from plone.pgcatalog.storage import is_supported
 from plone.pgcatalog.zmi.jobs import JobError
 from plone.pgcatalog.zmi.jobs import start as start_job

@@ -4,10 +4,9 @@ from plone.pgcatalog.compat.zcatalog import log_patches
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.database import direct
 from plone.pgcatalog.database import pool
-from plone.pgcatalog.database import pooler
+from plone.pgcatalog.database.prefetch import warm_up
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.database.warm_up import warm_up
 from plone.pgcatalog.distribution import refuse_mixture
 from plone.pgcatalog.indexing import processor
 from plone.pgcatalog.observe import searches
@@ -29,7 +28,7 @@ def register_processors(event: Any) -> None:
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
         if processor.register(database):
-            pooler.adapt(database)
+            direct.adapt_to_pooler(database)
 
 
 def read_ahead(event: Any) -> None:

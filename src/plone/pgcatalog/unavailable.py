@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from plone.pgcatalog.database.errors import is_outage
 from plone.pgcatalog.database.errors import is_shortage
+from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.session import connection_of
-from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.storage import writer_url

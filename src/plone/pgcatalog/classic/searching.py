@@ -9,7 +9,7 @@ from dataclasses import field
 from functools import cached_property
 from plone.pgcatalog.classic.page_facets import OFFERED
 from plone.pgcatalog.classic.page_facets import PageFacet
-from plone.pgcatalog.database.time_limit import SearchTimeout
+from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.facet_statement import FacetQuery
 from plone.pgcatalog.discovery.facet_statement import Facets
 from plone.pgcatalog.discovery.facets import Counting

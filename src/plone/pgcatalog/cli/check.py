@@ -5,13 +5,13 @@ from plone.pgcatalog.cli.target import CONF
 from plone.pgcatalog.cli.target import Configured
 from plone.pgcatalog.cli.target import configured_databases
 from plone.pgcatalog.cli.target import connected
+from plone.pgcatalog.database.direct import is_pooled
 from plone.pgcatalog.database.findings import connection_findings
 from plone.pgcatalog.database.findings import database_findings
 from plone.pgcatalog.database.findings import ERROR
 from plone.pgcatalog.database.findings import Finding
 from plone.pgcatalog.database.findings import pooler_findings
 from plone.pgcatalog.database.findings import reference_findings
-from plone.pgcatalog.database.pooler import is_pooled
 from plone.pgcatalog.database.restored import is_expected
 from plone.pgcatalog.database.statistics import has_catalogs
 from plone.pgcatalog.distribution import mixture

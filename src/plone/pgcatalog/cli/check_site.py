@@ -10,8 +10,8 @@ from plone.pgcatalog.database.findings import ERROR
 from plone.pgcatalog.database.findings import Finding
 from plone.pgcatalog.database.findings import WARNING
 from plone.pgcatalog.interfaces import IPGCatalogTool
-from plone.pgcatalog.migration.obstacles import refused_names
-from plone.pgcatalog.migration.obstacles import unknown_indexes
+from plone.pgcatalog.migration.tools import refused_names
+from plone.pgcatalog.migration.tools import unknown_indexes
 from plone.pgcatalog.storage import is_supported
 from Products.ZCatalog.Catalog import CatalogError
 from Products.ZCatalog.ZCatalog import ZCatalog

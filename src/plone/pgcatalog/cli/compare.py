@@ -7,7 +7,7 @@ from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import EmbeddedPostgresError
-from plone.pgcatalog.migration import scratch
+from plone.pgcatalog.migration import copying
 from plone.pgcatalog.request import opened_at
 from rich.console import Console
 from rich.progress import track
@@ -65,7 +65,7 @@ def compare(zope_conf: str, site: str, scratch: str | None, limit: int, repeats:
 def database_for(dsn: str | None) -> Iterator[str]:
     """Yield *dsn*, or that of an embedded server; ScratchError at once for a database that is not empty, or out of reach."""
     if dsn:
-        scratch.check_empty(dsn)
+        copying.check_empty(dsn)
         yield dsn
         return
     with EmbeddedPostgres() as server:
@@ -80,7 +80,7 @@ def rehearse(
         # These import Plone, which needs the configuration of Zope.
         from plone.pgcatalog.migration.compare import ask
         from plone.pgcatalog.migration.compare import compare
-        from plone.pgcatalog.migration.queries import site_queries
+        from plone.pgcatalog.migration.compare import site_queries
 
         queries = list(track(site_queries(portal, limit), "Looking for the site's own queries", console=console))
         asked = track(queries, "Asking Plone's own catalog", console=console)
@@ -88,13 +88,13 @@ def rehearse(
         storage, path = portal._p_jar.db().storage, portal.getPhysicalPath()
     started = monotonic()
     with counting(console) as count:
-        scratch.copy(storage, dsn, count("Copying the objects"))
+        copying.copy_to_scratch(storage, dsn, count("Copying the objects"))
     copied = monotonic()
-    with scratch.opened(dsn) as database, opened_at(database, "/".join(path)) as portal:
+    with copying.opened(dsn) as database, opened_at(database, "/".join(path)) as portal:
         console.print("Installing the catalog")
         portal.portal_setup.runAllImportStepsFromProfile(PROFILE)
         transaction.commit()
-        scratch.analyze(dsn)
+        copying.analyze(dsn)
         installed = monotonic()
         asked = track(queries, "Asking the new catalog", console=console)
         after = [ask(portal.portal_catalog, query, repeats) for query in asked]

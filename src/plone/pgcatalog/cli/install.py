@@ -7,12 +7,12 @@ from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.indexing.rebuild import Rebuild
-from plone.pgcatalog.indexing.rebuild_helpers import default_workers
-from plone.pgcatalog.indexing.rebuild_helpers import helpers
+from plone.pgcatalog.indexing.rebuild_worker import default_workers
+from plone.pgcatalog.indexing.rebuild_worker import helpers
 from plone.pgcatalog.interfaces import IPGCatalogTool
-from plone.pgcatalog.migration.obstacles import refused_names
-from plone.pgcatalog.migration.obstacles import unknown_indexes
 from plone.pgcatalog.migration.tools import filling_later
+from plone.pgcatalog.migration.tools import refused_names
+from plone.pgcatalog.migration.tools import unknown_indexes
 from plone.pgcatalog.storage import is_supported
 from Products.CMFCore.indexing import processQueue
 from typing import Any

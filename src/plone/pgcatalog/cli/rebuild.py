@@ -8,11 +8,11 @@ from plone.pgcatalog.indexing.rebuild import PHASES
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildGone
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
-from plone.pgcatalog.indexing.rebuild_helpers import default_workers
-from plone.pgcatalog.indexing.rebuild_helpers import helpers
 from plone.pgcatalog.indexing.rebuild_relation import read
 from plone.pgcatalog.indexing.rebuild_relation import RebuildBusy
 from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
+from plone.pgcatalog.indexing.rebuild_worker import default_workers
+from plone.pgcatalog.indexing.rebuild_worker import helpers
 from plone.pgcatalog.indexing.rebuild_worker import rebuild_connection
 from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import Worker

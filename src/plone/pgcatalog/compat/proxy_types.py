@@ -9,11 +9,11 @@ from functools import cache
 from functools import wraps
 from inspect import signature
 from plone.folder.nogopip import StubIndex
-from plone.pgcatalog.compat.lexicons import InnerIndex
-from plone.pgcatalog.compat.lexicons import lexicon_of
 from plone.pgcatalog.compat.proxies import PGIndex
 from plone.pgcatalog.compat.proxies import ProxyBase
 from plone.pgcatalog.compat.trees import ColumnKeys
+from plone.pgcatalog.compat.trees import InnerIndex
+from plone.pgcatalog.compat.trees import lexicon_of
 from plone.pgcatalog.compat.trees import Tree
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.daterange import ALWAYS_SINCE

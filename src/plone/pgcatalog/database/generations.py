@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from plone.pgcatalog.database.hit_rate import Habits
 from plone.pgcatalog.database.hit_rate import HitRate
 from plone.pgcatalog.database.schema import CatalogState
-from plone.pgcatalog.database.selectivity import Selectivity
 from plone.pgcatalog.database.sets import KnownSets
+from plone.pgcatalog.database.statistics import Selectivity
 from typing import Any
 from weakref import WeakKeyDictionary
 

@@ -1,11 +1,20 @@
-"""The objects behind a result's rows, loaded together by the storage before one of them is touched."""
+"""Objects that the storage loads together: those of a result's rows, and what a starting process reads ahead."""
 
 from collections.abc import Iterable
+from plone.pgcatalog.database.restored import PROFILE
+from plone.pgcatalog.database.restored import waiting_since
+from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.settings import number
+from plone.pgcatalog.storage import connection
+from plone.pgcatalog.storage import is_supported
 from typing import Any
 from ZODB.utils import p64
+from ZODB.utils import u64
 
+import logging
 import os
+import psycopg
+import transaction
 
 
 #: Objects loaded together, unless the environment's PGCATALOG_PREFETCH_BATCH says otherwise; 0 loads each by itself.
@@ -27,3 +36,55 @@ def prefetch(jar: Any, zoids: Iterable[int]) -> None:
     wanted = [oid for oid in map(p64, zoids) if getattr(cache.get(oid), "_p_changed", None) is None]
     if len(wanted) > 1:
         jar.prefetch(wanted)
+
+
+logger = logging.getLogger(__name__)
+
+#: The tool that turns texts into HTML.  It has two thousand objects, and the first text of a process needs them all.
+TRANSFORMS = "portal_transforms"
+#: No more objects are read than this, of any site.
+MOST = 10_000
+#: The objects that an object refers to, directly or not; some are left out, and what only they refer to.
+PARTS = (
+    "WITH RECURSIVE part (zoid) AS ("
+    " SELECT %s::bigint UNION"
+    " SELECT ref FROM part JOIN object_state USING (zoid), unnest(refs) AS ref WHERE ref <> ALL(%s::bigint[])"
+    ") SELECT zoid FROM part LIMIT %s"
+)
+
+
+def warm_up(database: Any) -> None:
+    """Have the storage of *database*, a ZODB.DB, keep what the first page of each site with our catalog reads singly."""
+    jar = database.open(transaction.TransactionManager())
+    try:
+        if is_supported(jar):
+            _read(jar, jar.root().get("Application"))
+    except psycopg.Error:
+        # It only takes longer without.
+        logger.warning("Nothing was read ahead of the first page.", exc_info=True)
+    finally:
+        jar.transaction_manager.abort()
+        jar.close()
+
+
+def _read(jar: Any, root: Any) -> None:
+    """Have the objects read of which the transforms of the sites in *root*, the Zope application, consist."""
+    for site in () if root is None else root.objectValues("Plone Site"):
+        # Not by getattr: as long as no site is set, a content object asks utilities that are not there.
+        if not IPGCatalogTool.providedBy(site._getOb("portal_catalog", None)):
+            continue
+        _report_upgrades(site)
+        tool = site._getOb(TRANSFORMS, None)
+        if tool is not None:
+            outside = [u64(each._p_oid) for each in (root, site)]
+            found = connection(jar).execute(PARTS, (u64(tool._p_oid), outside, MOST))
+            jar.prefetch([p64(row["zoid"]) for row in found])
+
+
+def _report_upgrades(site: Any) -> None:
+    """Log it when upgrade steps of ours wait in *site*."""
+    setup = site._getOb("portal_setup", None)
+    titles = waiting_since(setup.getLastVersionForProfile(PROFILE)) if setup is not None else []
+    if titles:
+        path, names = "/".join(site.getPhysicalPath()), ", ".join(f"“{title}”" for title in titles)
+        logger.warning("%s: upgrade steps wait: %s; Site Setup, Add-ons, runs them", path, names)

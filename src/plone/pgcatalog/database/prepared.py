@@ -46,7 +46,7 @@ _NAMED = re.compile(r"%(?:%|\((\w+)\)s)")
 class FollowedConnection(psycopg.Connection[Any]):
     """A connection through a pooler that follows prepared statements, if they are closed by the protocol.
 
-    psycopg prepares none there (``database/pooler.py``): it forgets its own by DEALLOCATE ALL, and ours with them.
+    psycopg prepares none there (``database/direct.py``): it forgets its own by DEALLOCATE ALL, and ours with them.
     """
 
     #: Whether ours are prepared.

@@ -1,13 +1,18 @@
-"""What is missing of the catalog's tables, as after a dump was restored without some of them, and how it comes back.
+"""What a database or its sites have not got, and how it comes back; told without Zope.
 
-The storage makes what all catalogs share once, and goes by a stamp that is in the dump.  So it is looked for at each start.
+Tables are missing after a dump was restored without some of them.  The storage makes what all catalogs share once, and
+goes by a stamp that is in the dump: so it is looked for at each start.  Upgrade steps wait in sites.
 """
 
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.schema import load_sql
-from plone.pgcatalog.database.sites import TOOL_CLASS
 from plone.pgcatalog.protocols import Connection
 from psycopg import sql
+from typing import Any
+from xml.etree import ElementTree
 
 import re
 
@@ -97,3 +102,90 @@ def bring_back(dsn: str) -> None:
     """
     with connect(dsn, "tables", 0, lock_seconds=LOCK_SECONDS) as connection:
         connection.execute(load_sql("base"))
+
+
+#: The class of the catalog tool, as the storage notes it.
+TOOL_CLASS = ("plone.pgcatalog.catalog", "PlonePGCatalogTool")
+#: Catalog tools with indexes, and without a table.
+TOOLS_WITHOUT_TABLE = (
+    "SELECT zoid FROM object_state o WHERE class_mod = %s AND class_name = %s"
+    " AND coalesce(state -> '_indexes', '{}') <> '{}'"
+    " AND NOT EXISTS (SELECT FROM pgcatalog_state s WHERE s.catalog = o.zoid"
+    " AND to_regclass(quote_ident(s.relation)) IS NOT NULL) ORDER BY zoid"
+)
+REFERRERS = (
+    "SELECT zoid, state ->> 'id' AS id, (SELECT ref FROM unnest(refs) ref WHERE ref = ANY(%(zoids)s) LIMIT 1) AS ref"
+    " FROM object_state WHERE refs && %(zoids)s::bigint[] AND zoid <> ALL(%(seen)s::bigint[])"
+)
+ROOT = 0
+
+
+def sites_without_table(connection: Connection) -> dict[int, str]:
+    """Return zoid of the catalog tool -> path of its site, for those that have no table; rows of *connection* are dicts."""
+    zoids = [row["zoid"] for row in connection.execute(TOOLS_WITHOUT_TABLE, TOOL_CLASS)]
+    paths = {zoid: path_above(connection, zoid) for zoid in zoids}
+    return {zoid: path for zoid, path in paths.items() if path is not None}
+
+
+def path_above(connection: Connection, tool: int) -> str | None:
+    """Return the path of what contains the object *tool*, by the ids of the objects that refer to it.
+
+    None for one that the root does not reach: it was deleted, and waits to be packed.
+    """
+    below: dict[int, int] = {}
+    ids: dict[int, str | None] = {}
+    level = [tool]
+    while level and ROOT not in below:
+        rows = connection.execute(REFERRERS, {"zoids": level, "seen": [tool, *below]}).fetchall()
+        below |= {row["zoid"]: row["ref"] for row in rows}
+        ids |= {row["zoid"]: row["id"] for row in rows}
+        level = [row["zoid"] for row in rows]
+    if ROOT not in below:
+        return None
+    names, zoid = [], ROOT
+    while zoid != tool:
+        names.append(ids[zoid])
+        zoid = below[zoid]
+    return "/" + "/".join(filter(None, names))
+
+
+PROFILE = "plone.pgcatalog:default"
+GENERIC_SETUP = "{http://namespaces.zope.org/genericsetup}"
+TOOLS = "SELECT zoid FROM object_state WHERE class_mod = %s AND class_name = %s ORDER BY zoid"
+#: The version of our profile that the setup tools of sites have noted; they keep the versions in an object of their own.
+VERSIONS = (
+    "SELECT tool.zoid, versions.state -> 'data' -> %s -> '@t' ->> 0 AS version"
+    " FROM object_state tool JOIN object_state versions ON versions.zoid ="
+    " ('x' || (tool.state -> '_profile_upgrade_versions' -> '@ref' ->> 0))::bit(64)::bigint"
+    " WHERE tool.class_mod = 'Products.GenericSetup.tool' AND tool.class_name = 'SetupTool' ORDER BY tool.zoid"
+)
+
+
+@cache
+def steps() -> list[tuple[int, str]]:
+    """Return the version that an upgrade step leads to, and its title, for each, the first one first."""
+    root = ElementTree.fromstring((files("plone.pgcatalog") / "upgrades.zcml").read_text("utf-8"))
+    return [
+        (int(group.get("destination", "")), step.get("title", ""))
+        for group in root
+        for step in (group if group.tag == f"{GENERIC_SETUP}upgradeSteps" else [group])
+    ]
+
+
+def waiting_since(version: Any) -> list[str]:
+    """Return the titles of the steps that wait in a site whose profile has *version*, as GenericSetup notes it."""
+    number = version[0] if isinstance(version, tuple) else version
+    return [title for to, title in steps() if to > int(number)] if str(number).isdecimal() else []
+
+
+def waiting(connection: Connection) -> Iterator[dict[str, Any]]:
+    """Yield ``site``, a path, and ``steps``, the titles of the steps that wait there, for each site with our catalog.
+
+    Reads only; the rows of *connection* are dicts.
+    """
+    sites = {path_above(connection, row["zoid"]) for row in connection.execute(TOOLS, TOOL_CLASS).fetchall()}
+    for row in connection.execute(VERSIONS, [PROFILE]).fetchall():
+        titles = waiting_since(row["version"])
+        site = path_above(connection, row["zoid"]) if titles else None
+        if site is not None and site in sites:
+            yield {"site": site, "steps": titles}

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog import storage
+from plone.pgcatalog.database.errors import OWN_LIMIT
+from plone.pgcatalog.database.errors import set_limit
+from plone.pgcatalog.database.errors import TAKE_BACK
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import States
@@ -25,15 +28,12 @@ from plone.pgcatalog.database.planning import with_planner_hints
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.schema import load_sql
-from plone.pgcatalog.database.selectivity import FREQUENCIES
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.states import COLUMNS
 from plone.pgcatalog.database.states import newest_set
 from plone.pgcatalog.database.states import OF_CATALOGS
 from plone.pgcatalog.database.states import states_of
-from plone.pgcatalog.database.time_limit import OWN_LIMIT
-from plone.pgcatalog.database.time_limit import set_limit
-from plone.pgcatalog.database.time_limit import TAKE_BACK
+from plone.pgcatalog.database.statistics import FREQUENCIES
 from plone.pgcatalog.sql.fragment import Statement
 from plone.pgcatalog.sql.predicate import Predicate
 from psycopg.pq import TransactionStatus

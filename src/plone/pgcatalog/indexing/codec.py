@@ -8,6 +8,11 @@ never imports or unpickles anything.
 What does not come back as it went in: an instance of a *subclass* of str, int, float, date, datetime,
 time or timedelta comes back as the plain type, an acquisition wrapper is taken off, and the keys of a
 dict come back in the order jsonb keeps them in (an OrderedDict keeps its own).
+
+A time zone is ``[kind, *arguments]``, e.g. ``["pytz", "Europe/Berlin", 7200, 3600, "CEST"]``.  The arguments of a
+pytz zone are those pytz itself pickles: the pytz zone of a datetime is one fixed period of it, which has to come back as
+it was even where it is not the right one for the date.  The dump functions raise ValueError for a zone without a JSON
+form, the load functions whatever the payload makes them raise.
 """
 
 from Acquisition import aq_base
@@ -21,16 +26,127 @@ from datetime import date
 from datetime import datetime
 from datetime import time
 from datetime import timedelta
+from datetime import timezone
+from datetime import tzinfo
+from datetime import UTC
+from dateutil.tz import tzoffset
+from dateutil.tz import tzutc
 from decimal import Decimal
 from persistent.list import PersistentList
 from persistent.mapping import PersistentMapping
-from plone.pgcatalog.indexing import codec_dates as dates
+from pytz.tzinfo import BaseTzInfo
+from pytz.tzinfo import unpickler as pytz_zone
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 from zope.i18nmessageid import Message
 
 import Missing
+import pytz
 
+
+#: The class of ``pytz.FixedOffset(minutes)``, which has no public name.
+PytzOffset = type(pytz.FixedOffset(1))
+
+#: Exact for JSON readers that know only doubles.
+SAFE_INT = 2**53
+
+
+def dump_datetime(value: datetime | time) -> Any:
+    """Return ISO text, or ``[text, zone, fold]`` where the text does not say everything."""
+    if value.tzinfo is None and not value.fold:
+        return value.isoformat()
+    return [value.isoformat(), dump_zone(value.tzinfo), value.fold]
+
+
+def load_datetime[T: (datetime, time)](kind: type[T]) -> Callable[[Any], T]:
+    """Return the function that makes a *kind* of what ``dump_datetime`` returned."""
+
+    def load(payload: Any) -> T:
+        text, zone, fold = (payload, None, 0) if isinstance(payload, str) else payload
+        return kind.fromisoformat(text).replace(tzinfo=load_zone(zone), fold=fold)
+
+    return load
+
+
+def dump_zope_date(value: DateTime) -> list[Any]:
+    """Return ``[ISO text for readers, microseconds since 1970, is naive, zone name]``."""
+    micros, naive, zone = value.__getstate__()
+    return [
+        value.ISO8601(),
+        micros if abs(micros) <= SAFE_INT else str(micros),
+        naive,
+        zone,
+    ]
+
+
+def load_zope_date(payload: Any) -> DateTime:
+    """Return the DateTime of a ``dump_zope_date`` payload."""
+    _text, micros, naive, zone = payload
+    value = DateTime.__new__(DateTime)
+    value.__setstate__((int(micros), naive, zone))
+    return value
+
+
+def dump_zone(zone: tzinfo | None) -> list[Any] | None:
+    """Return *zone* as JSON data, None for None."""
+    if zone is None:
+        return None
+    for kind, (matches, dump, _load) in ZONES.items():
+        if matches(zone):
+            return [kind, *dump(zone)]
+    raise ValueError(f"no JSON form for time zone {type(zone).__module__}.{type(zone).__qualname__}")
+
+
+def load_zone(payload: Any) -> tzinfo | None:
+    """Return the zone of a ``dump_zone`` payload."""
+    if payload is None:
+        return None
+    kind, *arguments = payload
+    return ZONES[kind][2](*arguments)
+
+
+def _reduced(zone: Any) -> Any:
+    return zone.__reduce__()[1]
+
+
+def _nothing(zone: Any) -> tuple[()]:
+    return ()
+
+
+def _dump_offset(zone: Any) -> list[Any]:
+    offset, *name = zone.__getinitargs__()
+    return [offset.total_seconds(), *name]
+
+
+def _dump_dateutil_offset(zone: Any) -> list[Any]:
+    name, offset = _reduced(zone)
+    return [name, offset.total_seconds()]
+
+
+#: kind -> (is the zone of that kind?, its arguments as JSON, arguments -> zone); the first match counts
+ZONES: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Any], Callable[..., tzinfo]]] = {
+    "utc": (lambda z: z is UTC, _nothing, lambda: UTC),
+    "pytz.utc": (lambda z: z is pytz.utc, _nothing, lambda: pytz.utc),
+    "pytz.offset": (lambda z: type(z) is PytzOffset, _reduced, pytz.FixedOffset),
+    "pytz": (lambda z: isinstance(z, BaseTzInfo), _reduced, pytz_zone),
+    "zoneinfo": (
+        lambda z: type(z) is ZoneInfo and bool(z.key),
+        lambda z: [z.key],
+        ZoneInfo,
+    ),
+    "offset": (
+        lambda z: type(z) is timezone,
+        _dump_offset,
+        lambda seconds, *name: timezone(timedelta(seconds=seconds), *name),
+    ),
+    "dateutil.utc": (lambda z: type(z) is tzutc, _nothing, tzutc),
+    "dateutil.offset": (
+        lambda z: type(z) is tzoffset,
+        _dump_dateutil_offset,
+        lambda name, seconds: tzoffset(name, timedelta(seconds=seconds)),
+    ),
+}
 
 #: Deeper nesting is refused: nothing sane is that deep, and a structure that contains itself is.
 #: A level can cost four in JSON, and orjson writes 254 at most.
@@ -129,7 +245,7 @@ def _is_clean(text: str) -> bool:
 
 
 def _encode_int(value: int, room: int) -> Any:
-    if abs(value) <= dates.SAFE_INT:
+    if abs(value) <= SAFE_INT:
         return int(value)
     try:
         return {"@int": int.__repr__(value)}
@@ -169,7 +285,7 @@ def _decode_pairs(payload: Any) -> list[tuple[Any, Any]]:
 
 def _encode_date(value: Any, room: int) -> Any:
     try:
-        return dates.dump_datetime(value)
+        return dump_datetime(value)
     except ValueError as exc:
         raise CodecError(str(exc)) from exc
 
@@ -202,10 +318,10 @@ _register(
 _register("@decimal", Decimal, lambda v, _: str(v), Decimal)
 _register("@uuid", UUID, lambda v, _: str(v), UUID)
 _register("@date", date, lambda v, _: v.isoformat(), date.fromisoformat)
-_register("@time", time, _encode_date, dates.load_datetime(time))
-_register("@datetime", datetime, _encode_date, dates.load_datetime(datetime))
+_register("@time", time, _encode_date, load_datetime(time))
+_register("@datetime", datetime, _encode_date, load_datetime(datetime))
 _register("@timedelta", timedelta, lambda v, _: [v.days, v.seconds, v.microseconds], lambda p: timedelta(*p))
-_register("@DateTime", DateTime, lambda v, _: dates.dump_zope_date(v), dates.load_zope_date)
+_register("@DateTime", DateTime, lambda v, _: dump_zope_date(v), load_zope_date)
 _register("@missing", type(Missing.Value), lambda v, _: True, lambda _: Missing.Value)
 _register("@message", Message, _encode_message, lambda p: Message(*decode(p)))
 _register("@odict", OrderedDict, _encode_pairs, lambda p: OrderedDict(_decode_pairs(p)))

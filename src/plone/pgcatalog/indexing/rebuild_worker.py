@@ -1,26 +1,30 @@
-"""Visits the objects of a site for a rebuild, one transaction per batch; several workers share the tasks."""
+"""Visits the objects of a site for a rebuild, one transaction per batch; several workers, also of more processes, share the tasks."""
 
 from Acquisition import aq_base
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from configparser import ConfigParser
+from configparser import Error
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.sets import save
 from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.indexing import rebuild_relation as relation
-from plone.pgcatalog.indexing.lacking import Lacking
+from plone.pgcatalog.indexing.extract import Lacking
+from plone.pgcatalog.indexing.objects import child
+from plone.pgcatalog.indexing.objects import child_ids
 from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.indexing.objects import fresh_entry
+from plone.pgcatalog.indexing.objects import indexable
+from plone.pgcatalog.indexing.objects import object_at
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
-from plone.pgcatalog.indexing.rebuild_rows import Rows
-from plone.pgcatalog.indexing.walk import child
-from plone.pgcatalog.indexing.walk import child_ids
-from plone.pgcatalog.indexing.walk import fresh_entry
-from plone.pgcatalog.indexing.walk import indexable
-from plone.pgcatalog.indexing.walk import object_at
+from plone.pgcatalog.indexing.rebuild_relation import Rows
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.protocols import Cursor
@@ -29,7 +33,10 @@ from typing import Any
 from ZODB.POSException import ConflictError
 
 import logging
+import os
 import psycopg
+import subprocess
+import sys
 import time
 
 
@@ -258,3 +265,57 @@ def follow_log(
         return len(ids)
 
     return follow
+
+
+#: Starting a Zope process takes as long as visiting about so many objects.
+FEW_OBJECTS = 2000
+
+
+def default_workers(objects: int | None) -> int:
+    """Return how many processes should visit *objects*, None for an unknown number: as many as this one may use cores.
+
+    One for few objects.
+    """
+    return len(os.sched_getaffinity(0)) if objects is None or objects > FEW_OBJECTS else 1
+
+
+def own_zope_conf() -> str | None:
+    """Return the path of the zope.conf that this process was started with; None if its command does not tell.
+
+    It names the file itself, or the ini file of a WSGI server that does.
+    """
+    for argument in sys.argv[1:]:
+        path = Path(argument)
+        if path.suffix == ".conf" and path.is_file():
+            return str(path.resolve())
+        if path.suffix == ".ini" and path.is_file():
+            found = _zope_conf_of(path.resolve())
+            if found is not None:
+                return found
+    return None
+
+
+def _zope_conf_of(ini: Path) -> str | None:
+    parser = ConfigParser(defaults={"here": str(ini.parent)})
+    try:
+        parser.read(ini, "utf-8")
+        names = [parser[section]["zope_conf"] for section in parser.sections() if "zope_conf" in parser[section]]
+    except (Error, UnicodeDecodeError):
+        return None
+    files = [ini.parent / name for name in names]
+    return next((str(file) for file in files if file.is_file()), None)
+
+
+@contextmanager
+def helpers(count: int, zope_conf: str, site: str, skip_broken: bool) -> Iterator[None]:
+    """Have *count* more processes visit objects meanwhile; they end when none is left to visit."""
+    command = [sys.executable, "-m", "plone.pgcatalog.cli", "rebuild", zope_conf, "--site", site, "--worker"]
+    if skip_broken:
+        command.append("--skip-broken")
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, env=os.environ) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait()

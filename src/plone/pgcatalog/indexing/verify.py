@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import batched
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.indexing.objects import content_of
+from plone.pgcatalog.indexing.objects import fresh_entry
+from plone.pgcatalog.indexing.objects import is_there
 from plone.pgcatalog.indexing.overlay import ScratchTable
 from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.indexing.walk import content_of
-from plone.pgcatalog.indexing.walk import fresh_entry
-from plone.pgcatalog.indexing.walk import is_there
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.protocols import CatalogTool
 from Products.CMFCore.indexing import processQueue

@@ -1,4 +1,4 @@
-"""Copies all objects of one storage into another one, and looks whether all of them have arrived.
+"""Copies all objects of one storage into another one, also to try out, and looks whether all of them have arrived.
 
 zodb-pgjsonb 1.19 hands out the states of empty BTrees as those of removed objects, so a copy out of it by the storages
 alone misses them: `CompleteSource` gives them to it, and `missing` finds what an earlier copy has lost.
@@ -7,18 +7,27 @@ alone misses them: `CompleteSource` gives them to it, and `missing` finds what a
 from BTrees.QQBTree import QQBTree
 from collections.abc import Callable
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import batched
-from plone.pgcatalog.migration.source import CompleteSource
-from plone.pgcatalog.migration.source import is_blob
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.direct import connect_directly
+from plone.pgcatalog.indexing import processor
 from typing import Any
+from ZODB.blob import Blob
+from ZODB.blob import is_blob_record
 from ZODB.Connection import TransactionMetaData
+from ZODB.DB import DB
 from ZODB.POSException import POSKeyError
 from ZODB.utils import newTid
 from ZODB.utils import p64
 from ZODB.utils import u64
 from ZODB.utils import z64
+from zodb_pgjsonb.storage import PGJsonbStorage
+from Zope2.App.ClassFactory import ClassFactory
 
 import os
+import pickle
+import psycopg
 import shutil
 import tempfile
 
@@ -154,3 +163,88 @@ def _restore(source: Source, target: Any, oid: bytes, tid: bytes, meta: Any) -> 
     folder = tempfile.mkdtemp(dir=target.temporaryDirectory())
     name = shutil.copy(source.storage.loadBlob(oid, known), folder)
     target.restoreBlob(oid, tid, data, name, None, meta)
+
+
+#: How a record of a blob begins when the storage has made it of JSON, and as ZODB writes it itself.
+#: ZODB's ``is_blob_record``, by which a copy finds the files, knows the second form only.
+TRANSCODED = b"\x80\x02X\x09\x00\x00\x00ZODB.blobX\x04\x00\x00\x00Blob\x86N\x86."
+BLOB = pickle.dumps(Blob, 3) + pickle.dumps(None, 3)
+
+
+def is_blob(data: bytes) -> bool:
+    """True when *data* is the record of a blob, in either form."""
+    return bool(data.startswith(TRANSCODED) or is_blob_record(data))
+
+
+class CompleteSource:
+    """A zodb-pgjsonb *storage* to copy from that hands out everything.
+
+    By itself it takes the states of empty BTrees and of blobs for those of removed objects.
+    """
+
+    def __init__(self, storage: Any) -> None:
+        self.storage = storage
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.storage, name)
+
+    def iterator(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        """Yield the transactions; each can be iterated over for its records."""
+        for transaction in self.storage.iterator(*args, **kwargs):
+            for record in transaction:
+                if record.data is None:
+                    record.data = self.storage.loadSerial(record.oid, record.tid)
+                if record.data.startswith(TRANSCODED):
+                    record.data = BLOB
+            yield transaction
+
+    def loadSerial(self, oid: bytes, serial: bytes) -> bytes:
+        """Return the state of an object, that of a blob in the form of ZODB."""
+        data: bytes = self.storage.loadSerial(oid, serial)
+        return BLOB if data.startswith(TRANSCODED) else data
+
+
+class ScratchError(RuntimeError):
+    """The scratch database cannot be used; nothing has been changed."""
+
+
+def check_empty(dsn: str) -> None:
+    """Raise ScratchError unless the database *dsn* can be reached and holds no tables."""
+    tables = "SELECT EXISTS (SELECT FROM pg_class WHERE relnamespace = current_schema()::regnamespace)"
+    try:
+        with connect(dsn, "scratch database") as connection:
+            if connection.execute(tables).fetchone() != (False,):
+                raise ScratchError("the scratch database is not empty; a copy needs one of its own")
+    except psycopg.Error as error:
+        raise ScratchError(f"the scratch database: {str(error).strip()}") from error
+
+
+def copy_to_scratch(storage: Any, dsn: str, progress: Callable[[int], None] = lambda transactions: None) -> None:
+    """Copy all transactions of *storage*, with their blobs, into the empty database *dsn*.  Raises ScratchError.
+
+    *progress* is called with the number of transactions after each.
+    """
+    check_empty(dsn)
+    target = PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
+    try:
+        copy(Source(storage, progress), target)
+    finally:
+        target.close()
+
+
+def analyze(dsn: str) -> None:
+    """Have PostgreSQL take its statistics of the database *dsn*, as autovacuum does in time."""
+    with connect_directly(dsn, "analyze", 0) as connection:
+        connection.execute("ANALYZE")
+
+
+@contextmanager
+def opened(dsn: str) -> Iterator[Any]:
+    """Yield the database *dsn* as a ZODB.DB with the catalog's hooks."""
+    database = DB(PGJsonbStorage(dsn=dsn, cache_warm_pct=0))
+    database.classFactory = ClassFactory
+    processor.register(database)
+    try:
+        yield database
+    finally:
+        database.close()

@@ -10,7 +10,7 @@ from itertools import batched
 from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.indexes.registry import settings_of
-from plone.pgcatalog.indexing.walk import content_of
+from plone.pgcatalog.indexing.objects import content_of
 from plone.pgcatalog.migration.tools import add_indexes
 from plone.pgcatalog.migration.tools import fill
 from plone.pgcatalog.migration.tools import SUCCESSOR

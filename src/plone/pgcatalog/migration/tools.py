@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from plone.folder.nogopip import GopipIndex
-from plone.pgcatalog.indexing.walk import object_at
+from plone.pgcatalog.core.management import check_index_name
+from plone.pgcatalog.indexes.registry import is_known
+from plone.pgcatalog.indexing.objects import object_at
 from plone.pgcatalog.settings import ATTRIBUTE
+from Products.ZCatalog.Catalog import CatalogError
 from Products.ZCTextIndex.ZCTextIndex import PLexicon
 from typing import Any
 
@@ -99,3 +102,23 @@ def fill(catalog: Any, paths: Iterable[str]) -> None:
             logger.warning("%s: in the old catalog, but no object is there: left out", path)
         else:
             catalog.catalog_object(obj, path)
+
+
+def unknown_indexes(tool: Any) -> list[tuple[str, str]]:
+    """Return (name, type) of the indexes of the ZCatalog *tool* that nobody translates."""
+    indexes = aq_base(tool)._catalog.indexes
+    return [(name, getattr(i, "meta_type", type(i).__name__)) for name, i in indexes.items() if not is_known(i)]
+
+
+def refused_names(tool: Any) -> list[str]:
+    """Return of each index of *tool* whose name no index of ours can have, why."""
+    names = sorted(aq_base(tool)._catalog.indexes)
+    return [reason for name in names if (reason := _refusal(name)) is not None]
+
+
+def _refusal(name: str) -> str | None:
+    try:
+        check_index_name(name)
+    except CatalogError as error:
+        return str(error)
+    return None

@@ -3,8 +3,7 @@
 from datetime import timedelta
 from plone.pgcatalog.database import restored
 from plone.pgcatalog.database import statistics
-from plone.pgcatalog.database import upgrades
-from plone.pgcatalog.database.sites import sites_without_table
+from plone.pgcatalog.database.restored import sites_without_table
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import joined
@@ -35,7 +34,7 @@ def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
     *check* also counts damaged rows, for which all rows are read.
     """
     if not statistics.has_catalogs(connection) and restored.is_expected(connection):
-        found = NOTHING | {"missing": restored.missing(connection), "upgrades": list(upgrades.waiting(connection))}
+        found = NOTHING | {"missing": restored.missing(connection), "upgrades": list(restored.waiting(connection))}
         return found | {"attention": [english(sentence) for sentence in attention(found)]}
     found = statistics.overview(statistics.executing(connection))
     catalogs = statistics.catalogs(connection, found["catalogs"])
@@ -55,7 +54,7 @@ def of_sites(connection: Connection) -> dict[str, Any]:
     return {
         "missing": restored.missing(connection),
         "without_table": without_table,
-        "upgrades": list(upgrades.waiting(connection)),
+        "upgrades": list(restored.waiting(connection)),
     }
 
 

@@ -5,7 +5,7 @@ Requests that ask for no facets get plone.restapi's answer as it is.
 
 from collections.abc import Mapping
 from plone.pgcatalog.core.searcher import bad_values
-from plone.pgcatalog.database.time_limit import SearchTimeout
+from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.facets import LIMIT

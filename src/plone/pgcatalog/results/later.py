@@ -1,8 +1,8 @@
 """Statements that go along in another one's message: what a page shows beside its hits is asked together with them."""
 
 from collections.abc import Callable
+from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.schema import CatalogState
-from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import partial
 from plone.pgcatalog import settings
+from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.schema import CatalogState
 from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import COLD_CONNECTION
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.sets import KnownSets
-from plone.pgcatalog.database.time_limit import SearchTimeout
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import quote

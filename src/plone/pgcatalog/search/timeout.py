@@ -1,6 +1,6 @@
 """The documented place of ``SearchTimeout``."""
 
-from plone.pgcatalog.database.time_limit import SearchTimeout
+from plone.pgcatalog.database.errors import SearchTimeout
 
 
 __all__ = ["SearchTimeout"]

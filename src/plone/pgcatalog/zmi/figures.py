@@ -6,8 +6,8 @@ from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.missing import is_unfilled
-from plone.pgcatalog.database.upgrades import PROFILE
-from plone.pgcatalog.database.upgrades import waiting_since
+from plone.pgcatalog.database.restored import PROFILE
+from plone.pgcatalog.database.restored import waiting_since
 from plone.pgcatalog.distribution import own_distribution
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import restored

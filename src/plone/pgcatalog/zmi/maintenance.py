@@ -6,9 +6,9 @@ from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexing.rebuild import PHASES
 from plone.pgcatalog.indexing.rebuild import Rebuild
-from plone.pgcatalog.indexing.rebuild_helpers import default_workers
-from plone.pgcatalog.indexing.rebuild_helpers import helpers
-from plone.pgcatalog.indexing.rebuild_helpers import own_zope_conf
+from plone.pgcatalog.indexing.rebuild_worker import default_workers
+from plone.pgcatalog.indexing.rebuild_worker import helpers
+from plone.pgcatalog.indexing.rebuild_worker import own_zope_conf
 from plone.pgcatalog.indexing.vacuum import clear_stale
 from plone.pgcatalog.indexing.vacuum import drop_retired
 from plone.pgcatalog.indexing.vacuum import vacuum_analyze
