@@ -8,7 +8,7 @@ from plone.pgcatalog.database.embedded import EmbeddedPostgresError
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.database.embedded import with_standby
 from plone.pgcatalog.database.embedded_host import PACKAGES
-from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.statistics import executing
 from plone.pgcatalog.database.statistics import overview
 from tests.integration.servers import execute

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.embedded import TEST_SETTINGS
-from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.session import TRIGRAMS
 from plone.pgcatalog.discovery.vocabulary import near_sql
 from plone.pgcatalog.fulltext.edits import containing

@@ -5,7 +5,7 @@ from dataclasses import replace
 from DateTime import DateTime
 from functools import partial
 from pathlib import Path
-from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored

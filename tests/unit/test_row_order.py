@@ -1,7 +1,7 @@
 """The order of the columns in a catalog's rows."""
 
-from plone.pgcatalog.database.schema import ASKED_MOST
-from plone.pgcatalog.database.schema import in_row_order
+from plone.pgcatalog.database.layout import ASKED_MOST
+from plone.pgcatalog.database.layout import in_row_order
 from plone.pgcatalog.indexes.base import Column
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from plone.pgcatalog.core.configuration import Configuration
-    from plone.pgcatalog.database.schema import Layout
+    from plone.pgcatalog.database.layout import Layout
     from plone.pgcatalog.database.session import Session
     from plone.pgcatalog.indexes.base import IndexTranslator
     from plone.pgcatalog.indexing.pending import CatalogPending

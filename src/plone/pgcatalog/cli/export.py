@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import statistics
-from plone.pgcatalog.database.schema import view_name
+from plone.pgcatalog.database.layout import view_name
 from psycopg import Connection
 from psycopg import sql
 from rich.console import Console

@@ -4,10 +4,10 @@ from contextlib import ExitStack
 from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.retirement import clear_stale
+from plone.pgcatalog.database.retirement import drop_retired
+from plone.pgcatalog.database.retirement import vacuum_analyze
 from plone.pgcatalog.fulltext.term_statistics import count_words
-from plone.pgcatalog.indexing.vacuum import clear_stale
-from plone.pgcatalog.indexing.vacuum import drop_retired
-from plone.pgcatalog.indexing.vacuum import vacuum_analyze
 from plone.pgcatalog.observe.jobs import told
 from plone.pgcatalog.observe.jobs import vacuumed
 from rich.console import Console
@@ -30,7 +30,7 @@ def vacuum(dsn: str, as_json: bool) -> None:
         relations = [c["relation"] for c in catalogs]
         results = [tellings.enter_context(told(dsn, c["catalog"], "vacuum")) for c in catalogs]
         with console.status("Dropping retired relations"):
-            dropped = drop_retired(connection)
+            dropped = drop_retired(connection.cursor())
         with console.status("Clearing the idx of objects that no catalog has"):
             cleared = clear_stale(connection)
         for relation in (*relations, "pgcatalog_sets"):

@@ -8,12 +8,12 @@ from plone.pgcatalog.compat.mappings import Paths
 from plone.pgcatalog.compat.mappings import Uids
 from plone.pgcatalog.compat.zcatalog import is_stock
 from plone.pgcatalog.compat.zcatalog import lend
+from plone.pgcatalog.core import catalog
 from plone.pgcatalog.core import cataloguer
-from plone.pgcatalog.core import management
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.core.normalise import merged
-from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexing.objects import is_rid
@@ -109,24 +109,24 @@ class _CatalogCompat(ZCatalogCatalog):
         return {name: i for i, name in enumerate(self.names)}
 
     def addColumn(self, name: str, default_value: Any = None, threshold: Any = None) -> None:
-        """See ``management.add_column``."""
-        management.add_column(self.core, name, default_value)
+        """See ``catalog.add_column``."""
+        catalog.add_column(self.core, name, default_value)
 
     def delColumn(self, name: str, threshold: Any = None) -> None:
-        """See ``management.delete_column``."""
-        management.delete_column(self.core, name)
+        """See ``catalog.delete_column``."""
+        catalog.delete_column(self.core, name)
 
     def getIndex(self, name: str) -> Any:
         """Return the index *name*, wrapped in the tool; raises KeyError."""
         return self.indexes[name].__of__(self.tool)
 
     def addIndex(self, name: str, index_type: Any) -> None:
-        """See ``management.add_index``."""
-        management.add_index(self.core, name, index_type)
+        """See ``catalog.add_index``."""
+        catalog.add_index(self.core, name, index_type)
 
     def delIndex(self, name: str) -> None:
-        """See ``management.delete_index``."""
-        management.delete_index(self.core, name)
+        """See ``catalog.delete_index``."""
+        catalog.delete_index(self.core, name)
 
     def clearIndex(self, name: str) -> None:
         """See ``cataloguer.clear_index``."""

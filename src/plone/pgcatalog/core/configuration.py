@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
+from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.prefetch import prefetch
-from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.fulltext import text_index  # noqa: F401  adds itself to the index types that are built in
 from plone.pgcatalog.fulltext.site import site_tuning
 from plone.pgcatalog.fulltext.tuned import SiteTuning

@@ -12,7 +12,7 @@ from plone.pgcatalog.database.direct import direct_dsn
 from plone.pgcatalog.database.direct import follows_statements
 from plone.pgcatalog.database.direct import is_way_named
 from plone.pgcatalog.database.direct import shares_sessions
-from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.protocols import Connection
 from typing import Any
 

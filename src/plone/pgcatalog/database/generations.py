@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from plone.pgcatalog.database.hit_rate import Habits
 from plone.pgcatalog.database.hit_rate import HitRate
-from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.statistics import Selectivity
 from typing import Any

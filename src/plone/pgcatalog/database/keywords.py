@@ -8,7 +8,7 @@ may have lost some; a rebuild removes those.
 from collections import Counter
 from collections.abc import Collection
 from collections.abc import Sequence
-from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.sets import MANY_LISTS
 from plone.pgcatalog.database.sets import save
 from plone.pgcatalog.database.sets import Sets

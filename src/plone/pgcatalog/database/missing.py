@@ -1,7 +1,7 @@
 """A catalog that was not filled: its site was copied or imported, or came from another database without its table."""
 
 from Acquisition import aq_base
-from plone.pgcatalog.database.schema import is_unfilled as is_unfilled_relation
+from plone.pgcatalog.database.layout import is_unfilled as is_unfilled_relation
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.protocols import CatalogTool
 from ZODB.utils import z64

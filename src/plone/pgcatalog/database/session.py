@@ -18,6 +18,7 @@ from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.database.generations import States
 from plone.pgcatalog.database.history import IS_THERE
 from plone.pgcatalog.database.history import SnapshotHistory
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.planning import FEW_ROWS
 from plone.pgcatalog.database.planning import HAS_MEMORY
 from plone.pgcatalog.database.planning import MANY_ROWS
@@ -27,7 +28,6 @@ from plone.pgcatalog.database.planning import PLAN_GENERIC
 from plone.pgcatalog.database.planning import with_planner_hints
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.database.prepared import PreparedStatements
-from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.states import COLUMNS
 from plone.pgcatalog.database.states import newest_set

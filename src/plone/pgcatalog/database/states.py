@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from collections.abc import Sequence
 from plone.pgcatalog.database.generations import States
-from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.sets import NEWEST as NEWEST_SET
 from typing import Any
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from datetime import UTC
 from persistent.timestamp import TimeStamp
+from plone.pgcatalog.database.layout import is_unfilled
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.restored import missing_shared
-from plone.pgcatalog.database.schema import is_unfilled
-from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.fragment import Statement

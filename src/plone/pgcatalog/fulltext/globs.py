@@ -7,7 +7,7 @@ since, so that nothing is missing, and nothing has to be compared with every wor
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.fulltext.text_queries import text_queries

@@ -4,7 +4,7 @@ The counts are a little old at most times, and that does no harm.  So they are n
 a connection of their own, in portions, and written in one short transaction that touches no table a commit writes.
 """
 
-from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.fulltext.trigrams import create_trigram_index
 from plone.pgcatalog.sql import locks
 from psycopg import Connection

@@ -3,7 +3,7 @@
 Nothing needs it.  It is looked for whenever the states of catalogs are read, so it may come and go while the site runs.
 """
 
-from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.database.layout import load_sql
 from psycopg import Connection
 from psycopg import sql
 from psycopg.rows import tuple_row

@@ -13,8 +13,8 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
-from plone.pgcatalog.database.schema import CatalogState
-from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.indexes.base import quote

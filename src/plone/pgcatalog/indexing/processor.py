@@ -9,16 +9,17 @@ or forgets them.
 
 from Acquisition import aq_base
 from dataclasses import replace
+from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.errors import shorten_outage
 from plone.pgcatalog.database.errors import transient_reads
 from plone.pgcatalog.database.errors import transient_when_locked
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.history import check_order
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.restored import bring_back
 from plone.pgcatalog.database.restored import is_expected
 from plone.pgcatalog.database.restored import missing
-from plone.pgcatalog.database.retired import drop_after_commit
-from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.database.retirement import drop_retired
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.snapshots import begin_snapshot
 from plone.pgcatalog.indexes.base import Condition
@@ -34,6 +35,7 @@ from plone.pgcatalog.indexing.writer import Writer
 from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.request import application
 from plone.pgcatalog.storage import adapt
+from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.storage import pooled_connection
 from plone.pgcatalog.storage import processors
 from typing import Any
@@ -45,6 +47,7 @@ from zope.component.hooks import setSite
 
 import logging
 import orjson
+import psycopg
 import transaction
 
 
@@ -229,3 +232,31 @@ def find_catalog(app: Any, zoid: int, paths: list[str]) -> Any:
         if aq_base(site.portal_catalog)._p_oid == oid:
             return site.portal_catalog
     return None
+
+
+def drop_after_commit(session: Session) -> None:
+    """Have retired relations dropped when *session* has committed; what cannot go then waits for the next time."""
+    session.jar.transaction_manager.get().addAfterCommitHook(_drop_retired, (session,))
+
+
+def _drop_retired(success: bool, session: Session) -> None:
+    if not success:
+        return
+    try:
+        _let_go(session)
+        with connect(dsn_of(session.jar), "retired relations") as connection:
+            drop_retired(connection.cursor())
+    except psycopg.Error as error:
+        # The commit is done; the relations are in nobody's way.
+        logger.warning("retired relations are not dropped now: %s", error)
+
+
+def _let_go(session: Session) -> None:
+    """Take the snapshot anew that ended the commit.
+
+    That one has read in object_state what others have changed, which locks it.  Now there is nothing new to read.
+    """
+    jar: Any = session.jar
+    if not jar.explicit_transactions:
+        jar.newTransaction(None, False)
+        session.forget_snapshot()

@@ -17,9 +17,11 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from plone.pgcatalog.database import retirement
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.keywords import collect_all
-from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.database.layout import idx_table
 from plone.pgcatalog.database.sets import save as save_sets
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.i18n import _
@@ -148,9 +150,9 @@ class Rebuild:
 
     def _abandon(self) -> None:
         with self.connection.transaction(), self.connection.cursor() as cursor:
-            schema.forget_rebuild(cursor, self.zoid)
+            retirement.forget_rebuild(cursor, self.zoid)
         with self.connection.transaction(), self.connection.cursor() as cursor:
-            schema.drop_retired(cursor)
+            retirement.drop_retired(cursor)
 
     # -- phases
 
@@ -260,13 +262,13 @@ class Swap:
         tables = {
             "old": quote(state.relation),
             "new": quote(target.relation),
-            "idx": quote(schema.idx_table(target.relation)),
+            "idx": quote(idx_table(target.relation)),
         }
         cursor.execute(FORGET_IDX.format(**tables))
         cursor.execute(GIVE_IDX.format(**tables))
         cursor.execute(f"DROP TABLE {tables['idx']}")
         cursor.execute("DELETE FROM pgcatalog_rebuild WHERE catalog = %s", [target.catalog])
-        schema.retire_relation(cursor, state.relation)
+        retirement.retire_relation(cursor, state.relation)
         version = max(state.version, target.version)
         complete = schema.complete_columns(cursor, target.relation, target.columns)
         return CatalogState(

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from plone.pgcatalog.database import retirement
 from plone.pgcatalog.database import schema
-from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.layout import idx_table
+from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.overlay import sets_of
@@ -104,7 +106,7 @@ def begin(
         target = read(cursor, catalog)
         if target is not None and target.signature == layout.signature:
             return target
-        schema.forget_rebuild(cursor, catalog)
+        retirement.forget_rebuild(cursor, catalog)
         return _begin(cursor, catalog, layout, root, paths)
     except LockNotAvailable as error:
         raise RebuildBusy(f"{RebuildBusy.__doc__} ({error})") from error
@@ -115,11 +117,11 @@ def _begin(
 ) -> RebuildTarget:
     version, live = _next_version(cursor, catalog, layout)
     version, relation = schema.free_relation(cursor, catalog, version)
-    schema.retire_left_over(cursor, catalog)
+    retirement.retire_left_over(cursor, catalog)
     interned = layout.few_lists | _few_lists(cursor, live, layout)
     schema.create_relation(cursor, relation, Layout(layout.stored(interned).columns, ()))
     cursor.execute(
-        f"CREATE TABLE {quote(schema.idx_table(relation))} (rid BIGINT PRIMARY KEY REFERENCES {quote(relation)}"
+        f"CREATE TABLE {quote(idx_table(relation))} (rid BIGINT PRIMARY KEY REFERENCES {quote(relation)}"
         " ON DELETE CASCADE, idx JSONB NOT NULL)"
     )
     cursor.execute(f"SELECT count(*) FROM {quote(live)}")
@@ -328,7 +330,7 @@ class Rows:
     def _insert_idx(self, entries: list[Entry]) -> None:
         """Keep the idx of *entries* where object_state has another one, until the relation takes over."""
         self.cursor.execute(
-            f"INSERT INTO {quote(schema.idx_table(self.target.relation))} (rid, idx) SELECT f.rid, f.idx"
+            f"INSERT INTO {quote(idx_table(self.target.relation))} (rid, idx) SELECT f.rid, f.idx"
             " FROM unnest(%s::bigint[], %s::text[]::jsonb[]) AS f (rid, idx)"
             " JOIN object_state o ON o.zoid = f.rid WHERE o.idx IS DISTINCT FROM f.idx",
             [[e.rid for e in entries], [dump(e.idx) for e in entries]],

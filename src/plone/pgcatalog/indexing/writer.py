@@ -5,13 +5,14 @@ serialised with all other writers by the storage's lock.
 """
 
 from collections.abc import Collection
+from plone.pgcatalog.database import retirement
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.keywords import collect
 from plone.pgcatalog.database.keywords import lists_of_one
+from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.missing import has_indexes
 from plone.pgcatalog.database.missing import report as report_missing
-from plone.pgcatalog.database.schema import CatalogState
-from plone.pgcatalog.database.schema import Layout
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.sets import forget_unused
 from plone.pgcatalog.database.sets import save as save_sets
@@ -153,7 +154,7 @@ class Writer:
         if rebuilding:
             self._log_for_rebuild()
         if self.pending.cleared:
-            schema.retire_relation(self.cursor, relation)
+            retirement.retire_relation(self.cursor, relation)
             self._forget_idx(relation)
             for table in COUNTED:
                 self._execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
@@ -214,7 +215,7 @@ class Writer:
         return state
 
     def _drop(self) -> None:
-        schema.forget_rebuild(self.cursor, self.pending.zoid)
+        retirement.forget_rebuild(self.cursor, self.pending.zoid)
         recorded = ("pgcatalog_slow_queries", "pgcatalog_history", "pgcatalog_searches")
         for table in (*recorded, "pgcatalog_indexes", "pgcatalog_jobs", *COUNTED):
             self._execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
@@ -225,7 +226,7 @@ class Writer:
             if known is not None and known.generation != generation:
                 raise ConflictError("the catalog was changed by another transaction while this one took it away")
             self._forget_idx(relation)
-            schema.retire_relation(self.cursor, relation)
+            retirement.retire_relation(self.cursor, relation)
 
     def _forget_idx(self, relation: str) -> None:
         self._execute(

@@ -7,8 +7,8 @@ is found by the versions of rows: PostgreSQL's number of the transaction that wr
 from Acquisition import aq_base
 from collections.abc import Iterator
 from itertools import batched
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.missing import is_unfilled
-from plone.pgcatalog.database.schema import load_sql
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.objects import content_of
 from plone.pgcatalog.migration.tools import add_indexes

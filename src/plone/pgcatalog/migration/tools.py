@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from plone.folder.nogopip import GopipIndex
-from plone.pgcatalog.core.management import check_index_name
+from plone.pgcatalog.core.catalog import check_index_name
 from plone.pgcatalog.indexes.registry import is_known
 from plone.pgcatalog.indexing.objects import object_at
 from plone.pgcatalog.settings import ATTRIBUTE

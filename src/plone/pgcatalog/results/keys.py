@@ -2,7 +2,7 @@
 
 from functools import partial
 from plone.pgcatalog.database.keywords import with_some_row
-from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.query import bind

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from plone.pgcatalog.database.errors import SearchTimeout
-from plone.pgcatalog.database.schema import CatalogState
+from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.sql.fragment import Statement
 from typing import Any
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from functools import partial
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.errors import SearchTimeout
-from plone.pgcatalog.database.schema import CatalogState
-from plone.pgcatalog.database.schema import Layout
+from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import COLD_CONNECTION
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.sets import KnownSets

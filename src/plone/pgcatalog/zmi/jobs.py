@@ -10,7 +10,7 @@ from datetime import datetime
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
-from plone.pgcatalog.database.schema import load_sql
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.i18n import restored

@@ -2,6 +2,9 @@
 
 from contextlib import closing
 from plone.pgcatalog.database.direct import connect_directly
+from plone.pgcatalog.database.retirement import clear_stale
+from plone.pgcatalog.database.retirement import drop_retired
+from plone.pgcatalog.database.retirement import vacuum_analyze
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexing.rebuild import PHASES
@@ -9,9 +12,6 @@ from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild_worker import default_workers
 from plone.pgcatalog.indexing.rebuild_worker import helpers
 from plone.pgcatalog.indexing.rebuild_worker import own_zope_conf
-from plone.pgcatalog.indexing.vacuum import clear_stale
-from plone.pgcatalog.indexing.vacuum import drop_retired
-from plone.pgcatalog.indexing.vacuum import vacuum_analyze
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.observe import jobs
 from plone.pgcatalog.protocols import CatalogTool
@@ -56,7 +56,7 @@ def vacuum(tool: CatalogTool, report: Report) -> list[str]:
     state = catalog.view().read_state()
     with connect_directly(dsn_of(catalog.jar), "vacuum", 0, row_factory=dict_row) as connection:
         report(0, 0, _("Dropping retired tables"))
-        dropped = drop_retired(connection)
+        dropped = drop_retired(connection.cursor())
         report(0, 0, _("Clearing what is left of objects that no catalog has"))
         cleared = clear_stale(connection)
         if state is not None:

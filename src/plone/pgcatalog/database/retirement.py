@@ -1,0 +1,91 @@
+"""Relations that nobody needs any more, and what else is left over: marked by commits, dropped when no snapshot can read them.
+
+A DROP in the commit itself would lock object_state against every reader of every site until its end.
+"""
+
+from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.layout import idx_table
+from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.database.layout import view_name
+from plone.pgcatalog.protocols import Connection
+from plone.pgcatalog.protocols import Cursor
+from plone.pgcatalog.sql import locks
+from psycopg import sql
+from psycopg.errors import LockNotAvailable
+
+
+RETIRE_LEFT_OVER = (
+    "INSERT INTO pgcatalog_retired (relation) SELECT relname FROM pg_class"
+    " WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relname ~ %s"
+    " AND NOT EXISTS (SELECT FROM pgcatalog_state WHERE relation = relname)"
+    " AND NOT EXISTS (SELECT FROM pgcatalog_rebuild WHERE relname IN (relation, relation || '_idx')) ON CONFLICT DO NOTHING"
+)
+#: Objects in one transaction; commits of the storage wait for it.
+BATCH = 1000
+CLEAR = (
+    "WITH batch AS (SELECT o.zoid FROM object_state o WHERE o.zoid > %s AND o.idx IS NOT NULL AND {nowhere}"
+    " ORDER BY o.zoid LIMIT %s)"
+    " UPDATE object_state o SET idx = NULL FROM batch WHERE o.zoid = batch.zoid RETURNING o.zoid"
+)
+
+
+def retire_left_over(cursor: Cursor, zoid: int) -> None:
+    """Retire what is left over of relations of the catalog tool with oid *zoid*: none that it has, or is being rebuilt into."""
+    cursor.execute(RETIRE_LEFT_OVER, [f"^pgcatalog_{zoid:x}(_[0-9]+)*(_idx)?$"])
+
+
+def retire_relation(cursor: Cursor, relation: str) -> None:
+    """Mark *relation* for dropping: a snapshot older than this commit may still read it."""
+    cursor.execute("INSERT INTO pgcatalog_retired (relation) VALUES (%s) ON CONFLICT DO NOTHING", (relation,))
+
+
+def drop_retired(cursor: Cursor) -> list[str]:
+    """Drop retired relations that no snapshot can need any more, and return their names; none when that had to wait.
+
+    Their foreign key makes a DROP lock object_state, against every reader of every site.  So this is no part of a
+    commit, which would hold that lock until its end, and nobody ever queues behind a request for it.
+    """
+    try:
+        with cursor.connection.transaction():
+            cursor.execute(load_sql("forget_retired"))
+            found = [row["relation"] if isinstance(row, dict) else row[0] for row in cursor.fetchall()]
+            names = [name for name in found if name is not None]
+            if names:
+                tables = sql.SQL(", ").join(map(sql.Identifier, names))
+                cursor.execute(sql.SQL("LOCK TABLE {}, object_state IN ACCESS EXCLUSIVE MODE NOWAIT").format(tables))
+                views = sql.SQL(", ").join(sql.Identifier(view_name(name)) for name in names)
+                cursor.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(views))
+                cursor.execute(sql.SQL("DROP TABLE {}").format(tables))
+            return names
+    except LockNotAvailable:
+        return []
+
+
+def forget_rebuild(cursor: Cursor, zoid: int) -> None:
+    """End the rebuild of the catalog tool with oid *zoid*, if there is one, and retire what it has made."""
+    cursor.execute("DELETE FROM pgcatalog_rebuild WHERE catalog = %s RETURNING relation", (zoid,))
+    for row in cursor.fetchall():
+        relation = row["relation"] if isinstance(row, dict) else row[0]
+        retire_relation(cursor, idx_table(relation))
+        retire_relation(cursor, relation)
+
+
+def vacuum_analyze(connection: Connection, relation: str) -> None:
+    """Have PostgreSQL remove the dead rows of *relation*, and renew what it knows of its values; outside of a transaction."""
+    connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(relation)))
+
+
+def clear_stale(connection: Connection) -> int:
+    """Clear the idx of objects without a row, batch by batch; return how many there were."""
+    cleared, last = 0, -1
+    while True:
+        with connection.transaction(), connection.cursor() as cursor:
+            # No commit may be about to write the row, or to point to another table.
+            cursor.execute(locks.HOLD_COMMITS)
+            relations = [c["relation"] for c in cursor.execute("SELECT relation FROM pgcatalog_state").fetchall()]
+            query = sql.SQL(CLEAR).format(nowhere=statistics.nowhere(relations))
+            zoids = [row["zoid"] for row in cursor.execute(query, [last, BATCH]).fetchall()]
+        cleared += len(zoids)
+        if len(zoids) < BATCH:
+            return cleared
+        last = max(zoids)
