@@ -10,7 +10,7 @@ from plone.pgcatalog.classic.page_facets import page_facets
 from plone.pgcatalog.classic.searching import PageSearch
 from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.settings import SEARCH_DEFAULTS
+from plone.pgcatalog.settings import search_facets
 from statistics import median
 from tests.integration import site as sites
 from tests.integration.generated import fill_relation
@@ -39,7 +39,7 @@ QUERIES: dict[str, tuple[dict[str, Any], float]] = {
 def search(catalog: Any, query: dict[str, Any], with_facets: bool) -> PageSearch:
     """Return the search of a page for *query*."""
     indexes = {index.getId(): index for index in catalog.index_objects()}
-    chosen = [indexes[name] for name in SEARCH_DEFAULTS["search_facets"]]
+    chosen = [indexes[name] for name in search_facets.default]
     facets = page_facets(chosen, {}, root="/plone", zone=ZoneInfo("Europe/Vienna"), now=2026)
     return PageSearch(catalog, {**query, "path": "/plone"}, facets if with_facets else (), start=0, size=10)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.app.textfield import RichTextValue
 from plone.namedfile.file import NamedBlobImage
-from plone.pgcatalog.restapi.solr_settings import RECORD
+from plone.pgcatalog.restapi.solr_parameters import RECORD
 from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
 from tests.integration.content import create

@@ -269,17 +269,6 @@ def test_another_distribution_of_the_same_name(dsn: str, tmp_path: Path, monkeyp
     assert distribution.mixture() is None
 
 
-def test_modules_that_no_distribution_has_recorded(tmp_path: Path) -> None:
-    package = tmp_path / "plone" / "pgcatalog"
-    package.mkdir(parents=True)
-    for name in ("__init__.py", "catalog.py", "columns.py"):
-        (package / name).touch()
-    recorded = ["plone/pgcatalog/__init__.py", "plone/pgcatalog/catalog.py"]
-    assert distribution.foreign_modules(package, recorded) == ["plone/pgcatalog/columns.py"]
-    write_distribution(tmp_path, "plone.pgcatalog", "plone/pgcatalog/columns.py")
-    assert distribution.others([str(tmp_path)]) == ["plone.pgcatalog 9.9"]
-
-
 # -- sites
 
 

@@ -4,7 +4,7 @@ Only the order of hits may change, and which pages are similar: as in ZCatalog, 
 """
 
 from collections.abc import Iterator
-from plone.pgcatalog.controlpanel.search_panel import SearchPanel
+from plone.pgcatalog.controlpanel.panel import SearchPanel
 from plone.pgcatalog.results.cache import result_cache
 from tests.acceptance.search_site import fill
 from tests.acceptance.search_site import TOPICS

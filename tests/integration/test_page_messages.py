@@ -4,7 +4,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.classic.live_search import LiveSearch
-from plone.pgcatalog.controlpanel.search_panel import SearchPanel
+from plone.pgcatalog.controlpanel.panel import SearchPanel
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.observe import searches

@@ -1,13 +1,8 @@
 """The control panel for the tuning of the search, in Classic UI and through plone.restapi."""
 
-from dataclasses import asdict
+from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
-from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
-from plone.pgcatalog.controlpanel.search_page import IPGCatalogSearchPageSettings
-from plone.pgcatalog.fulltext import tuning
-from plone.pgcatalog.fulltext.ranking import Weights
 from plone.pgcatalog.settings import ATTRIBUTE
-from plone.pgcatalog.settings import SEARCH_DEFAULTS
 from plone.registry.interfaces import IRegistry
 from tests.integration.content import create
 from tests.integration.web import MANAGER
@@ -62,16 +57,6 @@ def kept(portal: Any) -> dict[str, Any]:
     transaction.begin()
     found: dict[str, Any] = getattr(portal.portal_catalog, ATTRIBUTE)
     return {name: found[name] for name in NAMES}
-
-
-def test_defaults_are_those_of_the_modules_that_heed_them() -> None:
-    schemas = (IPGCatalogSearchSettings, IPGCatalogSearchPageSettings)
-    assert {
-        n: schema[n].default for schema in schemas for n in getFieldNames(schema) if n in SEARCH_DEFAULTS
-    } == SEARCH_DEFAULTS
-    weights = {f"weight_{name}": value for name, value in asdict(Weights()).items()}
-    assert {name: DEFAULTS[name] for name in weights} == weights
-    assert {name: DEFAULTS[name] for name in tuning.DEFAULTS} == tuning.DEFAULTS
 
 
 def test_the_form_shows_and_stores_what_searches_heed(portal: Any, db: Any) -> None:

@@ -1,6 +1,8 @@
 """Settings: environment before control panel before default; both control panels; upgrade and uninstall."""
 
 from plone.pgcatalog import settings
+from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchPageSettings
+from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.results.cache import result_cache
@@ -26,22 +28,13 @@ OTHER = {
     "stemming": False,
     "parts_of_words": True,
 }
-READERS = {
-    "slow_query_ms": settings.slow_query_ms,
-    "slow_query_mask": settings.slow_query_mask,
-    "result_cache_mb": settings.result_cache_mb,
-    "search_timeout": settings.search_timeout,
-    "stemming": settings.stemming,
-    "parts_of_words": settings.parts_of_words,
-}
+#: Those of the control panel *PostgreSQL Catalog*.
+NAMES = getFieldNames(IPGCatalogSettings)
+DEFAULTS = {name: settings.SETTINGS[name].default for name in NAMES}
 
 
 def seen(tool: Any) -> dict[str, Any]:
-    return {name: read(tool) for name, read in READERS.items()}
-
-
-def as_read(values: dict[str, Any]) -> dict[str, Any]:
-    return values | {"slow_query_mask": frozenset(values["slow_query_mask"])}
+    return {name: settings.SETTINGS[name](tool) for name in NAMES}
 
 
 def store(values: dict[str, Any]) -> None:
@@ -52,14 +45,14 @@ def store(values: dict[str, Any]) -> None:
 
 @pytest.fixture(autouse=True)
 def no_environment(monkeypatch: Any) -> None:
-    for name in READERS:
+    for name in NAMES:
         monkeypatch.delenv(f"PGCATALOG_{name.upper()}", raising=False)
 
 
-def test_schema_defaults_and_readers_name_the_same_settings() -> None:
-    assert set(getFieldNames(IPGCatalogSettings)) == set(settings.DEFAULTS) == set(READERS)
-    for name, default in settings.DEFAULTS.items():
-        assert IPGCatalogSettings[name].default == default
+def test_every_setting_is_a_field_of_a_control_panel() -> None:
+    schemas = (IPGCatalogSettings, IPGCatalogSearchSettings, IPGCatalogSearchPageSettings)
+    assert {name for schema in schemas for name in getFieldNames(schema)} == set(settings.SETTINGS)
+    assert set(OTHER) == set(NAMES)
 
 
 def test_a_setting_that_was_read_in_the_request_is_not_copied_from_there(catalog: Any) -> None:
@@ -73,15 +66,15 @@ def test_a_setting_that_was_read_in_the_request_is_not_copied_from_there(catalog
 
 def test_a_new_site_has_the_defaults(catalog: Any) -> None:
     registry = getUtility(IRegistry)
-    assert {name: registry[f"{PREFIX}.{name}"] for name in settings.DEFAULTS} == settings.DEFAULTS
-    assert seen(catalog) == seen(None) == as_read(settings.DEFAULTS)
+    assert {name: registry[f"{PREFIX}.{name}"] for name in DEFAULTS} == DEFAULTS
+    assert seen(catalog) == seen(None) == DEFAULTS
 
 
 def test_the_registry_counts_as_soon_as_it_is_changed(catalog: Any) -> None:
     store(OTHER)
-    assert seen(catalog) == as_read(OTHER)
+    assert seen(catalog) == OTHER
     transaction.abort()
-    assert seen(catalog) == as_read(settings.DEFAULTS)
+    assert seen(catalog) == DEFAULTS
 
 
 def test_other_processes_see_a_change_with_its_commit(catalog: Any, db: Any) -> None:
@@ -89,22 +82,22 @@ def test_other_processes_see_a_change_with_its_commit(catalog: Any, db: Any) -> 
     connection = db.open(manager)
     try:
         other = connection.root()["Application"]["plone"]["portal_catalog"]
-        assert seen(other) == as_read(settings.DEFAULTS)
+        assert seen(other) == DEFAULTS
         store(OTHER)
-        assert seen(other) == as_read(settings.DEFAULTS)
+        assert seen(other) == DEFAULTS
         transaction.commit()
         manager.begin()
-        assert seen(other) == as_read(OTHER)
+        assert seen(other) == OTHER
     finally:
         manager.abort()
         connection.close()
 
 
 def test_a_site_without_changed_settings_stores_nothing_for_them(catalog: Any) -> None:
-    store(settings.DEFAULTS)
-    store(settings.DEFAULTS)
+    store(DEFAULTS)
+    store(DEFAULTS)
     transaction.commit()
-    store(settings.DEFAULTS)
+    store(DEFAULTS)
     assert not catalog._p_changed
 
 
@@ -124,7 +117,7 @@ def test_a_site_without_changed_settings_stores_nothing_for_them(catalog: Any) -
 def test_the_environment_comes_first(catalog: Any, monkeypatch: Any, name: str, text: str, expected: Any) -> None:
     store(OTHER)
     monkeypatch.setenv(f"PGCATALOG_{name.upper()}", text)
-    assert READERS[name](catalog) == expected
+    assert settings.SETTINGS[name](catalog) == expected
 
 
 def test_reading_a_setting_sends_nothing_to_the_database(catalog: Any) -> None:
@@ -170,7 +163,7 @@ def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
     web = Web(db)
     page = web.get("/plone/@@pgcatalog-controlpanel", MANAGER)
     assert page.status == 200
-    for name in READERS:
+    for name in NAMES:
         assert f"form.widgets.{name}" in page.text
     overview = web.get("/plone/@@overview-controlpanel", MANAGER)
     assert "@@pgcatalog-controlpanel" in overview.text
@@ -191,7 +184,7 @@ def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
     )
     assert answer.status == 302, answer.text
     transaction.begin()
-    assert seen(portal.portal_catalog) == as_read(OTHER)
+    assert seen(portal.portal_catalog) == OTHER
 
 
 def test_a_number_below_zero_is_refused_with_a_message(portal: Any, db: Any) -> None:
@@ -207,7 +200,7 @@ def test_a_number_below_zero_is_refused_with_a_message(portal: Any, db: Any) -> 
     assert answer.status == 200
     assert "Value is too small" in answer.text
     transaction.begin()
-    assert seen(portal.portal_catalog) == as_read(settings.DEFAULTS)
+    assert seen(portal.portal_catalog) == DEFAULTS
 
 
 @pytest.mark.parametrize("login", [None, "eddy:secret"])
@@ -225,8 +218,8 @@ def test_volto_gets_the_same_from_the_rest_api(portal: Any, db: Any) -> None:
     assert [panel["@id"] for panel in listed.json if panel["@id"].endswith("/pgcatalog")]
     panel = web.get("/plone/++api++/@controlpanels/pgcatalog", MANAGER, accept="application/json").json
     assert panel["title"] == "PostgreSQL Catalog"
-    assert panel["data"] == json.loads(json.dumps(settings.DEFAULTS))
-    assert set(panel["schema"]["properties"]) == set(READERS)
+    assert panel["data"] == json.loads(json.dumps(DEFAULTS))
+    assert set(panel["schema"]["properties"]) == set(NAMES)
 
 
 def test_volto_changes_them(portal: Any, db: Any) -> None:
@@ -237,7 +230,7 @@ def test_volto_changes_them(portal: Any, db: Any) -> None:
     assert web.patch(path, MANAGER, data).status == 204
     assert web.get(path, MANAGER, accept="application/json").json["data"] == data
     transaction.begin()
-    assert seen(portal.portal_catalog) == as_read(OTHER)
+    assert seen(portal.portal_catalog) == OTHER
     assert web.patch(path, MANAGER, {"slow_query_ms": -1}).status == 400
     # JavaScript writes 3.0 as 3, and booleans are none of its numbers.
     for number in (3, 3.0):
@@ -262,7 +255,7 @@ def test_the_rest_api_is_for_those_who_may_use_the_panel(portal: Any, db: Any) -
         assert listed.status == 200
         assert ("pgcatalog" in {panel["@id"].rpartition("/")[2] for panel in listed.json}) == expected
     transaction.begin()
-    assert seen(portal.portal_catalog) == as_read(settings.DEFAULTS)
+    assert seen(portal.portal_catalog) == DEFAULTS
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
@@ -279,9 +272,7 @@ def test_only_a_post_with_token_stores_something(portal: Any, db: Any, method: s
     for tokens in ({}, {"_authenticator": "wrong"}, {"_authenticator": right}):
         getattr(web, method)(path, MANAGER, **form, **tokens)
         transaction.begin()
-        expected = (
-            250.0 if method == "post" and tokens.get("_authenticator") == right else settings.DEFAULTS["slow_query_ms"]
-        )
+        expected = 250.0 if method == "post" and tokens.get("_authenticator") == right else DEFAULTS["slow_query_ms"]
         assert settings.slow_query_ms(portal.portal_catalog) == expected
 
 
@@ -291,20 +282,20 @@ def test_only_a_post_with_token_stores_something(portal: Any, db: Any, method: s
 def test_an_older_installation_gets_them_by_the_upgrade_step(portal: Any) -> None:
     setup = portal.portal_setup
     registry = getUtility(IRegistry)
-    for name in settings.DEFAULTS:
+    for name in DEFAULTS:
         del registry.records[f"{PREFIX}.{name}"]
     portal.portal_controlpanel.unregisterConfiglet("pgcatalog")
     setup.setLastVersionForProfile("plone.pgcatalog:default", "1000")
     setup.upgradeProfile("plone.pgcatalog:default")
     assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1009",)
-    assert {name: registry[f"{PREFIX}.{name}"] for name in settings.DEFAULTS} == settings.DEFAULTS
+    assert {name: registry[f"{PREFIX}.{name}"] for name in DEFAULTS} == DEFAULTS
     assert "pgcatalog" in [action.id for action in portal.portal_controlpanel.listActions()]
 
 
 def test_applying_the_profile_again_keeps_them(portal: Any) -> None:
     store(OTHER)
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
-    assert seen(portal.portal_catalog) == as_read(OTHER)
+    assert seen(portal.portal_catalog) == OTHER
 
 
 def test_uninstall_takes_them_along(portal: Any) -> None:
@@ -314,4 +305,4 @@ def test_uninstall_takes_them_along(portal: Any) -> None:
     assert "pgcatalog" not in [action.id for action in portal.portal_controlpanel.listActions()]
     assert not hasattr(portal.portal_catalog, settings.ATTRIBUTE)
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
-    assert seen(portal.portal_catalog) == as_read(settings.DEFAULTS)
+    assert seen(portal.portal_catalog) == DEFAULTS

@@ -3,8 +3,8 @@
 from base64 import b64encode
 from collections.abc import Iterator
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
-from plone.pgcatalog.restapi.solr_settings import DEFAULT
-from plone.pgcatalog.restapi.solr_settings import RECORD
+from plone.pgcatalog.restapi.solr_parameters import DEFAULT
+from plone.pgcatalog.restapi.solr_parameters import RECORD
 from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
 from tests.integration.examples import assert_example

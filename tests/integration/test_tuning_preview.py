@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from plone.app.textfield import RichTextValue
-from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
+from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
 from plone.pgcatalog.discovery.preview import Hit
 from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.observe.searches import record

@@ -39,7 +39,7 @@ def environment_variables() -> set[str]:
 
 def read_from_environment(node: ast.AST) -> list[ast.expr]:
     """Return the names of environment variables in *node*, as expressions."""
-    if isinstance(node, ast.keyword) and node.arg == "envvar":
+    if isinstance(node, ast.keyword) and node.arg in ("envvar", "variable"):
         return [node.value]
     if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
         return [node.slice]

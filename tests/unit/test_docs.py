@@ -6,13 +6,13 @@ from pathlib import Path
 from plone.pgcatalog import interfaces
 from plone.pgcatalog.compat.zcatalog import NOT_ASKED
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
-from plone.pgcatalog.controlpanel.registry_records import SCHEMAS
 from plone.pgcatalog.fulltext import text_index  # noqa: F401  adds its index type to BUILT_IN
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing import codec
+from plone.pgcatalog.settings import SETTINGS
 from tests.unit.sources import environment_variables
 from tests.unit.sources import ROOT
 from tests.unit.sources import SOURCE
@@ -20,7 +20,6 @@ from tests.unit.sources import text
 from types import SimpleNamespace
 from typing import Any
 from zope.component import getGlobalSiteManager
-from zope.schema import getFieldNames
 
 import ast
 import click
@@ -70,12 +69,10 @@ def test_every_setting_is_in_the_reference_with_its_default() -> None:
     page = text(DOCS / "reference" / "environment.md").partition("\n## Settings\n")[2]
     lines = re.findall(r"^\| `(plone\.[\w.]+)`(.*)$", page, re.M)
     rows = {name: [cell.strip(" `") for cell in rest.split("|")] for name, rest in lines}
-    documented = set(rows)
-    assert documented == {f"{PREFIX}.{name}" for schema in SCHEMAS for name in getFieldNames(schema)}
-    for schema in SCHEMAS:
-        for name in getFieldNames(schema):
-            default = schema[name].default
-            assert ("empty" if default in ("", ()) else str(default)) in rows[f"{PREFIX}.{name}"], name
+    assert set(rows) == {f"{PREFIX}.{name}" for name in SETTINGS}
+    for name, setting in SETTINGS.items():
+        default = "empty" if setting.default in ("", ()) else str(setting.default)
+        assert {default, setting.variable or default, setting.read_by} <= set(rows[f"{PREFIX}.{name}"]), name
 
 
 def created_tables() -> dict[str, list[str]]:

@@ -81,7 +81,7 @@ def test_a_setting_of_a_site_that_is_no_size_does_not_count() -> None:
 
     for value in (float("nan"), float("inf"), 1e308, -1.0):
         Tool._settings["result_cache_mb"] = value
-        assert settings.result_cache_mb(Tool()) == settings.DEFAULTS["result_cache_mb"]
+        assert settings.result_cache_mb(Tool()) == settings.result_cache_mb.default
 
 
 def test_settings_import_nothing_of_ours() -> None:

@@ -13,20 +13,6 @@ def tool(**values: Any) -> Any:
     return SimpleNamespace(**{settings.ATTRIBUTE: values})
 
 
-READERS: dict[str, Any] = {
-    "slow_query_ms": settings.slow_query_ms,
-    "slow_query_mask": settings.slow_query_mask,
-    "result_cache_mb": settings.result_cache_mb,
-    "search_timeout": settings.search_timeout,
-    "stemming": settings.stemming,
-    "parts_of_words": settings.parts_of_words,
-    "search_page": settings.search_page,
-    "search_facets": lambda tool: frozenset(settings.search_facets(tool)),
-    "related_pages": settings.related_pages,
-    "record_searches": settings.record_searches,
-    "count_limit": settings.count_limit,
-}
-DEFAULTS = settings.DEFAULTS | settings.SEARCH_DEFAULTS
 #: name -> what a site may have
 VALUES: dict[str, Any] = {
     "slow_query_ms": 250.0,
@@ -40,6 +26,14 @@ VALUES: dict[str, Any] = {
     "related_pages": 5,
     "record_searches": False,
     "count_limit": 10_000,
+    "weight_title": 9.0,
+    "weight_description": 0.0,
+    "weight_keywords": 1000.0,
+    "weight_body": 2.0,
+    "type_boosts": "News Item = 2",
+    "pins": "hours = /contact",
+    "synonyms": "car, automobile",
+    "stop_words": "en: the",
 }
 #: name -> what the environment may say, and what that means
 OF_THE_PROCESS = {"slow_query_ms": ("5", 5.0), "result_cache_mb": ("0", 0.0)}
@@ -47,37 +41,37 @@ OF_THE_PROCESS = {"slow_query_ms": ("5", 5.0), "result_cache_mb": ("0", 0.0)}
 
 @pytest.fixture(autouse=True)
 def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*READERS, "ranking"):
+    for name in settings.SETTINGS:
         monkeypatch.delenv(f"PGCATALOG_{name.upper()}", raising=False)
 
 
-def test_every_setting_of_a_site_has_a_reader_here() -> None:
-    assert set(READERS) == set(DEFAULTS)
+def test_every_setting_of_a_site_has_a_value_here() -> None:
+    assert set(VALUES) == set(settings.SETTINGS)
+    assert set(OF_THE_PROCESS) == {name for name, setting in settings.SETTINGS.items() if setting.variable}
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", VALUES)
 def test_without_a_site_and_in_a_site_that_says_nothing_the_default_counts(name: str) -> None:
-    default = DEFAULTS[name]
-    expected = frozenset(default) if isinstance(default, tuple) else default
+    setting = settings.SETTINGS[name]
     # An older site has been saved without settings that came later.
     for nobody in (None, SimpleNamespace(), tool(), tool(languages=("en",))):
-        assert READERS[name](nobody) == expected
+        assert setting(nobody) == setting.default
 
 
 @pytest.mark.parametrize("name", VALUES)
 def test_the_site_counts_more_than_the_default(name: str) -> None:
     value = VALUES[name]
-    assert READERS[name](tool(**{name: value})) == (frozenset(value) if isinstance(value, tuple) else value)
+    assert settings.SETTINGS[name](tool(**{name: value})) == value
 
 
 @pytest.mark.parametrize("name", OF_THE_PROCESS)
 def test_the_environment_counts_more_than_the_site(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text, meant = OF_THE_PROCESS[name]
-    catalog = tool(**{name: VALUES[name]})
+    setting, catalog = settings.SETTINGS[name], tool(**{name: VALUES[name]})
     monkeypatch.setenv(f"PGCATALOG_{name.upper()}", text)
-    assert READERS[name](catalog) == READERS[name](None) == meant
+    assert setting(catalog) == setting(None) == meant
     monkeypatch.setenv(f"PGCATALOG_{name.upper()}", " ")
-    assert READERS[name](catalog) == VALUES[name]
+    assert setting(catalog) == VALUES[name]
 
 
 def test_settings_are_those_of_the_tool_itself() -> None:
@@ -89,7 +83,7 @@ def test_settings_are_those_of_the_tool_itself() -> None:
 
     around, catalog = Folder(), Folder()
     setattr(around, settings.ATTRIBUTE, {"slow_query_ms": 99.0})
-    assert settings.slow_query_ms(catalog.__of__(around)) == settings.DEFAULTS["slow_query_ms"]
+    assert settings.slow_query_ms(catalog.__of__(around)) == settings.slow_query_ms.default
 
 
 # -- the site's search

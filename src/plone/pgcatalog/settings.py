@@ -5,6 +5,7 @@ records to the catalog tool, which a search has at hand, and which ZODB keeps in
 """
 
 from Acquisition import aq_base
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -23,105 +24,74 @@ SOURCE_INDEX = "SearchableText"
 LARGEST = 1e9
 #: How many hits of a search are all ranked; of more only candidates are.  0: all of any number, 8 µs and more each.
 RANKED_ROWS = 600
-DEFAULTS: dict[str, Any] = {
-    "slow_query_ms": 10.0,
-    "slow_query_mask": (),
-    "result_cache_mb": 64.0,
-    "search_timeout": 20.0,
-    "stemming": True,
-    "parts_of_words": False,
-}
-#: What those choose who see to the search of the site.
-SEARCH_DEFAULTS: dict[str, Any] = {
-    "search_page": True,
-    "search_facets": ("portal_type", "Subject", "Date", "Creator", "path"),
-    "related_pages": 0,
-    "record_searches": True,
-    "count_limit": 0,
-}
-#: The most similar pages that are shown below a page.
-MAX_RELATED = 10
+#: The largest factor for the relevance of a content type, and weight of a word.
+MAX_BOOST = 1000.0
 #: The attribute of the tool that holds the site's settings.
 ATTRIBUTE = "_settings"
 #: The setting with the codes of the site's languages, its default first: a copy of Plone's own.
 LANGUAGES = "languages"
 
 
+@dataclass(frozen=True)
+class Setting[T]:
+    """A setting of a site: the registry's record ``plone.pgcatalog.<name>``, and an entry of SETTINGS.
+
+    Called with a catalog tool it returns what counts there: *variable* of the environment, then the site, then *default*.
+    A number outside of 0 to *most* does not count: the fields of the control panels let NaN and 1e308 through.
+    """
+
+    name: str
+    default: T
+    read_by: str
+    variable: str | None = None
+    most: float = LARGEST
+
+    def __post_init__(self) -> None:
+        SETTINGS[self.name] = self
+
+    def __call__(self, tool: Any = None) -> T:
+        value: Any = None if self.variable is None else number(self.variable, os.environ.get(self.variable))
+        if value is None:
+            value = site_setting(tool, self.name)
+        is_wrong = isinstance(value, int | float) and not 0 <= value <= self.most
+        return self.default if is_wrong else value
+
+
+#: Name -> setting: the table of docs/reference/environment.md.
+SETTINGS: dict[str, Setting[Any]] = {}
+
+slow_query_ms = Setting("slow_query_ms", 10.0, "each search", variable="PGCATALOG_SLOW_QUERY_MS")
+slow_query_mask = Setting[tuple[str, ...]]("slow_query_mask", (), "records of slow searches")
+result_cache_mb = Setting("result_cache_mb", 64.0, "each search", variable="PGCATALOG_RESULT_CACHE_MB")
+search_timeout = Setting("search_timeout", 20.0, "each search")
+stemming = Setting("stemming", True, "searches for words, cataloguing")
+parts_of_words = Setting("parts_of_words", False, "searches for words")
+
+search_page = Setting("search_page", True, "search page")
+search_facets = Setting("search_facets", ("portal_type", "Subject", "Date", "Creator", "path"), "search page")
+count_limit = Setting("count_limit", 0, "search page")
+
+weight_title = Setting("weight_title", 3.0, "searches for words", most=MAX_BOOST)
+weight_description = Setting("weight_description", 2.0, "searches for words", most=MAX_BOOST)
+weight_keywords = Setting("weight_keywords", 1.5, "searches for words", most=MAX_BOOST)
+weight_body = Setting("weight_body", 1.0, "searches for words", most=MAX_BOOST)
+type_boosts = Setting("type_boosts", "", "searches for words")
+pins = Setting("pins", "", "searches for words")
+synonyms = Setting("synonyms", "", "searches for words")
+stop_words = Setting("stop_words", "", "searches for words")
+related_pages = Setting("related_pages", 0, "viewlet below a page", most=10)
+record_searches = Setting("record_searches", True, "search page, live search")
+
+
 def site_settings(tool: Any) -> dict[str, Any]:
     """Return the settings of the site of the catalog *tool*, by name; those without a record are missing."""
-    found: dict[str, Any] = getattr(aq_base(tool), ATTRIBUTE, {})
-    return found
+    settings: dict[str, Any] = getattr(aq_base(tool), ATTRIBUTE, {})
+    return settings
 
 
 def site_setting(tool: Any, name: str) -> Any:
     """Return the setting *name* as the control panel of the site of *tool* has it, else its default."""
-    found = site_settings(tool)
-    return found[name] if name in found else DEFAULTS[name] if name in DEFAULTS else SEARCH_DEFAULTS[name]
-
-
-def site_number(tool: Any, name: str) -> float:
-    """Return the setting *name*, a number; its default for NaN and 1e308, which the control panel's field lets through."""
-    found: float = site_setting(tool, name)
-    return found if 0 <= found <= LARGEST else DEFAULTS[name]
-
-
-def slow_query_ms(tool: Any = None) -> float:
-    """Return from how many milliseconds on a search of the catalog *tool* is slow; 0 when none is."""
-    found = number("PGCATALOG_SLOW_QUERY_MS", os.environ.get("PGCATALOG_SLOW_QUERY_MS"))
-    return site_setting(tool, "slow_query_ms") if found is None else found
-
-
-def slow_query_mask(tool: Any = None) -> frozenset[str]:
-    """Return the indexes of the catalog *tool* whose search terms are not recorded; ``*`` stands for all."""
-    return frozenset(site_setting(tool, "slow_query_mask"))
-
-
-def result_cache_mb(tool: Any = None) -> float:
-    """Return how many megabytes of answers the process may keep, 0 for none; *tool* is a catalog that is asked."""
-    found = number("PGCATALOG_RESULT_CACHE_MB", os.environ.get("PGCATALOG_RESULT_CACHE_MB"))
-    return site_number(tool, "result_cache_mb") if found is None else found
-
-
-def search_timeout(tool: Any = None) -> float | None:
-    """Return how many seconds a statement of a search of the catalog *tool* may take, None for any time."""
-    return site_number(tool, "search_timeout") or None
-
-
-def parts_of_words(tool: Any = None) -> bool:
-    """True if a search for a word also finds the words that contain it, in the site of the catalog *tool*."""
-    return bool(site_setting(tool, "parts_of_words"))
-
-
-def search_page(tool: Any = None) -> bool:
-    """True if the site of the catalog *tool* has our search page in Classic UI."""
-    return bool(site_setting(tool, "search_page"))
-
-
-def search_facets(tool: Any = None) -> tuple[str, ...]:
-    """Return the indexes that the search page of the site of *tool* has facets for, in order."""
-    return tuple(site_setting(tool, "search_facets"))
-
-
-def count_limit(tool: Any) -> int:
-    """Return up to how many hits the search of the site of the catalog *tool* counts, 0 for all of them."""
-    wanted: int = site_setting(tool, "count_limit")
-    return max(0, min(wanted, int(LARGEST)))
-
-
-def related_pages(tool: Any) -> int:
-    """Return how many similar pages are shown below a page in the site of the catalog *tool*, 0 for none."""
-    wanted: int = site_setting(tool, "related_pages")
-    return max(0, min(wanted, MAX_RELATED))
-
-
-def record_searches(tool: Any) -> bool:
-    """True if the words that visitors search for in the site of the catalog *tool* are counted."""
-    return bool(site_setting(tool, "record_searches"))
-
-
-def stemming(tool: Any = None) -> bool:
-    """True if searches of the catalog *tool* find other forms of words."""
-    return bool(site_setting(tool, "stemming"))
+    return site_settings(tool).get(name, SETTINGS[name].default)
 
 
 @cache

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from datetime import tzinfo
 from itertools import islice
-from plone.pgcatalog.discovery.facet_kinds import DATES
-from plone.pgcatalog.discovery.facet_kinds import kind_of
-from plone.pgcatalog.discovery.facet_kinds import PLACES
-from plone.pgcatalog.discovery.facet_kinds import VALUES
+from plone.pgcatalog.discovery.facet_groups import DATES
+from plone.pgcatalog.discovery.facet_groups import kind_of
+from plone.pgcatalog.discovery.facet_groups import PLACES
+from plone.pgcatalog.discovery.facet_groups import VALUES
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import In

@@ -18,13 +18,13 @@ from plone.pgcatalog.classic.did_you_mean import if_possible
 from plone.pgcatalog.classic.hits import folders_of
 from plone.pgcatalog.classic.hits import Hit
 from plone.pgcatalog.classic.hits import hits
+from plone.pgcatalog.classic.hits import Titles
 from plone.pgcatalog.classic.page_facets import page_facets
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.classic.page_facets import PlaceFacet
 from plone.pgcatalog.classic.page_facets import SHOWN
 from plone.pgcatalog.classic.page_facets import Value
 from plone.pgcatalog.classic.searching import PageSearch
-from plone.pgcatalog.classic.titles import Titles
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.i18n import _

@@ -1,61 +1,210 @@
-"""The schema of the settings."""
+"""The schemas of the settings; ``settings.SETTINGS`` says what each is at first, and who reads it."""
 
+from collections.abc import Callable
+from plone.pgcatalog import settings
+from plone.pgcatalog.discovery.facet_groups import kind_of
+from plone.pgcatalog.fulltext.tuning import problems
 from plone.pgcatalog.i18n import _
-from plone.pgcatalog.settings import DEFAULTS
+from plone.pgcatalog.i18n import translated
+from plone.pgcatalog.settings import LARGEST
+from plone.pgcatalog.settings import Setting
+from plone.registry.interfaces import IRegistry
+from Products.CMFCore.utils import getToolByName
+from typing import Any
 from zope import schema
+from zope.component import queryUtility
+from zope.component.hooks import getSite
+from zope.globalrequest import getRequest
+from zope.i18n import translate
+from zope.interface import directlyProvides
 from zope.interface import Interface
+from zope.interface import Invalid
+from zope.schema.interfaces import IVocabularyFactory
+from zope.schema.vocabulary import SimpleTerm
+from zope.schema.vocabulary import SimpleVocabulary
+
+
+#: Lines that a message names.
+MAX_PROBLEMS = 5
+FIELDS = {bool: schema.Bool, float: schema.Float, int: schema.Int, str: schema.Text, tuple: schema.Tuple}
+
+
+def field(setting: Setting[Any], title: str, description: str = "", **options: Any) -> schema.Field:
+    """Return the field of *setting*; its default tells the type."""
+    default = setting.default
+    options |= {"title": title, "description": description, "default": default}
+    if isinstance(default, str | tuple):
+        options |= {"required": False, "missing_value": type(default)()}
+    elif isinstance(default, bool):
+        options |= {"required": False}
+    else:
+        options |= {"min": type(default)(0), "max": None if setting.most == LARGEST else setting.most}
+    return FIELDS[type(default)](**options)
+
+
+def lines(setting: Setting[str], title: str, description: str) -> schema.Field:
+    """Return the field of a *setting* that is read line by line."""
+    return field(setting, title, description, constraint=readable(setting.name))
+
+
+def readable(name: str) -> Callable[[str], bool]:
+    """Return a constraint for the setting *name*, which is read line by line: it raises Invalid, with what is wrong."""
+
+    def constraint(text: str) -> bool:
+        wrong = problems(name, text)
+        if wrong:
+            request = getRequest()
+            raise Invalid("; ".join(translated(problem, request) for problem in wrong[:MAX_PROBLEMS]))
+        return True
+
+    return constraint
 
 
 class IPGCatalogSettings(Interface):
     """Settings of a site's catalog; environment variables override two of them."""
 
-    slow_query_ms = schema.Float(
-        title=_("Slow query threshold (ms)"),
-        description=_(
+    slow_query_ms = field(
+        settings.slow_query_ms,
+        _("Slow query threshold (ms)"),
+        _(
             "Searches that take this long or longer are recorded, and listed in the Slow Queries tab of portal_catalog."
             " 0 turns recording off."
         ),
-        min=0.0,
-        default=DEFAULTS["slow_query_ms"],
     )
-    slow_query_mask = schema.Tuple(
-        title=_("Indexes with personal search terms"),
-        description=_(
+    slow_query_mask = field(
+        settings.slow_query_mask,
+        _("Indexes with personal search terms"),
+        _(
             "Search terms for these indexes are left out of recorded slow queries. One index name per line; * means all"
             " indexes."
         ),
         value_type=schema.TextLine(),
-        required=False,
-        default=DEFAULTS["slow_query_mask"],
-        missing_value=(),
     )
-    result_cache_mb = schema.Float(
-        title=_("Result cache (MB)"),
-        description=_("Memory that each process may use to cache search results. 0 turns the cache off."),
-        min=0.0,
-        default=DEFAULTS["result_cache_mb"],
+    result_cache_mb = field(
+        settings.result_cache_mb,
+        _("Result cache (MB)"),
+        _("Memory that each process may use to cache search results. 0 turns the cache off."),
     )
-    search_timeout = schema.Float(
-        title=_("Search time limit (seconds)"),
-        description=_("A search that takes longer is stopped with an error. 0 means no limit."),
-        min=0.0,
-        default=DEFAULTS["search_timeout"],
+    search_timeout = field(
+        settings.search_timeout,
+        _("Search time limit (seconds)"),
+        _("A search that takes longer is stopped with an error. 0 means no limit."),
     )
-    stemming = schema.Bool(
-        title=_("Find other forms of words"),
-        description=_(
+    stemming = field(
+        settings.stemming,
+        _("Find other forms of words"),
+        _(
             "A search for houses also finds house, in the site's languages that have a stemmer. After switching this or a"
             " language on, rebuild the catalog to include existing content."
         ),
-        required=False,
-        default=DEFAULTS["stemming"],
     )
-    parts_of_words = schema.Bool(
-        title=_("Find parts of words"),
-        description=_(
+    parts_of_words = field(
+        settings.parts_of_words,
+        _("Find parts of words"),
+        _(
             "A search for a word also finds words that contain it: haus finds Baumhaus. Quoted words are matched"
             " exactly."
         ),
-        required=False,
-        default=DEFAULTS["parts_of_words"],
     )
+
+
+class IPGCatalogSearchSettings(Interface):
+    """What a search finds besides its own words, and what comes first; effective at once, without reindexing."""
+
+    weight_title = field(
+        settings.weight_title,
+        _("Words in titles"),
+        _("Weight of words in titles, relative to the three weights below."),
+    )
+    weight_description = field(settings.weight_description, _("Words in descriptions"))
+    weight_keywords = field(settings.weight_keywords, _("Words in keywords"))
+    weight_body = field(settings.weight_body, _("Words anywhere else"))
+    type_boosts = lines(
+        settings.type_boosts,
+        _("Content types"),
+        _(
+            "Factors for the relevance of content types, one type per line: News Item = 2. Other types have a factor of"
+            " 1."
+        ),
+    )
+    pins = lines(
+        settings.pins,
+        _("Pinned pages"),
+        _(
+            "Pages that come first in searches for certain words, one per line: opening hours = /contact. After the"
+            " equals sign, give a path in the site, or a UID, which stays valid when the page is moved. Users who may"
+            " not view the page do not find it."
+        ),
+    )
+    synonyms = lines(
+        settings.synonyms,
+        _("Synonyms"),
+        _(
+            "Words that find each other, one group per line: car, automobile, motor vehicle. For one direction only:"
+            " tv => television."
+        ),
+    )
+    stop_words = lines(
+        settings.stop_words,
+        _("Stop words"),
+        _("Words that a page may lack if it has the other words of a search, one language per line: en: the, a, of."),
+    )
+    related_pages = field(
+        settings.related_pages,
+        _("Similar pages"),
+        _(
+            "How many pages with a similar text are shown below a page, of those that the visitor may view. 0 shows none."
+        ),
+    )
+    record_searches = field(
+        settings.record_searches,
+        _("Count searches"),
+        _(
+            "The words that visitors search for without having logged in are counted for four weeks, to be shown on this"
+            " page. Who has searched is not recorded."
+        ),
+    )
+
+
+class IPGCatalogSearchPageSettings(Interface):
+    """What the search page of Classic UI looks like."""
+
+    search_page = field(
+        settings.search_page,
+        _("Search page with facets"),
+        _("If off, the site has Plone's own search page."),
+    )
+    search_facets = field(
+        settings.search_facets,
+        _("Facets"),
+        _(
+            "Indexes by which visitors can narrow a search, in this order. Date indexes are offered by year and month,"
+            " path by the folders at the top of the site."
+        ),
+        value_type=schema.Choice(vocabulary="plone.pgcatalog.Facets"),
+    )
+    count_limit = field(
+        settings.count_limit,
+        _("Count hits up to"),
+        _(
+            "If more pages match, the search page says “more than” this number, which is faster on very large sites. 0"
+            " means no limit. Where facets are shown, all hits are counted."
+        ),
+    )
+
+
+def facets(context: Any) -> SimpleVocabulary:
+    """Return the names of the indexes that can be facets; those of the default always, so that it is always valid."""
+    catalog = getToolByName(getSite(), "portal_catalog")
+    names = {index.getId() for index in catalog.index_objects() if kind_of(index) is not None}
+    return SimpleVocabulary([SimpleTerm(n, n, _title(n)) for n in sorted(names.union(settings.search_facets.default))])
+
+
+def _title(name: str) -> str:
+    """Return the name of an index with what Plone's collections call it."""
+    registry = queryUtility(IRegistry)
+    title = registry.get(f"plone.app.querystring.field.{name}.title") if registry is not None else None
+    return f"{name} ({translate(title, context=getRequest())})" if title else name
+
+
+directlyProvides(facets, IVocabularyFactory)

@@ -3,15 +3,31 @@
 from AccessControl import getSecurityManager
 from AccessControl import Unauthorized
 from AccessControl.Permissions import manage_zcatalog_entries
+from functools import cached_property
 from plone.app.registry.browser.controlpanel import ControlPanelFormWrapper
 from plone.app.registry.browser.controlpanel import RegistryEditForm
+from plone.app.z3cform.widgets.contentbrowser import get_contentbrowser_options
+from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchPageSettings
+from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
-from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
-from plone.pgcatalog.controlpanel.search_page import IPGCatalogSearchPageSettings
+from plone.pgcatalog.discovery.preview import Hit
+from plone.pgcatalog.discovery.preview import preview
+from plone.pgcatalog.fulltext.tuning import LineError
+from plone.pgcatalog.fulltext.tuning import read_pin
+from plone.pgcatalog.fulltext.tuning import read_synonyms
 from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.observe.searches import Counted
+from plone.pgcatalog.observe.searches import KEPT_DAYS
+from plone.pgcatalog.observe.searches import top_searches
+from plone.pgcatalog.observe.searches import top_searches_statement
+from plone.pgcatalog.results.later import Later
+from plone.pgcatalog.settings import record_searches
+from plone.pgcatalog.settings import site_settings
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.figures import Figures
 from plone.pgcatalog.zmi.jobs import JobError
@@ -19,11 +35,14 @@ from plone.pgcatalog.zmi.maintenance import rebuild
 from plone.pgcatalog.zmi.protect import check
 from plone.pgcatalog.zmi.unfilled import UnfilledNotice
 from plone.restapi.controlpanels import RegistryConfigletPanel
+from Products.CMFPlone.browser.search import Search
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from Products.statusmessages.interfaces import IStatusMessage
 from typing import Any
 from zope.component import adapter
 from zope.interface import Interface
+
+import json
 
 
 class Configlet(RegistryConfigletPanel):
@@ -144,3 +163,154 @@ class SearchPageConfiglet(Configlet):
 
     fields = IPGCatalogSearchPageSettings
     configlet_id = "pgcatalog-search-page"
+
+
+PARTS = {
+    "title": (_("Title"), "bg-primary"),
+    "description": (_("Description"), "bg-success"),
+    "keywords": (_("Keywords"), "bg-warning"),
+    "body": (_("Text"), "bg-secondary"),
+}
+#: Shares below are not shown.
+LEAST_PERCENT = 1
+#: Buttons besides Save and Cancel; none of them stores anything.
+BUTTONS = ("try", "try_for", "pin", "pin_for", "add_pin", "synonym_for", "add_synonym")
+
+
+class SearchForm(PanelForm):
+    """The form of the settings by which editors tune the search; ``values`` are those to try, None while one is wrong."""
+
+    id = "PGCatalogSearchSettings"
+    label = _("Search Tuning")
+    description = _("What searches find first, and what else they find. Changes take effect immediately.")
+    schema = IPGCatalogSearchSettings
+    #: The page begins with the box above the form.
+    enable_autofocus = False
+    values: dict[str, Any] | None = None
+
+    def update(self) -> None:
+        """See IForm."""
+        super().update()
+        if not any(button in self.request.form for button in BUTTONS):
+            return
+        if not any(name.startswith("form.widgets.") for name in self.request.form):
+            self.values = {}
+            return
+        values, errors = self.extractData()
+        if errors:
+            self.status = self.formErrorsMessage
+        else:
+            self.values = values
+
+
+class SearchPanel(ControlPanelFormWrapper):
+    """That form in the frame of a control panel, with a box to try a query, and lists of searches.
+
+    What the buttons beside the form do is in the form then, and not stored before somebody saves it.
+    """
+
+    form = SearchForm
+    index = ViewPageTemplateFile("search.pt")
+    form_id = SearchForm.id
+    days = KEPT_DAYS
+    problem = ""
+
+    def update(self) -> None:
+        """See IView."""
+        form = self.request.form
+        for name in ("try_for", "pin_for", "synonym_for"):
+            if self._field(name):
+                form["try_text"] = self._field(name)
+        try:
+            if "add_pin" in form or "pin" in form:
+                words = self._field("pin_words" if "add_pin" in form else "try_text")
+                page = self._field("pin_page" if "add_pin" in form else "pin")
+                self._add("pins", f"{words.replace('=', ' ')} = {page}", read_pin)
+                form["try_text"] = words
+            if "add_synonym" in form:
+                words = self._field("synonym_word")
+                self._add("synonyms", f"{words}, {self._field('synonym_other')}", read_synonyms)
+                form["try_text"] = words
+        except LineError as error:
+            self.problem = translated(error.message, self.request)
+        super().update()
+
+    def _add(self, name: str, line: str, read: Any) -> None:
+        """Put *line* into the form, at the end of the setting *name*.  Raises LineError if *read* cannot read it."""
+        read(line)
+        lines = self.request.form.get(f"form.widgets.{name}")
+        if not isinstance(lines, str):
+            lines = site_settings(self.context.portal_catalog).get(name) or ""
+        self.request.form[f"form.widgets.{name}"] = "\r\n".join(filter(None, (lines.rstrip(), line)))
+
+    def _field(self, name: str) -> str:
+        value = self.request.form.get(name)
+        return " ".join(value.split()) if isinstance(value, str) else ""
+
+    # -- for the template
+
+    @property
+    def text(self) -> str:
+        """The query to try."""
+        return self._field("try_text")
+
+    @property
+    def pin_words(self) -> str:
+        return self._field("pin_for") or self.text
+
+    @property
+    def synonym_word(self) -> str:
+        return self._field("synonym_for") or self.text
+
+    def focus(self, name: str) -> str | None:
+        """Return the attribute ``autofocus`` for the field *name* if the button that leads to it was pressed."""
+        return "autofocus" if self._field(name) else None
+
+    @cached_property
+    def hits(self) -> list[Hit] | None:
+        """The first hits of the query to try; None when there is none, or the form is wrong."""
+        tool, values = self.context.portal_catalog, self.form_instance.values
+        if values is None or not self.text or not IPGCatalogTool.providedBy(tool):
+            return None
+        query = Search(self.context, self.request).filter_query({SOURCE_INDEX: self.text})
+        query = {name: value for name, value in query.items() if not name.startswith("sort_")}
+        assert self._searches or not record_searches(tool)  # reads them in the preview's first message
+        return preview(tool, query, values)
+
+    def shares(self, hit: Hit) -> list[dict[str, Any]]:
+        """Return the parts of a page that make it relevant, the largest share first."""
+        shares = sorted(hit.shares.items(), key=lambda share: -share[1])
+        found = [(PARTS[name], round(100 * share)) for name, share in shares]
+        return [
+            {"label": label, "color": color, "percent": percent}
+            for (label, color), percent in found
+            if percent >= LEAST_PERCENT
+        ]
+
+    def moved(self, hit: Hit) -> int:
+        """Return how many places the hit has risen, negative for fallen; 0 if its place is the same or new."""
+        return 0 if hit.place_before is None else hit.place_before - hit.place
+
+    @cached_property
+    def _searches(self) -> Later | None:
+        """What is read of the counted searches; None when nobody counts them."""
+        tool = self.context.portal_catalog
+        if not IPGCatalogTool.providedBy(tool) or not record_searches(tool):
+            return None
+        catalog = tool._core
+        return Later(catalog.view(), lambda state: top_searches_statement(catalog.zoid))
+
+    @property
+    def searches(self) -> tuple[list[Counted], list[Counted]] | None:
+        """The most frequent searches, and those without results; None when nobody counts them."""
+        return None if self._searches is None else top_searches(self._searches.rows())
+
+    def browser_options(self) -> str:
+        """Return the options of Plone's content browser, as JSON."""
+        vocabulary = "plone.app.vocabularies.Catalog"
+        options = get_contentbrowser_options(self.context, "", ";", vocabulary, "@@getVocabulary", "pin_page", False)
+        return json.dumps({**options, "maximumSelectionSize": 1})
+
+    def may_browse(self) -> bool:
+        """Return whether the content browser, which asks for more than this page, is open to the user."""
+        return bool(getSecurityManager().checkPermission("Modify portal content", self.context))

@@ -4,24 +4,20 @@ from Acquisition import aq_base
 from Acquisition import aq_inner
 from Acquisition import aq_parent
 from plone.i18n.interfaces import ILanguageSchema
-from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
-from plone.pgcatalog.controlpanel.search import IPGCatalogSearchSettings
-from plone.pgcatalog.controlpanel.search_page import IPGCatalogSearchPageSettings
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.settings import ATTRIBUTE
 from plone.pgcatalog.settings import LANGUAGES
+from plone.pgcatalog.settings import SETTINGS
 from plone.pgcatalog.settings import site_settings
 from plone.registry.interfaces import IRegistry
 from typing import Any
 from zope.component import queryUtility
 from zope.component.hooks import getSite
-from zope.schema import getFieldNames
 
 
 PREFIX = "plone.pgcatalog"
 #: A threshold that every search reaches; 0 turns recording off.
 EVERY_SEARCH_MS = 0.001
-SCHEMAS = (IPGCatalogSettings, IPGCatalogSearchSettings, IPGCatalogSearchPageSettings)
 
 
 def copy_settings(site: Any) -> None:
@@ -30,11 +26,9 @@ def copy_settings(site: Any) -> None:
     tool = getattr(aq_base(site), "portal_catalog", None)
     if registry is None or not IPGCatalogTool.providedBy(tool):
         return
-    names = [name for schema in SCHEMAS for name in getFieldNames(schema)]
     # Not by registry.get(): it answers from the request, where the old value is until the event is over.
-    found = {name: registry.records.get(f"{PREFIX}.{name}") for name in names}
-    records = {name: record.value for name, record in found.items() if record is not None}
-    kept = {name: value for name, value in records.items() if value is not None}
+    records = {name: registry.records.get(f"{PREFIX}.{name}") for name in SETTINGS}
+    kept = {name: record.value for name, record in records.items() if record is not None and record.value is not None}
     kept[LANGUAGES] = site_languages(registry)
     if kept != getattr(aq_base(tool), ATTRIBUTE, {}):
         setattr(aq_base(tool), ATTRIBUTE, kept)
@@ -63,6 +57,6 @@ def site_languages(registry: Any) -> tuple[str, ...]:
 
 def settings_changed(event: Any) -> None:
     """A record of the registry was added, changed or removed."""
-    ours = event.record.interfaceName in [schema.__identifier__ for schema in (*SCHEMAS, ILanguageSchema)]
-    if ours and getSite() is not None:
+    is_ours = event.record.__name__.removeprefix(f"{PREFIX}.") in SETTINGS
+    if (is_ours or event.record.interfaceName == ILanguageSchema.__identifier__) and getSite() is not None:
         copy_settings(getSite())

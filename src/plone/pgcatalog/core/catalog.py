@@ -144,7 +144,7 @@ class Catalog(Base):
     def search_view(self) -> CatalogView:
         """Return a view each of whose statements may take as long as the site gives a search."""
         view = self.view()
-        view.limit = search_timeout(self.tool)
+        view.limit = search_timeout(self.tool) or None
         return view
 
     def change(self) -> CatalogPending:

@@ -1,4 +1,4 @@
-"""What a facet groups the found rows by: the keys of an index, the children of a path, steps between dates.
+"""What a facet groups rows by: the keys of an index, the children of a path, steps between dates.
 
 All groups of a statement are counted in one pass (GROUPING SETS).
 """
@@ -12,10 +12,33 @@ from plone.pgcatalog.indexes.date import DateIndexTranslator
 from plone.pgcatalog.indexes.instants import from_minutes
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
 from plone.pgcatalog.query.expression import QueryError
+from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.fragment import Fragment
 from typing import Any
+
+
+#: Counted by value, by year and month, and by the folders below the one that is searched.
+VALUES, DATES, PLACES = "values", "dates", "places"
+
+KINDS = {
+    "FieldIndex": VALUES,
+    "KeywordIndex": VALUES,
+    "BooleanIndex": VALUES,
+    "DateIndex": DATES,
+    "ExtendedPathIndex": PLACES,
+}
+
+
+def kind_of(index: Any) -> str | None:
+    """Return how *index*, an index object, is counted; None for one that is no facet of a search page."""
+    name = index.getId()
+    kind = KINDS.get(index.meta_type)
+    # Other indexes of paths hold what is no place in the site.
+    if name in RESTRICTIONS or (kind == PLACES and name != "path"):
+        return None
+    return kind
 
 
 #: Buckets of an index: label -> (from, up to but without); None is an open end.

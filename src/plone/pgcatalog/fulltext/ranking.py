@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import fields
 from plone.pgcatalog.fulltext.lexicon import quoted
+from plone.pgcatalog.settings import weight_body
+from plone.pgcatalog.settings import weight_description
+from plone.pgcatalog.settings import weight_keywords
+from plone.pgcatalog.settings import weight_title
 from plone.pgcatalog.sql.fragment import Fragment
 from typing import Any
 from typing import Self
@@ -33,10 +37,10 @@ class Term:
 class Weights:
     """What an occurrence of a word counts in each part of a page; only their proportions matter."""
 
-    title: float = 3.0
-    description: float = 2.0
-    keywords: float = 1.5
-    body: float = 1.0
+    title: float = weight_title.default
+    description: float = weight_description.default
+    keywords: float = weight_keywords.default
+    body: float = weight_body.default
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:

@@ -12,6 +12,7 @@ from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import MessageError
+from plone.pgcatalog.settings import MAX_BOOST
 from typing import Any
 
 import logging
@@ -20,9 +21,6 @@ import re
 
 logger = logging.getLogger(__name__)
 
-#: The settings that are read line by line, and what they are at first.
-DEFAULTS: dict[str, Any] = {"type_boosts": "", "pins": "", "synonyms": "", "stop_words": ""}
-MAX_BOOST = 1000.0
 #: Words of one line of synonyms or stop words.
 MAX_WORDS = 200
 

@@ -1,19 +1,86 @@
-"""``@pgsearch``: a page of results with facets, snippets and suggestions in one response."""
+"""``@pgsearch``, ``@pgsuggest`` and ``@pgsimilar``: what each answers, and hits as its documents."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from plone.dexterity.interfaces import IDexterityContent
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
+from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.suggest import did_you_mean
-from plone.pgcatalog.restapi.documents import documents
+from plone.pgcatalog.discovery.suggest import LIMIT
+from plone.pgcatalog.discovery.suggest import suggest
+from plone.pgcatalog.fulltext.lexicon import query_words
+from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.restapi.parameters import Parameters
+from plone.restapi.deserializer.dxfields import DefaultFieldDeserializer
+from plone.restapi.interfaces import IFieldDeserializer
+from plone.restapi.interfaces import ISerializeToJsonSummary
 from plone.restapi.serializer.converters import json_compatible
 from plone.restapi.services import Service
 from Products.CMFCore.utils import getToolByName
 from typing import Any
+from zope.component import adapter
+from zope.component import getMultiAdapter
 from zope.component.hooks import getSite
+from zope.interface import implementer
+from zope.schema.interfaces import IFloat
+
+import Missing
+import sys
+
+
+#: Metadata columns that every document has, as far as the catalog has them.
+FIELDS = (
+    "UID",
+    "Title",
+    "Description",
+    "Type",
+    "Subject",
+    "effective",
+    "created",
+    "modified",
+    "start",
+    "end",
+    "mime_type",
+    "location",
+    "image_field",
+    "image_scales",
+)
+
+
+def summaries(brains: Iterable[Any], request: Any) -> list[dict[str, Any]]:
+    """Return *brains* as JSON: plone.restapi's summary."""
+    return [getMultiAdapter((brain, request), ISerializeToJsonSummary)() for brain in brains]
+
+
+def columns(brain: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return the metadata columns *names* of *brain* as JSON, those that it has."""
+    return {
+        name: json_compatible(value)
+        for name in names
+        if name in brain and (value := getattr(brain, name)) is not Missing.Value
+    }
+
+
+def documents(
+    brains: Iterable[Any], request: Any, snippets: Mapping[int, str], highlighter: Highlighter
+) -> list[dict[str, Any]]:
+    """Return *brains* as JSON: plone.restapi's summary, FIELDS, where it is, and what matched, as HTML."""
+    answer = []
+    for brain in brains:
+        document = columns(brain, FIELDS)
+        document |= getMultiAdapter((brain, request), ISerializeToJsonSummary)()
+        document["path_string"] = brain.getPath()
+        if brain.getRID() in snippets:
+            document["highlighting"] = {"text": [snippets[brain.getRID()]]}
+            if highlighter and isinstance(brain.Title, str):
+                document["highlighting"]["Title"] = [highlighter.mark(brain.Title)]
+        answer.append(document)
+    return answer
 
 
 class SearchGet(Service):
@@ -87,3 +154,63 @@ def matching_values(parameters: Parameters, name: str, facet: Facet) -> list[lis
     part = parameters.conditions.get(name, {}).get("p", "").casefold()
     pairs = [[json_compatible(value), count] for value, count in facet.items()]
     return [pair for pair in pairs if part in str(pair[0]).casefold()]
+
+
+class SuggestGet(Service):
+    """Suggests to *query*, what has been typed; the pages are those the user may see."""
+
+    def reply(self) -> dict[str, Any]:
+        parameters = Parameters(self.context, self.request)
+        text = self.request.form.get("query", parameters.text)
+        text = text.strip() if isinstance(text, str) else ""
+        catalog = getToolByName(self.context, "portal_catalog")
+        query = parameters.query()
+        query.pop("SearchableText", None)
+        with bad_values():
+            pages = self._pages(catalog, query, text) if text else []
+            terms = suggest(catalog, text, LIMIT, query) if text else []
+        return {
+            "@id": self.request["ACTUAL_URL"],
+            "suggestions": summaries(pages, self.request),
+            "terms": terms,
+        }
+
+    def _pages(self, catalog: CatalogTool, query: dict[str, Any], text: str) -> Iterable[Any]:
+        search = beginning(catalog, text)
+        return catalog.searchResults(**query | {"Title": search}, b_start=0, b_size=LIMIT) if search else []
+
+
+def beginning(catalog: CatalogTool, text: str) -> str:
+    """Return a search for titles with all words of *text*, the last of which may be its beginning only."""
+    words = query_words(catalog._core.translator("Title").index.getLexicon(), text.replace("*", " ").replace("?", " "))
+    if not words:
+        return ""
+    return " AND ".join([*(f'"{word}"' for word in words[:-1]), f"{words[-1]}*"])
+
+
+class SimilarGet(Service):
+    """Finds what the user may see in the site and is most like the context by its text; parameters as of a search."""
+
+    def reply(self) -> dict[str, Any]:
+        parameters = Parameters(getSite(), self.request)
+        catalog = getToolByName(self.context, "portal_catalog")
+        with bad_values():
+            brains = list(catalog.more_like_this(self.context, parameters.rows, **parameters.query()))
+        return {
+            "@id": self.request["ACTUAL_URL"] + "?" * bool(self.request["QUERY_STRING"]) + self.request["QUERY_STRING"],
+            "items": summaries(brains, self.request),
+        }
+
+
+@implementer(IFieldDeserializer)
+@adapter(IFloat, IDexterityContent, IPGCatalogLayer)
+class NumberDeserializer(DefaultFieldDeserializer):
+    """Takes whole numbers for a field of floating-point ones, as our settings are; plone.restapi's own raises WrongType.
+
+    It cannot be for our fields alone: the registry takes no field of another class, and none with a mark of ours.
+    """
+
+    def __call__(self, value: Any) -> Any:
+        if type(value) is int and abs(value) <= sys.float_info.max:
+            value = float(value)
+        return super().__call__(value)

@@ -9,9 +9,9 @@ from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.interfaces import IPGCatalogLayer
-from plone.pgcatalog.restapi.documents import columns
-from plone.pgcatalog.restapi.documents import FIELDS
+from plone.pgcatalog.restapi.search import columns
 from plone.pgcatalog.restapi.search import count_facets
+from plone.pgcatalog.restapi.search import FIELDS
 from plone.pgcatalog.restapi.search import matching_values
 from plone.pgcatalog.restapi.solr_parameters import SolrParameters
 from plone.restapi.interfaces import ISiteEndpointExpander

@@ -1,7 +1,9 @@
-"""The parameters of ``@solr``, as queries: of the page, and of each of the search tabs."""
+"""What ``@solr`` is asked: the search tabs of the site's settings, and the parameters of a request as queries."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from copy import deepcopy
+from plone.pgcatalog.i18n import _
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And
@@ -13,10 +15,72 @@ from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.restapi.parameters import json_in
 from plone.pgcatalog.restapi.parameters import Parameters
-from plone.pgcatalog.restapi.solr_settings import solr_settings
+from plone.registry.interfaces import IRegistry
+from plone.schema import JSONField
 from typing import Any
 from zExceptions import BadRequest
+from zope.component import getUtility
 from zope.component.hooks import getSite
+from zope.interface import Interface
+
+import json
+
+
+RECORD = "plone.pgcatalog.solr"
+_NAMED = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}}}
+_TAB = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["label"],
+    "properties": {
+        "label": {"type": "string", "minLength": 1},
+        "query": {"type": "object"},
+        "facetFields": {"type": "array", "items": _NAMED},
+        "layouts": {"type": "array", "items": {"type": "string"}},
+    },
+}
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "searchTabs": {"type": "array", "items": _TAB},
+        "fieldList": {"type": "array", "items": {"type": "string"}},
+        "vocabularies": {
+            "type": "array",
+            "items": {"type": "object", "required": ["field", "name"]},
+        },
+    },
+}
+#: The tabs whose labels the front-end translates.
+DEFAULT: dict[str, Any] = {
+    "searchTabs": [
+        {"label": "All", "query": {}},
+        {"label": "Pages", "query": {"portal_type": ["Document"]}},
+        {"label": "Events", "query": {"portal_type": ["Event"]}},
+        {"label": "Images", "query": {"portal_type": ["Image"]}},
+        {"label": "Files", "query": {"portal_type": ["File"]}},
+    ]
+}
+
+
+class ISolrSettings(Interface):
+    """What ``@solr`` answers."""
+
+    solr = JSONField(
+        title=_("Search tabs of a Solr front-end"),
+        description=_(
+            "Tabs, facets, layouts and further fields of the service @solr; see the reference of REST services."
+        ),
+        schema=json.dumps(SCHEMA),
+        required=False,
+        default=DEFAULT,
+    )
+
+
+def solr_settings() -> dict[str, Any]:
+    """Return the settings of the site, the defaults where it has none."""
+    found = getUtility(IRegistry).get(RECORD)
+    return deepcopy(DEFAULT if found is None else found)
 
 
 #: The ends of a range of dates: the end, and whether it is a value of the range.
