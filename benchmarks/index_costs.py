@@ -19,7 +19,7 @@ from benchmarks.zope_site import make_site
 from benchmarks.zope_site import PloneSite
 from DateTime import DateTime
 from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from psycopg import sql
 from tests.integration.site import load_zope
 from typing import Any

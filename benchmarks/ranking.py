@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace
 from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.demo.words import language
 from plone.pgcatalog.demo.words import LANGUAGES
 from plone.pgcatalog.demo.words import topics
@@ -24,6 +22,8 @@ from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.settings import ATTRIBUTE
 from plone.pgcatalog.settings import RANKED_ROWS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from Products.ZCTextIndex.OkapiIndex import OkapiIndex
 from Products.ZCTextIndex.ZCTextIndex import PLexicon
 from Products.ZCTextIndex.ZCTextIndex import ZCTextIndex

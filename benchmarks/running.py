@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from dataclasses import field
 from pathlib import Path
-from plone.pgcatalog.database.embedded import DEMO_SETTINGS
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from rich.console import Console
 from rich.progress import Progress
 from rich.progress import SpinnerColumn

@@ -8,9 +8,9 @@ some, and for all of them without any query, asked in turns with the page.  Noth
 
 from plone.pgcatalog.classic.page_facets import page_facets
 from plone.pgcatalog.classic.searching import PageSearch
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.settings import search_facets
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from statistics import median
 from tests.integration import site as sites
 from tests.integration.generated import fill_relation

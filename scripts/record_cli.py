@@ -7,12 +7,12 @@ Makes the demo's site on an embedded server, runs the commands on it, and writes
 
 from benchmarks.marks import put_between
 from pathlib import Path
-from plone.pgcatalog.database.embedded import DEMO_SETTINGS
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.demo import server
 from plone.pgcatalog.demo.__main__ import progress
 from plone.pgcatalog.demo.__main__ import timed
 from plone.pgcatalog.observe import recorder
+from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from rich.console import Console
 from statistics import median
 

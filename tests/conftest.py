@@ -4,10 +4,10 @@ from collections.abc import Generator
 from collections.abc import Iterator
 from hypothesis import settings
 from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.fulltext import counting
 from plone.pgcatalog.observe import searches
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from scripts.topology.bouncer import find_pgbouncer
 from tests.integration.fixtures import app  # noqa: F401
 from tests.integration.fixtures import catalog  # noqa: F401

@@ -6,8 +6,8 @@ of two runs with different numbers of documents it makes the page's table of tim
 
 from benchmarks.marks import put_between
 from pathlib import Path
-from plone.pgcatalog.database.embedded import DEMO_SETTINGS
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from scripts.moving import page
 from scripts.moving import sources
 from scripts.moving import table

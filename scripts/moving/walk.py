@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field
 from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from scripts.moving import page
 from scripts.moving import sources
 from tests.integration.site import SITE_ZCML

@@ -8,8 +8,8 @@ the commands of that page print for them.
 from benchmarks.marks import put_between
 from collections.abc import Callable
 from pathlib import Path
-from plone.pgcatalog.database.embedded import DEMO_SETTINGS
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from scripts.moving import page
 from scripts.moving import sources
 from scripts.moving.walk import Walk

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import ExitStack
 from pathlib import Path
-from plone.pgcatalog.database.embedded import DEMO_SETTINGS
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from psycopg.conninfo import conninfo_to_dict
 from rich.console import Console
 from scripts.topology.bouncer import find_pgbouncer

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from plone.pgcatalog.database.embedded import DEMO_SETTINGS
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import with_standby
 from plone.pgcatalog.demo.server import free_port
+from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import with_standby
 from scripts.topology.statements import statements
 from scripts.topology.zope import HOST
 from scripts.topology.zope import ROOT

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import ExitStack
 from pathlib import Path
-from plone.pgcatalog.database.embedded import DEMO_SETTINGS
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from tests.soak.__main__ import answer
 from tests.soak.__main__ import answer_of
 from tests.soak.__main__ import end

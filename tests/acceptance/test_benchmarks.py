@@ -32,9 +32,9 @@ from benchmarks.worker import Worker
 from benchmarks.worker import WorkerFailed
 from collections.abc import Iterator
 from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.indexing.rebuild_worker import BATCH
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from typing import Any
 from ZODB.DB import DB
 from ZODB.FileStorage import FileStorage

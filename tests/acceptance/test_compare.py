@@ -1,8 +1,8 @@
 """A real Data.fs, made with stock Plone: rehearsed, migrated and brought back; the site's own queries stay the same."""
 
 from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from Products.CMFPlone.CatalogTool import CatalogTool
 from tests.acceptance.cli import pgcatalog
 from tests.integration import site as sites

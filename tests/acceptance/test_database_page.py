@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from plone.pgcatalog.cli.target import configured_databases
-from plone.pgcatalog.database.embedded import DEMO_SETTINGS
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded_host import BIN_VARIABLE
 from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.host import BIN_VARIABLE
 from tempfile import TemporaryDirectory
 from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.cli.target import main_storage
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.migration import copying
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from Products.CMFPlone.CatalogTool import CatalogTool
 from scripts.moving import content
 from scripts.moving import page

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from plone.namedfile.file import NamedBlobFile
 from plone.pgcatalog.cli.commands import main
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.migration import copying
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from Products.ZCatalog.Catalog import CatalogError
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites

@@ -6,10 +6,10 @@ The oracle is the same database, upgraded to our Plone with its ZCatalog.
 from collections.abc import Iterator
 from lxml import html
 from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.migration import copying
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from scripts.moving import content
 from scripts.older import archive
 from tests.integration import site as sites

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from functools import cache
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from tests.integration import site as sites
 from typing import Any
 from typing import Protocol

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import suppress
 from pathlib import Path
-from plone.pgcatalog.database.embedded import dsn_of
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
-from plone.pgcatalog.database.embedded import with_standby
+from plone.pgcatalog.testing.embedded import dsn_of
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
+from plone.pgcatalog.testing.embedded import with_standby
 from tests.integration import site as sites
 from tests.integration.content import create
 from transaction.interfaces import TransientError

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from contextlib import ExitStack
 from contextlib import suppress
 from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from psycopg.conninfo import conninfo_to_dict
 from scripts.topology.bouncer import find_pgbouncer
 from scripts.topology.bouncer import PgBouncer

@@ -5,10 +5,10 @@ from contextlib import closing
 from contextlib import contextmanager
 from contextlib import ExitStack
 from contextlib import suppress
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
-from plone.pgcatalog.database.embedded import with_standby
 from plone.pgcatalog.reader import ReadOnlyStorage
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
+from plone.pgcatalog.testing.embedded import with_standby
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.servers import execute

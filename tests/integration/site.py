@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from contextlib import contextmanager
 from functools import cache
 from plone.pgcatalog import settings
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from typing import Any
 
 import itertools

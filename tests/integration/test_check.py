@@ -7,9 +7,9 @@ from plone.pgcatalog.cli import check_site
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database import findings as health
 from plone.pgcatalog.database.direct import session_of
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.indexing.rebuild import Rebuild
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from tests.integration import site as sites
 from typing import Any

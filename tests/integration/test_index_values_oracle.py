@@ -6,8 +6,8 @@ differs on purpose is not asked here (``is_deviation``); the unit tests of the i
 """
 
 from collections.abc import Iterator
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from Products.PluginIndexes.BooleanIndex.BooleanIndex import BooleanIndex
 from Products.PluginIndexes.DateRangeIndex.DateRangeIndex import DateRangeIndex
 from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex

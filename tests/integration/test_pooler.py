@@ -16,7 +16,6 @@ from plone.pgcatalog.database import pool
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.direct import is_pooled
 from plone.pgcatalog.database.direct import SharedSession
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.fulltext import counting
 from plone.pgcatalog.indexing.rebuild import Rebuild
@@ -26,6 +25,7 @@ from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi import maintenance
 from scripts.topology.bouncer import PgBouncer

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from plone.pgcatalog.database.embedded import dsn_of
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import EmbeddedPostgresError
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
-from plone.pgcatalog.database.embedded import with_standby
-from plone.pgcatalog.database.embedded_host import PACKAGES
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.statistics import executing
 from plone.pgcatalog.database.statistics import overview
+from plone.pgcatalog.testing.embedded import dsn_of
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import EmbeddedPostgresError
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
+from plone.pgcatalog.testing.embedded import with_standby
+from plone.pgcatalog.testing.host import PACKAGES
 from tests.integration.servers import execute
 from tests.integration.servers import fetch
 from typing import Any
@@ -230,7 +230,7 @@ def test_a_standby_of_a_server_that_is_gone(primary: EmbeddedPostgres, standby: 
 
 
 ORDINARY = """
-from plone.pgcatalog.database.embedded import EmbeddedPostgres, TEST_SETTINGS, dsn_of, with_standby
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres, TEST_SETTINGS, dsn_of, with_standby
 import os, psycopg
 # Everything is imported: the interpreter may be where only root can read.
 os.setgroups([])

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.session import TRIGRAMS
 from plone.pgcatalog.discovery.vocabulary import near_sql
@@ -12,6 +10,8 @@ from plone.pgcatalog.fulltext.edits import containing
 from plone.pgcatalog.fulltext.edits import distance
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.trigrams import create_trigram_index
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from tests.conftest import memory_folder
 from tests.integration import site as sites
 from typing import Any

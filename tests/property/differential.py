@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 from dataclasses import field
 from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from random import Random
 from rich.console import Console
 from rich.progress import Progress

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import HealthCheck
 from hypothesis import settings
 from hypothesis import strategies as st
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
 from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
 from plone.pgcatalog.fulltext.lexicon import words
@@ -14,6 +13,7 @@ from plone.pgcatalog.fulltext.tsquery import Clause
 from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.fulltext.tuning import tuning_in
 from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter import Splitter
 from Products.ZCTextIndex.Lexicon import Lexicon

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from plone.pgcatalog.database.embedded import DEMO_SETTINGS
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from random import Random
 from rich.console import Console
 from tests.soak import report

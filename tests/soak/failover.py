@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field
 from pathlib import Path
-from plone.pgcatalog.database.embedded import dsn_of
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import with_standby
+from plone.pgcatalog.testing.embedded import dsn_of
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import with_standby
 from psycopg import sql
 from random import Random
 from tests.soak.clients import Client

@@ -35,7 +35,7 @@ VISITORS = {
 }
 #: Module -> what its regular expressions see.
 OTHERS = {
-    "database.embedded_host": "the output of PostgreSQL's programs",
+    "testing.host": "the output of PostgreSQL's programs",
     "database.prepared": "our own statements",
     "cli.slow": "a period",
     "database.restored": "our own base.sql",

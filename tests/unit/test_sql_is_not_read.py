@@ -16,7 +16,7 @@ REGULAR_EXPRESSIONS = {
     "cli/slow.py": "periods",
     "classic/live_search.py": "search texts",
     "classic/page_facets.py": "months in addresses",
-    "database/embedded_host.py": "names of folders",
+    "testing/host.py": "names of folders",
     "database/restored.py": "our own base.sql, for the names that it makes",
     "database/prepared.py": "placeholders, to number them: a part of rendering",
     "demo/fetch.py": "pages of the demo",

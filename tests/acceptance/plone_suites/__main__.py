@@ -5,8 +5,8 @@ from concurrent.futures import as_completed
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import TEST_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from tests.acceptance.plone_suites import results
 from tests.acceptance.plone_suites.compare import compare
 from tests.acceptance.plone_suites.compare import load_bound

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from plone.pgcatalog.cli.copy import counting
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import EmbeddedPostgresError
 from plone.pgcatalog.migration import copying
 from plone.pgcatalog.request import opened_at
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import EmbeddedPostgresError
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table

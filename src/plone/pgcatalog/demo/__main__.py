@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import ExitStack
 from pathlib import Path
-from plone.pgcatalog.database.embedded import DEMO_SETTINGS
-from plone.pgcatalog.database.embedded import EmbeddedPostgres
-from plone.pgcatalog.database.embedded import EmbeddedPostgresError
 from plone.pgcatalog.demo import people
 from plone.pgcatalog.demo import server
+from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import EmbeddedPostgresError
 from rich.console import Console
 from rich.progress import BarColumn
 from rich.progress import MofNCompleteColumn

@@ -17,12 +17,12 @@ from the main thread, or from one that lives long enough.
 
 from collections.abc import Mapping
 from pathlib import Path
-from plone.pgcatalog.database.embedded_host import choose_binaries
-from plone.pgcatalog.database.embedded_host import EmbeddedPostgresError
-from plone.pgcatalog.database.embedded_host import public_tmp
-from plone.pgcatalog.database.embedded_host import require_binaries
-from plone.pgcatalog.database.embedded_host import ServerUser
-from plone.pgcatalog.database.embedded_host import temporary_folder
+from plone.pgcatalog.testing.host import choose_binaries
+from plone.pgcatalog.testing.host import EmbeddedPostgresError
+from plone.pgcatalog.testing.host import public_tmp
+from plone.pgcatalog.testing.host import require_binaries
+from plone.pgcatalog.testing.host import ServerUser
+from plone.pgcatalog.testing.host import temporary_folder
 from psycopg import sql
 from typing import Any
 from typing import LiteralString

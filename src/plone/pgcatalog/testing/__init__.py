@@ -1,0 +1,1 @@
+"""For tests and demos: PostgreSQL servers that need no installation."""
