@@ -44,7 +44,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from plone.pgcatalog.observe import plan
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from tests.integration.site import load_zope
 from typing import Any
 

@@ -4,7 +4,7 @@ from collections.abc import Generator
 from collections.abc import Iterator
 from hypothesis import settings
 from pathlib import Path
-from plone.pgcatalog.fulltext import counting
+from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
@@ -44,7 +44,7 @@ _numbers = itertools.count(1)
 
 # The recorder of slow queries and the count of words connect when they like, but a database is copied while nobody is connected.
 os.environ.setdefault("PGCATALOG_SLOW_QUERY_MS", "0")
-counting.PAUSE = 0.0
+term_statistics.PAUSE = 0.0
 
 
 @pytest.hookimpl(wrapper=True)

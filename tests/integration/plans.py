@@ -7,7 +7,7 @@ from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.view import CatalogView
-from plone.pgcatalog.sql.condition import Condition
+from plone.pgcatalog.sql.expression import Condition
 from typing import Any
 
 

@@ -1,8 +1,8 @@
 """Compiled queries are remembered, and forgotten when anything changes that they depend on."""
 
 from DateTime import DateTime
-from plone.pgcatalog.query.memory import CompiledQueries
-from plone.pgcatalog.query.memory import SIZE
+from plone.pgcatalog.query.compiler import CompiledQueries
+from plone.pgcatalog.query.compiler import SIZE
 from tests.integration.content import create
 from typing import Any
 from unittest.mock import patch

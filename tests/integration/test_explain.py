@@ -5,7 +5,7 @@ from plone.pgcatalog.advice.explain import explain_example
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.cli.explain import statement
 from plone.pgcatalog.observe.log import Example
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from tests.integration.content import create
 from typing import Any
 

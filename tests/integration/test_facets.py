@@ -16,7 +16,7 @@ from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.generated import fill_relation

@@ -1,8 +1,8 @@
 """Words with wildcards inside find what ZCatalog finds, whether their words have been counted, long ago or never."""
 
 from collections.abc import Callable
-from plone.pgcatalog.fulltext import globs
 from plone.pgcatalog.fulltext import term_statistics
+from plone.pgcatalog.fulltext import word_lookup
 from plone.pgcatalog.fulltext.tsquery import MAX_PATTERNS
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Text
@@ -53,7 +53,7 @@ TEXTS = (
 )
 QUERIES = [{name: text} for text in TEXTS for name in ("SearchableText", "Title")]
 #: The first line of what looks words up.
-LOOK_UP = globs.WORDS_LIKE.splitlines()[0]
+LOOK_UP = word_lookup.WORDS_LIKE.splitlines()[0]
 #: What compares a pattern with all words of a text.
 COMPARED = "tsvector_to_array"
 
@@ -162,7 +162,7 @@ def test_what_is_saved_while_words_are_counted_is_found(portal: Any, dsn: str, m
 
 def test_a_word_with_many_others_like_it_is_compared(portal: Any, dsn: str, monkeypatch: Any) -> None:
     counted(dsn, portal.portal_catalog)
-    monkeypatch.setattr(globs, "MAX_FOUND", 2)
+    monkeypatch.setattr(word_lookup, "MAX_FOUND", 2)
     assert COMPARED in statements(portal, "w*er")[-1]
     check(portal)
 
@@ -195,7 +195,7 @@ def test_only_rows_written_since_the_count_are_read(portal: Any, dsn: str) -> No
     change_and_commit(portal, dsn, None)
     catalog = portal.portal_catalog._core
     translator = catalog.translator("SearchableText")
-    asked = globs._statement(catalog.zoid, catalog.view().read_state().relation, translator.column, ["wa*er"])
+    asked = word_lookup._statement(catalog.zoid, catalog.view().read_state().relation, translator.column, ["wa*er"])
     with psycopg.connect(dsn) as connection:
         connection.execute("SET enable_seqscan = off")
         cursor = psycopg.ClientCursor(connection)

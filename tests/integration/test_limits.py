@@ -7,7 +7,7 @@ from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.facet_statement import MAX_BUCKETS
 from plone.pgcatalog.fulltext.tsquery import MAX_PATTERNS
 from plone.pgcatalog.fulltext.tsquery import MAX_WORDS
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.unavailable import SEARCH_TIMED_OUT
 from plone.pgcatalog.unavailable import TEXT
 from plone.pgcatalog.unavailable import TIMED_OUT

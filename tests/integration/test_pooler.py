@@ -17,14 +17,14 @@ from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.direct import is_pooled
 from plone.pgcatalog.database.direct import SharedSession
 from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.fulltext import counting
+from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild import RebuildRunning
 from plone.pgcatalog.metrics import prometheus
 from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi import maintenance
@@ -129,7 +129,7 @@ def count_searches(portal: Any, dsn: str) -> None:
 
 
 def count_words(portal: Any, dsn: str) -> None:
-    words = counting.Counting(dsn)
+    words = term_statistics.Counting(dsn)
     words.request_count(portal.portal_catalog._core.zoid, 0, 0)
     assert words.flush(30)
     assert counted(dsn) == [(zoid_of(portal),)]
@@ -291,7 +291,7 @@ def test_without_a_way_past_the_pooler_nothing_that_needs_a_session_begins(
             Rebuild(tool)
         with pytest.raises(jobs.JobError, match="PGCATALOG_DIRECT_DSN"):
             jobs.start(tool, "vacuum", maintenance.vacuum)
-    words = counting.Counting(pooled_dsn)
+    words = term_statistics.Counting(pooled_dsn)
     words.request_count(zoid, 0, 0)
     assert words.flush(30)
     assert counted(pooled_dsn) == []

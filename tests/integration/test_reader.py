@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from contextlib import ExitStack
-from plone.pgcatalog.fulltext import counting
+from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.reader import UnknownStorage
@@ -200,8 +200,8 @@ def test_no_work_begins(reader: Site, form: dict[str, str]) -> None:
 def test_no_thread_writes(servers: Servers, reader: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither slow queries, nor what is searched for, nor counts of words."""
     monkeypatch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.001")
-    monkeypatch.setattr(counting, "PAUSE", 60.0)
-    kinds: Any = recorder.recorders, searches.recorders, counting.countings
+    monkeypatch.setattr(term_statistics, "PAUSE", 60.0)
+    kinds: Any = recorder.recorders, searches.recorders, term_statistics.countings
     for text in ("page", "folder", "news"):
         assert reader.web.open(f"/plone/@@search?SearchableText={text}").status == 200
     assert servers.standby_dsn not in {worker.dsn for workers in kinds for worker in workers.all()}

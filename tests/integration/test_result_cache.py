@@ -14,7 +14,7 @@ from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ResultCache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.rows import Row
-from plone.pgcatalog.sql.frozen import frozen
+from plone.pgcatalog.sql.values import frozen
 from Products.CMFCore.indexing import processQueue
 from tests.integration import site as sites
 from tests.integration.content import create

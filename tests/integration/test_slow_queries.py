@@ -8,7 +8,7 @@ from plone.pgcatalog.observe.trace import throttle
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.waiting import PATIENCE

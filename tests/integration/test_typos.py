@@ -9,7 +9,7 @@ from plone.pgcatalog.discovery.vocabulary import near_sql
 from plone.pgcatalog.fulltext.edits import containing
 from plone.pgcatalog.fulltext.edits import distance
 from plone.pgcatalog.fulltext.term_statistics import count_words
-from plone.pgcatalog.fulltext.trigrams import create_trigram_index
+from plone.pgcatalog.fulltext.term_statistics import create_trigram_index
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from tests.conftest import memory_folder

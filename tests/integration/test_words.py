@@ -4,9 +4,9 @@ from collections import Counter
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database.background import PerDatabase
 from plone.pgcatalog.database.direct import connect_directly
-from plone.pgcatalog.fulltext import counting
-from plone.pgcatalog.fulltext.counting import Counting
+from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.fulltext.term_statistics import count_words
+from plone.pgcatalog.fulltext.term_statistics import Counting
 from plone.pgcatalog.fulltext.term_statistics import is_stale
 from plone.pgcatalog.sql import locks
 from tests.integration.content import create
@@ -155,9 +155,9 @@ def test_a_ranked_search_has_words_counted(
     portal: Any, catalog: Any, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(portal)
-    monkeypatch.setattr(counting, "PAUSE", 1000)
+    monkeypatch.setattr(term_statistics, "PAUSE", 1000)
     own = Counting(dsn)
-    monkeypatch.setattr(counting, "countings", PerDatabase(lambda _: own))
+    monkeypatch.setattr(term_statistics, "countings", PerDatabase(lambda _: own))
     assert len(catalog.unrestrictedSearchResults(portal_type="Document", sort_on="created")[:3]) == 3
     assert own.flush(10)
     assert not words_of(dsn, catalog)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
 from plone.pgcatalog.fulltext.lexicon import words
-from plone.pgcatalog.fulltext.query_expansion import QueryWords
 from plone.pgcatalog.fulltext.tsquery import Clause
 from plone.pgcatalog.fulltext.tsquery import compile_text
+from plone.pgcatalog.fulltext.tuning import QueryWords
 from plone.pgcatalog.fulltext.tuning import tuning_in
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres

@@ -5,13 +5,13 @@ from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.date import DateIndexTranslator
-from plone.pgcatalog.indexes.field import FieldIndexTranslator
-from plone.pgcatalog.indexes.gopip import GopipIndexTranslator
 from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
+from plone.pgcatalog.indexes.simple import FieldIndexTranslator
+from plone.pgcatalog.indexes.simple import GopipIndexTranslator
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
-from plone.pgcatalog.sql.fragment import Fragment
+from plone.pgcatalog.sql.expression import Fragment
 from Products.CMFPlone.UnicodeSplitter import I18NNormalizer
 from Products.CMFPlone.UnicodeSplitter import Splitter as UnicodeSplitter
 from Products.ExtendedPathIndex.ExtendedPathIndex import ExtendedPathIndex

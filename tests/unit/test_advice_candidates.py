@@ -17,9 +17,9 @@ from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.ranked import Score
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
-from plone.pgcatalog.sql.condition import Condition
-from plone.pgcatalog.sql.condition import EVERYTHING
-from plone.pgcatalog.sql.fragment import Fragment
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import EVERYTHING
+from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.predicate import any_value
 from plone.pgcatalog.sql.predicate import below
 from plone.pgcatalog.sql.predicate import between

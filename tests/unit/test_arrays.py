@@ -2,10 +2,10 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from plone.pgcatalog.sql.arrays import array_of
-from plone.pgcatalog.sql.arrays import INT8_ARRAY
-from plone.pgcatalog.sql.arrays import LARGEST
-from plone.pgcatalog.sql.arrays import TEXT_ARRAY
+from plone.pgcatalog.sql.values import array_of
+from plone.pgcatalog.sql.values import INT8_ARRAY
+from plone.pgcatalog.sql.values import LARGEST
+from plone.pgcatalog.sql.values import TEXT_ARRAY
 from typing import Any
 
 import pytest

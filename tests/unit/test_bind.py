@@ -12,10 +12,10 @@ from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.settings import RANKED_ROWS
 from plone.pgcatalog.sql.column import Column
-from plone.pgcatalog.sql.condition import EVERYTHING
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import EVERYTHING
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import has_value
-from plone.pgcatalog.sql.sets import set_number
+from plone.pgcatalog.sql.values import set_number
 from tests.unit.compiling import compiled
 from tests.unit.compiling import TRANSLATORS
 from typing import Any

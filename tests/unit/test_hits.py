@@ -16,7 +16,7 @@ from plone.pgcatalog.results.hits import unsorted
 from plone.pgcatalog.results.rows import RowLoader
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
-from plone.pgcatalog.sql.fragment import Fragment
+from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.predicate import equals
 from types import SimpleNamespace
 from typing import Any

@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from plone.pgcatalog.discovery.highlight import glob_regex
 from plone.pgcatalog.discovery.highlight import Highlighter
-from plone.pgcatalog.fulltext.query_expansion import Meaning
 from plone.pgcatalog.fulltext.tsquery import compile_text
+from plone.pgcatalog.fulltext.tuning import Meaning
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.sql.column import Column
 from Products.ZCTextIndex import QueryParser
@@ -30,7 +30,7 @@ SOURCE = Path(plone.pgcatalog.__file__).parent
 #: Modules with regular expressions that see what visitors, or people who write pages, have typed.
 VISITORS = {
     *("classic.did_you_mean", "classic.live_search", "classic.page_facets", "discovery.highlight", "discovery.suggest"),
-    *("fulltext.lexicon", "fulltext.tsquery", "fulltext.tuning", "indexes.keys", "indexes.path_columns"),
+    *("fulltext.lexicon", "fulltext.tsquery", "fulltext.tuning", "indexes.keys", "indexes.path"),
     *("observe.searches", "results.urls"),
 }
 #: Module -> what its regular expressions see.
@@ -41,7 +41,7 @@ OTHERS = {
     "database.restored": "our own base.sql",
     "demo.fetch": "pages of the demo",
     "demo.words": "texts of the demo",
-    "sql.names": "names of indexes",
+    "sql.column": "names of indexes",
     "zmi.pages": "templates of Zope",
 }
 #: What is repeated, LENGTH characters in all, between a beginning and an end.

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.base import SQLIndex
+from plone.pgcatalog.indexes.date import CEILING
 from plone.pgcatalog.indexes.date import DateIndexTranslator
-from plone.pgcatalog.indexes.instants import CEILING
-from plone.pgcatalog.indexes.instants import FLOOR
-from plone.pgcatalog.indexes.instants import from_minutes
-from plone.pgcatalog.indexes.instants import to_instant
-from plone.pgcatalog.indexes.instants import to_minutes
+from plone.pgcatalog.indexes.date import FLOOR
+from plone.pgcatalog.indexes.date import from_minutes
+from plone.pgcatalog.indexes.date import to_instant
+from plone.pgcatalog.indexes.date import to_minutes
 from Products.PluginIndexes.DateIndex.DateIndex import DateIndex
 from types import SimpleNamespace
 from typing import Any

@@ -4,8 +4,8 @@ from Acquisition import Explicit
 from Acquisition import Implicit
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import SQLIndex
-from plone.pgcatalog.indexes.field import FieldIndexTranslator
-from plone.pgcatalog.indexes.uuid import UUIDIndexTranslator
+from plone.pgcatalog.indexes.simple import FieldIndexTranslator
+from plone.pgcatalog.indexes.simple import UUIDIndexTranslator
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from Products.PluginIndexes.UUIDIndex.UUIDIndex import UUIDIndex
 from types import SimpleNamespace

@@ -12,8 +12,8 @@ from plone.pgcatalog.query.bind import hide_unselective_indexes
 from plone.pgcatalog.query.bind import plans_once
 from plone.pgcatalog.query.bind import SELECTIVE_SHARE
 from plone.pgcatalog.sql.column import Column
-from plone.pgcatalog.sql.condition import Condition
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import below
 from plone.pgcatalog.sql.predicate import between
 from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex

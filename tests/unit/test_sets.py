@@ -5,10 +5,10 @@ from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.sets import MANY_LISTS
 from plone.pgcatalog.sql import predicate as p
 from plone.pgcatalog.sql.column import Column
-from plone.pgcatalog.sql.condition import Condition
-from plone.pgcatalog.sql.condition import NOTHING
-from plone.pgcatalog.sql.sets import in_numbers
-from plone.pgcatalog.sql.sets import set_number
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import NOTHING
+from plone.pgcatalog.sql.values import in_numbers
+from plone.pgcatalog.sql.values import set_number
 from typing import Any
 
 import pytest

@@ -10,13 +10,13 @@ from plone.pgcatalog.query.bind import SELECTIVE_SHARE
 from plone.pgcatalog.sql import predicate as p
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
-from plone.pgcatalog.sql.condition import all_of
-from plone.pgcatalog.sql.condition import any_of
-from plone.pgcatalog.sql.condition import Condition
-from plone.pgcatalog.sql.condition import EVERYTHING
-from plone.pgcatalog.sql.condition import NOTHING
-from plone.pgcatalog.sql.fragment import Fragment
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import all_of
+from plone.pgcatalog.sql.expression import any_of
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import EVERYTHING
+from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.expression import NOTHING
+from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 import pytest

@@ -27,10 +27,10 @@ REGULAR_EXPRESSIONS = {
     "fulltext/tsquery.py": "search texts",
     "fulltext/tuning.py": "settings",
     "indexes/keys.py": "values",
-    "indexes/path_columns.py": "paths",
+    "indexes/path.py": "paths",
     "observe/searches.py": "search texts",
     "results/urls.py": "paths",
-    "sql/names.py": "names of indexes",
+    "sql/column.py": "names of indexes",
     "zmi/pages.py": "names of pages",
 }
 #: Attributes that are SQL, or parts of it.

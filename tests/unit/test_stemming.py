@@ -1,11 +1,11 @@
 """Stems of words, and their place in a tsvector."""
 
 from plone.pgcatalog.fulltext import lexicon
+from plone.pgcatalog.fulltext.lexicon import find_parts
 from plone.pgcatalog.fulltext.stemming import has_stemmer
 from plone.pgcatalog.fulltext.stemming import stem
 from plone.pgcatalog.fulltext.stemming import STEMMERS
 from plone.pgcatalog.fulltext.stemming import Stemming
-from plone.pgcatalog.fulltext.text_labels import find_parts
 from plone.pgcatalog.fulltext.tsquery import compile_text
 from plone.pgcatalog.sql.column import Column
 from tests.unit.lexicons import plone_lexicon

@@ -28,9 +28,9 @@ from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import joined
 from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.indexes.base import quote
-from plone.pgcatalog.indexes.field import FieldIndexTranslator
 from plone.pgcatalog.indexes.keys import MAX_BYTES as KEY_BYTES
-from plone.pgcatalog.indexes.path_columns import MAX_BYTES as PATH_BYTES
+from plone.pgcatalog.indexes.path import MAX_BYTES as PATH_BYTES
+from plone.pgcatalog.indexes.simple import FieldIndexTranslator
 from plone.pgcatalog.observe.log import Choice
 from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import log_of

@@ -13,7 +13,7 @@ from plone.pgcatalog.observe import plan
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.record import page_in
 from plone.pgcatalog.protocols import Catalog
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import dsn_of
 from typing import Any
 

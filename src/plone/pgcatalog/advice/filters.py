@@ -5,9 +5,9 @@ from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.ranked import Score
 from plone.pgcatalog.sql import predicate
 from plone.pgcatalog.sql.column import RID
-from plone.pgcatalog.sql.condition import And
-from plone.pgcatalog.sql.condition import Condition
-from plone.pgcatalog.sql.condition import Or
+from plone.pgcatalog.sql.expression import And
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import Or
 from plone.pgcatalog.sql.predicate import Predicate
 from typing import Any
 

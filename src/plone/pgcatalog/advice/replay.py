@@ -13,7 +13,7 @@ from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.results.results import WINDOW
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 

@@ -8,7 +8,7 @@ from plone.pgcatalog.advice.trial import Measure
 from plone.pgcatalog.advice.trial import Outcome
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.observe.log import Group
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 
 
 @dataclass(frozen=True, slots=True)

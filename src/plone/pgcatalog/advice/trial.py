@@ -16,7 +16,7 @@ from plone.pgcatalog.advice.statistics import Statistics
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.observe.sql import log_sql
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from psycopg import Connection
 from typing import Any
 

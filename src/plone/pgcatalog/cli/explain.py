@@ -10,7 +10,7 @@ from plone.pgcatalog.core import normalise
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.objects import VALUE_ERRORS
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import dsn_of
 from Products.ZCatalog.Catalog import CatalogError
 from typing import Any

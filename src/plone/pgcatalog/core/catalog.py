@@ -32,7 +32,7 @@ from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.settings import search_timeout
-from plone.pgcatalog.sql.names import columns_of
+from plone.pgcatalog.sql.column import columns_of
 from plone.pgcatalog.storage import is_supported
 from Products.ZCatalog.Catalog import CatalogError
 from Products.ZCatalog.CatalogBrains import NoBrainer

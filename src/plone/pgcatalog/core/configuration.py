@@ -14,13 +14,13 @@ from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.prefetch import prefetch
 from plone.pgcatalog.fulltext import text_index  # noqa: F401  adds itself to the index types that are built in
 from plone.pgcatalog.fulltext.site import site_tuning
-from plone.pgcatalog.fulltext.tuned import SiteTuning
+from plone.pgcatalog.fulltext.site import SiteTuning
 from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import strip_data
 from plone.pgcatalog.indexes.registry import translator_class
-from plone.pgcatalog.indexes.stripped import strip_data
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.protocols import CatalogTool
-from plone.pgcatalog.query.memory import CompiledQueries
+from plone.pgcatalog.query.compiler import CompiledQueries
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.storage import unchanged_tid
 from plone.pgcatalog.storage import unsaved_oids

@@ -13,9 +13,9 @@ from plone.pgcatalog.core.normalise import Sort
 from plone.pgcatalog.core.normalise import sort_of
 from plone.pgcatalog.database.missing import expects_relation
 from plone.pgcatalog.database.missing import report as report_missing
-from plone.pgcatalog.fulltext.counting import request_count
-from plone.pgcatalog.fulltext.globs import with_globs
-from plone.pgcatalog.fulltext.infix import find_word_parts
+from plone.pgcatalog.fulltext.term_statistics import request_count
+from plone.pgcatalog.fulltext.word_lookup import find_word_parts
+from plone.pgcatalog.fulltext.word_lookup import with_globs
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
@@ -26,9 +26,9 @@ from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.compiler import by_rid
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import query_key
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.expression import LimitExceeded
-from plone.pgcatalog.query.memory import query_key
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.results import CatalogSearchResults

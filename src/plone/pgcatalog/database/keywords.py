@@ -15,8 +15,8 @@ from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
-from plone.pgcatalog.sql.fragment import Statement
-from plone.pgcatalog.sql.sets import set_number
+from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.values import set_number
 from psycopg import sql
 
 

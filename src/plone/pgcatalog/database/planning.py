@@ -1,6 +1,6 @@
 """How PostgreSQL is to plan a catalog's statements, where its own judgement is known to be wrong."""
 
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 
 
 #: Planning takes longer than any plan for a catalog with fewer rows than this.

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import cache
 from itertools import count
-from plone.pgcatalog.sql.arrays import array_of
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.values import array_of
 from psycopg import capabilities
 from psycopg.adapt import PyFormat
 from psycopg.adapt import Transformer

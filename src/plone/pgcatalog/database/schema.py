@@ -17,7 +17,7 @@ from plone.pgcatalog.database.layout import view_name
 from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import SQLIndex
-from plone.pgcatalog.sql.sets import LISTED
+from plone.pgcatalog.sql.values import LISTED
 from psycopg import InternalError
 from psycopg import NotSupportedError
 from psycopg import ProgrammingError

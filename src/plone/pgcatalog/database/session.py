@@ -34,7 +34,7 @@ from plone.pgcatalog.database.states import newest_set
 from plone.pgcatalog.database.states import OF_CATALOGS
 from plone.pgcatalog.database.states import states_of
 from plone.pgcatalog.database.statistics import FREQUENCIES
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import Predicate
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row

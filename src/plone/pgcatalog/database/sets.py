@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql import locks
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import CONTAINS
 from plone.pgcatalog.sql.predicate import ElementBetween
 from plone.pgcatalog.sql.predicate import Predicate
-from plone.pgcatalog.sql.sets import asks_elements
+from plone.pgcatalog.sql.values import asks_elements
 from psycopg import sql
 from typing import Any
 

@@ -1,7 +1,7 @@
 """Begins the snapshots that ZODB connections read from."""
 
 from plone.pgcatalog.database.prepared import PreparedStatements
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 import psycopg

@@ -15,7 +15,7 @@ from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.restored import missing_shared
 from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.sql import locks
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from psycopg import sql
 from time import monotonic
 from typing import Any

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.date import DateIndexTranslator
-from plone.pgcatalog.indexes.instants import from_minutes
+from plone.pgcatalog.indexes.date import from_minutes
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
-from plone.pgcatalog.sql.fragment import Fragment
+from plone.pgcatalog.sql.expression import Fragment
 from typing import Any
 
 

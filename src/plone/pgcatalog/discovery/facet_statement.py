@@ -34,8 +34,8 @@ from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import quote
-from plone.pgcatalog.sql.fragment import Fragment
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.expression import Statement
 from types import MappingProxyType
 from typing import Any
 from typing import Self

@@ -18,8 +18,8 @@ from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import RESTRICTIONS
-from plone.pgcatalog.sql.fragment import Statement
-from plone.pgcatalog.sql.frozen import frozen
+from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.values import frozen
 from typing import Any
 
 

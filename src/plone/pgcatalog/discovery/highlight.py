@@ -12,7 +12,6 @@ from html import escape
 from plone.pgcatalog.fulltext.lexicon import MAX_LEXEME_BYTES
 from plone.pgcatalog.fulltext.lexicon import term_words
 from plone.pgcatalog.fulltext.lexicon import words
-from plone.pgcatalog.fulltext.query_expansion import Words
 from plone.pgcatalog.fulltext.stemming import is_plain
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.tsquery import parse
@@ -20,6 +19,7 @@ from plone.pgcatalog.fulltext.tsquery import pattern_of
 from plone.pgcatalog.fulltext.tsquery import split_glob
 from plone.pgcatalog.fulltext.tsquery import wanted_terms
 from plone.pgcatalog.fulltext.tsquery import words_with_forms
+from plone.pgcatalog.fulltext.tuning import Words
 from typing import Any
 
 import re

@@ -21,8 +21,8 @@ from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import PATH
 from plone.pgcatalog.sql.column import RID
-from plone.pgcatalog.sql.fragment import Fragment
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import any_value
 from plone.pgcatalog.sql.predicate import equals
 from typing import Any

@@ -6,8 +6,8 @@ from itertools import chain
 from plone.pgcatalog.discovery.highlight import body_of
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.highlight import LENGTH
-from plone.pgcatalog.fulltext.query_expansion import Words
-from plone.pgcatalog.fulltext.text_queries import text_queries
+from plone.pgcatalog.fulltext.tuning import Words
+from plone.pgcatalog.fulltext.word_lookup import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query import bind

@@ -18,7 +18,7 @@ from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.settings import SOURCE_INDEX
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 import psycopg

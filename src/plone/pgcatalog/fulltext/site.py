@@ -1,20 +1,138 @@
-"""What a site's settings make of its full-text search: what ranks, what words count, their stems, and its tuning."""
+"""What a site's settings make of its full-text search: what ranks, what words count, their stems, and its tuning.
+
+``SiteTuning`` says how that changes what a text search finds, and in which order.
+"""
 
 from collections.abc import Callable
 from collections.abc import Mapping
-from plone.pgcatalog.fulltext.bm25 import PlainBackend
+from collections.abc import Sequence
+from dataclasses import dataclass
+from plone.pgcatalog.fulltext.ranking import PlainBackend
 from plone.pgcatalog.fulltext.ranking import SearchBackend
 from plone.pgcatalog.fulltext.ranking import Weights
 from plone.pgcatalog.fulltext.stemming import Stemming
-from plone.pgcatalog.fulltext.tuned import SiteTuning
+from plone.pgcatalog.fulltext.tsquery import parse
+from plone.pgcatalog.fulltext.tsquery import plain_terms
+from plone.pgcatalog.fulltext.tsquery import wanted_words
+from plone.pgcatalog.fulltext.tuning import Meaning
+from plone.pgcatalog.fulltext.tuning import Tuning
 from plone.pgcatalog.fulltext.tuning import tuning_in
+from plone.pgcatalog.fulltext.tuning import Words
+from plone.pgcatalog.fulltext.tuning import words_in
+from plone.pgcatalog.indexes.base import any_of
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import HIGHEST_SCORE
+from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.interfaces import IPGSearchBackend
 from plone.pgcatalog.settings import LANGUAGES
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import stemming
+from plone.pgcatalog.sql.column import PATH
+from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.predicate import equals
 from typing import Any
 from zope.component import queryUtility
 from zope.globalrequest import getRequest
+
+
+#: The score of the first pinned page; the second one has one less, and so on.
+PINNED = HIGHEST_SCORE * 1000
+
+Lookup = Callable[[str], IndexTranslator]
+
+
+@dataclass(frozen=True)
+class SiteTuning:
+    """The *tuning* of the site at the path *site*; *language* tells that of the request, None outside of one."""
+
+    tuning: Tuning
+    site: str
+    language: Callable[[], str | None]
+
+    def stop_languages(self, query: Mapping[str, Any]) -> list[str]:
+        """Return the languages whose stop words count: those the *query* asks for, else that of the request."""
+        if not self.tuning.stop_words:
+            return []
+        wanted = query.get("Language")
+        wanted = wanted.get("query") if isinstance(wanted, Mapping) else wanted
+        values = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list | tuple) else ()
+        codes = [value for value in values if isinstance(value, str) and value]
+        if not codes and (current := self.language()):
+            codes = [current]
+        return codes or [language for language, _ in self.tuning.stop_words]
+
+    def meaning(self, lexicon: Any, query: Mapping[str, Any]) -> Meaning | None:
+        """Return what words of *query* find besides themselves; None for nothing."""
+        if not (self.tuning.synonyms or self.tuning.stop_words):
+            return None
+        return words_in(self.tuning, lexicon).meaning(self.stop_languages(query))
+
+    def synonyms(self, lexicon: Any, text: str) -> list[Words]:
+        """Return the synonyms of the words of *text*."""
+        meaning = self.meaning(lexicon, {}) if self.tuning.synonyms else None
+        tree = parse(lexicon, text)
+        if meaning is None or tree is None:
+            return []
+        return list(dict.fromkeys(a for words in plain_terms(lexicon, tree) for a in meaning.alternatives(words)))
+
+    def pinned(self, lexicon: Any, text: str, query: Mapping[str, Any], lookup: Lookup) -> list[Condition]:
+        """Return a condition for each page that is pinned to *text*, in their order."""
+        if not self.tuning.pins:
+            return []
+        tree = parse(lexicon, text)
+        wanted = None if tree is None else wanted_words(lexicon, tree)
+        if not wanted:
+            return []
+        words = words_in(self.tuning, lexicon)
+        targets = words.pinned(wanted, words.stop_words(self.stop_languages(query)))
+        return [found for target in targets if (found := self._page(target, lookup)) is not None]
+
+    def _page(self, target: str, lookup: Lookup) -> Condition | None:
+        if target.startswith("/"):
+            return equals(PATH, self.site + target)
+        uid = _translator(lookup, "UID")
+        return None if uid is None else uid.match_key(target.replace("-", "").lower())
+
+    def ranked(self, score: Fragment | None, pins: Sequence[Condition], lookup: Lookup) -> Fragment | None:
+        """Return *score*, None for no ranking, with the boosts of portal types, and *pins* above all."""
+        if score is None:
+            return pinned_first(Fragment("0"), pins) if pins else None
+        return pinned_first(self._boosted(score, lookup), pins)
+
+    def preferred(self, pins: Sequence[Condition], lookup: Lookup) -> list[tuple[Condition, ...]]:
+        """Return conditions of what may have a high score for other reasons than its text: *pins*, and types with a boost.
+
+        See ``Score.preferred``.
+        """
+        portal_type = _translator(lookup, "portal_type")
+        boosted = [name for name, factor in self.tuning.types if factor > 1]
+        types = [portal_type.match_key(name) for name in boosted] if portal_type is not None else []
+        return [(any_of(found),) for found in (pins, types) if found]
+
+    def _boosted(self, score: Fragment, lookup: Lookup) -> Fragment:
+        portal_type = _translator(lookup, "portal_type")
+        if portal_type is None or not self.tuning.types:
+            return score
+        cases = [(portal_type.match_key(name), factor) for name, factor in self.tuning.types]
+        sql = " ".join(f"WHEN {found.sql} THEN %s::float8" for found, _ in cases)
+        params = [param for found, factor in cases for param in (*found.params, factor)]
+        return Fragment(f"({score.sql}) * CASE {sql} ELSE 1 END", (*score.params, *params))
+
+
+def pinned_first(score: Fragment, pins: Sequence[Condition]) -> Fragment:
+    """Return *score*, an SQL number, with rows of *pins* above all others, in their order."""
+    if not pins:
+        return score
+    cases = " ".join(f"WHEN {pin.sql} THEN {PINNED - number:.0f}::float8" for number, pin in enumerate(pins))
+    params = [param for pin in pins for param in pin.params]
+    return Fragment(f"CASE {cases} ELSE {score.sql} END", (*params, *score.params))
+
+
+def _translator(lookup: Lookup, name: str) -> IndexTranslator | None:
+    try:
+        return lookup(name)
+    except KeyError:
+        return None
 
 
 PLAIN = PlainBackend()

@@ -25,9 +25,9 @@ from itertools import islice
 from plone.pgcatalog.fulltext.lexicon import query_words
 from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.fulltext.lexicon import term_words
-from plone.pgcatalog.fulltext.query_expansion import Meaning
-from plone.pgcatalog.fulltext.query_expansion import Words
 from plone.pgcatalog.fulltext.ranking import Term
+from plone.pgcatalog.fulltext.tuning import Meaning
+from plone.pgcatalog.fulltext.tuning import Words
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column

@@ -10,22 +10,45 @@ Translators hold no connection and execute nothing.
 
 from abc import ABC
 from abc import abstractmethod
+from BTrees.Length import Length
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Mapping
-from plone.pgcatalog.indexes.stripped import strip_data
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.column import SQLIndex
-from plone.pgcatalog.sql.condition import all_of
-from plone.pgcatalog.sql.condition import any_of
-from plone.pgcatalog.sql.condition import Condition
-from plone.pgcatalog.sql.condition import EVERYTHING
-from plone.pgcatalog.sql.condition import NOTHING
-from plone.pgcatalog.sql.fragment import Fragment
-from plone.pgcatalog.sql.frozen import frozen
+from plone.pgcatalog.sql.expression import all_of
+from plone.pgcatalog.sql.expression import any_of
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import EVERYTHING
+from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.expression import NOTHING
+from plone.pgcatalog.sql.values import frozen
 from typing import Any
 from typing import ClassVar
+
+
+def strip_data(index: Any) -> Any:
+    """Return a copy of the ZCatalog *index* with its settings only: no BTrees, no counters.
+
+    ``index.clear()`` makes it a working index again.
+    """
+    index._p_activate()
+    kind: Any = type(index)
+    copy = kind.__new__(kind)
+    for name, value in index.__dict__.items():
+        if not name.startswith("_v_") and not is_data(value):
+            copy.__dict__[name] = value
+    return copy
+
+
+#: Where the classes live whose instances are data of an index: trees, inner indexes, the catalog it belongs to.
+DATA_MODULES = ("BTrees.", "Products.ZCTextIndex.", "Products.ZCatalog.")
+
+
+def is_data(value: Any) -> bool:
+    """True for the objects that ZCatalog's indexes keep their data in."""
+    return type(value).__module__.startswith(DATA_MODULES) or isinstance(value, Length)
 
 
 #: What add-ons import from here; SQL itself is a room of its own.

@@ -6,9 +6,9 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
-from plone.pgcatalog.indexes.field import text_key
 from plone.pgcatalog.indexes.keys import decode_key
 from plone.pgcatalog.indexes.keys import encode_key
+from plone.pgcatalog.indexes.simple import text_key
 from plone.pgcatalog.indexes.unindex import encode_keys
 from plone.pgcatalog.indexes.unindex import text_ends
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator

@@ -1,19 +1,19 @@
 """Finds the translator of an index type."""
 
 from plone.pgcatalog.indexes.base import IndexTranslator
-from plone.pgcatalog.indexes.boolean import BooleanIndexTranslator
-from plone.pgcatalog.indexes.composite import CompositeIndexTranslator
 from plone.pgcatalog.indexes.date import DateIndexTranslator
 from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
-from plone.pgcatalog.indexes.daterangeinrange import DateRangeInRangeIndexTranslator
-from plone.pgcatalog.indexes.field import FieldIndexTranslator
-from plone.pgcatalog.indexes.gopip import GopipIndexTranslator
+from plone.pgcatalog.indexes.daterange import DateRangeInRangeIndexTranslator
 from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
 from plone.pgcatalog.indexes.path import PathIndexTranslator
 from plone.pgcatalog.indexes.recurring import DateRecurringIndexTranslator
-from plone.pgcatalog.indexes.topic import TopicIndexTranslator
-from plone.pgcatalog.indexes.uuid import UUIDIndexTranslator
+from plone.pgcatalog.indexes.simple import BooleanIndexTranslator
+from plone.pgcatalog.indexes.simple import CompositeIndexTranslator
+from plone.pgcatalog.indexes.simple import FieldIndexTranslator
+from plone.pgcatalog.indexes.simple import GopipIndexTranslator
+from plone.pgcatalog.indexes.simple import TopicIndexTranslator
+from plone.pgcatalog.indexes.simple import UUIDIndexTranslator
 from plone.pgcatalog.interfaces import IPGIndexTranslator
 from typing import Any
 from zope.component import queryUtility

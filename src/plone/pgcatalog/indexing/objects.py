@@ -10,8 +10,8 @@ from plone.base.utils import base_hasattr
 from plone.base.utils import safe_callable
 from plone.indexer.interfaces import IIndexableObject
 from plone.pgcatalog.indexes.cached_attributes import KnownToLack
-from plone.pgcatalog.indexes.path_columns import storable_path
-from plone.pgcatalog.indexes.path_columns import UNSTORABLE
+from plone.pgcatalog.indexes.path import storable_path
+from plone.pgcatalog.indexes.path import UNSTORABLE
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.protocols import CatalogTool
 from Products.CMFCore.interfaces import ISiteRoot

@@ -13,7 +13,7 @@ from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.pending import SeenRow
 from plone.pgcatalog.protocols import Cursor
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from psycopg.errors import UndefinedColumn
 from psycopg.errors import UndefinedTable
 from typing import Any

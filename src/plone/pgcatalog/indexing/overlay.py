@@ -22,8 +22,8 @@ from plone.pgcatalog.indexing.manager import resolve_pending
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.query.ranked import Source
-from plone.pgcatalog.sql.sets import set_number
-from plone.pgcatalog.sql.sets import stored
+from plone.pgcatalog.sql.values import set_number
+from plone.pgcatalog.sql.values import stored
 from typing import Any
 
 

@@ -21,7 +21,7 @@ from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql import locks
-from plone.pgcatalog.sql.sets import stored
+from plone.pgcatalog.sql.values import stored
 from psycopg.errors import LockNotAvailable
 from typing import Any
 

@@ -26,7 +26,7 @@ from plone.pgcatalog.indexing.overlay import sets_of
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.protocols import Cursor
-from plone.pgcatalog.sql.sets import stored
+from plone.pgcatalog.sql.values import stored
 from psycopg.rows import tuple_row
 from typing import Any
 from ZODB.POSException import ConflictError

@@ -7,7 +7,7 @@ from plone.pgcatalog.database.planning import NO_SCAN
 from plone.pgcatalog.database.statistics import FEW
 from plone.pgcatalog.database.statistics import WASTEFUL
 from plone.pgcatalog.protocols import Connection
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 

@@ -13,7 +13,7 @@ from plone.pgcatalog.observe.expressions import load_expression
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 import orjson

@@ -19,7 +19,7 @@ from plone.pgcatalog.fulltext.tsquery import KEYWORDS
 from plone.pgcatalog.observe.sql import log_sql
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.settings import record_searches
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import dsn_of
 from typing import Any
 from zope.globalrequest import getRequest

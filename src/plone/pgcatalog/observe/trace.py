@@ -12,7 +12,7 @@ from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.request import asking_path
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import dsn_of
 from time import perf_counter
 from typing import Any

@@ -20,16 +20,16 @@ from plone.pgcatalog.query.ranked import total_column
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.column import quote
-from plone.pgcatalog.sql.condition import Condition
-from plone.pgcatalog.sql.condition import EVERYTHING
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import EVERYTHING
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import BELOW
 from plone.pgcatalog.sql.predicate import BETWEEN
 from plone.pgcatalog.sql.predicate import NOT_NULL
 from plone.pgcatalog.sql.predicate import Predicate
-from plone.pgcatalog.sql.sets import in_numbers
-from plone.pgcatalog.sql.sets import listed
-from plone.pgcatalog.sql.sets import Lists
+from plone.pgcatalog.sql.values import in_numbers
+from plone.pgcatalog.sql.values import listed
+from plone.pgcatalog.sql.values import Lists
 from typing import Any
 
 

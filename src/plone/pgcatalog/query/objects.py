@@ -19,7 +19,7 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
-from plone.pgcatalog.indexes.instants import PARSE_ERRORS
+from plone.pgcatalog.indexes.date import PARSE_ERRORS
 from plone.pgcatalog.indexes.unindex import UnIndexTranslator
 from plone.pgcatalog.query.expression import as_list
 from plone.pgcatalog.query.expression import check_name

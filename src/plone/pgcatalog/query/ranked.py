@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
 from math import isqrt
-from plone.pgcatalog.sql.condition import all_of
-from plone.pgcatalog.sql.condition import Condition
-from plone.pgcatalog.sql.condition import NOTHING
-from plone.pgcatalog.sql.fragment import Fragment
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import all_of
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.expression import NOTHING
+from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 

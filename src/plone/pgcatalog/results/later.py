@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.layout import CatalogState
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 import psycopg

@@ -30,7 +30,7 @@ from plone.pgcatalog.results.later import ask_along
 from plone.pgcatalog.results.later import MAX_PARAMS
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any

@@ -1,7 +1,10 @@
-"""Columns of the catalog's table, SQL indexes on it, and terms of ORDER BY."""
+"""Columns of the catalog's table and their names, SQL indexes on it, and terms of ORDER BY."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from dataclasses import replace
+
+import re
 
 
 #: Of a GIN index.  What is written waits in a list, in pages that each search reads: 1 MB at most, and not 4.
@@ -111,3 +114,21 @@ class Order:
 #: Columns of every catalog relation.
 RID = Column("rid", "bigint")
 PATH = Column("path", "text")
+
+#: Columns of every catalog relation; no index may use their names.
+RESERVED = frozenset(
+    {"rid", "path", "zoid", "idx", "pkey", "zoid_fk", "score", "catalog", "ctid", "oid", "tableoid", "xmin", "xmax"}
+)
+WELL_KNOWN = {"allowedRolesAndUsers": "allowed_roles", "SearchableText": "searchable_text"}
+
+
+def columns_of(name: str, taken: Iterable[str]) -> str:
+    """Return the base name of the SQL columns of index *name*: readable, a valid identifier, not *taken*."""
+    taken = set(taken) | (RESERVED if name != "path" else frozenset())
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    base = WELL_KNOWN.get(name) or re.sub(r"[^a-z0-9_]+", "_", words)[:40].strip("_") or "index"
+    candidate, number = base, 1
+    while candidate in taken:
+        number += 1
+        candidate = f"{base}_{number}"
+    return candidate

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from collections.abc import Sequence
 from plone.pgcatalog.sql.column import Column
-from plone.pgcatalog.sql.condition import Condition
-from plone.pgcatalog.sql.condition import NOTHING
-from plone.pgcatalog.sql.condition import Structure
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import NOTHING
+from plone.pgcatalog.sql.expression import Structure
 from typing import Any
 
 

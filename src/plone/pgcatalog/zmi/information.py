@@ -7,7 +7,7 @@ from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.sql.column import quote
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.zmi.page import ManagePage
 from plone.pgcatalog.zmi.page import readable
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile

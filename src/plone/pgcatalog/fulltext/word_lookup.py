@@ -1,32 +1,55 @@
-"""Words with wildcards inside, as ``w*ter``: which words of the catalog are like them, looked up before a search is compiled.
+"""Words that a search is for besides its own, looked up in the catalog before it is compiled.
 
-The words have been counted some time ago (``term_statistics``).  To them come those of all rows that have been written
-since, so that nothing is missing, and nothing has to be compared with every word of every text.
+Words with wildcards inside, as ``w*ter``, find the words that are like them; in sites that want it, ``haus`` finds
+``Baumhaus``, too.  The words of a catalog have been counted some time ago (``term_statistics``).
 """
 
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from itertools import chain
 from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.fulltext.edits import containing
 from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
-from plone.pgcatalog.fulltext.text_queries import text_queries
 from plone.pgcatalog.fulltext.tsquery import Globs
 from plone.pgcatalog.fulltext.tsquery import like_pattern
 from plone.pgcatalog.fulltext.tsquery import parse
 from plone.pgcatalog.fulltext.tsquery import pattern_of
+from plone.pgcatalog.fulltext.tsquery import plain_terms
 from plone.pgcatalog.fulltext.tsquery import split_glob
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.protocols import Catalog
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
 import psycopg
 
 
-#: Words that are like one with wildcards; of one with more, texts are compared with the pattern.
+def text_queries(criteria: Mapping[str, Any], texts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return (index name, search text) of the text indexes *texts* that the query dict *criteria* names."""
+    found = []
+    for name in texts:
+        value: Any = criteria.get(name)
+        if not isinstance(value, str | list | tuple):
+            value = value.get("query") if hasattr(value, "get") else None
+        parts = [value] if isinstance(value, str) else value or ()
+        found += [(name, " ".join(part for part in parts if isinstance(part, str)))]
+    expression = expression_in(criteria)
+    if expression is not None:
+        found += [(name, text) for name, text in expression.texts() if name in texts]
+    return [(name, text) for name, text in found if text.strip()]
+
+
+# -- words with wildcards inside
+
+
+#: Words that are like one with wildcards; of one with more, texts are compared with the pattern.  Words that contain one of a
+#: search, the most frequent ones.
 MAX_FOUND = 200
 
 #: Words that begin so stand between this and LAST behind it: no letter of a word comes after it.
@@ -123,3 +146,49 @@ def _statement(catalog: int, relation: str, column: Column, patterns: Sequence[s
     words = " UNION ALL ".join([COUNTED_WORDS.format(limit=MAX_FOUND + 1)] * len(patterns))
     sql = WORDS_LIKE.format(relation=quote(relation), column=column.quoted, words=words)
     return Statement(sql, tuple(params))
+
+
+# -- parts of words
+
+
+#: Shorter words are not looked for inside others.
+MIN_LETTERS = 3
+#: Words of a search that are looked for inside others, the first ones.
+MAX_WORDS = 10
+#: The pattern is a value of its own in each, so that the planner can see it.
+WORDS_WITH = """(
+SELECT %s::text AS part, word FROM pgcatalog_words
+WHERE catalog = %s AND text_column = %s AND ascii(word) > 2 AND word LIKE %s AND word <> %s
+ORDER BY documents DESC, word LIMIT {limit}
+)"""
+
+#: Part -> the words that contain it.
+Parts = dict[str, tuple[str, ...]]
+
+
+def find_word_parts(catalog: Catalog, query: Mapping[str, Any]) -> Parts:
+    """Return what the words that *query*, a whole query dict, wants are a part of.
+
+    *catalog* has the text index.  Raises psycopg.Error.
+    """
+    translator = catalog.translator(SOURCE_INDEX)
+    lexicon = translator.index.getLexicon()
+    texts = [text for _, text in text_queries(query, {SOURCE_INDEX: lexicon})]
+    asked = list(dict.fromkeys(chain.from_iterable(_wanted(lexicon, text) for text in texts)))[:MAX_WORDS]
+    if not asked:
+        return {}
+    statement = " UNION ALL ".join([WORDS_WITH.format(limit=MAX_FOUND)] * len(asked))
+    params = [(part, catalog.zoid, translator.column.name, containing(part), part) for part in asked]
+    found: dict[str, list[str]] = {}
+    for part, word in catalog.search_view().execute(statement, list(chain.from_iterable(params))):
+        found.setdefault(part, []).append(word)
+    return {part: tuple(words) for part, words in found.items()}
+
+
+def _wanted(lexicon: Any, text: str) -> list[str]:
+    """Return the single words of *text* that are to be found, and stand in no quotes."""
+    tree = parse(lexicon, text)
+    if tree is None:
+        return []
+    singles = [words[0] for words in plain_terms(lexicon, tree) if len(words) == 1]
+    return [word for word in singles if len(word) >= MIN_LETTERS]

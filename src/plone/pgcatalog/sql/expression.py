@@ -1,7 +1,7 @@
-"""The algebra of conditions: AND, OR and NOT as structure, rendered when somebody asks for the SQL.
+"""SQL as values: fragments and statements, and the algebra of conditions: AND, OR and NOT as structure.
 
-What a planner hint, an index adviser or a page of a stream has to know of a condition it asks the structure; nobody
-reads SQL.
+A condition is rendered when somebody reads its SQL.  What a planner hint, an index adviser or a page of a stream has to know of
+it they ask the structure; nobody reads SQL.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,45 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from plone.pgcatalog.sql.column import Column
-from plone.pgcatalog.sql.fragment import Fragment
 from typing import Any
 from typing import ClassVar
+
+
+@dataclass(frozen=True, eq=False)
+class Fragment:
+    """A part of a statement, such as an expression; ``%%`` in it is a percent sign.
+
+    Equal fragments have the same text and the same values.
+    """
+
+    sql: str
+    params: tuple[Any, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Fragment):
+            return NotImplemented
+        return self is other or (self.sql == other.sql and self.params == other.params)
+
+    def __hash__(self) -> int:
+        return hash(self.sql)
+
+
+@dataclass(frozen=True, eq=False)
+class Statement(Fragment):
+    """A whole statement.  It unpacks as (sql, params), which is what ``cursor.execute`` takes.
+
+    ``is_costly``: its condition compares long values, see ``Condition``; ``window`` is the (start, size) of the page of a
+    sorted result that it reads, None if it reads no page, with size None for all rows from start on.  ``plans_once``: the
+    same plan is good for any values.
+    """
+
+    is_costly: bool = False
+    window: tuple[int, int | None] | None = None
+    plans_once: bool = False
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.sql
+        yield self.params
 
 
 #: Returns what stands for a part of a condition: the part itself, or another one that is true for the same rows.

@@ -1,18 +1,17 @@
-"""Lists of keywords kept once: a row holds the number of its list.
-
-The interfaces of an object, and who may see it, are the same few lists in all rows of a catalog.  They stand in the table
-``pgcatalog_sets``, and a column that is *interned* holds numbers of them.  The number is made of the list itself, so every
-process knows it without asking, and it is the same in each catalog, copy and standby.
-"""
+"""Values as SQL has them: stand-ins in keys of caches, literals of arrays, and interned lists, kept once by number."""
 
 from collections.abc import Collection
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from DateTime import DateTime
+from datetime import date
+from datetime import datetime
 from plone.pgcatalog.sql.column import Column
-from plone.pgcatalog.sql.condition import any_of
-from plone.pgcatalog.sql.condition import Condition
-from plone.pgcatalog.sql.condition import NOTHING
+from plone.pgcatalog.sql.expression import any_of
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import NOTHING
 from plone.pgcatalog.sql.predicate import any_value
 from plone.pgcatalog.sql.predicate import CONTAINS
 from plone.pgcatalog.sql.predicate import ElementBetween
@@ -23,6 +22,64 @@ from typing import Protocol
 
 import hashlib
 import orjson
+
+
+# -- keys of caches
+
+
+#: Types of values that say all about themselves by equality, within one type.
+PLAIN = (int, float, bool, bytes, datetime, date, type(None))
+
+
+def frozen(value: Any) -> Hashable:
+    """Return *value*, of a query or a parameter of SQL, as part of a key.
+
+    Raises TypeError if it says too little about itself.
+    """
+    kind = type(value)
+    if kind is str:
+        return kind.__str__(value)
+    if kind is list or kind is tuple:
+        return (kind, *map(frozen, value))
+    if kind in PLAIN:
+        return (kind, value)
+    if kind is dict:
+        return (kind, *((frozen(key), frozen(each)) for key, each in value.items()))
+    if kind is DateTime:
+        return (kind, value.micros(), value.timezone(), value.timezoneNaive())
+    raise TypeError(f"no key for a value of type {kind.__name__}")
+
+
+# -- arrays
+
+
+#: The types of arrays, as in pg_type.
+INT8_ARRAY, TEXT_ARRAY = 1016, 1009
+LARGEST = 2**63
+
+
+def array_of(values: Sequence[Any]) -> tuple[bytes, int] | None:
+    """Return the literal of an array of *values*, all of them texts or all integers, and the oid of its type.
+
+    None for others, larger integers, no values, and a text that PostgreSQL cannot hold.  See "Array Input and Output Syntax" in
+    PostgreSQL's manual: each text in quotes, with a backslash before a quote and a backslash.
+    """
+    kinds = set(map(type, values))
+    if kinds == {int} and min(values) >= -LARGEST and max(values) < LARGEST:
+        return f"{{{','.join(map(str, values))}}}".encode(), INT8_ARRAY
+    if kinds != {str}:
+        return None
+    joined = "\0".join(values)
+    if joined.count("\0") != len(values) - 1:
+        return None
+    escaped = joined.replace("\\", "\\\\").replace('"', '\\"').replace("\0", '","')
+    try:
+        return f'{{"{escaped}"}}'.encode(), TEXT_ARRAY
+    except UnicodeEncodeError:
+        return None
+
+
+# -- interned lists
 
 
 #: The list that a column has the number of.

@@ -1,0 +1,215 @@
+"""The index types that need little: FieldIndex and UUIDIndex, BooleanIndex, TopicIndex, GopipIndex and CompositeIndex."""
+
+from BTrees.OOBTree import OOBTree
+from collections.abc import Iterable
+from collections.abc import Mapping
+from hashlib import sha256
+from plone.pgcatalog.indexes.base import Column
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.indexes.base import Report
+from plone.pgcatalog.indexes.base import SQLIndex
+from plone.pgcatalog.indexes.base import StoresNothing
+from plone.pgcatalog.indexes.base import strip_data
+from plone.pgcatalog.indexes.base import Values
+from plone.pgcatalog.indexes.cached_attributes import original
+from plone.pgcatalog.indexes.keys import decode_key
+from plone.pgcatalog.indexes.keys import encode_key
+from plone.pgcatalog.indexes.keys import is_truncated
+from plone.pgcatalog.indexes.unindex import encode_keys
+from plone.pgcatalog.indexes.unindex import MISSING
+from plone.pgcatalog.indexes.unindex import parse
+from plone.pgcatalog.indexes.unindex import text_range
+from plone.pgcatalog.indexes.unindex import UnIndexTranslator
+from plone.pgcatalog.sql.column import GIN_OPTIONS
+from plone.pgcatalog.sql.predicate import contains
+from plone.pgcatalog.sql.predicate import equal_to_any
+from plone.pgcatalog.sql.predicate import is_flag
+from plone.pgcatalog.sql.predicate import overlaps
+from RestrictedPython.Eval import RestrictionCapableEval
+from typing import Any
+from ZODB.POSException import ConflictError
+
+
+class FieldIndexTranslator(UnIndexTranslator):
+    """A text column of keys (see ``keys``) with a btree."""
+
+    meta_type = "FieldIndex"
+
+    def columns(self) -> tuple[Column, ...]:
+        return (Column(self.base, "text"),)
+
+    def sql_indexes(self) -> tuple[SQLIndex, ...]:
+        return (SQLIndex(self.base, f"({self.column.quoted})", column=self.base),)
+
+    def extract(self, obj: Any, report: Report) -> Values | None:
+        value = self.datum(obj)
+        if value is MISSING:
+            return None
+        key = text_key(value, report)
+        return None if key is None else (key,)
+
+    def match_any(self, keys: list[Any]) -> Condition:
+        return equal_to_any(self.column, encode_keys(keys))
+
+    def match_all(self, keys: list[Any]) -> Condition:
+        # A key that was never indexed is found nowhere; two different ones are never at one place.
+        if any(encode_key(key) is None for key in keys) or len(encode_keys(keys)) > 1:
+            return NOTHING
+        return self.match_any(keys)
+
+    def match_range(self, low: Any, high: Any) -> Condition:
+        return text_range(self.column, low, high)
+
+    def entry(self, values: Values) -> Any:
+        return decode_key(values[0])
+
+    def key(self, value: Any) -> Any:
+        return decode_key(value)
+
+
+def text_key(value: Any, report: Report) -> str | None:
+    """Return the key of an object's *value*, None if it has none; *report* what is lost."""
+    key = encode_key(value)
+    if key is None:
+        report(f"a value of type {type(value).__name__} has no order and is left out")
+    elif is_truncated(key):
+        report("a long value is found as a whole, but sorted by its beginning only")
+    return key
+
+
+class UUIDIndexTranslator(FieldIndexTranslator):
+    """As a FieldIndex; that the real index never acquires its value is in its ``_get_object_datum``.
+
+    ZCatalog finds only the first of several objects that share a value; here each is found.
+    """
+
+    meta_type = "UUIDIndex"
+
+
+class BooleanIndexTranslator(IndexTranslator):
+    """A boolean column; NULL for an object without the attribute, while None counts as false."""
+
+    meta_type = "BooleanIndex"
+    constant_keys = (True, False)
+
+    def columns(self) -> tuple[Column, ...]:
+        return (Column(self.base, "boolean"),)
+
+    def extract(self, obj: Any, report: Report) -> Values | None:
+        datum = MISSING
+        # Each attribute is indexed over the one before: the last one counts.
+        for name in self.index.getIndexSourceNames():
+            datum = self.index._get_object_datum(obj, name)
+        return None if datum is MISSING else (bool(datum),)
+
+    def where(self, query: Mapping[str, Any]) -> Condition | None:
+        """Return the condition for the truth of the first value in *query*; no value finds nothing."""
+        record = parse(self.index, query)
+        if record.keys is None:
+            return None
+        for key in record.keys:
+            return is_flag(self.column, bool(key))
+        return NOTHING
+
+    def order_by(self) -> tuple[str, ...]:
+        return (self.column.quoted,)
+
+    def entry(self, values: Values) -> int:
+        return int(values[0])
+
+    def key(self, value: Any) -> bool:
+        return bool(value)
+
+
+class TopicIndexTranslator(IndexTranslator):
+    """A text[] column with the keys of the filtered sets the object belongs to, and a GIN.
+
+    The key of a set contains its expression, so that nothing is left in a set whose expression has changed.
+    """
+
+    meta_type = "TopicIndex"
+
+    @classmethod
+    def settings(cls, index: Any) -> Any:
+        copy = strip_data(index)
+        copy.filteredSets = OOBTree({id: strip_data(s) for id, s in index.filteredSets.items()})
+        for filtered in copy.filteredSets.values():
+            filtered.clear()
+        return copy
+
+    @property
+    def is_stable(self) -> bool:
+        """See IndexTranslator: the sets are objects of their own."""
+        return False
+
+    def columns(self) -> tuple[Column, ...]:
+        return (Column(self.base, "text[]"),)
+
+    def sql_indexes(self) -> tuple[SQLIndex, ...]:
+        return (SQLIndex(self.base, f"USING gin ({self.column.quoted}) {GIN_OPTIONS}"),)
+
+    def extract(self, obj: Any, report: Report) -> Values | None:
+        """See IndexTranslator; an object that makes an expression fail is not in its set, reported."""
+        keys = []
+        obj = original(obj)
+        for id, filtered in self.index.filteredSets.items():
+            try:
+                if RestrictionCapableEval(filtered.getExpression()).eval({"o": obj}):
+                    keys.append(set_key(id, filtered))
+            except ConflictError:
+                raise
+            except Exception as error:  # noqa: BLE001  an expression can raise anything, as in the real index
+                report(f"the expression of {id!r} failed: {error!r}")
+        return (keys,) if keys else None
+
+    def where(self, query: Mapping[str, Any]) -> Condition | None:
+        """See IndexTranslator; unknown sets do not count, whatever the operator."""
+        record = parse(self.index, query)
+        if record.keys is None:
+            return None
+        keys = self.set_keys(key for key in record.keys if isinstance(key, str))
+        match = contains if record.operator == "and" else overlaps
+        return match(self.column, keys) if keys else NOTHING
+
+    def set_keys(self, ids: Iterable[str]) -> list[str]:
+        """Return the keys of those of the sets *ids* that exist."""
+        sets = self.index.filteredSets
+        return [set_key(id, sets[id]) for id in ids if id in sets]
+
+    def entry(self, values: Values) -> list[str]:
+        """Return the ids of the sets, in the index's order."""
+        return [id for id, filtered in self.index.filteredSets.items() if set_key(id, filtered) in values[0]]
+
+    def key_expression(self) -> str:
+        return f"unnest({self.column.quoted})"
+
+
+def set_key(id: str, filtered: Any) -> str:
+    """Return the key of the *filtered* set *id*: its id and a short hash of its expression."""
+    return f"{encode_key(id)} {sha256(repr(filtered.getExpression()).encode()).hexdigest()[:8]}"
+
+
+class GopipIndexTranslator(StoresNothing):
+    """The stub ``plone.folder.nogopip.GopipIndex``: finds nothing out itself, sorts the result in Python.
+
+    Positions live in each folder's ordering, where moving one child renumbers its siblings without
+    reindexing them; so they are read there when a result is sorted.
+    """
+
+    meta_type = "GopipIndex"
+    sorts_in_python = True
+
+    def order_by(self) -> tuple[str, ...]:
+        """Return no expressions: ``sorts_in_python`` says that the index sorts all the same."""
+        return ()
+
+    def entry(self, values: Values) -> list[Any]:
+        return []
+
+
+class CompositeIndexTranslator(StoresNothing):
+    """Stores nothing and finds nothing: the indexes that are its components answer, as without it."""
+
+    meta_type = "CompositeIndex"
