@@ -192,7 +192,7 @@ def test_no_scan_of_the_rows(portal: Any) -> None:
     transaction.begin()
     view = catalog._catalog.view()
     state = view.read_state()
-    column = view.layout.stored(state.interned).columns[[*view.layout.names].index("subject")]
+    column = view.layout.with_interned(state.interned).columns[[*view.layout.names].index("subject")]
     statement = keywords.with_some_row(state, column, ["red", "green", "blue"])
     assert statement is not None
     assert "Seq Scan" not in plan_of(view.session, statement)

@@ -426,7 +426,7 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
     made = FacetStatement(catalog._catalog, asked)
     stored = view.stored(*made.conditions)
     made = made.changed(lambda condition: bind.condition(condition, stored))
-    text, params = made.statement(*stored.source, bind.lists(stored))
+    text, params = made.statement(*stored.source, bind.lists_sql(stored))
     rows = view.session.execute(f"EXPLAIN {text}", params)
     return "\n".join(line for (line,) in rows)
 

@@ -44,26 +44,26 @@ def known() -> KnownSets:
     return sets
 
 
-def numbered(*names: str) -> Any:
-    return LAYOUT.stored(frozenset(names)).numbered
+def interned_columns(*names: str) -> Any:
+    return LAYOUT.with_interned(frozenset(names)).interned_columns
 
 
 #: Stored forms by name: a small catalog with arrays, one that keeps lists by number, a large one of which shares are known.
 FORMS = {
-    "arrays": Stored(('"catalog_1"', ()), rows=300, full=RANKED_ROWS, numbered=numbered()),
+    "arrays": Stored(('"catalog_1"', ()), rows=300, full=RANKED_ROWS, interned_columns=interned_columns()),
     "numbers": Stored(
         ('"catalog_1"', ()),
         complete=("portal_type", "created", "creator"),
-        numbered=numbered("subject"),
-        known=[known()],
+        interned_columns=interned_columns("subject"),
+        known_sets=[known()],
         rows=300,
         full=RANKED_ROWS,
     ),
     "large": Stored(
         ('"catalog_1"', ()),
         complete=("portal_type",),
-        numbered=numbered("subject"),
-        known=[known()],
+        interned_columns=interned_columns("subject"),
+        known_sets=[known()],
         rows=50_000,
         full=RANKED_ROWS,
         shares=({"portal_type": 1.0}, {"portal_type": {"Document": 0.7, "News Item": 0.01}}),
@@ -125,9 +125,9 @@ def test_the_values_of_a_source_stand_where_it_stands() -> None:
 
 
 def test_lists_that_nobody_has_saved_are_looked_up_beside_the_saved_ones() -> None:
-    stored = Stored(("catalog", ()), numbered=numbered("subject"), pending_lists="pending")
-    assert "FROM pending AS pending" in bind.lists(stored)["subject"]
-    assert bind.lists(Stored(("catalog", ()))) == {}
+    stored = Stored(("catalog", ()), interned_columns=interned_columns("subject"), pending_sets="pending")
+    assert "FROM pending AS pending" in bind.lists_sql(stored)["subject"]
+    assert bind.lists_sql(Stored(("catalog", ()))) == {}
 
 
 def test_shares_that_nobody_knows_hide_no_index() -> None:

@@ -7,7 +7,7 @@ from plone.pgcatalog.sql import predicate as p
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.expression import Condition
 from plone.pgcatalog.sql.expression import NOTHING
-from plone.pgcatalog.sql.values import in_numbers
+from plone.pgcatalog.sql.values import as_interned
 from plone.pgcatalog.sql.values import set_number
 from typing import Any
 
@@ -50,24 +50,24 @@ def numbers(condition: Condition) -> set[int]:
 )
 def test_a_condition_asks_for_the_numbers_of_the_lists_it_is_true_of(part: Condition, law: Any) -> None:
     expected = {set_number("tags", each) for each in LISTS if law(each)}
-    assert numbers(in_numbers(part, INTERNED, [known(LISTS)])) == expected
+    assert numbers(as_interned(part, INTERNED, [known(LISTS)])) == expected
     # Those in the database, and those to come.
-    assert numbers(in_numbers(part, INTERNED, [known(LISTS[:2]), known(LISTS[2:])])) == expected
+    assert numbers(as_interned(part, INTERNED, [known(LISTS[:2]), known(LISTS[2:])])) == expected
 
 
 def test_what_is_not_interned_is_asked_as_it_is() -> None:
     sets = [known(LISTS)]
     for part in (p.overlaps(OTHER, ["a"]), p.equals(Column("type", "text"), "a"), Condition("TRUE")):
-        assert in_numbers(part, INTERNED, sets) is part
+        assert as_interned(part, INTERNED, sets) is part
     # Nor is what has been changed already.
-    once = in_numbers(p.overlaps(TAGS, ["a"]), INTERNED, sets)
-    assert in_numbers(once, INTERNED, sets) is once
-    assert in_numbers(p.has_value(TAGS), INTERNED, sets).sql == '"tags" IS NOT NULL'
+    once = as_interned(p.overlaps(TAGS, ["a"]), INTERNED, sets)
+    assert as_interned(once, INTERNED, sets) is once
+    assert as_interned(p.has_value(TAGS), INTERNED, sets).sql == '"tags" IS NOT NULL'
 
 
 def test_an_excluded_list_that_there_is_not_excludes_nothing() -> None:
     excluded = ~p.overlaps(TAGS, ["z"])
-    assert excluded.changed(lambda part: in_numbers(part, INTERNED, [known(LISTS)])).sql == "TRUE"
+    assert excluded.changed(lambda part: as_interned(part, INTERNED, [known(LISTS)])).sql == "TRUE"
 
 
 def test_of_a_column_with_many_lists_nothing_is_kept() -> None:
@@ -75,13 +75,13 @@ def test_of_a_column_with_many_lists_nothing_is_kept() -> None:
     lists = [["Manager", f"user:{i:05}"] for i in range(MANY_LISTS + 1)]
     sets = known(lists)
     sets.learn([(1, "other", ["a"])], newest=sets.newest + 1)
-    assert sets.many == {"tags"}
+    assert sets.partly_known == {"tags"}
     assert sets.unread().params == (sets.newest, ["tags"], [], MANY_LISTS + 1)
-    assert not sets.find(p.overlaps(TAGS, ["Manager"]))
-    asked = in_numbers(p.overlaps(TAGS, ["user:00007"]), INTERNED, [sets])
+    assert not sets.numbers_of(p.overlaps(TAGS, ["Manager"]))
+    asked = as_interned(p.overlaps(TAGS, ["user:00007"]), INTERNED, [sets])
     assert asked.sql == ('"tags" + 0 IN (SELECT number FROM pgcatalog_sets WHERE name = %s AND "vals" && %s::text[])')
     assert asked.params == ("tags", ["user:00007"])
-    pending = in_numbers(p.overlaps(TAGS, ["mine"]), INTERNED, [sets, known([["mine"]])])
+    pending = as_interned(p.overlaps(TAGS, ["mine"]), INTERNED, [sets, known([["mine"]])])
     assert pending.sql == f'({asked.sql}) OR ("tags" = ANY(%s::bigint[]))'
     assert pending.params[2] == [set_number("tags", ["mine"])]
 
@@ -94,42 +94,42 @@ def many_lists() -> KnownSets:
 def test_of_a_column_with_many_lists_those_of_an_element_are_kept_once_asked_for() -> None:
     sets = many_lists()
     anonymous = p.overlaps(TAGS, ["Anonymous"])
-    assert sets.unasked(anonymous) == ["Anonymous"]
+    assert sets.unread_elements(anonymous) == ["Anonymous"]
     sets.learn_elements("tags", [("Anonymous", [3])], NEWEST)
-    assert sets.unasked(anonymous) == []
-    asked = in_numbers(anonymous, INTERNED, [sets])
+    assert sets.unread_elements(anonymous) == []
+    asked = as_interned(anonymous, INTERNED, [sets])
     assert (asked.sql, asked.params) == ('"tags" = ANY(%s::bigint[])', ([3],))
     # A list that comes later is read if it has the element.
     read = sets.unread()
     assert read.params[2] == ["Anonymous"]
     sets.learn([(9, "tags", ["Anonymous", "Editor"]), (8, "tags", ["Editor"])], NEWEST + 2, read)
-    assert in_numbers(anonymous, INTERNED, [sets]).params == ([3, 9],)
+    assert as_interned(anonymous, INTERNED, [sets]).params == ([3, 9],)
     both = p.overlaps(TAGS, ["Anonymous", "Editor"])
-    assert sets.unasked(both) == ["Editor"]
-    assert "SELECT number" in in_numbers(both, INTERNED, [sets]).sql
+    assert sets.unread_elements(both) == ["Editor"]
+    assert "SELECT number" in as_interned(both, INTERNED, [sets]).sql
     sets.learn_elements("tags", [("Editor", [8, 9])], NEWEST + 2)
-    assert in_numbers(both, INTERNED, [sets]).params == ([3, 8, 9],)
-    assert in_numbers(p.contains(TAGS, ["Anonymous", "Editor"]), INTERNED, [sets]).params == ([9],)
-    assert "SELECT number" in in_numbers(p.contains(TAGS, []), INTERNED, [sets]).sql
+    assert as_interned(both, INTERNED, [sets]).params == ([3, 8, 9],)
+    assert as_interned(p.contains(TAGS, ["Anonymous", "Editor"]), INTERNED, [sets]).params == ([9],)
+    assert "SELECT number" in as_interned(p.contains(TAGS, []), INTERNED, [sets]).sql
 
 
 def test_an_element_of_very_many_lists_is_looked_for_and_not_asked_for_again() -> None:
     sets = many_lists()
     manager = p.overlaps(TAGS, ["Manager"])
     sets.learn_elements("tags", [("Manager", list(range(NEWEST)))], NEWEST)
-    assert sets.unasked(manager) == []
-    assert "SELECT number" in in_numbers(manager, INTERNED, [sets]).sql
+    assert sets.unread_elements(manager) == []
+    assert "SELECT number" in as_interned(manager, INTERNED, [sets]).sql
 
 
 def test_what_was_read_beside_a_newer_list_is_not_kept() -> None:
     """Another thread has met a list that the statement did not see."""
     sets = many_lists()
     sets.learn_elements("tags", [("Anonymous", [3])], NEWEST - 1)
-    assert sets.unasked(p.overlaps(TAGS, ["Anonymous"])) == ["Anonymous"]
+    assert sets.unread_elements(p.overlaps(TAGS, ["Anonymous"])) == ["Anonymous"]
     read = sets.unread()
     sets.learn_elements("tags", [("Anonymous", [3])], NEWEST)
     sets.learn([], NEWEST + 1, read)
-    assert sets.unasked(p.overlaps(TAGS, ["Anonymous"])) == ["Anonymous"]
+    assert sets.unread_elements(p.overlaps(TAGS, ["Anonymous"])) == ["Anonymous"]
 
 
 def test_elements_are_forgotten_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_elements_are_forgotten_when_they_are_too_many(monkeypatch: pytest.Monke
     sets = many_lists()
     for number in range(1000):
         sets.learn_elements("tags", [(f"user:{number}", [number])], NEWEST)
-    kept = [n for n in range(1000) if not sets.unasked(p.overlaps(TAGS, [f"user:{n}"]))]
+    kept = [n for n in range(1000) if not sets.unread_elements(p.overlaps(TAGS, [f"user:{n}"]))]
     assert 999 in kept
     assert len(kept) <= 20
 

@@ -51,35 +51,35 @@ class Layout:
         return tuple(c.name for c in self.columns)
 
     @cached_property
-    def few_lists(self) -> frozenset[str]:
-        """The names of the columns that a new relation keeps by number."""
-        return frozenset(c.name for c in self.columns if c.has_few_lists)
+    def interned_at_first(self) -> frozenset[str]:
+        """The names of the columns that a new relation interns."""
+        return frozenset(c.name for c in self.columns if c.interned_at_first)
 
     def interned(self, state: "CatalogState | None") -> frozenset[str]:
-        """Return the names of the columns that are kept by number in *state*, columns to be added to it included."""
+        """Return the names of the columns that are interned in *state*, columns to be added to it included."""
         if state is None:
-            return self.few_lists
-        return state.interned | (self.few_lists - state.columns)
+            return self.interned_at_first
+        return state.interned | (self.interned_at_first - state.columns)
 
     @cached_property
     def lists(self) -> frozenset[str]:
-        """The names of the columns with lists of keywords, by number or not."""
+        """The names of the columns with lists of keywords, interned or not."""
         return frozenset(c.name for c in self.columns if c.can_be_interned)
 
     @cached_property
-    def _stored(self) -> "dict[frozenset[str], Layout]":
+    def _with_interned(self) -> "dict[frozenset[str], Layout]":
         return {}
 
-    def stored(self, interned: frozenset[str]) -> "Layout":
-        """Return the layout of a relation that keeps the columns *interned* by number."""
-        found = self._stored.get(interned)
+    def with_interned(self, interned: frozenset[str]) -> "Layout":
+        """Return the layout of a relation that interns the columns *interned*."""
+        found = self._with_interned.get(interned)
         if found is None:
             columns = tuple(c.interned() if c.name in interned else c for c in self.columns)
-            found = self._stored[interned] = Layout(columns, stored_indexes(self, interned))
+            found = self._with_interned[interned] = Layout(columns, indexes_with_interned(self, interned))
         return found
 
     @cached_property
-    def numbered(self) -> Mapping[str, Column]:
+    def interned_columns(self) -> Mapping[str, Column]:
         """The columns that hold numbers, by name: those of a stored layout."""
         return {c.name: c for c in self.columns if c.is_interned}
 
@@ -116,8 +116,8 @@ class CatalogState:
         return self.relation, self.columns, self.complete, self.interned, self.newest_set, self.collected
 
 
-def stored_indexes(layout: Layout, interned: frozenset[str]) -> tuple[SQLIndex, ...]:
-    """Return the SQL indexes of a relation with *layout* that keeps the columns *interned* by number."""
+def indexes_with_interned(layout: Layout, interned: frozenset[str]) -> tuple[SQLIndex, ...]:
+    """Return the SQL indexes of a relation with *layout* that interns the columns *interned*."""
     lists = {c.name for c in layout.columns if c.is_array} - interned
     names = set(layout.names) - lists
     covering = {name: columns for name, columns in COVERING.items() if names.issuperset(columns)}

@@ -17,7 +17,7 @@ from plone.pgcatalog.database.layout import view_name
 from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import SQLIndex
-from plone.pgcatalog.sql.values import LISTED
+from plone.pgcatalog.sql.values import LIST_SQL
 from psycopg import InternalError
 from psycopg import NotSupportedError
 from psycopg import ProgrammingError
@@ -88,7 +88,7 @@ def create_view(cursor: Cursor, relation: str, layout: Layout) -> None:
     """Create the view of *relation*, or replace it: rows with their lists, and with their idx wherever that is kept."""
     columns = [
         sql.SQL("{} AS {}").format(
-            sql.SQL(LISTED).format(column=name) if c.is_interned else name, sql.Identifier(c.name)
+            sql.SQL(LIST_SQL).format(column=name) if c.is_interned else name, sql.Identifier(c.name)
         )
         for c in in_row_order(layout.columns)
         for name in [sql.SQL("c.{}").format(sql.Identifier(c.name))]

@@ -219,10 +219,10 @@ class Session:
 
     def look_up(self, part: Predicate) -> None:
         """Have the process know the lists that *part* of a condition is about, where its column has many."""
-        if self.generations.sets.unasked(part):
+        if self.generations.sets.unread_elements(part):
             sets = self.known_sets()
-            elements = sets.unasked(part)
-            rows = self.ask(sets.of_elements(part.column.name, elements))
+            elements = sets.unread_elements(part)
+            rows = self.ask(sets.read_elements(part.column.name, elements))
             sets.learn_elements(part.column.name, rows, newest_set(self.read_states()))
 
     def _state_params(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The lists that catalogs keep by number: written once, and known to each process.
+"""Interned sets: the lists that catalogs keep by number, written once, and known to each process.
 
 ``pgcatalog_sets`` only grows, but for what a rebuild removes.  ``added`` ascends in the order of commits, so the newest one in
 a snapshot tells whether a process knows all lists that the snapshot has.
@@ -14,7 +14,7 @@ from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import CONTAINS
 from plone.pgcatalog.sql.predicate import ElementBetween
 from plone.pgcatalog.sql.predicate import Predicate
-from plone.pgcatalog.sql.values import asks_elements
+from plone.pgcatalog.sql.values import names_elements
 from psycopg import sql
 from typing import Any
 
@@ -84,18 +84,18 @@ class KnownSets:
         #: ``added`` of the newest list that was read
         self.newest = 0
         #: columns with more than MANY_LISTS lists
-        self.many: frozenset[str] = frozenset()
+        self.partly_known: frozenset[str] = frozenset()
         #: column -> element -> numbers of the lists that have it
         self._numbers: dict[str, dict[str, set[int]]] = {}
         #: column -> numbers of its lists
         self._all: dict[str, set[int]] = {}
         #: columns with many lists -> element somebody has asked for -> numbers of the lists that have it, None for many
-        self._asked: dict[str, dict[str, set[int] | None]] = {}
+        self._by_element: dict[str, dict[str, set[int] | None]] = {}
 
     def unread(self) -> Statement:
         """Return the statement for the lists that are not known yet, to give to ``learn``."""
-        asked = {element for elements in list(self._asked.values()) for element in list(elements)}
-        return Statement(READ, (self.newest, sorted(self.many), sorted(asked), MANY_LISTS + 1))
+        asked = {element for elements in list(self._by_element.values()) for element in list(elements)}
+        return Statement(READ, (self.newest, sorted(self.partly_known), sorted(asked), MANY_LISTS + 1))
 
     def learn(
         self, rows: Iterable[tuple[int, str, Iterable[str]]], newest: int = 0, read: Statement | None = None
@@ -106,9 +106,9 @@ class KnownSets:
         """
         rows = list(rows)
         with self._lock:
-            self._learn_asked([row for row in rows if row[1] in self.many], read)
+            self._learn_by_element([row for row in rows if row[1] in self.partly_known], read)
             for number, name, values in rows:
-                if name in self.many:
+                if name in self.partly_known:
                     continue
                 self._all.setdefault(name, set()).add(number)
                 numbers = self._numbers.setdefault(name, {})
@@ -117,34 +117,34 @@ class KnownSets:
                     numbers.setdefault(value, set()).add(number)
             most = MANY_LISTS if self._is_bounded else math.inf
             for name in [name for name, numbers in self._all.items() if len(numbers) > most]:
-                self.many |= {name}
+                self.partly_known |= {name}
                 del self._all[name], self._numbers[name]
             self.newest = max(self.newest, newest)
 
-    def _learn_asked(self, rows: Sequence[tuple[int, str, Iterable[str]]], read: Statement | None) -> None:
+    def _learn_by_element(self, rows: Sequence[tuple[int, str, Iterable[str]]], read: Statement | None) -> None:
         """Note which of *rows*, lists of columns with many, have an element that is asked for."""
         if read is not None:
             # What somebody else has asked for since then may have lists that the statement has not read.
-            for elements in self._asked.values():
+            for elements in self._by_element.values():
                 for element in elements.keys() - set(read.params[2]):
                     del elements[element]
         for name in {name for _, name, _ in rows if sum(name == other for _, other, _ in rows) > MANY_LISTS}:
-            self._asked.pop(name, None)
+            self._by_element.pop(name, None)
         for number, name, values in rows:
-            elements = self._asked.get(name, {})
+            elements = self._by_element.get(name, {})
             for value in values:
                 numbers = elements.get(value)
                 if numbers is not None:
                     numbers.add(number)
 
-    def unasked(self, part: Predicate) -> list[str]:
+    def unread_elements(self, part: Predicate) -> list[str]:
         """Return the elements in *part* of which nobody has asked in which of the many lists of its column they are."""
-        if part.column.name not in self.many or not asks_elements(part):
+        if part.column.name not in self.partly_known or not names_elements(part):
             return []
-        known = self._asked.get(part.column.name, {})
+        known = self._by_element.get(part.column.name, {})
         return sorted({value for value in part.values[0] if value not in known})
 
-    def of_elements(self, name: str, elements: Sequence[str]) -> Statement:
+    def read_elements(self, name: str, elements: Sequence[str]) -> Statement:
         """Return the statement for the lists of the column *name* that have one of *elements*, for ``learn_elements``."""
         return Statement(READ_ELEMENTS, (name, MANY_LISTS + 1, list(elements)))
 
@@ -152,19 +152,22 @@ class KnownSets:
         """Note in which lists of the column *name* elements are, read where *newest* is the newest list."""
         with self._lock:
             # Another thread may have met a newer one meanwhile, with such an element.
-            if newest != self.newest or name not in self.many:
+            if newest != self.newest or name not in self.partly_known:
                 return
-            if sum(len(numbers or ()) + 1 for each in self._asked.values() for numbers in each.values()) > MOST_NUMBERS:
-                self._asked.clear()
-            elements = self._asked.setdefault(name, {})
+            if (
+                sum(len(numbers or ()) + 1 for each in self._by_element.values() for numbers in each.values())
+                > MOST_NUMBERS
+            ):
+                self._by_element.clear()
+            elements = self._by_element.setdefault(name, {})
             for element, numbers in rows:
                 elements[element] = set(numbers) if len(numbers) <= MANY_LISTS else None
 
-    def numbers_of(self, part: Predicate) -> set[int] | None:
+    def numbers_by_element(self, part: Predicate) -> set[int] | None:
         """Return the numbers of the lists that *part* is true of, a predicate on a column with many; None if unknown."""
-        if not asks_elements(part):
+        if not names_elements(part):
             return None
-        known = self._asked.get(part.column.name, {})
+        known = self._by_element.get(part.column.name, {})
         found = [numbers for numbers in (known.get(value) for value in part.values[0]) if numbers is not None]
         if len(found) < len(part.values[0]) or (part.operator == CONTAINS and not found):
             return None
@@ -175,9 +178,9 @@ class KnownSets:
 
     def elements(self, name: str) -> list[str] | None:
         """Return what is in the lists of the column *name*, in no order; None if there are too many lists to know."""
-        return None if name in self.many else list(self._numbers.get(name, ()))
+        return None if name in self.partly_known else list(self._numbers.get(name, ()))
 
-    def find(self, part: Predicate) -> set[int]:
+    def numbers_of(self, part: Predicate) -> set[int]:
         """Return the numbers of the lists that *part* is true of, a predicate on an array."""
         numbers = self._numbers.get(part.column.name, {})
         if isinstance(part, ElementBetween):

@@ -113,7 +113,7 @@ class Counting:
     def _bound(self, stored: Stored) -> Statement:
         made = self._made.changed(lambda condition: bind.condition(condition, stored))
         made.where = bind.selective_condition(made.where, stored)
-        return made.statement(*stored.source, bind.lists(stored))
+        return made.statement(*stored.source, bind.lists_sql(stored))
 
 
 def facet_counts(results: CatalogSearchResults) -> dict[str, "FacetFields"]:

@@ -26,13 +26,13 @@ FEW_LISTS = ("object_provides", "allowedRolesAndUsers")
 class KeywordIndexTranslator(UnIndexTranslator):
     """A text[] column of sorted, distinct keys (see ``keys``) with a GIN; NULL for no keywords.
 
-    A relation may keep the lists by number (see ``sql.sets``).
+    A relation may intern the lists (see ``sql.values``).
     """
 
     meta_type = "KeywordIndex"
 
     def columns(self) -> tuple[Column, ...]:
-        return (Column(self.base, "text[]", can_be_interned=True, has_few_lists=self.id in FEW_LISTS),)
+        return (Column(self.base, "text[]", can_be_interned=True, interned_at_first=self.id in FEW_LISTS),)
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
         index = SQLIndex(

@@ -22,8 +22,8 @@ from plone.pgcatalog.indexing.manager import resolve_pending
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.query.ranked import Source
+from plone.pgcatalog.sql.values import as_stored
 from plone.pgcatalog.sql.values import set_number
-from plone.pgcatalog.sql.values import stored
 from typing import Any
 
 
@@ -71,7 +71,7 @@ class ScratchTable:
         if entries:
             self.session.write_overlay(
                 f"INSERT INTO {self.name} ({self.columns}) VALUES ({', '.join(f'%s::{t}' for t in types)})",
-                [[e.rid, e.path, e.zoid, *(stored(c, e.columns.get(c.name)) for c in columns)] for e in entries],
+                [[e.rid, e.path, e.zoid, *(as_stored(c, e.columns.get(c.name)) for c in columns)] for e in entries],
             )
 
     def mark_moved(self, rids: list[int]) -> None:
@@ -93,7 +93,7 @@ class Overlay:
         self.pending = pending
         self.layout = layout
         indexes = ["(rid)", "(path)", *(i.definition for i in layout.indexes if i.finds_few)]
-        self.stored = layout.stored(layout.interned(session.read_states().get(pending.zoid)))
+        self.stored = layout.with_interned(layout.interned(session.read_states().get(pending.zoid)))
         self.table = ScratchTable(session, f"pgcatalog_overlay_{pending.zoid:x}", self.stored, indexes)
         self.fresh = True
         #: the lists of pending rows, and maybe of some that are pending no more
@@ -152,7 +152,7 @@ class Overlay:
 
     def _learn(self, entries: list[Entry]) -> None:
         """Note the lists of *entries*, in the database those that it has not."""
-        lists = list(sets_of(entries, self.stored.numbered))
+        lists = list(sets_of(entries, self.stored.interned_columns))
         saved = self.session.generations.sets
         new = {number: values for number, _, values in lists if number not in self.sets and number not in saved}
         self.sets.learn(lists)
@@ -181,7 +181,7 @@ class Overlay:
             assignments = ", ".join(f"{c.quoted} = %s::{c.type}" for c in columns)
             self.session.write_overlay(
                 f"UPDATE {self.table.name} SET {assignments} WHERE rid = %s",
-                [[*(stored(c, e.columns[c.name]) for c in columns), e.rid] for e in group],
+                [[*(as_stored(c, e.columns[c.name]) for c in columns), e.rid] for e in group],
             )
 
 

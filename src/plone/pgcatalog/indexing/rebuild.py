@@ -210,7 +210,7 @@ class Rebuild:
     def _make_indexes(self, target: RebuildTarget) -> RebuildTarget:
         """Make the SQL indexes, each in a transaction of its own: one that is made need not be made again."""
         self.manager.begin()
-        layout = self.catalog._core.layout().stored(target.interned)
+        layout = self.catalog._core.layout().with_interned(target.interned)
         with self.connection.cursor() as cursor:
             for index in schema.fitting_indexes(cursor, target.relation, layout.indexes):
                 schema.create_indexes(cursor, target.relation, [index])

@@ -21,7 +21,7 @@ from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql import locks
-from plone.pgcatalog.sql.values import stored
+from plone.pgcatalog.sql.values import as_stored
 from psycopg.errors import LockNotAvailable
 from typing import Any
 
@@ -47,7 +47,7 @@ SELECT attname::text FROM pg_stats, pg_class c
 WHERE c.oid = to_regclass(%s) AND schemaname = current_schema() AND tablename = relname AND attname = ANY(%s::text[])
     AND CASE WHEN n_distinct < 0 THEN -n_distinct * reltuples ELSE n_distinct END BETWEEN 1 AND least(%s, %s * reltuples)
 """
-#: A column is kept by number with no more lists than these, and no more than this share of the rows.
+#: A column is interned with no more lists than these, and no more than this share of the rows.
 MOST_LISTS, MOST_LISTS_PER_ROW = 500, 0.02
 TAKE = (
     "DELETE FROM pgcatalog_rebuild_task WHERE id = (SELECT id FROM pgcatalog_rebuild_task"
@@ -118,8 +118,8 @@ def _begin(
     version, live = _next_version(cursor, catalog, layout)
     version, relation = schema.free_relation(cursor, catalog, version)
     retirement.retire_left_over(cursor, catalog)
-    interned = layout.few_lists | _few_lists(cursor, live, layout)
-    schema.create_relation(cursor, relation, Layout(layout.stored(interned).columns, ()))
+    interned = layout.interned_at_first | _few_lists(cursor, live, layout)
+    schema.create_relation(cursor, relation, Layout(layout.with_interned(interned).columns, ()))
     cursor.execute(
         f"CREATE TABLE {quote(idx_table(relation))} (rid BIGINT PRIMARY KEY REFERENCES {quote(relation)}"
         " ON DELETE CASCADE, idx JSONB NOT NULL)"
@@ -151,8 +151,8 @@ def _next_version(cursor: Cursor, catalog: int, layout: Layout) -> tuple[int, st
     if row is None:
         # A copied database: there are objects, and no catalog.
         _, live = schema.free_relation(cursor, catalog, 0)
-        schema.create_relation(cursor, live, layout.stored(layout.few_lists))
-        cursor.execute(FIRST_STATE, [catalog, live, list(layout.names), sorted(layout.few_lists)])
+        schema.create_relation(cursor, live, layout.with_interned(layout.interned_at_first))
+        cursor.execute(FIRST_STATE, [catalog, live, list(layout.names), sorted(layout.interned_at_first)])
         return _next_version(cursor, catalog, layout)
     return row
 
@@ -265,7 +265,7 @@ class Rows:
     ) -> None:
         self.cursor = cursor
         self.target = target
-        self.stored = layout.stored(target.interned)
+        self.stored = layout.with_interned(target.interned)
         self.pending = pending
         self.new_rid = new_rid
         self.save_sets = save_sets
@@ -276,7 +276,7 @@ class Rows:
         paths = [*gone, *(e.path for e in entries)]
         self.cursor.execute(f"DELETE FROM {self._table} WHERE path = ANY(%s::text[])", [paths])
         if entries:
-            lists = sets_of(entries, self.stored.numbered)
+            lists = sets_of(entries, self.stored.interned_columns)
             self.save_sets({number: (name, values) for number, name, values in lists})
             self._insert(self._with_rids(self._stored(entries)))
 
@@ -323,7 +323,7 @@ class Rows:
         with self.cursor.copy(f"COPY {self._table} ({', '.join(names)}) FROM STDIN") as copy:
             for entry in entries:
                 idx = None if is_primary(entry) else dump(entry.idx)
-                values = [stored(c, entry.columns.get(c.name)) for c in columns]
+                values = [as_stored(c, entry.columns.get(c.name)) for c in columns]
                 copy.write_row([entry.rid, entry.path, entry.zoid, idx, *values])
         self._insert_idx([e for e in entries if is_primary(e)])
 

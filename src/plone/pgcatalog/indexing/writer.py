@@ -26,7 +26,7 @@ from plone.pgcatalog.indexing.overlay import sets_of
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.protocols import Cursor
-from plone.pgcatalog.sql.values import stored
+from plone.pgcatalog.sql.values import as_stored
 from psycopg.rows import tuple_row
 from typing import Any
 from ZODB.POSException import ConflictError
@@ -97,7 +97,7 @@ class Writer:
             self._drop()
             return
         state = self._collect(*self._advance())
-        self.stored = self.layout.stored(self.layout.interned(state))
+        self.stored = self.layout.with_interned(self.layout.interned(state))
         entries = [stored_entry(entry, self.stored) for entry in self.pending.entries.values()]
         merged = self._merge(state, entries)
         live, evicted = [entry for entry in entries if not entry.deleted], list(self.pending.evicted)
@@ -124,7 +124,7 @@ class Writer:
         sets = {number: (name, values) for number, name, values in lists}
         keywords: dict[int, tuple[str, list[str]]] = {}
         for name, keys in sets.values():
-            if name not in self.layout.few_lists:
+            if name not in self.layout.interned_at_first:
                 keywords.update(lists_of_one(name, keys))
         numbers = [*(sets | keywords)]
         values = {"changes": max(self.pending.changes, 1), "catalog": self.pending.zoid, "numbers": numbers}
@@ -133,7 +133,7 @@ class Writer:
             is_unfilled = has_indexes(self.pending.tool) and not self.pending.is_whole
             if is_unfilled:
                 report_missing(self.pending.tool)
-            save_sets(self.cursor, sets_in(sets, self.layout.few_lists))
+            save_sets(self.cursor, sets_in(sets, self.layout.interned_at_first))
             return self._point_to(version=0 if is_unfilled else 1, generation=max(self.pending.changes, 1)), keywords
         relation, version, columns, generation, complete, interned, collected, rebuilding, unsaved = row
         state = CatalogState(
@@ -145,7 +145,7 @@ class Writer:
             interned=frozenset(interned),
             collected=frozenset(collected),
         )
-        names = state.interned | self.layout.few_lists
+        names = state.interned | self.layout.interned_at_first
         save_sets(self.cursor, sets_in({number: sets[number] for number in unsaved if number in sets}, names))
         if self.pending.replacement is not None:
             replaced = self._save(self.pending.replacement(self.cursor, state))
@@ -181,8 +181,8 @@ class Writer:
     def _point_to(self, version: int, generation: int) -> CatalogState:
         """Make the *version*-th relation, or the next that can be made, and let the catalog's state name it."""
         version, relation = schema.free_relation(self.cursor, self.pending.zoid, version)
-        interned = self.layout.few_lists
-        schema.create_relation(self.cursor, relation, self.layout.stored(interned))
+        interned = self.layout.interned_at_first
+        schema.create_relation(self.cursor, relation, self.layout.with_interned(interned))
         schema.create_advised_indexes(self.cursor, self.pending.zoid, relation, self.layout.names)
         names = frozenset(self.layout.names)
         collected = self.layout.lists - interned
@@ -192,7 +192,7 @@ class Writer:
 
     def _extend(self, state: CatalogState, missing: list[Any]) -> CatalogState:
         interned = self.layout.interned(state)
-        layout = self.layout.stored(interned)
+        layout = self.layout.with_interned(interned)
         names = {c.name for c in missing}
         if missing:
             schema.add_columns(self.cursor, state.relation, [c for c in layout.columns if c.name in names])
@@ -365,7 +365,7 @@ class Writer:
 
 def stored_entry(entry: Entry, layout: Layout) -> Entry:
     """Return *entry* with the values that a relation with the stored *layout* holds."""
-    numbers = {n: stored(c, entry.columns[n]) for n, c in layout.numbered.items() if n in entry.columns}
+    numbers = {n: as_stored(c, entry.columns[n]) for n, c in layout.interned_columns.items() if n in entry.columns}
     return dataclasses.replace(entry, columns=entry.columns | numbers) if numbers else entry
 
 

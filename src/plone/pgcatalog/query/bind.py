@@ -27,9 +27,9 @@ from plone.pgcatalog.sql.predicate import BELOW
 from plone.pgcatalog.sql.predicate import BETWEEN
 from plone.pgcatalog.sql.predicate import NOT_NULL
 from plone.pgcatalog.sql.predicate import Predicate
-from plone.pgcatalog.sql.values import in_numbers
-from plone.pgcatalog.sql.values import listed
-from plone.pgcatalog.sql.values import Lists
+from plone.pgcatalog.sql.values import as_interned
+from plone.pgcatalog.sql.values import as_list_sql
+from plone.pgcatalog.sql.values import InternedSets
 from typing import Any
 
 
@@ -44,8 +44,8 @@ SELECTIVE_SHARE = 0.1
 class Stored:
     """How the rows are stored that a transaction sees of a catalog.
 
-    *source* is what to select from; *complete* are columns with a value in every row; *numbered* those that hold numbers of
-    lists, by name, and *known* the lists there are; *pending_lists* is a table with lists that nobody has saved, "" for none.
+    *source* is what to select from; *complete* are columns with a value in every row; *interned_columns* those that hold
+    numbers, by name, *known_sets* the sets there are, and *pending_sets* a table with those that nobody has saved, "" for none.
     Of *rows*, an estimate, the hits of a ranked search are all ranked up to *full* of them, 0 for any number.
     *shares* are None where no statement is worth a thought about plans.  *moved* is the SQL condition for rows that the
     transaction has moved, "" if there are none.
@@ -53,9 +53,9 @@ class Stored:
 
     source: Source
     complete: Collection[str] = ()
-    numbered: Mapping[str, Column] | None = None
-    known: Sequence[Lists] = ()
-    pending_lists: str = ""
+    interned_columns: Mapping[str, Column] | None = None
+    known_sets: Sequence[InternedSets] = ()
+    pending_sets: str = ""
     rows: int | None = None
     full: int = 0
     shares: Shares | None = None
@@ -67,14 +67,14 @@ class Stored:
 
 def condition(where: Condition, stored: Stored) -> Condition:
     """Return *where* for the rows of *stored*: drop what holds for every row, and replace lists by their numbers."""
-    numbered = stored.numbered or {}
+    interned_columns = stored.interned_columns or {}
 
     def bound(part: Condition) -> Condition:
         if not isinstance(part, Predicate):
             return part
         if part.operator == NOT_NULL and part.column.name in stored.complete:
             return EVERYTHING
-        return in_numbers(part, numbered, stored.known) if part.column.name in numbered else part
+        return as_interned(part, interned_columns, stored.known_sets) if part.column.name in interned_columns else part
 
     return where.changed(bound)
 
@@ -124,11 +124,11 @@ def predicates(where: Condition) -> list[Predicate]:
     return found
 
 
-def asks_share(part: Predicate, complete: Collection[str], numbered: Collection[str]) -> bool:
+def asks_share(part: Predicate, complete: Collection[str], interned_columns: Collection[str]) -> bool:
     """True if ``selective_condition`` asks how many rows *part* is true of, where these columns are complete or numbers."""
     if part.operator == NOT_NULL:
         return part.column.name not in complete
-    return part.can_be_hidden or part.column.name in numbered
+    return part.can_be_hidden or part.column.name in interned_columns
 
 
 def share(shares: Shares | None, column: Column, values: Iterable[Any] | None) -> float | None:
@@ -157,20 +157,20 @@ def plans_once(where: Condition) -> bool:
 # -- columns and order
 
 
-def lists(stored: Stored) -> dict[str, str]:
+def lists_sql(stored: Stored) -> dict[str, str]:
     """Return the SQL of the lists themselves for each column of *stored* that holds numbers, by name."""
-    return {name: listed(column, stored.pending_lists) for name, column in (stored.numbered or {}).items()}
+    return {name: as_list_sql(column, stored.pending_sets) for name, column in (stored.interned_columns or {}).items()}
 
 
 def columns_sql(columns: Iterable[Column], stored: Stored) -> str:
     """Return the SQL of *columns* under their names, with the lists where those are numbers."""
-    values = lists(stored)
+    values = lists_sql(stored)
     return ", ".join(f"{values[c.name]} AS {c.quoted}" if c.name in values else c.quoted for c in columns)
 
 
 def order(query: CompiledQuery, stored: Stored) -> tuple[Order, ...]:
     """Return the terms that *query* is sorted by."""
-    values = lists(stored)
+    values = lists_sql(stored)
 
     def bound(term: Order) -> Order:
         value = values.get(term.column.name) if term.column is not None else None
@@ -290,11 +290,11 @@ def page_with_metadata(
 def key_counts(columns: Sequence[Column], key: str, where: Condition, stored: Stored) -> Statement:
     """Return the statement for (key, number of rows) of the rows that match *where*, in the order of the keys.
 
-    *key* is an index's expression of a key, made of its *columns*.  A list that is kept by number is taken apart once; others
+    *key* is an index's expression of a key, made of its *columns*.  An interned list is taken apart once; others
     in each row, which is faster than comparing them with each other.
     """
     where = condition(where, stored)
-    if (stored.numbered or {}).keys().isdisjoint(c.name for c in columns):
+    if (stored.interned_columns or {}).keys().isdisjoint(c.name for c in columns):
         return select(f"{key} AS key, count(*)", where, stored, "GROUP BY 1 ORDER BY 1")
     names = ", ".join(c.quoted for c in columns)
     groups = select(f"{names}, count(*) AS n", where, stored, f"GROUP BY {names}")

@@ -196,23 +196,23 @@ class CatalogView:
         if source is None:
             return None
         state, pending = state or self.read_state(), self.pending
-        numbered = self.stored_layout(state).numbered
+        interned_columns = self.stored_layout(state).interned_columns
         overlay: Overlay | None = self.session.overlays.get(self.zoid)
         is_committed = self.is_committed
         complete = state.complete if state is not None and is_committed else ()
         parts = [part for where in conditions for part in bind.predicates(where)]
-        listed = [part for part in parts if part.column.name in numbered]
-        for part in listed:
+        interned = [part for part in parts if part.column.name in interned_columns]
+        for part in interned:
             self.session.look_up(part)
         asks_shares = any(where.is_costly for where in conditions) and any(
-            bind.asks_share(part, complete, numbered) for part in parts
+            bind.asks_share(part, complete, interned_columns) for part in parts
         )
         return Stored(
             source=source,
             complete=complete,
-            numbered=numbered,
-            known=self._known_sets(state) if listed else (),
-            pending_lists="" if is_committed or overlay is None else overlay.lists,
+            interned_columns=interned_columns,
+            known_sets=self._known_sets(state) if interned else (),
+            pending_sets="" if is_committed or overlay is None else overlay.lists,
             rows=None if state is None else state.rows,
             full=settings.RANKED_ROWS,
             shares=self._shares(state) if asks_shares else None,
@@ -227,7 +227,7 @@ class CatalogView:
 
     def stored_layout(self, state: CatalogState | None = None) -> Layout:
         """Return the layout as the rows in *state*, by default the snapshot's, are stored."""
-        return self.layout.stored(self.layout.interned(state or self.read_state()))
+        return self.layout.with_interned(self.layout.interned(state or self.read_state()))
 
     def _known_sets(self, state: CatalogState | None) -> list[KnownSets]:
         """Return the lists that rows in *state* may have: those of the database, and those that are pending."""

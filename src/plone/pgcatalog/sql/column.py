@@ -29,7 +29,7 @@ class Column:
     * ``is_long``: values are long and kept compressed, so that a comparison with each row takes several times as long as
       an SQL index of the column, which knows the answer without them;
     * ``is_last``: rarely read, so it stands behind all others in a row;
-    * ``can_be_interned``: lists of texts, which a relation may keep by number (see ``sets``); ``has_few_lists``: it does so
+    * ``can_be_interned``: lists of texts, which a relation may intern (see ``values``); ``interned_at_first``: it does
       from the beginning, because the same few lists come again and again;
     * ``is_interned``: this is the column of such a relation; its type is that of the numbers.
     """
@@ -39,7 +39,7 @@ class Column:
     is_long: bool = False
     is_last: bool = False
     can_be_interned: bool = False
-    has_few_lists: bool = False
+    interned_at_first: bool = False
     is_interned: bool = False
 
     @property
@@ -72,7 +72,7 @@ class SQLIndex:
     ``name`` is unique within the catalog (it gets the table's name as prefix), ``definition`` what comes
     behind ``ON table``, e.g. ``USING gin ("subject")`` or ``("modified") WHERE "modified" IS NOT NULL``.
     ``finds_few`` ones, of conditions that find single rows, also serve what a transaction has pending.  ``column`` names the
-    one that it is on, and ``lists`` the one whose lists it takes apart: it is one of numbers where those are interned.
+    one that it is on, and ``lists`` the one whose lists it takes apart: it holds numbers where those are interned.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Values as SQL has them: stand-ins in keys of caches, literals of arrays, and interned lists, kept once by number."""
+"""Values as SQL has them: stand-ins in keys of caches, literals of arrays, and interned sets."""
 
 from collections.abc import Collection
 from collections.abc import Hashable
@@ -79,11 +79,15 @@ def array_of(values: Sequence[Any]) -> tuple[bytes, int] | None:
         return None
 
 
-# -- interned lists
-
+# -- interned sets: lists of keywords that are kept once, in the table ``pgcatalog_sets``; a row holds the number of its list
+#
+# The interfaces of an object, and who may see it, are the same few lists in all rows of a catalog: such a column is interned
+# from the beginning (``Column.interned_at_first``), another one (``can_be_interned``) when a rebuild finds that it has few lists.
+# ``Layout.interned_columns`` are those of a relation, by name.  The number is made of the list itself, so every process has it
+# without a look-up, and it is the same in each catalog, copy and standby.
 
 #: The list that a column has the number of.
-LISTED = "(SELECT vals FROM pgcatalog_sets WHERE number = {column})"
+LIST_SQL = "(SELECT vals FROM pgcatalog_sets WHERE number = {column})"
 
 
 def set_number(name: str, values: Sequence[str]) -> int:
@@ -95,66 +99,74 @@ def set_number(name: str, values: Sequence[str]) -> int:
     return int.from_bytes(digest, signed=True)
 
 
-def stored(column: Column, value: Any) -> Any:
+def as_stored(column: Column, value: Any) -> Any:
     """Return what *column* of a relation holds for *value*, which an index translator has extracted."""
     return set_number(column.name, value) if column.is_interned and value is not None else value
 
 
-def listed(column: Column, pending: str = "") -> str:
+def as_list_sql(column: Column, pending: str = "") -> str:
     """Return the SQL of the value that an index translator knows, of *column* of a relation.
 
-    *pending* is a table with lists that nobody has saved yet.
+    *pending* is a table with sets that nobody has saved yet.
     """
     if not column.is_interned:
         return column.quoted
-    saved = LISTED.format(column=column.quoted)
+    saved = LIST_SQL.format(column=column.quoted)
     if not pending:
         return saved
     return f"coalesce({saved}, (SELECT vals FROM {pending} AS pending WHERE pending.number = {column.quoted}))"
 
 
-class Lists(Protocol):
-    """Lists that are known, by column; see ``database.sets.KnownSets``."""
+class InternedSets(Protocol):
+    """Sets of which the numbers are at hand, by column; see ``database.sets.KnownSets``."""
 
     @property
-    def many(self) -> Collection[str]:
-        """Columns with too many lists to know all."""
+    def partly_known(self) -> Collection[str]:
+        """Columns with too many sets to keep all."""
 
-    def numbers_of(self, part: Predicate) -> set[int] | None:
-        """Return the numbers of the lists that *part* is true of, a predicate on such a column; None if unknown."""
+    def numbers_by_element(self, part: Predicate) -> set[int] | None:
+        """Return the numbers of the sets that *part* is true of, a predicate on such a column; None if unknown."""
 
-    def find(self, part: Predicate) -> set[int]:
-        """Return the numbers of the lists that *part* is true of, a predicate on another column."""
+    def numbers_of(self, part: Predicate) -> set[int]:
+        """Return the numbers of the sets that *part* is true of, a predicate on another column."""
 
 
-def in_numbers(part: Condition, interned: Mapping[str, Column], known: Iterable[Lists]) -> Condition:
-    """Return *part* of a condition as it is asked of the columns *interned*, by name.
+def as_interned(
+    part: Condition, interned_columns: Mapping[str, Column], known_sets: Iterable[InternedSets]
+) -> Condition:
+    """Return *part* of a condition for a relation in which *interned_columns*, by name, hold numbers.
 
-    *known* are the lists that there are: those in the database, as far as the process keeps them, and those to come.
+    *known_sets* are the sets that there are: those in the database, as far as the process keeps them, and those to come.
     """
-    if not isinstance(part, Predicate) or part.column.name not in interned or not part.column.is_array:
+    if not isinstance(part, Predicate) or part.column.name not in interned_columns or not part.column.is_array:
         return part
-    column = interned[part.column.name]
+    column = interned_columns[part.column.name]
     if part.operator not in (OVERLAPS, CONTAINS) and not isinstance(part, ElementBetween):
         return Predicate(column, part.operator, part.values)
     numbers: set[int] = set()
-    is_long = False
-    for sets in known:
-        found_by_element = sets.numbers_of(part) if column.name in sets.many else None
-        is_long = is_long or (column.name in sets.many and found_by_element is None)
-        numbers |= sets.find(part) if found_by_element is None else found_by_element
-    found = any_value(column, sorted(numbers)) if numbers else NOTHING
-    return any_of((looked_up(part, column), found)) if is_long else found
+    has_unknown = False
+    for sets in known_sets:
+        if column.name not in sets.partly_known:
+            numbers |= sets.numbers_of(part)
+            continue
+        of_elements = sets.numbers_by_element(part)
+        if of_elements is None:
+            has_unknown = True
+            numbers |= sets.numbers_of(part)
+        else:
+            numbers |= of_elements
+    by_number = any_value(column, sorted(numbers)) if numbers else NOTHING
+    return any_of((looked_up(part, column), by_number)) if has_unknown else by_number
 
 
-def asks_elements(part: Predicate) -> bool:
-    """True if *part* is about whole elements of a list, each of which can be asked for by itself."""
+def names_elements(part: Predicate) -> bool:
+    """True if *part* names whole elements of a list, each of which can be looked up by itself."""
     return part.operator in (OVERLAPS, CONTAINS) and not isinstance(part, ElementBetween)
 
 
 def looked_up(part: Predicate, column: Column) -> Condition:
-    """Return the condition that *column* has the number of a list that *part* is true of, whoever knows it."""
-    asked = part.of(Column("vals", "text[]"))
-    # Many lists are most rows: an index of the column would find them one by one, and have each row's text compared.
-    text = f"{column.quoted} + 0 IN (SELECT number FROM pgcatalog_sets WHERE name = %s AND {asked.sql})"
-    return Condition(text, (column.name, *asked.params), (column,))
+    """Return the condition that *column* has the number of a set in the database that *part* is true of."""
+    of_list = part.of(Column("vals", "text[]"))
+    # Many sets are most rows: an index of the column would find them one by one, and have each row's text compared.
+    text = f"{column.quoted} + 0 IN (SELECT number FROM pgcatalog_sets WHERE name = %s AND {of_list.sql})"
+    return Condition(text, (column.name, *of_list.params), (column,))

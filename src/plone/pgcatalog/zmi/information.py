@@ -90,7 +90,7 @@ class InformationPage(ManagePage):
         names = ["rid", "path", "zoid", *view.layout.names]
 
         def statement(stored: Stored) -> Statement:
-            lists = bind.lists(stored)
+            lists = bind.lists_sql(stored)
             columns = ", ".join(f"{lists.get(name, quote(name))}::text" for name in names)
             return bind.select(columns, Condition("rid = %s", (self.rid,)), stored)
 
