@@ -3,6 +3,7 @@
 
 N ?= 1000
 PORT ?= 8080
+DATA ?= demo-data
 SUITE ?= all
 JOBS ?= 2
 PAGE ?=
@@ -34,8 +35,8 @@ export XDG_CACHE_HOME := $(CURDIR)/.cache
 endif
 
 # What each chore installs: one stamp per set, renewed when the requirements change.
-SET_demo := --editable '.[demo,metrics]'
-SET_test := $(SET_demo) --group test
+SET_demo := --editable '.[metrics]' --group demo
+SET_test := --editable '.[metrics]' --group test
 SET_lint := $(SET_demo) --group lint
 SET_docs := $(SET_demo) --group docs
 SET_bench := $(SET_test) --group bench
@@ -54,11 +55,11 @@ help:  ## list the chores
 
 install: $(VENV)/.installed-test  ## make .venv with the package and what its tests need
 
-demo: $(VENV)/.installed-demo  ## a Plone site with N=1000 objects on PORT=8080, nothing to install
-	$(BIN)/python -m plone.pgcatalog.demo --objects $(N) --port $(PORT)
+demo: $(VENV)/.installed-demo  ## a Plone site with N=1000 objects on PORT=8080, kept in the folder DATA=demo-data
+	$(BIN)/python -m demo --objects $(N) --port $(PORT) --data '$(DATA)'
 
 demo-check: $(VENV)/.installed-demo  ## start the demo, ask it some questions, stop it
-	$(BIN)/python -m plone.pgcatalog.demo --check --objects $(N)
+	$(BIN)/python -m demo --check --objects $(N)
 
 test: $(VENV)/.installed-bench  ## our tests but the long ones, on an embedded PostgreSQL (PYTEST_ARGS=...)
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
@@ -110,7 +111,7 @@ docs: $(VENV)/.installed-docs  ## the documentation as HTML in docs/_build/html
 clean:  ## remove what the chores made (the demo's data stay)
 	rm -rf .venv .venv-addons .tools .cache build dist docs/_build
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .tox
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(UV):
 	python=$$(scripts/find-python) && "$$python" -m venv --clear .tools

@@ -40,7 +40,7 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
 
 def zope_conf(instance: Path, dsn: str) -> Path:
     """Write the configuration by which the command finds the site; return its path."""
-    from plone.pgcatalog.demo.server import Instance
+    from demo.server import Instance
 
     return Instance(instance, dsn).write()
 

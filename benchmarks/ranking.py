@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace
+from demo.words import language
+from demo.words import LANGUAGES
+from demo.words import topics
 from pathlib import Path
-from plone.pgcatalog.demo.words import language
-from plone.pgcatalog.demo.words import LANGUAGES
-from plone.pgcatalog.demo.words import topics
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.tsquery import compile_text

@@ -6,10 +6,10 @@ Makes the demo's site on an embedded server, runs the commands on it, and writes
 """
 
 from benchmarks.marks import put_between
+from demo import server
+from demo.__main__ import progress
+from demo.__main__ import timed
 from pathlib import Path
-from plone.pgcatalog.demo import server
-from plone.pgcatalog.demo.__main__ import progress
-from plone.pgcatalog.demo.__main__ import timed
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
@@ -45,7 +45,6 @@ SESSIONS = {
     "slow": [("slow CONF --limit 8", 0)],
     "advise": [("advise CONF", 0)],
     "explain": [('explain CONF \'{"portal_type": "Document", "sort_on": "modified", "sort_limit": 10}\'', 0)],
-    "demo": [("demo --help", 0)],
     "bench": [("bench --help", 0)],
     "uninstall": [("uninstall CONF --site Plone", 0)],
     # The last ones: they need a site with Plone's own catalog.
@@ -107,12 +106,12 @@ def make_site(folder: Path, dsn: str, objects: int) -> Path:
     instance = server.Instance(folder / "instance", dsn)
     root = instance.start()
     # Imports Plone, which needs the configuration of Zope.
-    from plone.pgcatalog.demo import run
+    from demo import run
 
     os.environ["PGCATALOG_SLOW_QUERY_MS"] = "0"
     session = run.Session(root, Console(stderr=True), progress, timed)
     try:
-        session.prepare(objects, "plone.pgcatalog:default", fresh=False)
+        session.prepare(objects)
         os.environ["PGCATALOG_SLOW_QUERY_MS"] = SLOW_MS
         session.tour()
         recorder.flush(10)

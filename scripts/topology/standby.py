@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from contextlib import ExitStack
 from dataclasses import dataclass
+from demo.server import free_port
 from pathlib import Path
-from plone.pgcatalog.demo.server import free_port
 from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import with_standby

@@ -3,10 +3,10 @@
 Started with one argument, a JSON object; prints a line when it is done with its task, or serves.
 """
 
+from demo.server import Instance
+from demo.server import make_http_server
+from demo.server import ZOPE_CONF
 from pathlib import Path
-from plone.pgcatalog.demo.server import Instance
-from plone.pgcatalog.demo.server import make_http_server
-from plone.pgcatalog.demo.server import ZOPE_CONF
 from plone.pgcatalog.unavailable import unavailable_filter
 from typing import Any
 
@@ -37,13 +37,13 @@ def make(folder: str, dsn: str, objects: int) -> None:
     """Make the demo's site with so many *objects*."""
     instance = Instance(Path(folder), dsn)
     root = instance.start()
-    from plone.pgcatalog.demo.__main__ import progress
-    from plone.pgcatalog.demo.__main__ import timed
-    from plone.pgcatalog.demo.run import Session
+    from demo.__main__ import progress
+    from demo.__main__ import timed
+    from demo.run import Session
     from rich.console import Console
 
     session = Session(root, Console(quiet=True), progress, timed)
-    session.prepare(objects, "plone.pgcatalog:default", fresh=False)
+    session.prepare(objects)
     session.close()
     instance.close()
 

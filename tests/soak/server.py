@@ -5,10 +5,10 @@ Started by the soak as ``python -m tests.soak.server`` with one argument, a JSON
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from demo.server import log_to
+from demo.server import PACKAGE_ZCML
+from demo.server import SITE_ZCML
 from pathlib import Path
-from plone.pgcatalog.demo.server import log_to
-from plone.pgcatalog.demo.server import PACKAGE_ZCML
-from plone.pgcatalog.demo.server import SITE_ZCML
 from typing import Any
 
 import contextlib
@@ -106,8 +106,8 @@ def start(folder: Path, dsn: str, name: str, threads: int = 1) -> Any:
 def make(folder: Path, dsn: str, objects: int) -> dict[str, Any]:
     """Make the demo's site with *objects* in it, and the area in which the clients write."""
     root = start(folder, dsn, "make")
+    from demo.run import Session
     from plone.dexterity.utils import createContentInContainer
-    from plone.pgcatalog.demo.run import Session
     from rich.console import Console
 
     import transaction
@@ -121,7 +121,7 @@ def make(folder: Path, dsn: str, objects: int) -> dict[str, Any]:
         yield
 
     session = Session(root, Console(stderr=True), progress, timed)
-    session.prepare(objects, "plone.pgcatalog:default", fresh=False)
+    session.prepare(objects)
     area = createContentInContainer(session.site, "Folder", checkConstraints=False, id=AREA, title="Soak")
     for name in (*FOLDERS, *PROBED):
         createContentInContainer(area, "Folder", checkConstraints=False, id=name, title=name)
@@ -202,7 +202,7 @@ def trace_memory(path: Path) -> None:
 def check(folder: Path, dsn: str, ledger: str) -> dict[str, Any]:
     """Compare the catalog with the content, and both with the *ledger*, the file of acknowledged writes."""
     root = start(folder, dsn, "check")
-    from plone.pgcatalog.demo import site as sites
+    from demo import site as sites
     from plone.pgcatalog.indexing.verify import Verifier
     from tests.soak import ledger as acknowledged
 

@@ -79,7 +79,7 @@ def test_commands_for_production_come_before_those_for_trying_out() -> None:
     text = click.testing.CliRunner().invoke(main, ["--help"]).output
     places = [text.index(f"{title}:") for title in SECTIONS]
     assert places == sorted(places)
-    assert text.index("  demo ") > text.index("Try out and measure:") > text.index("  rebuild ")
+    assert text.index("  bench ") > text.index("Measure:") > text.index("  rebuild ")
     assert max(map(len, text.splitlines())) <= 80
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from DateTime import DateTime
-from plone.pgcatalog.demo import check
-from plone.pgcatalog.demo.tour import Step
+from demo import check
+from demo.tour import Step
 from types import SimpleNamespace
 from typing import Any
 

@@ -58,7 +58,7 @@ def blocks(path: Path, language: str) -> list[str]:
 
 def test_every_environment_variable_is_in_the_reference() -> None:
     variables = environment_variables()
-    assert {"PGCATALOG_DSN", "PGCATALOG_PG_BIN", "PGCATALOG_DEMO_DSN"} <= variables
+    assert {"PGCATALOG_DSN", "PGCATALOG_PG_BIN"} <= variables
     page = text(DOCS / "reference" / "environment.md")
     assert {name for name in variables if f"`{name}`" not in page} == set()
     documented = set(re.findall(r"^\| `(\w+)`", page, re.M))
@@ -138,7 +138,7 @@ def test_every_logger_is_in_the_reference() -> None:
     silent = {
         path.relative_to(ROOT).as_posix()
         for path in SOURCE.rglob("*.py")
-        if calls.search(text(path)) and "demo" not in path.parts
+        if calls.search(text(path))
         if f"| `{'.'.join(path.relative_to(ROOT / 'src').with_suffix('').parts)}` |" not in page
     }
     assert silent == set()

@@ -19,8 +19,6 @@ REGULAR_EXPRESSIONS = {
     "testing/host.py": "names of folders",
     "database/restored.py": "our own base.sql, for the names that it makes",
     "database/prepared.py": "placeholders, to number them: a part of rendering",
-    "demo/fetch.py": "pages of the demo",
-    "demo/words.py": "words",
     "discovery/highlight.py": "texts",
     "discovery/suggest.py": "search texts",
     "fulltext/lexicon.py": "words",

@@ -29,8 +29,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "explain": ("explain", "Show the SQL of a query and how PostgreSQL runs it."),
         "advise": ("advise", "Suggest SQL indexes for the slow queries."),
     },
-    "Try out and measure": {
-        "demo": ("delegate", "Make and serve a Plone site with content."),
+    "Measure": {
         "bench": ("delegate", "Run the benchmark of a checkout."),
     },
 }

@@ -1,7 +1,6 @@
-"""``pgcatalog demo`` and ``pgcatalog bench``: other programs under one name."""
+"""``pgcatalog bench``: a program of the checkout under the name of the commands."""
 
 from pathlib import Path
-from plone.pgcatalog.demo.__main__ import main as demo_main
 
 import click
 import subprocess
@@ -11,13 +10,6 @@ import sys
 #: The benchmark is part of a checkout, not of the installed package.
 BENCHMARK = Path(__file__).parents[4] / "benchmarks" / "run_benchmarks.py"
 FORWARD = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-
-
-@click.command(context_settings=FORWARD, add_help_option=False)
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def demo(arguments: tuple[str, ...]) -> None:
-    """A Plone site with content on an embedded server; takes the options of pgcatalog-demo."""
-    demo_main.main(args=list(arguments), prog_name="pgcatalog demo")
 
 
 @click.command(context_settings=FORWARD, add_help_option=False)

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from datetime import datetime
 from datetime import timedelta
+from demo import words
+from demo.item import Item
 from io import BytesIO
 from PIL import Image
-from plone.pgcatalog.demo import words
-from plone.pgcatalog.demo.item import Item
 from random import Random
 from typing import Any
 

@@ -6,9 +6,9 @@ from AccessControl.SecurityManagement import noSecurityManager
 from AccessControl.SecurityManagement import setSecurityManager
 from collections.abc import Iterator
 from contextlib import contextmanager
-from plone.pgcatalog.demo import oracle
-from plone.pgcatalog.demo import people
-from plone.pgcatalog.demo.server import DemoError
+from demo import oracle
+from demo import people
+from demo.server import DemoError
 from plone.pgcatalog.request import with_request
 from plone.registry.interfaces import IRegistry
 from Products.CMFPlone.factory import addPloneSite
@@ -25,9 +25,9 @@ import transaction
 SITE_ID = "Plone"
 SITE_TITLE = "The catalog in PostgreSQL"
 TIMEZONE = "Europe/Berlin"
-NO_PROFILE = "none"
+PROFILE = "plone.pgcatalog:default"
 #: The annotation of the site that tells that, and how, it was made by the demo.
-MARKER = "plone.pgcatalog.demo"
+MARKER = "pgcatalog-demo"
 
 
 def published(root: Any) -> Any:
@@ -108,15 +108,6 @@ def mark(site: Any, **values: Any) -> None:
     annotations[MARKER] = {**annotations.get(MARKER, {}), **values}
 
 
-def delete_site(app: Any) -> None:
-    """Delete the demo site, if it is there."""
-    if find_site(app) is not None:
-        setSite(None)
-        app._delObject(SITE_ID)
-        transaction.commit()
-        app._p_jar.cacheMinimize()
-
-
 def make_site(app: Any, **marked: Any) -> Any:
     """Make an empty Plone site with the stock catalog, its users and groups."""
     site = addPloneSite(
@@ -151,9 +142,8 @@ def _add_people(site: Any) -> None:
             site.portal_groups.addPrincipalToGroup(person.id, group)
 
 
-def apply_profile(site: Any, profile: str) -> None:
-    """Replace the catalog by applying the profile; in a commit of its own."""
-    if profile != NO_PROFILE:
-        site.portal_setup.runAllImportStepsFromProfile(f"profile-{profile}")
-    mark(site, profile=profile)
+def install(site: Any) -> None:
+    """Replace the catalog by ours; in a commit of its own."""
+    site.portal_setup.runAllImportStepsFromProfile(f"profile-{PROFILE}")
+    mark(site, installed=True)
     transaction.commit()

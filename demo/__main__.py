@@ -1,12 +1,12 @@
-"""``python -m plone.pgcatalog.demo``: the command line and the order of things."""
+"""``python -m demo``: the command line and the order of things."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import ExitStack
+from demo import people
+from demo import server
 from pathlib import Path
-from plone.pgcatalog.demo import people
-from plone.pgcatalog.demo import server
 from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import EmbeddedPostgresError
@@ -27,7 +27,6 @@ import time
 
 
 DATABASE = "demo"
-DEFAULT_PROFILE = "plone.pgcatalog:default"
 console = Console()
 
 
@@ -58,9 +57,8 @@ def timed(title: str) -> Iterator[None]:
     help="How much content.",
 )
 @click.option("--port", default=8080, show_default=True, help="Of the HTTP server.")
-@click.option("--host", default="127.0.0.1", envvar="PGCATALOG_DEMO_HOST", hidden=True)
+@click.option("--host", default="127.0.0.1", hidden=True)
 @click.option("--check", is_flag=True, help="Do all of it once, compare and end.")
-@click.option("--fresh", is_flag=True, help="Make the site anew.")
 @click.option(
     "--data",
     default="demo-data",
@@ -68,18 +66,8 @@ def timed(title: str) -> Iterator[None]:
     type=click.Path(file_okay=False, path_type=Path),
     help="The folder of the database and of the Zope instance.",
 )
-@click.option("--dsn", envvar="PGCATALOG_DEMO_DSN", help="Use this PostgreSQL; none is started.")
-@click.option("--profile", default=DEFAULT_PROFILE, envvar="PGCATALOG_DEMO_PROFILE", hidden=True)
-def main(
-    objects: int,
-    port: int,
-    host: str,
-    check: bool,
-    fresh: bool,
-    data: Path,
-    dsn: str | None,
-    profile: str,
-) -> None:
+@click.option("--dsn", help="Use this PostgreSQL; none is started.")
+def main(objects: int, port: int, host: str, check: bool, data: Path, dsn: str | None) -> None:
     """A Plone site whose catalog is PostgreSQL: make it, fill it, look around.
 
     --check compares all answers with those of Plone's own catalog and ends with
@@ -92,25 +80,23 @@ def main(
     signal.signal(signal.SIGINT, signal.default_int_handler)
     problems: list[str] = []
     try:
-        # Before anything is made.
-        server.check_packages()
         with ExitStack() as stack:
             if check:
                 data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-demo-")))
-            dsn = dsn or stack.enter_context(_postgres(data, check, fresh))
+            dsn = dsn or stack.enter_context(_postgres(data, check))
             with timed("Connecting to PostgreSQL"):
                 version = server.wait_for(dsn)
-            instance = server.Instance(data / "instance", dsn, with_package=profile != "none")
+            instance = server.Instance(data / "instance", dsn)
             stack.callback(instance.close)
             with timed("Starting Zope"):
                 root = instance.start()
             console.print(f"PostgreSQL {version}, log in {instance.log}")
             # Imports Plone, which needs the configuration of Zope.
-            from plone.pgcatalog.demo import run
+            from demo import run
 
             session = run.Session(root, console, progress, timed)
             stack.callback(session.close)
-            session.prepare(objects, profile, fresh)
+            session.prepare(objects)
             session.tour()
             if check:
                 problems += session.check()
@@ -136,14 +122,12 @@ def main(
 
 
 @contextmanager
-def _postgres(data: Path, check: bool, fresh: bool) -> Iterator[str]:
+def _postgres(data: Path, check: bool) -> Iterator[str]:
     """Run an embedded PostgreSQL with a database for the demo; yield its DSN."""
     # What is thrown away need not survive a power failure.
     settings = {**DEMO_SETTINGS, "fsync": "off"} if check else DEMO_SETTINGS
     folder = None if check else data / "postgres"
     with EmbeddedPostgres(folder, settings) as postgres:
-        if fresh:
-            postgres.dropdb(DATABASE)
         with psycopg.connect(postgres.dsn()) as connection:
             query = "SELECT 1 FROM pg_database WHERE datname = %s"
             exists = connection.execute(query, [DATABASE]).fetchone()

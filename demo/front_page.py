@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from demo import people
+from demo.site import acting_as
 from html import escape
 from plone.app.textfield.value import RichTextValue
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.database.direct import connect_directly
-from plone.pgcatalog.demo import people
-from plone.pgcatalog.demo.site import acting_as
 from plone.pgcatalog.fulltext.term_statistics import count_words
-from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
@@ -132,11 +131,10 @@ LINKS = (
 
 def make(site: Any) -> None:
     """Make the front page of *site*, and what it leads to.  Commits."""
-    if IPGCatalogTool.providedBy(site.portal_catalog):
-        registry = getUtility(IRegistry)
-        for name, value in TUNING.items():
-            registry[f"{PREFIX}.{name}"] = value
-        count(site)
+    registry = getUtility(IRegistry)
+    for name, value in TUNING.items():
+        registry[f"{PREFIX}.{name}"] = value
+    count(site)
     if ID not in site:
         site.invokeFactory("Document", ID, title=TITLE, description="Ten links to what this catalog can do.")
     page = site[ID]
@@ -147,8 +145,7 @@ def make(site: Any) -> None:
         site.portal_workflow.doActionFor(page, "publish")
     site.setDefaultPage(ID)
     transaction.commit()
-    if IPGCatalogTool.providedBy(site.portal_catalog):
-        record(site)
+    record(site)
 
 
 def count(site: Any) -> None:
@@ -187,8 +184,7 @@ def page_like_others(site: Any) -> str:
     catalog = site.portal_catalog
     with acting_as(site, None):
         pages = catalog(portal_type="Document", path="/".join((*site.getPhysicalPath(), "en")), sort_on="path")
-        like = getattr(catalog, "more_like_this", None)
-        found = next((page for page in pages if like is None or like(page, limit=1, portal_type="Document")), None)
+        found = next((page for page in pages if catalog.more_like_this(page, limit=1, portal_type="Document")), None)
         return "/".join(found.getPath().split("/")[2:]) if found else "en"
 
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from DateTime import DateTime
 from datetime import datetime
+from demo.item import Item
+from demo.item import LANGUAGE_CODES
 from plone.app.textfield.value import RichTextValue
 from plone.dexterity.utils import createContent
 from plone.event.utils import pydt
 from plone.namedfile.file import NamedBlobFile
 from plone.namedfile.file import NamedBlobImage
-from plone.pgcatalog.demo.item import Item
-from plone.pgcatalog.demo.item import LANGUAGE_CODES
 from typing import Any
 from z3c.relationfield import RelationValue
 from z3c.relationfield.event import updateRelations

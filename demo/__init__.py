@@ -1,6 +1,6 @@
 """The demo: one command to a Plone site whose catalog is PostgreSQL.
 
-``python -m plone.pgcatalog.demo --help`` tells the options.
+``python -m demo --help`` tells the options.
 
 ==============  ==============================================================
 ``__main__``    the command line and the order of things

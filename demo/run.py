@@ -1,20 +1,19 @@
 """What the demo does once Zope runs: the site, the tour, the check."""
 
-from Acquisition import aq_base
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime
-from plone.pgcatalog.demo import check
-from plone.pgcatalog.demo import content
-from plone.pgcatalog.demo import fetch
-from plone.pgcatalog.demo import front_page
-from plone.pgcatalog.demo import oracle
-from plone.pgcatalog.demo import people
-from plone.pgcatalog.demo import plan
-from plone.pgcatalog.demo import server
-from plone.pgcatalog.demo import site as sites
-from plone.pgcatalog.demo import tour
-from plone.pgcatalog.demo.item import Item
+from demo import check
+from demo import content
+from demo import fetch
+from demo import front_page
+from demo import oracle
+from demo import people
+from demo import plan
+from demo import server
+from demo import site as sites
+from demo import tour
+from demo.item import Item
 from rich.console import Console
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -50,32 +49,30 @@ class Session:
         day = datetime.fromisoformat(sites.marker(self.site)["today"])
         return day.replace(tzinfo=ZoneInfo(sites.TIMEZONE))
 
-    def prepare(self, objects: int, profile: str, fresh: bool) -> None:
+    def prepare(self, objects: int) -> None:
         """Find the site or make it; go on where an interrupted run ended."""
-        if fresh:
-            sites.delete_site(self.app)
         self.site = sites.find_site(self.app)
         if self.site is None:
             today = datetime.now(ZoneInfo(sites.TIMEZONE)).date().isoformat()
             with self.timed("Creating the Plone site"):
-                self.site = sites.make_site(self.app, today=today, objects=objects, profile=sites.NO_PROFILE)
+                self.site = sites.make_site(self.app, today=today, objects=objects, installed=False)
         made = sites.marker(self.site)
         if made["objects"] != objects:
-            self.console.print(f"The site is there already, with {made['objects']} objects (--fresh makes it anew).")
+            self.console.print(
+                f"The site is there already, with {made['objects']} objects (another folder of data has another site)."
+            )
         if not made["complete"]:
-            self._fill(plan.make_plan(made["objects"], self.today), profile)
-        elif made["profile"] != profile:
-            raise server.DemoError(f"The site was made with the profile {made['profile']}: use --fresh.")
+            self._fill(plan.make_plan(made["objects"], self.today))
 
-    def _fill(self, items: list[Item], profile: str) -> None:
+    def _fill(self, items: list[Item]) -> None:
         # The first objects are made with Plone's own catalog: the profile finds
         # a catalog with content, as it does on a site that is in use.
         before = max(20, len(items) // 10)
         with self.progress("Content, catalog of Plone", before) as advance:
             content.write(self.site, items[:before], advance)
-        if sites.marker(self.site)["profile"] != profile:
-            with self.timed(f"Profile {profile}"):
-                sites.apply_profile(self.site, profile)
+        if not sites.marker(self.site)["installed"]:
+            with self.timed(f"Profile {sites.PROFILE}"):
+                sites.install(self.site)
         rest = items[before:]
         with self.progress("Content, our catalog", len(rest)) as advance:
             content.write(self.site, rest, advance)
@@ -105,13 +102,10 @@ class Session:
             self.console.print(check.table(differences))
         for title in check.unproven(self.site, zcatalog, steps):
             self.console.print(f"{title} - finds nothing, proves nothing", style="yellow")
-        replaced = type(aq_base(self.site.portal_catalog)) is not type(aq_base(zcatalog))
         # Nothing of the oracle is to be stored.
         transaction.abort()
         with self.timed("Looking at it over HTTP"), server.http_server() as url:
             problems = list(fetch.problems(self.site, url))
-        if not replaced and sites.marker(self.site)["profile"] != sites.NO_PROFILE:
-            problems.append("portal_catalog is Plone's own still: nothing was compared")
         if differences:
             problems.append(f"{len(differences)} differences from ZCatalog's answers")
         return problems

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
-from importlib.metadata import distributions
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ import time
 
 
 ZOPE_CONF = """\
-# Written by plone.pgcatalog.demo at every start.
+# Written by demo at every start.
 %import zodb_pgjsonb
 %define INSTANCE {instance}
 instancehome $INSTANCE
@@ -59,27 +57,8 @@ THREADS = 4
 CONNECTIONS = THREADS + 4
 
 
-#: Distributions of the extra ``demo`` that nothing else can stand in for, as another PostgreSQL can.
-NEEDED = ("Plone", "waitress")
-
-
 class DemoError(Exception):
     """The demo cannot go on, and its message tells what to do about it."""
-
-
-def check_packages() -> None:
-    """Raise DemoError when the demo's texts, or the packages of the extra ``demo``, are not installed."""
-    if not files(__package__).joinpath("vocabulary").is_dir():
-        raise DemoError(
-            "The demo's texts are in the source distribution and in a checkout of this project, not in the wheel:"
-            " run make demo there"
-        )
-    missing = [name for name in NEEDED if not any(distributions(name=name))]
-    if missing:
-        raise DemoError(
-            f"The demo needs packages that are not installed ({', '.join(missing)}):"
-            " run make demo in the source distribution or a checkout of this project"
-        )
 
 
 def free_port(host: str, wanted: int) -> int:
@@ -135,10 +114,9 @@ class Instance:
     #: Its zope.conf, for ``str.format``.
     conf = ZOPE_CONF
 
-    def __init__(self, folder: Path, dsn: str, with_package: bool = True) -> None:
+    def __init__(self, folder: Path, dsn: str) -> None:
         self.folder = folder.resolve()
         self.dsn = dsn
-        self.with_package = with_package
         self.errors = ErrorCounter()
 
     @property
@@ -149,9 +127,8 @@ class Instance:
         """Write the configuration; return the path of zope.conf."""
         for name in ("etc", "var/log", "var/cache", "var/blobs"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        package = PACKAGE_ZCML if self.with_package else ""
         site_zcml = self.folder / "etc" / "site.zcml"
-        site_zcml.write_text(SITE_ZCML.format(package=package), encoding="utf-8")
+        site_zcml.write_text(SITE_ZCML.format(package=PACKAGE_ZCML), encoding="utf-8")
         zope_conf = self.folder / "etc" / "zope.conf"
         # It may hold a password.
         with open(os.open(zope_conf, os.O_WRONLY | os.O_CREAT, 0o600), "w") as conf:

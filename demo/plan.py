@@ -7,12 +7,12 @@ the day on which the site is made, so that there are always events next month.
 from collections.abc import Iterator
 from datetime import datetime
 from datetime import timedelta
-from plone.pgcatalog.demo import people
-from plone.pgcatalog.demo import specials
-from plone.pgcatalog.demo import words
-from plone.pgcatalog.demo.item import Item
-from plone.pgcatalog.demo.item import LANGUAGE_TITLES
-from plone.pgcatalog.demo.words import Topic
+from demo import people
+from demo import specials
+from demo import words
+from demo.item import Item
+from demo.item import LANGUAGE_TITLES
+from demo.words import Topic
 from random import Random
 
 

@@ -8,8 +8,8 @@ is.  The long tail are compounds (``Wasserbrücken``, ``microbridges``, ``水利
 from dataclasses import dataclass
 from dataclasses import field
 from functools import cache
-from importlib.resources import files
 from itertools import accumulate
+from pathlib import Path
 from random import Random
 from typing import Self
 
@@ -18,6 +18,7 @@ import unicodedata
 
 
 LANGUAGES = ("de", "en", "zh")
+VOCABULARY = Path(__file__).parent / "vocabulary"
 SLOT = re.compile(r"\{([ANPTV])\}")
 HAN = re.compile(r"[\u4e00-\u9fff]")
 #: What a URL shows instead of a German letter; all others lose their accents.
@@ -38,7 +39,7 @@ class Topic:
 
 
 def _lines(name: str) -> list[str]:
-    text = files(__package__).joinpath("vocabulary", name).read_text(encoding="utf-8")
+    text = (VOCABULARY / name).read_text(encoding="utf-8")
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 

@@ -6,7 +6,7 @@ from dataclasses import field
 from DateTime import DateTime
 from datetime import datetime
 from datetime import timedelta
-from plone.pgcatalog.demo.site import acting_as
+from demo.site import acting_as
 from rich.box import SIMPLE
 from rich.table import Table
 from rich.text import Text

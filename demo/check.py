@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace
 from datetime import datetime
-from plone.pgcatalog.demo.site import acting_as
-from plone.pgcatalog.demo.tour import PAGE
-from plone.pgcatalog.demo.tour import Step
+from demo.site import acting_as
+from demo.tour import PAGE
+from demo.tour import Step
 from rich.table import Table
 from typing import Any
 

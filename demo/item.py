@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from dataclasses import field
 from datetime import datetime
-from plone.pgcatalog.demo.words import Topic
+from demo.words import Topic
 from typing import Any
 
 
