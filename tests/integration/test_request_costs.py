@@ -5,7 +5,7 @@ Work is counted in lines of Python that are run, and in the most bytes that they
 
 from collections.abc import Callable
 from collections.abc import Iterator
-from plone.pgcatalog.classic.address import LONGEST
+from plone.pgcatalog.classic.request import LONGEST
 from plone.pgcatalog.indexes.path import MOST_CONTAINERS
 from tests.integration import site as sites
 from tests.integration.fixtures import SiteWith

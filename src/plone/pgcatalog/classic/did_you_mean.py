@@ -6,6 +6,7 @@ So it is put into the results of the finished page, whatever template and class 
 """
 
 from collections.abc import Callable
+from plone.pgcatalog.classic.request import Address
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.vocabulary import finds_something
 from plone.pgcatalog.interfaces import IPGCatalogLayer
@@ -17,8 +18,6 @@ from Products.CMFPlone.browser.search import Search
 from Products.Five.browser import BrowserView
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any
-from urllib.parse import parse_qsl
-from urllib.parse import urlencode
 from zope.component import adapter
 from zope.interface import implementer
 
@@ -100,6 +99,4 @@ class DidYouMean(BrowserView):
 
     def url(self) -> str:
         """Return the address of the page with the better text: all else that was asked for stays."""
-        asked = parse_qsl(self.request.get("QUERY_STRING", ""), keep_blank_values=True)
-        kept = [(name, value) for name, value in asked if name.partition(":")[0] not in DROPPED]
-        return f"{self.request.URL}?{urlencode([*kept, (SOURCE_INDEX, self.text)])}"
+        return str(Address.of(self.request).without(*DROPPED).having(SOURCE_INDEX, self.text or ""))

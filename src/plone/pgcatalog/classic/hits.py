@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from html import escape
 from plone.base.i18nl10n import monthname_msgid
 from plone.pgcatalog.i18n import _
@@ -34,10 +33,6 @@ class Titles:
         self._authors: dict[str, str] = {}
         self._types: dict[str, str] = {}
 
-    @cached_property
-    def _registry(self) -> Any:
-        return getUtility(IRegistry)
-
     def translated(self, message: Any) -> str:
         """Return *message* in the language of the request."""
         text: str = translate(message, context=self._request)
@@ -45,7 +40,7 @@ class Titles:
 
     def facet(self, index: str) -> str:
         """Return what the facet of *index* is called."""
-        title = FACETS.get(index) or self._registry.get(f"plone.app.querystring.field.{index}.title") or index
+        title = FACETS.get(index) or getUtility(IRegistry).get(f"plone.app.querystring.field.{index}.title") or index
         return self.translated(title)
 
     def values(self, index: str, tokens: Iterable[str]) -> dict[str, str]:

@@ -5,63 +5,46 @@ It takes the place of Plone's own by the browser layer of the add-on.  A site ca
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from datetime import tzinfo
 from functools import cached_property
 from plone.app.contentlisting.interfaces import IContentListing
 from plone.base.batch import Batch
-from plone.base.navigationroot import get_navigation_root
-from plone.pgcatalog.classic.address import Address
-from plone.pgcatalog.classic.address import Pair
-from plone.pgcatalog.classic.address import plain
 from plone.pgcatalog.classic.did_you_mean import if_possible
 from plone.pgcatalog.classic.hits import folders_of
 from plone.pgcatalog.classic.hits import Hit
 from plone.pgcatalog.classic.hits import hits
 from plone.pgcatalog.classic.hits import Titles
-from plone.pgcatalog.classic.page_facets import page_facets
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.classic.page_facets import PlaceFacet
 from plone.pgcatalog.classic.page_facets import SHOWN
 from plone.pgcatalog.classic.page_facets import Value
+from plone.pgcatalog.classic.request import Address
+from plone.pgcatalog.classic.request import AS_TYPED
+from plone.pgcatalog.classic.request import FIELDS
+from plone.pgcatalog.classic.request import PageRequest
+from plone.pgcatalog.classic.request import Pair
+from plone.pgcatalog.classic.request import plain
+from plone.pgcatalog.classic.request import SIMILAR
+from plone.pgcatalog.classic.request import SIZES
 from plone.pgcatalog.classic.searching import PageSearch
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
-from plone.pgcatalog.request import number_in
 from plone.pgcatalog.results.rows import IDX_BATCH
 from plone.pgcatalog.settings import count_limit
-from plone.pgcatalog.settings import search_facets
 from plone.pgcatalog.settings import search_page
 from plone.pgcatalog.settings import SOURCE_INDEX
-from plone.registry.interfaces import IRegistry
-from Products.CMFCore.utils import getToolByName
-from Products.CMFPlone.browser.search import Search
 from typing import Any
-from zoneinfo import ZoneInfo
-from zope.component import getMultiAdapter
 from zope.component import getSiteManager
-from zope.component import getUtility
 from zope.interface import Interface
 from zope.interface import providedBy
 
 
-#: Hits of a page, the first unless the visitor chooses another.
-SIZES = (10, 20, 50, 100)
 #: Pages before and behind the present one that have a link.
 NEIGHBOURS = 2
 #: Places to choose whose titles are looked up in any case: those of many hits leave no room for more in a message.
 FEWEST_PLACES = 20
-#: No page begins further back.
-LAST_START = 10_000_000
-
-#: Parameters of this page alone: a page that the hits are similar to, and a text that is not to be corrected.
-SIMILAR, AS_TYPED = "similar", "as_typed"
-#: Parameters that fields of the form have, and some of Plone's page that this one does not need.
-FIELDS = (SOURCE_INDEX, "sort_on", "sort_order", "b_start", "b_size", SIMILAR, AS_TYPED)
-DROPPED = ("advanced_search", "ajax_load", "pt_toggle")
 
 
 @dataclass(frozen=True)
@@ -83,9 +66,10 @@ class Chip:
     url: str
 
 
-class SearchPage(Search):
+class SearchPage(PageRequest):
     """The page, or Plone's own in a site that prefers that one."""
 
+    sizes = SIZES
     #: What is searched for in place of the text that was typed, which finds nothing.
     corrected: str | None = None
     #: What the text may mean, if it finds nothing but shall not be corrected.
@@ -128,110 +112,10 @@ class SearchPage(Search):
         else:
             self.corrected, self.found = better, meant
 
-    # -- what was asked
-
-    @cached_property
-    def catalog(self) -> Any:
-        return getToolByName(self.context, "portal_catalog")
-
-    @cached_property
-    def address(self) -> Address:
-        # What Plone's page and this one make a search of.
-        known = {*FIELDS, *self.valid_keys, *self.catalog.indexes(), *(facet.parameter for facet in self.facets)}
-        return Address.of(self.request).without(*DROPPED).known(known)
-
-    @cached_property
-    def text(self) -> str:
-        """What was typed."""
-        text = self.request.form.get(SOURCE_INDEX, "")
-        return text.strip() if isinstance(text, str) else ""
-
-    @cached_property
-    def root(self) -> str:
-        """The path of the site, or of the part of it that is searched."""
-        root: str = get_navigation_root(self.context)
-        return root
-
-    @cached_property
-    def size(self) -> int:
-        size = self._number("b_size", SIZES[0])
-        return size if size in SIZES else SIZES[0]
-
-    @cached_property
-    def start(self) -> int:
-        return min(self._number("b_start", 0), LAST_START)
-
-    def _number(self, name: str, default: int) -> int:
-        number = number_in(str(self.request.form.get(name, "")))
-        return default if number is None or number < 0 else number
-
-    @cached_property
-    def similar(self) -> str | None:
-        """The UID of a page that the hits are to be similar to."""
-        uid = self.request.form.get(SIMILAR)
-        return uid if isinstance(uid, str) and uid else None
-
-    @cached_property
-    def _limit(self) -> int:
-        return count_limit(self.catalog)
-
-    @cached_property
-    def show_about(self) -> bool:
-        """Whether the visitor may know who has written what, and when."""
-        state = getMultiAdapter((self.context, self.request), name="plone_portal_state")
-        return not state.anonymous() or bool(self._registry.get("plone.allow_anon_views_about"))
-
-    @cached_property
-    def _registry(self) -> Any:
-        return getUtility(IRegistry)
-
-    @cached_property
-    def _zone(self) -> tzinfo:
-        try:
-            return ZoneInfo(self._registry.get("plone.portal_timezone") or "UTC")
-        except (KeyError, ValueError):
-            return ZoneInfo("UTC")
-
-    # -- searching
-
-    @cached_property
-    def facets(self) -> list[PageFacet]:
-        """The facets of the site, in order."""
-        indexes = {index.getId(): index for index in self.catalog.index_objects()}
-        names = [name for name in search_facets(self.catalog) if name in indexes]
-        if not self.show_about:
-            names = [name for name in names if name != "Creator"]
-        now = datetime.now(self._zone).year
-        form = self.request.form
-        return page_facets([indexes[n] for n in names], form, root=self.root, zone=self._zone, now=now)
-
     def _search(self, text: str) -> PageSearch:
-        return PageSearch(self.catalog, self._base(text), self.facets, self.start, self.size, self.similar, self._limit)
-
-    def _base(self, text: str) -> dict[str, Any]:
-        """Return Plone's query dict for *text*, without what is chosen in facets."""
-        form = self.request.form
-        # Without a text, the types alone are a query: it finds the whole site.
-        base: dict[str, Any] = self.filter_query({SOURCE_INDEX: text, "portal_type": []}) or {}
-        if not text:
-            base.pop(SOURCE_INDEX, None)
-            if not form.get("sort_on") and not self.similar:
-                base |= {"sort_on": "Date", "sort_order": "reverse"}
-        if self.similar:
-            # The order is that of similarity.
-            base = {name: value for name, value in base.items() if name not in ("sort_on", "sort_order")}
-        names = {facet.name for facet in self.facets}
-        if "portal_type" in names:
-            base["portal_type"] = self.filter_types([])
-        if "path" in names:
-            base.pop("path", None)
-            places = next(facet.tokens for facet in self.facets if isinstance(facet, PlaceFacet))
-            # As in Plone's page, a part of the site does not hold back who asks for a place elsewhere.
-            if all(f"{place}/".startswith(f"{self.root}/") for place in places):
-                base["path"] = self.root
-        others = names - {"portal_type", "path"}
-        parameters = {facet.parameter for facet in self.facets}
-        return {k: v for k, v in base.items() if k not in parameters or k not in others}
+        return PageSearch(
+            self.catalog, self.base(text), self.facets, self.start, self.size, self.similar, count_limit(self.catalog)
+        )
 
     # -- what the template shows
 
@@ -363,9 +247,6 @@ class SearchPage(Search):
             yield SIMILAR, self.similar
         if self.request.form.get(AS_TYPED) == self.text:
             yield AS_TYPED, self.text
-
-    def sizes(self) -> tuple[int, ...]:
-        return SIZES
 
     def sort_choices(self) -> list[tuple[str, Any, bool]]:
         """Return what the hits can be sorted by: key, title, is chosen; nothing for similar pages, which have their order."""

@@ -3,12 +3,14 @@
 from base64 import b64decode
 from collections.abc import Mapping
 from plone.pgcatalog.core.searcher import bad_values
+from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.request import number_in
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.restapi.exceptions import QueryParsingError
 from plone.restapi.interfaces import IIndexQueryParser
 from plone.restapi.interfaces import IZCatalogCompatibleQuery
@@ -28,31 +30,11 @@ ROWS, MAX_ROWS = 10, 200
 #: Values of a facet: at first, and when more are asked for.
 FACET_VALUES, MORE_FACET_VALUES = 6, 100
 #: What is no query for an index, whatever the names of the indexes.
-OWN = {
-    "b_size",
-    "b_start",
-    "count_limit",
-    "collate",
-    "expand",
-    "facet_conditions",
-    "facet_limit",
-    "facet_ranges",
-    "facets",
-    "fullobjects",
-    "is_multilingual",
-    "lang",
-    "metadata_fields",
-    "path_prefix",
-    "q",
-    "rows",
-    "snippet_length",
-    "snippets",
-    "sort",
-    "sort_limit",
-    "sort_on",
-    "sort_order",
-    "spellcheck",
-    "start",
+OPTIONS = {
+    *("b_size", "b_start", "count_limit", "collate", "expand", "facet_conditions", "facet_limit"),
+    *("facet_ranges", "facets", "fullobjects", "is_multilingual", "lang", "metadata_fields", "path_prefix"),
+    *("q", "rows", "snippet_length", "snippets", "sort", "sort_limit", "sort_on"),
+    *("sort_order", "spellcheck", "start"),
     WHERE,
 }
 TRUE = ("1", "true", "yes", "on")
@@ -156,10 +138,24 @@ class Parameters:
 
     # -- the query
 
+    def search(self, query: dict[str, Any], start: int, size: int) -> Any:
+        """Return a part of what *query* finds.  Raises BadRequest for values that an index cannot read."""
+        with bad_values():
+            return self.catalog.searchResults(**query, b_start=start, b_size=size)
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """The query without its text: where words have to stand."""
+        return {name: value for name, value in self.query().items() if name != SOURCE_INDEX}
+
+    def corrected_text(self) -> str | None:
+        """Return the text that may have been meant, None for none."""
+        return did_you_mean(self.catalog, self.text, self.place)
+
     def query(self) -> dict[str, Any]:
         """Return the query dict, without a window."""
         indexes = set(self.catalog.indexes())
-        named = {k: v for k, v in unflatten_dotted_dict(dict(self.form)).items() if k in indexes and k not in OWN}
+        named = {k: v for k, v in unflatten_dotted_dict(dict(self.form)).items() if k in indexes and k not in OPTIONS}
         query = self._parsed(named)
         more: list[Expression] = self._place(query)
         for index in self.conditions:
@@ -171,7 +167,7 @@ class Parameters:
                     more.append(And({index: query[index]}))
                 query |= self._parsed({index: {"query": values}})
         if self.text and self.text != "*":
-            query["SearchableText"] = self.text
+            query[SOURCE_INDEX] = self.text
         if self._text("lang") and "Language" in indexes:
             query["Language"] = self._text("lang")
         if more:

@@ -4,12 +4,10 @@ Requests that ask for no facets get plone.restapi's answer as it is.
 """
 
 from collections.abc import Mapping
-from plone.pgcatalog.core.searcher import bad_values
-from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.facet_statement import Facet
-from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.facets import LIMIT
 from plone.pgcatalog.restapi.parameters import buckets
+from plone.pgcatalog.restapi.search import facets_in_time
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.restapi.bbb import IPloneSiteRoot
 from plone.restapi.deserializer import json_body
@@ -50,12 +48,10 @@ class Faceted:
         if not isinstance(results, CatalogSearchResults):
             # No index of the query is known, so there was no search.
             return {"facets": {name: _as_json(Facet()) for name in (*names, *ranges)}}
-        try:
-            with bad_values():
-                found = results.facets(names, ranges=ranges, exclude_own=True, limit=limit, timeout=FACET_SECONDS)
-        except SearchTimeout:
+        facets = facets_in_time(results, names, ranges, limit)
+        if facets is None:
             return {"facets": {}, "facets_timed_out": True}
-        return {"facets": {name: _as_json(facet) for name, facet in found.items()}}
+        return {"facets": {name: _as_json(facet) for name, facet in facets.items()}}
 
 
 class FacetedGet(Faceted, QuerystringSearchGet):

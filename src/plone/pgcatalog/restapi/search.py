@@ -9,7 +9,6 @@ from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.highlight import Highlighter
-from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import LIMIT
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.fulltext.lexicon import query_words
@@ -21,7 +20,6 @@ from plone.restapi.interfaces import IFieldDeserializer
 from plone.restapi.interfaces import ISerializeToJsonSummary
 from plone.restapi.serializer.converters import json_compatible
 from plone.restapi.services import Service
-from Products.CMFCore.utils import getToolByName
 from typing import Any
 from zope.component import adapter
 from zope.component import getMultiAdapter
@@ -35,26 +33,20 @@ import sys
 
 #: Metadata columns that every document has, as far as the catalog has them.
 FIELDS = (
-    "UID",
-    "Title",
-    "Description",
-    "Type",
-    "Subject",
-    "effective",
-    "created",
-    "modified",
-    "start",
-    "end",
-    "mime_type",
-    "location",
-    "image_field",
-    "image_scales",
+    *("UID", "Title", "Description", "Type", "Subject", "effective", "created", "modified", "start", "end"),
+    *("mime_type", "location", "image_field", "image_scales"),
 )
 
 
 def summaries(brains: Iterable[Any], request: Any) -> list[dict[str, Any]]:
     """Return *brains* as JSON: plone.restapi's summary."""
     return [getMultiAdapter((brain, request), ISerializeToJsonSummary)() for brain in brains]
+
+
+def address(request: Any) -> str:
+    """Return the address that was asked for, with its parameters."""
+    query = request["QUERY_STRING"]
+    return f"{request['ACTUAL_URL']}?{query}" if query else str(request["ACTUAL_URL"])
 
 
 def columns(brain: Any, names: Iterable[str]) -> dict[str, Any]:
@@ -72,9 +64,8 @@ def documents(
     """Return *brains* as JSON: plone.restapi's summary, FIELDS, where it is, and what matched, as HTML."""
     answer = []
     for brain in brains:
-        document = columns(brain, FIELDS)
-        document |= getMultiAdapter((brain, request), ISerializeToJsonSummary)()
-        document["path_string"] = brain.getPath()
+        [summary] = summaries([brain], request)
+        document = columns(brain, FIELDS) | summary | {"path_string": brain.getPath()}
         if brain.getRID() in snippets:
             document["highlighting"] = {"text": [snippets[brain.getRID()]]}
             if highlighter and isinstance(brain.Title, str):
@@ -88,19 +79,16 @@ class SearchGet(Service):
 
     def reply(self) -> dict[str, Any]:
         parameters = Parameters(self.context, self.request)
-        catalog = getToolByName(self.context, "portal_catalog")
-        query = parameters.query() | {"b_start": parameters.start, "b_size": parameters.rows}
-        with bad_values():
-            results = catalog.searchResults(**query)
-        if limit := parameters.count_limit:
+        results = parameters.search(parameters.query(), parameters.start, parameters.rows)
+        limit = parameters.count_limit
+        if limit:
             results.count_up_to(limit)
         brains = list(results)
         total = results.actual_result_count
-        snippets = {}
-        if parameters.flag("snippets", True):
-            snippets = results.snippets(brains, parameters.snippet_length)
-        answer = {
-            "@id": self.request["ACTUAL_URL"] + "?" * bool(self.request["QUERY_STRING"]) + self.request["QUERY_STRING"],
+        wanted = brains if parameters.flag("snippets", True) else []
+        snippets = results.snippets(wanted, parameters.snippet_length)
+        answer: dict[str, Any] = {
+            "@id": address(self.request),
             "response": {
                 "numFound": total,
                 "start": parameters.start,
@@ -113,8 +101,7 @@ class SearchGet(Service):
             answer["response"]["numFoundExact"] = not results.is_limited
         answer |= self._facets(parameters, results)
         if parameters.text and (not total or parameters.flag("spellcheck", False)):
-            place = {k: v for k, v in parameters.query().items() if k != "SearchableText"}
-            answer["did_you_mean"] = did_you_mean(catalog, parameters.text, place)
+            answer["did_you_mean"] = parameters.corrected_text()
         return answer
 
     def _facets(self, parameters: Parameters, results: Any) -> dict[str, Any]:
@@ -139,14 +126,19 @@ def count_facets(parameters: Parameters, names: Sequence[str], results: Any) -> 
     # One more than wanted would not do where only some of the values are shown.
     parted = any(condition.get("p") for condition in parameters.conditions.values())
     limit = None if parted else max((parameters.facet_limit(name) for name in names), default=None)
+    return facets_in_time(results, names, parameters.ranges, limit)
+
+
+def facets_in_time(results: Any, names: Sequence[str], ranges: Any, limit: int | None) -> Mapping[str, Facet] | None:
+    """Return the facets *names* and *ranges* of *results*, each without its own criterion; None if that takes too long."""
     try:
         with bad_values():
-            found: Mapping[str, Facet] = results.facets(
-                names, ranges=parameters.ranges, exclude_own=True, limit=limit, timeout=FACET_SECONDS
+            facets: Mapping[str, Facet] = results.facets(
+                names, ranges=ranges, exclude_own=True, limit=limit, timeout=FACET_SECONDS
             )
     except SearchTimeout:
         return None
-    return found
+    return facets
 
 
 def matching_values(parameters: Parameters, name: str, facet: Facet) -> list[list[Any]]:
@@ -163,29 +155,22 @@ class SuggestGet(Service):
         parameters = Parameters(self.context, self.request)
         text = self.request.form.get("query", parameters.text)
         text = text.strip() if isinstance(text, str) else ""
-        catalog = getToolByName(self.context, "portal_catalog")
-        query = parameters.query()
-        query.pop("SearchableText", None)
+        catalog, place = parameters.catalog, parameters.place
+        search = beginning(catalog, text)
+        pages = parameters.search(place | {"Title": search}, 0, LIMIT) if search else []
         with bad_values():
-            pages = self._pages(catalog, query, text) if text else []
-            terms = suggest(catalog, text, LIMIT, query) if text else []
+            terms = suggest(catalog, text, LIMIT, place) if text else []
         return {
             "@id": self.request["ACTUAL_URL"],
             "suggestions": summaries(pages, self.request),
             "terms": terms,
         }
 
-    def _pages(self, catalog: CatalogTool, query: dict[str, Any], text: str) -> Iterable[Any]:
-        search = beginning(catalog, text)
-        return catalog.searchResults(**query | {"Title": search}, b_start=0, b_size=LIMIT) if search else []
-
 
 def beginning(catalog: CatalogTool, text: str) -> str:
-    """Return a search for titles with all words of *text*, the last of which may be its beginning only."""
+    """Return a search for titles with all words of *text*, the last of which may be its beginning only; "" without any."""
     words = query_words(catalog._core.translator("Title").index.getLexicon(), text.replace("*", " ").replace("?", " "))
-    if not words:
-        return ""
-    return " AND ".join([*(f'"{word}"' for word in words[:-1]), f"{words[-1]}*"])
+    return " AND ".join([*(f'"{word}"' for word in words[:-1]), *(f"{word}*" for word in words[-1:])])
 
 
 class SimilarGet(Service):
@@ -193,11 +178,10 @@ class SimilarGet(Service):
 
     def reply(self) -> dict[str, Any]:
         parameters = Parameters(getSite(), self.request)
-        catalog = getToolByName(self.context, "portal_catalog")
         with bad_values():
-            brains = list(catalog.more_like_this(self.context, parameters.rows, **parameters.query()))
+            brains = list(parameters.catalog.more_like_this(self.context, parameters.rows, **parameters.query()))
         return {
-            "@id": self.request["ACTUAL_URL"] + "?" * bool(self.request["QUERY_STRING"]) + self.request["QUERY_STRING"],
+            "@id": address(self.request),
             "items": summaries(brains, self.request),
         }
 

@@ -4,10 +4,8 @@ Not registered where kitconcept.solr is installed: its own service answers there
 """
 
 from collections.abc import Mapping
-from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.facet_statement import Facet
 from plone.pgcatalog.discovery.highlight import Highlighter
-from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.restapi.search import columns
 from plone.pgcatalog.restapi.search import count_facets
@@ -42,29 +40,21 @@ class SolrGet(Service):
 
     def reply(self) -> dict[str, Any]:
         parameters = SolrParameters(self.context, self.request)
-        results = self._search(parameters, parameters.query(), parameters.start, parameters.rows)
+        results = parameters.search(parameters.query(), parameters.start, parameters.rows)
         spelling: dict[str, Any] = {}
         collates = parameters.flag("collate", False)
         if parameters.text and (collates or parameters.flag("spellcheck", False)):
-            asked, corrected = parameters.text, self._corrected(parameters)
+            typed, corrected = parameters.text, parameters.corrected_text()
             if corrected:
                 parameters.text = corrected
-                better = self._search(parameters, parameters.query(), parameters.start, parameters.rows)
-                spelling["spellcheck"] = _spellcheck(asked, corrected, better.actual_result_count)
+                better = parameters.search(parameters.query(), parameters.start, parameters.rows)
+                spelling["spellcheck"] = _spellcheck(typed, corrected, better.actual_result_count)
                 if collates and not results.actual_result_count:
                     results = better
-                    spelling["collation_misspellings"] = _misspellings(asked, corrected)
+                    spelling["collation_misspellings"] = _misspellings(typed, corrected)
                 else:
-                    parameters.text = asked
+                    parameters.text = typed
         return self._answer(parameters, results) | spelling
-
-    def _search(self, parameters: SolrParameters, query: dict[str, Any], start: int, rows: int) -> Any:
-        with bad_values():
-            return parameters.catalog.searchResults(**query, b_start=start, b_size=rows)
-
-    def _corrected(self, parameters: SolrParameters) -> str | None:
-        place = {name: value for name, value in parameters.query().items() if name != "SearchableText"}
-        return did_you_mean(parameters.catalog, parameters.text, place)
 
     def _answer(self, parameters: SolrParameters, results: Any) -> dict[str, Any]:
         brains = list(results)
@@ -72,7 +62,10 @@ class SolrGet(Service):
         fields = (*FIELDS, "review_state", *parameters.settings.get("fieldList", []))
         highlighter = results.highlighter()
         docs = [_document(brain, fields, snippets.get(brain.getRID()), highlighter) for brain in brains]
-        groups = [[tab["label"], self._count(parameters, tab)] for tab in parameters.tabs]
+        groups = [
+            [tab["label"], parameters.search(parameters.tab_query(tab), 0, 0).actual_result_count]
+            for tab in parameters.tabs
+        ]
         facets = count_facets(parameters, parameters.facets, results)
         answer = {
             "response": {"numFound": results.actual_result_count, "start": parameters.start, "docs": docs},
@@ -87,10 +80,6 @@ class SolrGet(Service):
         if parameters.flag("keep_full_solr_response", False):
             answer |= _as_solr(answer)
         return answer
-
-    def _count(self, parameters: SolrParameters, tab: dict[str, Any]) -> int:
-        count: int = self._search(parameters, parameters.tab_query(tab), 0, 0).actual_result_count
-        return count
 
 
 def _document(brain: Any, fields: tuple[str, ...], snippet: str | None, highlighter: Highlighter) -> dict[str, Any]:
@@ -127,17 +116,17 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _misspellings(asked: str, corrected: str) -> list[str]:
-    """Return each word of *asked* that is another one in *corrected*, and that one behind it."""
-    before, after = asked.split(), corrected.split()
+def _misspellings(typed: str, corrected: str) -> list[str]:
+    """Return each word of *typed* that is another one in *corrected*, and that one behind it."""
+    before, after = typed.split(), corrected.split()
     if len(before) != len(after):
-        return [asked, corrected]
+        return [typed, corrected]
     return [word for pair in zip(before, after, strict=True) if pair[0] != pair[1] for word in pair]
 
 
-def _spellcheck(asked: str, corrected: str, hits: int) -> dict[str, Any]:
+def _spellcheck(typed: str, corrected: str, hits: int) -> dict[str, Any]:
     """Return *corrected* as Solr's spellchecker has it; the frequency of a word is the number of *hits* with it."""
-    pairs = _misspellings(asked, corrected)
+    pairs = _misspellings(typed, corrected)
     words = [
         part
         for wrong, right in zip(pairs[::2], pairs[1::2], strict=True)

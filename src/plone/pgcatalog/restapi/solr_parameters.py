@@ -15,6 +15,7 @@ from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.restapi.parameters import json_in
 from plone.pgcatalog.restapi.parameters import Parameters
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.registry.interfaces import IRegistry
 from plone.schema import JSONField
 from typing import Any
@@ -136,7 +137,7 @@ class SolrParameters(Parameters):
         """Return what holds for all tabs: a query dict, and what a dict cannot say."""
         query: dict[str, Any] = {}
         if self.text and self.text != "*":
-            query["SearchableText"] = self.text
+            query[SOURCE_INDEX] = self.text
         if self.lang and "Language" in self.indexes:
             query["Language"] = self.lang
         return query, [*self._places(), *self._types(), *self._extra_conditions()]

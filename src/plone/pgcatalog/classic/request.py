@@ -1,0 +1,207 @@
+"""The request of a search page: its address, and what it asks for."""
+
+from collections.abc import Callable
+from collections.abc import Container
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from datetime import tzinfo
+from functools import cached_property
+from plone.base.navigationroot import get_navigation_root
+from plone.pgcatalog.classic.page_facets import page_facets
+from plone.pgcatalog.classic.page_facets import PageFacet
+from plone.pgcatalog.classic.page_facets import PlaceFacet
+from plone.pgcatalog.query.expression import LimitExceeded
+from plone.pgcatalog.request import number_in
+from plone.pgcatalog.settings import search_facets
+from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.registry.interfaces import IRegistry
+from Products.CMFCore.utils import getToolByName
+from Products.CMFPlone.browser.search import Search
+from typing import Any
+from typing import Self
+from urllib.parse import parse_qsl
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
+from zope.component import getMultiAdapter
+from zope.component import getUtility
+
+
+Pair = tuple[str, str]
+
+#: Characters of the parameters that a page knows, as they stand in an address: it repeats them in each of its links.
+LONGEST = 16_000
+#: Other parameters, and their characters, that it repeats.
+MOST_OTHERS, LONGEST_OTHERS = 50, 2_000
+
+#: Hits of a page, the first unless the visitor chooses another.
+SIZES = (10, 20, 50, 100)
+#: No page begins further back.
+LAST_START = 10_000_000
+
+#: Parameters of this page alone: a page that the hits are similar to, and a text that is not to be corrected.
+SIMILAR, AS_TYPED = "similar", "as_typed"
+#: Parameters that fields of the form have, and some of Plone's page that this one does not need.
+FIELDS = (SOURCE_INDEX, "sort_on", "sort_order", "b_start", "b_size", SIMILAR, AS_TYPED)
+DROPPED = ("advanced_search", "ajax_load", "pt_toggle")
+
+
+def plain(name: str) -> str:
+    """Return the *name* of a parameter without what Zope shall make of its value (``portal_type:list``)."""
+    return name.partition(":")[0]
+
+
+def record_of(name: str) -> str:
+    """Return the *name* of a parameter without the part of a record that its value is (``created.query:record``)."""
+    return plain(name).partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Address:
+    """The address *url* with its parameters, in their order."""
+
+    url: str
+    pairs: tuple[Pair, ...] = ()
+
+    @classmethod
+    def of(cls, request: Any) -> Self:
+        """Return the address that *request* asked for."""
+        return cls(request.URL, tuple(parse_qsl(request.get("QUERY_STRING", ""), keep_blank_values=True)))
+
+    def without(self, *names: str) -> Self:
+        """Return the address without the parameters *names*."""
+        return self._kept(lambda pair: plain(pair[0]) not in names)
+
+    def without_values(self, name: str, values: Iterable[str]) -> Self:
+        """Return the address without *values* of the parameter *name*, of which it may have others."""
+        left_out = set(values)
+        return self._kept(lambda pair: plain(pair[0]) != name or pair[1] not in left_out)
+
+    def having(self, name: str, value: str) -> Self:
+        """Return the address with one parameter more."""
+        return type(self)(self.url, (*self.pairs, (name, value)))
+
+    def for_links(self, names: Container[str]) -> Self:
+        """Return the address that links repeat: with the parameters *names*, and some of the others.
+
+        Raises LimitExceeded if the named ones are too long.
+        """
+        kept: list[Pair] = []
+        others, room, length = MOST_OTHERS, LONGEST_OTHERS, 0
+        for pair in self.pairs:
+            size = len(urlencode([pair]))
+            if plain(pair[0]) in names or record_of(pair[0]) in names:
+                length += size
+            elif others and size <= room:
+                others, room = others - 1, room - size
+            else:
+                continue
+            kept.append(pair)
+        if length > LONGEST:
+            raise LimitExceeded(f"the parameters of a search have more than {LONGEST:,} characters")
+        return type(self)(self.url, tuple(kept))
+
+    def __str__(self) -> str:
+        return f"{self.url}?{urlencode(self.pairs)}" if self.pairs else self.url
+
+    def _kept(self, is_kept: Callable[[Pair], bool]) -> Self:
+        return type(self)(self.url, tuple(filter(is_kept, self.pairs)))
+
+
+class PageRequest(Search):
+    """What a request asks of the search page, and the query that this is."""
+
+    @cached_property
+    def catalog(self) -> Any:
+        return getToolByName(self.context, "portal_catalog")
+
+    @cached_property
+    def address(self) -> Address:
+        """The address that links repeat.  Raises LimitExceeded if it is too long for that."""
+        # What Plone's page and this one make a search of.
+        searched = {*FIELDS, *self.valid_keys, *self.catalog.indexes(), *(facet.parameter for facet in self.facets)}
+        return Address.of(self.request).without(*DROPPED).for_links(searched)
+
+    @cached_property
+    def text(self) -> str:
+        """What was typed."""
+        text = self.request.form.get(SOURCE_INDEX, "")
+        return text.strip() if isinstance(text, str) else ""
+
+    @cached_property
+    def root(self) -> str:
+        """The path of the site, or of the part of it that is searched."""
+        root: str = get_navigation_root(self.context)
+        return root
+
+    @cached_property
+    def size(self) -> int:
+        size = self._number("b_size", SIZES[0])
+        return size if size in SIZES else SIZES[0]
+
+    @cached_property
+    def start(self) -> int:
+        return min(self._number("b_start", 0), LAST_START)
+
+    def _number(self, name: str, default: int) -> int:
+        number = number_in(str(self.request.form.get(name, "")))
+        return default if number is None or number < 0 else number
+
+    @cached_property
+    def similar(self) -> str | None:
+        """The UID of a page that the hits are to be similar to."""
+        uid = self.request.form.get(SIMILAR)
+        return uid if isinstance(uid, str) and uid else None
+
+    @cached_property
+    def show_about(self) -> bool:
+        """Whether the visitor may know who has written what, and when."""
+        state = getMultiAdapter((self.context, self.request), name="plone_portal_state")
+        return not state.anonymous() or bool(self._registry.get("plone.allow_anon_views_about"))
+
+    @cached_property
+    def _registry(self) -> Any:
+        return getUtility(IRegistry)
+
+    @cached_property
+    def _zone(self) -> tzinfo:
+        try:
+            return ZoneInfo(self._registry.get("plone.portal_timezone") or "UTC")
+        except (KeyError, ValueError):
+            return ZoneInfo("UTC")
+
+    @cached_property
+    def facets(self) -> list[PageFacet]:
+        """The facets of the site, in order."""
+        indexes = {index.getId(): index for index in self.catalog.index_objects()}
+        names = [name for name in search_facets(self.catalog) if name in indexes]
+        if not self.show_about:
+            names = [name for name in names if name != "Creator"]
+        now = datetime.now(self._zone).year
+        form = self.request.form
+        return page_facets([indexes[n] for n in names], form, root=self.root, zone=self._zone, now=now)
+
+    def base(self, text: str) -> dict[str, Any]:
+        """Return Plone's query dict for *text*, without what is chosen in facets."""
+        form = self.request.form
+        # Without a text, the types alone are a query: it finds the whole site.
+        base: dict[str, Any] = self.filter_query({SOURCE_INDEX: text, "portal_type": []}) or {}
+        if not text:
+            base.pop(SOURCE_INDEX, None)
+            if not form.get("sort_on") and not self.similar:
+                base |= {"sort_on": "Date", "sort_order": "reverse"}
+        if self.similar:
+            # The order is that of similarity.
+            base = {name: value for name, value in base.items() if name not in ("sort_on", "sort_order")}
+        names = {facet.name for facet in self.facets}
+        if "portal_type" in names:
+            base["portal_type"] = self.filter_types([])
+        if "path" in names:
+            base.pop("path", None)
+            places = next(facet.tokens for facet in self.facets if isinstance(facet, PlaceFacet))
+            # As in Plone's page, a part of the site does not hold back who asks for a place elsewhere.
+            if all(f"{place}/".startswith(f"{self.root}/") for place in places):
+                base["path"] = self.root
+        others = names - {"portal_type", "path"}
+        parameters = {facet.parameter for facet in self.facets}
+        return {k: v for k, v in base.items() if k not in parameters or k not in others}
