@@ -4,7 +4,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.database.errors import SearchTimeout
-from plone.pgcatalog.discovery.facet_statement import MAX_BUCKETS
+from plone.pgcatalog.discovery.facet_groups import MAX_BUCKETS
 from plone.pgcatalog.fulltext.tsquery import MAX_PATTERNS
 from plone.pgcatalog.fulltext.tsquery import MAX_WORDS
 from plone.pgcatalog.sql.expression import Statement

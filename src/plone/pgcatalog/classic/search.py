@@ -27,7 +27,7 @@ from plone.pgcatalog.classic.request import SIMILAR
 from plone.pgcatalog.classic.request import SIZES
 from plone.pgcatalog.classic.searching import PageSearch
 from plone.pgcatalog.core.searcher import bad_values
-from plone.pgcatalog.discovery.facet_statement import Facet
+from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool

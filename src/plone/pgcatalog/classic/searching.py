@@ -10,8 +10,8 @@ from functools import cached_property
 from plone.pgcatalog.classic.page_facets import OFFERED
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.database.errors import SearchTimeout
-from plone.pgcatalog.discovery.facet_statement import FacetQuery
-from plone.pgcatalog.discovery.facet_statement import Facets
+from plone.pgcatalog.discovery.facet_groups import FacetQuery
+from plone.pgcatalog.discovery.facet_groups import Facets
 from plone.pgcatalog.discovery.facets import Counting
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.similar import similar_later

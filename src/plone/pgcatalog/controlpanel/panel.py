@@ -45,6 +45,7 @@ from zope.interface import Interface
 import json
 
 
+@adapter(Interface, IPGCatalogLayer)
 class Configlet(RegistryConfigletPanel):
     """A panel for plone.restapi: for those who may use the one in Classic UI, else Unauthorized.
 
@@ -61,6 +62,21 @@ class Configlet(RegistryConfigletPanel):
         if self.configlet is None:
             raise Unauthorized(f"you may not use the control panel {self.configlet_id!r}")
         return self.fields
+
+
+class SettingsConfiglet(Configlet):
+    fields = IPGCatalogSettings
+    configlet_id = "pgcatalog"
+
+
+class SearchConfiglet(Configlet):
+    fields = IPGCatalogSearchSettings
+    configlet_id = "pgcatalog-search"
+
+
+class SearchPageConfiglet(Configlet):
+    fields = IPGCatalogSearchPageSettings
+    configlet_id = "pgcatalog-search-page"
 
 
 class PanelForm(RegistryEditForm):
@@ -92,6 +108,7 @@ class SettingsPanel(ControlPanelFormWrapper):
     index = ViewPageTemplateFile("settings.pt")
 
     def update(self) -> None:
+        """See IView."""
         if "rebuild" in self.request.form:
             self._fill()
         else:
@@ -126,22 +143,6 @@ class SettingsPanel(ControlPanelFormWrapper):
         return Figures(tool, self.request)() if may and IPGCatalogTool.providedBy(tool) else ""
 
 
-@adapter(Interface, IPGCatalogLayer)
-class SettingsConfiglet(Configlet):
-    """The same for plone.restapi."""
-
-    fields = IPGCatalogSettings
-    configlet_id = "pgcatalog"
-
-
-@adapter(Interface, IPGCatalogLayer)
-class SearchConfiglet(Configlet):
-    """The same for plone.restapi."""
-
-    fields = IPGCatalogSearchSettings
-    configlet_id = "pgcatalog-search"
-
-
 class SearchPageForm(PanelForm):
     """The form of the settings of the search page."""
 
@@ -155,14 +156,6 @@ class SearchPagePanel(ControlPanelFormWrapper):
     """That form in the frame of a control panel."""
 
     form = SearchPageForm
-
-
-@adapter(Interface, IPGCatalogLayer)
-class SearchPageConfiglet(Configlet):
-    """The same for plone.restapi."""
-
-    fields = IPGCatalogSearchPageSettings
-    configlet_id = "pgcatalog-search-page"
 
 
 PARTS = {
@@ -219,8 +212,7 @@ class SearchPanel(ControlPanelFormWrapper):
         """See IView."""
         form = self.request.form
         for name in ("try_for", "pin_for", "synonym_for"):
-            if self._field(name):
-                form["try_text"] = self._field(name)
+            form["try_text"] = self._field(name) or self.text
         try:
             if "add_pin" in form or "pin" in form:
                 words = self._field("pin_words" if "add_pin" in form else "try_text")
@@ -280,12 +272,8 @@ class SearchPanel(ControlPanelFormWrapper):
     def shares(self, hit: Hit) -> list[dict[str, Any]]:
         """Return the parts of a page that make it relevant, the largest share first."""
         shares = sorted(hit.shares.items(), key=lambda share: -share[1])
-        found = [(PARTS[name], round(100 * share)) for name, share in shares]
-        return [
-            {"label": label, "color": color, "percent": percent}
-            for (label, color), percent in found
-            if percent >= LEAST_PERCENT
-        ]
+        percents = [(*PARTS[name], round(100 * share)) for name, share in shares]
+        return [{"label": label, "color": color, "percent": n} for label, color, n in percents if n >= LEAST_PERCENT]
 
     def moved(self, hit: Hit) -> int:
         """Return how many places the hit has risen, negative for fallen; 0 if its place is the same or new."""

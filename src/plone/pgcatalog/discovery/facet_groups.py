@@ -1,16 +1,20 @@
-"""What a facet groups rows by: the keys of an index, the children of a path, steps between dates.
+"""What facets are asked for, and what each groups rows by: the keys of an index, the children of a path, steps between dates.
 
 All groups of a statement are counted in one pass (GROUPING SETS).
 """
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import field
 from datetime import datetime
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.date import DateIndexTranslator
 from plone.pgcatalog.indexes.date import from_minutes
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
+from plone.pgcatalog.query.expression import Expression
+from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import Column
@@ -18,6 +22,11 @@ from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Fragment
 from typing import Any
 
+
+#: Ranges of all facets: each is a column of the rows that are found, and a table has 1,600 at the most.
+MAX_BUCKETS = 500
+#: Buckets of an index: label -> (from, up to but without); None is an open end.
+Buckets = Mapping[str, tuple[Any, Any]]
 
 #: Counted by value, by year and month, and by the folders below the one that is searched.
 VALUES, DATES, PLACES = "values", "dates", "places"
@@ -41,8 +50,69 @@ def kind_of(index: Any) -> str | None:
     return kind
 
 
-#: Buckets of an index: label -> (from, up to but without); None is an open end.
-Buckets = Mapping[str, tuple[Any, Any]]
+class Facet(dict[Any, int]):
+    """Value -> number of rows, most frequent first; ``truncated`` when there are more values than the limit."""
+
+    # For untrusted code, such as a Script (Python), which may use other dicts without that.
+    __allow_access_to_unprotected_subobjects__ = True
+
+    truncated: bool = False
+
+
+class Facets(dict[str, Facet]):
+    """Index name -> Facet; ``total`` is the number of rows that fulfil all criteria, None if it was not counted."""
+
+    __allow_access_to_unprotected_subobjects__ = True
+
+    total: int | None = None
+
+
+@dataclass(frozen=True)
+class FacetQuery:
+    """What is to be counted.
+
+    ``criteria`` is a whole query dict, restrictions included, ``sort`` its (index name, reverse) pairs; ``names``,
+    ``ranges`` and ``children`` the facets.  With ``exclude_own`` each ignores the criterion for its own index;
+    ``chosen`` are further criteria, index name -> query object, of which each facet ignores the one under its own name.
+    ``children`` has a path or several for an index; they are folders if ``only_folders``.
+    """
+
+    criteria: Mapping[str, Any]
+    sort: Sequence[tuple[str, bool]]
+    names: Sequence[str]
+    ranges: Mapping[str, Buckets] = field(default_factory=dict)
+    exclude_own: bool = False
+    limit: int | None = None
+    children: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
+    chosen: Mapping[str, Expression] = field(default_factory=dict)
+    only_folders: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.names, str):
+            raise TypeError("facets takes a sequence of index names")
+        object.__setattr__(self, "names", tuple(dict.fromkeys(self.names)))
+        if sum(map(len, self.ranges.values())) > MAX_BUCKETS:
+            raise LimitExceeded(f"a search has more than {MAX_BUCKETS} ranges in its facets")
+        for name in self.facets:
+            if name in RESTRICTIONS:
+                raise QueryError(f"{name!r} is no facet")
+        if both := set(self.names).intersection(self.ranges):
+            raise QueryError(f"{sorted(both)[0]!r} is asked for values and for ranges")
+        if both := {*self.names, *self.ranges}.intersection(self.children):
+            raise QueryError(f"{sorted(both)[0]!r} is asked for children and for something else")
+        if hidden := {n for e in self.chosen.values() for n in e.names()}.intersection(RESTRICTIONS):
+            raise QueryError(f"{sorted(hidden)[0]!r} is no facet")
+
+    @property
+    def facets(self) -> tuple[str, ...]:
+        """The names of all facets."""
+        return (*self.names, *self.ranges, *self.children)
+
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """Index and path of all children that are counted."""
+        given = ((name, [paths] if isinstance(paths, str) else paths) for name, paths in self.children.items())
+        return [(name, path) for name, paths in given for path in paths]
 
 
 @dataclass(frozen=True)

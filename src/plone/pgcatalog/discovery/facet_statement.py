@@ -8,10 +8,10 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
-from dataclasses import field
-from plone.pgcatalog.discovery.facet_groups import Buckets
 from plone.pgcatalog.discovery.facet_groups import children_of
+from plone.pgcatalog.discovery.facet_groups import Facet
+from plone.pgcatalog.discovery.facet_groups import FacetQuery
+from plone.pgcatalog.discovery.facet_groups import Facets
 from plone.pgcatalog.discovery.facet_groups import folders_of
 from plone.pgcatalog.discovery.facet_groups import Group
 from plone.pgcatalog.discovery.facet_groups import Steps
@@ -27,12 +27,10 @@ from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.query.expression import LimitExceeded
-from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Range
-from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import Statement
@@ -45,73 +43,6 @@ from typing import Self
 MAX_COLUMNS = 31
 #: The index that says whether an object is a folder.
 FOLDERS = "is_folderish"
-#: Ranges of all facets: each is a column of the rows that are found, and a table has 1,600 at the most.
-MAX_BUCKETS = 500
-
-
-class Facet(dict[Any, int]):
-    """Value -> number of rows, most frequent first; ``truncated`` when there are more values than the limit."""
-
-    # For untrusted code, such as a Script (Python), which may use other dicts without that.
-    __allow_access_to_unprotected_subobjects__ = True
-
-    truncated: bool = False
-
-
-class Facets(dict[str, Facet]):
-    """Index name -> Facet; ``total`` is the number of rows that fulfil all criteria, None if it was not counted."""
-
-    __allow_access_to_unprotected_subobjects__ = True
-
-    total: int | None = None
-
-
-@dataclass(frozen=True)
-class FacetQuery:
-    """What is to be counted.
-
-    ``criteria`` is a whole query dict, restrictions included, ``sort`` its (index name, reverse) pairs; ``names``,
-    ``ranges`` and ``children`` the facets.  With ``exclude_own`` each ignores the criterion for its own index;
-    ``chosen`` are further criteria, index name -> query object, of which each facet ignores the one under its own name.
-    ``children`` has a path or several for an index; they are folders if ``only_folders``.
-    """
-
-    criteria: Mapping[str, Any]
-    sort: Sequence[tuple[str, bool]]
-    names: Sequence[str]
-    ranges: Mapping[str, Buckets] = field(default_factory=dict)
-    exclude_own: bool = False
-    limit: int | None = None
-    children: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
-    chosen: Mapping[str, Expression] = field(default_factory=dict)
-    only_folders: bool = False
-
-    def __post_init__(self) -> None:
-        if isinstance(self.names, str):
-            raise TypeError("facets takes a sequence of index names")
-        object.__setattr__(self, "names", tuple(dict.fromkeys(self.names)))
-        if sum(map(len, self.ranges.values())) > MAX_BUCKETS:
-            raise LimitExceeded(f"a search has more than {MAX_BUCKETS} ranges in its facets")
-        for name in self.facets:
-            if name in RESTRICTIONS:
-                raise QueryError(f"{name!r} is no facet")
-        if both := set(self.names).intersection(self.ranges):
-            raise QueryError(f"{sorted(both)[0]!r} is asked for values and for ranges")
-        if both := {*self.names, *self.ranges}.intersection(self.children):
-            raise QueryError(f"{sorted(both)[0]!r} is asked for children and for something else")
-        if hidden := {n for e in self.chosen.values() for n in e.names()}.intersection(RESTRICTIONS):
-            raise QueryError(f"{sorted(hidden)[0]!r} is no facet")
-
-    @property
-    def facets(self) -> tuple[str, ...]:
-        """The names of all facets."""
-        return (*self.names, *self.ranges, *self.children)
-
-    @property
-    def places(self) -> list[tuple[str, str]]:
-        """Index and path of all children that are counted."""
-        given = ((name, [paths] if isinstance(paths, str) else paths) for name, paths in self.children.items())
-        return [(name, path) for name, paths in given for path in paths]
 
 
 class FacetStatement:

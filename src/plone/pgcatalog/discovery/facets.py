@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.discovery.facet_groups import Buckets
-from plone.pgcatalog.discovery.facet_statement import FacetQuery
-from plone.pgcatalog.discovery.facet_statement import Facets
+from plone.pgcatalog.discovery.facet_groups import FacetQuery
+from plone.pgcatalog.discovery.facet_groups import Facets
 from plone.pgcatalog.discovery.facet_statement import FacetStatement
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored

@@ -46,6 +46,29 @@ _PLAIN_ELEMENTS = {
 Span = tuple[int, int, str]
 
 
+@dataclass
+class QueryTerms:
+    """What search texts want: words, beginnings, patterns with wildcards elsewhere than at the end, words with other forms."""
+
+    words: set[str] = field(default_factory=set)
+    prefixes: set[str] = field(default_factory=set)
+    patterns: set[str] = field(default_factory=set)
+    stemmed: set[str] = field(default_factory=set)
+
+    def add(self, lexicon: Any, text: str) -> None:
+        """Add the terms of *text*, a search text, without what it excludes (NOT)."""
+        tree = parse(lexicon, text)
+        for node in wanted_terms(tree) if tree is not None else ():
+            value = node.getValue()
+            if node.nodeType() != "GLOB":
+                self.words.update(term_words(lexicon, [value] if isinstance(value, str) else value))
+            elif pattern := pattern_of(node):
+                self.patterns.add(pattern)
+            elif prefix := split_glob(value)[0]:
+                (self.prefixes if value.endswith("*") else self.words).add(prefix)
+            self.stemmed.update(words_with_forms(lexicon, node))
+
+
 class Highlighter:
     """Marks what *queries* search for, pairs of a lexicon and a text; *alternatives* stand for words of them.
 
@@ -62,33 +85,26 @@ class Highlighter:
         alternatives: Iterable[Words] = (),
     ) -> None:
         self._stemming = stemming
-        self._stems: set[str] = set()
         self._lexicons: list[Any] = []
-        self._words: set[str] = set()
-        prefixes: set[str] = set()
-        patterns: set[str] = set()
-        stemmed: set[str] = set()
+        terms = QueryTerms()
         for lexicon, text in queries:
             self._lexicons.append(lexicon)
-            terms = query_terms(lexicon, text)
-            self._words |= terms.words
-            stemmed |= terms.stemmed
-            prefixes |= terms.prefixes
-            patterns |= terms.patterns
+            terms.add(lexicon, text)
         for alternative in alternatives:
-            self._words.update(alternative)
-            stemmed.update(alternative if len(alternative) == 1 else ())
+            terms.words.update(alternative)
+            terms.stemmed.update(alternative if len(alternative) == 1 else ())
+        self._words, self._prefixes = terms.words, terms.prefixes
+        self._prefix_lengths = sorted(set(map(len, terms.prefixes)))
+        self._patterns = [*map(glob_regex, terms.patterns)]
+        self._stems: set[str] = set()
         if stemming is not None:
-            self._stems.update(*map(stemming.marks, filter(is_plain, stemmed)))
-        self._prefixes = prefixes
-        self._prefix_lengths = sorted(set(map(len, prefixes)))
-        self._patterns = [*map(glob_regex, patterns)]
+            self._stems.update(*map(stemming.marks, filter(is_plain, terms.stemmed)))
         # Other forms of a word begin as its stem does, so few words need be looked at.
         self._beginnings = {stem.partition(":")[2][:2] for stem in self._stems}
         self._is_plain = all(_kind(e) in _PLAIN_ELEMENTS for lexicon in self._lexicons for e in lexicon._pipeline)
         #: tokens that have been looked at, and what is to be marked in some of them
-        self._known: set[str] = set()
-        self._hits: dict[str, list[Span]] = {}
+        self._seen: set[str] = set()
+        self._matches_of: dict[str, list[Span]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._words or self._prefixes or self._patterns)
@@ -104,8 +120,7 @@ class Highlighter:
         start = max(0, first - lead)
         start, end = _whole_words(text, start, start + length, (first, last))
         inside = [span for span in spans if start <= span[0] and span[1] <= end]
-        parts = [GAP if start else "", marked(text, start, end, inside), GAP if end < len(text) else ""]
-        return "".join(parts)
+        return GAP * (start > 0) + marked(text, start, end, inside) + GAP * (end < len(text))
 
     def mark(self, text: str) -> str:
         """Return all of *text* as HTML, its words marked."""
@@ -119,15 +134,15 @@ class Highlighter:
         """Return the first matches in *text*, in order and without overlap."""
         tokens = set(_TOKEN.findall(text))
         # Each distinct token is looked at once; texts repeat most of them.
-        for token in tokens - self._known:
-            if found := self._matches(token):
-                self._hits[token] = found
-        self._known |= tokens
+        for token in tokens.difference(self._seen):
+            if matches := self._matches(token):
+                self._matches_of[token] = matches
+        self._seen |= tokens
         spans: list[Span] = []
-        if tokens.isdisjoint(self._hits):
+        if tokens.isdisjoint(self._matches_of):
             return spans
         for match in _TOKEN.finditer(text):
-            for start, end, word in self._hits.get(match[0], ()):
+            for start, end, word in self._matches_of.get(match[0], ()):
                 spans.append((match.start() + start, match.start() + end, word))
             if len(spans) >= MAX_MATCHES:
                 break
@@ -136,12 +151,10 @@ class Highlighter:
     def _matches(self, token: str) -> list[Span]:
         """Return what is to be marked in *token*, a run of letters and digits."""
         normal = self._normal_words(token)
-        found = [word for word in normal if self._is_wanted(word)]
-        if not found:
-            return []
+        wanted = [word for word in normal if self._is_wanted(word)]
         if len(normal) == 1:
-            return [(0, len(token), found[0])]
-        return _inside(token, found)
+            return [(0, len(token), word) for word in wanted]
+        return _inside(token, wanted) if wanted else []
 
     def _is_wanted(self, word: str) -> bool:
         if word in self._words or any(word[:length] in self._prefixes for length in self._prefix_lengths):
@@ -172,34 +185,6 @@ def _kind(element: Any) -> tuple[str, str]:
     return type(element).__module__, type(element).__qualname__
 
 
-@dataclass
-class QueryTerms:
-    """What a search text asks for: words, beginnings of words, patterns of those that have wildcards elsewhere than at
-    their end, and words whose other forms it finds, too.
-    """
-
-    words: set[str] = field(default_factory=set)
-    prefixes: set[str] = field(default_factory=set)
-    patterns: set[str] = field(default_factory=set)
-    stemmed: set[str] = field(default_factory=set)
-
-
-def query_terms(lexicon: Any, text: str) -> QueryTerms:
-    """Return the terms of *text*, a search text, without what it excludes (NOT)."""
-    tree = parse(lexicon, text)
-    terms = QueryTerms()
-    for node in wanted_terms(tree) if tree is not None else ():
-        value = node.getValue()
-        if node.nodeType() != "GLOB":
-            terms.words.update(term_words(lexicon, [value] if isinstance(value, str) else value))
-        elif pattern := pattern_of(node):
-            terms.patterns.add(pattern)
-        elif prefix := split_glob(value)[0]:
-            (terms.prefixes if value.endswith("*") else terms.words).add(prefix)
-        terms.stemmed.update(words_with_forms(lexicon, node))
-    return terms
-
-
 def glob_regex(pattern: str) -> re.Pattern[str]:
     """Return the regular expression of *pattern*, a word with ``*`` and ``?``, for ``fullmatch``.
 
@@ -213,14 +198,12 @@ def glob_regex(pattern: str) -> re.Pattern[str]:
     return re.compile(first + "".join(f"(?>.*?{part})" for part in middle if part) + ".*" + last, re.DOTALL)
 
 
-def _inside(token: str, found: Iterable[str]) -> list[Span]:
-    """Return where in *token*, which stands for several words, those *found* are; overlaps are joined."""
+def _inside(token: str, wanted: Sequence[str]) -> list[Span]:
+    """Return where in *token*, which stands for several words, *wanted* ones are; overlaps are joined."""
     lower = token.lower()
-    if len(lower) != len(token):
-        return [(0, len(token), next(iter(found)))]
-    places = sorted((m.start(), m.end(), word) for word in found for m in re.finditer(re.escape(word), lower))
-    if not places:
-        return [(0, len(token), next(iter(found)))]
+    places = sorted((m.start(), m.end(), word) for word in wanted for m in re.finditer(re.escape(word), lower))
+    if not places or len(lower) != len(token):
+        return [(0, len(token), wanted[0])]
     joined = [places[0]]
     for start, end, word in places[1:]:
         last = joined[-1]

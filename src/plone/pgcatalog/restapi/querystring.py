@@ -4,7 +4,7 @@ Requests that ask for no facets get plone.restapi's answer as it is.
 """
 
 from collections.abc import Mapping
-from plone.pgcatalog.discovery.facet_statement import Facet
+from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facets import LIMIT
 from plone.pgcatalog.restapi.parameters import buckets
 from plone.pgcatalog.restapi.search import facets_in_time

@@ -4,7 +4,7 @@ Not registered where kitconcept.solr is installed: its own service answers there
 """
 
 from collections.abc import Mapping
-from plone.pgcatalog.discovery.facet_statement import Facet
+from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.restapi.search import columns
