@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from playwright.sync_api import expect
 from playwright.sync_api import Page
-from plone.pgcatalog.observe.histogram import histogram
+from plone.pgcatalog.observe.log import histogram
 from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSER_TESTS
 from tests.acceptance.browser import fits

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from plone.pgcatalog.i18n import english
-from plone.pgcatalog.zmi.figures import Figures
+from plone.pgcatalog.zmi.overview import Figures
 from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites

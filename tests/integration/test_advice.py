@@ -8,9 +8,9 @@ from plone.pgcatalog.advice.advice import advise
 from plone.pgcatalog.advice.advice import find_candidate
 from plone.pgcatalog.advice.builder import BuildError
 from plone.pgcatalog.advice.builder import IndexTarget
+from plone.pgcatalog.advice.builder import Registered
+from plone.pgcatalog.advice.builder import registered
 from plone.pgcatalog.advice.candidates import Candidate
-from plone.pgcatalog.advice.registry import Registered
-from plone.pgcatalog.advice.registry import registered
 from plone.pgcatalog.advice.statistics import Statistics
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.observe import recorder

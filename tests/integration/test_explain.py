@@ -1,7 +1,7 @@
 """EXPLAIN of recorded queries: compiled anew, read-only, and stopped in time."""
 
-from plone.pgcatalog.advice.explain import explain
-from plone.pgcatalog.advice.explain import explain_example
+from plone.pgcatalog.advice.replay import explain
+from plone.pgcatalog.advice.replay import explain_example
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.cli.explain import statement
 from plone.pgcatalog.observe.log import Example

@@ -4,8 +4,8 @@ from pathlib import Path
 from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.database import of_standby
 from plone.pgcatalog.metrics.database import replicas
-from plone.pgcatalog.metrics.process import process_metrics
-from plone.pgcatalog.observe import counters
+from plone.pgcatalog.metrics.observability import process_metrics
+from plone.pgcatalog.observe import trace
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import KINDS
 from psycopg.rows import dict_row
@@ -41,7 +41,7 @@ def of_database(dsn: str, check: bool = False) -> dict[str, float]:
 
 @pytest.fixture(autouse=True)
 def fresh_counters(monkeypatch: Any) -> None:
-    monkeypatch.setattr(counters, "_cells", {})
+    monkeypatch.setattr(trace, "_cells", {})
 
 
 def test_every_figure_is_in_the_reference(portal: Any, db: Any, dsn: str) -> None:
@@ -105,18 +105,18 @@ def test_replicas_are_told_apart_and_what_nobody_may_see_is_left_out() -> None:
 )
 def test_statements_are_counted_by_the_kind_of_their_search(catalog: Any, query: Any, kind: str) -> None:
     len(catalog.unrestrictedSearchResults(**query))
-    assert [(found, sum(counts)) for found, _operation, _seconds, counts in counters.totals()] == [(kind, 1)]
+    assert [(found, sum(counts)) for found, _operation, _seconds, counts in trace.totals()] == [(kind, 1)]
 
 
 def test_a_search_that_sends_nothing_is_not_counted(catalog: Any) -> None:
     len(catalog.unrestrictedSearchResults(portal_type=[]))
-    assert list(counters.totals()) == []
+    assert list(trace.totals()) == []
 
 
 def test_buckets_are_cumulative_and_end_with_all() -> None:
     for seconds in (0.0001, 0.0005, 0.003, 0.4, 100.0):
-        counters.observe({}, "page", seconds)
-    [(_, _, total, counts)] = counters.totals()
+        trace.observe({}, "page", seconds)
+    [(_, _, total, counts)] = trace.totals()
     assert total == pytest.approx(100.4036)
     assert counts == [2, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 1]
     found = of_process(None)
@@ -130,14 +130,14 @@ def test_buckets_are_cumulative_and_end_with_all() -> None:
 def test_threads_lose_no_count() -> None:
     def count() -> None:
         for _ in range(2000):
-            counters.observe({"path": "/"}, "page", 0.001)
+            trace.observe({"path": "/"}, "page", 0.001)
 
     threads = [threading.Thread(target=count) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    [(_, _, _, counts)] = counters.totals()
+    [(_, _, _, counts)] = trace.totals()
     assert sum(counts) == 8000
 
 

@@ -9,7 +9,7 @@ from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.zmi.figures import Figures
+from plone.pgcatalog.zmi.overview import Figures
 from plone.pgcatalog.zmi.slow_queries import SlowQueriesPage
 from tests.acceptance.search_site import fill
 from tests.integration import site as sites

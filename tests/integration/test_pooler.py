@@ -9,7 +9,7 @@ from plone.pgcatalog.advice.builder import drop
 from plone.pgcatalog.advice.builder import IndexTarget
 from plone.pgcatalog.advice.builder import register
 from plone.pgcatalog.advice.candidates import Candidate
-from plone.pgcatalog.advice.explain import explain
+from plone.pgcatalog.advice.replay import explain
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database import connections
 from plone.pgcatalog.database import pool
@@ -25,9 +25,10 @@ from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.fragment import Statement
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.zmi import advanced
 from plone.pgcatalog.zmi import jobs
-from plone.pgcatalog.zmi import maintenance
 from scripts.topology.bouncer import PgBouncer
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -142,7 +143,7 @@ def rebuild(portal: Any, dsn: str) -> None:
 
 
 def vacuum_as_a_job(portal: Any, dsn: str) -> None:
-    jobs.start(portal.portal_catalog, "vacuum", maintenance.vacuum)
+    jobs.start(portal.portal_catalog, "vacuum", advanced.vacuum)
     assert background_ended()
     with connections.connect(dsn, "test") as connection:
 
@@ -290,7 +291,7 @@ def test_without_a_way_past_the_pooler_nothing_that_needs_a_session_begins(
         with pytest.raises(SharedSession, match="PGCATALOG_DIRECT_DSN"):
             Rebuild(tool)
         with pytest.raises(jobs.JobError, match="PGCATALOG_DIRECT_DSN"):
-            jobs.start(tool, "vacuum", maintenance.vacuum)
+            jobs.start(tool, "vacuum", advanced.vacuum)
     words = term_statistics.Counting(pooled_dsn)
     words.request_count(zoid, 0, 0)
     assert words.flush(30)

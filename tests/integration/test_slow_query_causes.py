@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from plone.pgcatalog.observe import recorder
-from plone.pgcatalog.observe.histogram import histogram
 from plone.pgcatalog.observe.log import Choice
 from plone.pgcatalog.observe.log import Group
+from plone.pgcatalog.observe.log import histogram
 from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.observe.plan import PlanFigures
-from plone.pgcatalog.observe.why import why
+from plone.pgcatalog.observe.plan import why
 from plone.pgcatalog.results.cache import result_cache
 from psycopg.rows import dict_row
 from tests.integration import site as sites

@@ -123,8 +123,8 @@ def test_the_page_of_a_tool_that_nothing_was_ever_committed_for(site: Site) -> N
         portal._setObject("empty", PlonePGCatalogTool("empty"))
         tool = portal["empty"]
         from plone.pgcatalog.zmi.advanced import AdvancedPage
-        from plone.pgcatalog.zmi.figures import Figures
         from plone.pgcatalog.zmi.indexes import IndexesPage
+        from plone.pgcatalog.zmi.overview import Figures
 
         assert IndexesPage(tool, portal.REQUEST).lines() == []
         assert AdvancedPage(tool, portal.REQUEST).interrupted() is None

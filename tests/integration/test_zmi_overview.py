@@ -11,11 +11,11 @@ from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import restored
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.observe import recorder
-from plone.pgcatalog.observe.histogram import histogram
 from plone.pgcatalog.observe.log import Choice
+from plone.pgcatalog.observe.log import histogram
 from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.zmi.figures import Figures
+from plone.pgcatalog.zmi.overview import Figures
 from psycopg.rows import dict_row
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -155,7 +155,7 @@ def test_hit_rates_are_told_by_kind(site: Site) -> None:
 
 
 def test_an_old_transaction_is_named_with_what_it_has_locked(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plone.pgcatalog.zmi.figures.OLD", 0)
+    monkeypatch.setattr("plone.pgcatalog.zmi.overview.OLD", 0)
     monkeypatch.setattr(health, "OLDEST_SECONDS", 0)
     with psycopg.connect(site.db.storage._dsn, application_name="a report") as connection:
         connection.execute("LOCK TABLE pgcatalog_jobs IN SHARE MODE")

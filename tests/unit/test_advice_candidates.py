@@ -4,10 +4,10 @@ from plone.pgcatalog.advice.advice import steady
 from plone.pgcatalog.advice.candidates import BTREE_BYTES
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.candidates import Candidates
-from plone.pgcatalog.advice.filters import columns_of
-from plone.pgcatalog.advice.filters import Filter
-from plone.pgcatalog.advice.filters import filters_of
-from plone.pgcatalog.advice.filters import sort_columns
+from plone.pgcatalog.advice.candidates import columns_of
+from plone.pgcatalog.advice.candidates import Filter
+from plone.pgcatalog.advice.candidates import filters_of
+from plone.pgcatalog.advice.candidates import sort_columns
 from plone.pgcatalog.advice.statistics import ColumnStatistics
 from plone.pgcatalog.advice.statistics import duplicates
 from plone.pgcatalog.advice.statistics import IndexStatistics

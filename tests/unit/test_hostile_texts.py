@@ -42,7 +42,7 @@ OTHERS = {
     "demo.fetch": "pages of the demo",
     "demo.words": "texts of the demo",
     "sql.column": "names of indexes",
-    "zmi.pages": "templates of Zope",
+    "zmi.page": "templates of Zope",
 }
 #: What is repeated, LENGTH characters in all, between a beginning and an end.
 UNITS = ("a", "-", '"', '-"', "1 ", "1", " ", "1-", "<", "<a ", 'x id="search-results-number" ', ' id="search-results"')

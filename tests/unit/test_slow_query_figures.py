@@ -5,19 +5,19 @@ from datetime import timedelta
 from datetime import UTC
 from hypothesis import given
 from hypothesis import strategies as st
-from plone.pgcatalog.observe.histogram import BOUNDS
-from plone.pgcatalog.observe.histogram import histogram
-from plone.pgcatalog.observe.histogram import quantile
+from plone.pgcatalog.observe.log import BOUNDS
 from plone.pgcatalog.observe.log import Figures
 from plone.pgcatalog.observe.log import Group
+from plone.pgcatalog.observe.log import histogram
 from plone.pgcatalog.observe.log import History
+from plone.pgcatalog.observe.log import quantile
 from plone.pgcatalog.observe.plan import lines
 from plone.pgcatalog.observe.plan import PlanFigures
 from plone.pgcatalog.observe.plan import summary
-from plone.pgcatalog.observe.why import why
-from plone.pgcatalog.zmi.chart import chart_of
-from plone.pgcatalog.zmi.chart import HEIGHT
-from plone.pgcatalog.zmi.chart import WIDTH
+from plone.pgcatalog.observe.plan import why
+from plone.pgcatalog.zmi.slow_queries import chart_of
+from plone.pgcatalog.zmi.slow_queries import HEIGHT
+from plone.pgcatalog.zmi.slow_queries import WIDTH
 from typing import Any
 
 import pytest

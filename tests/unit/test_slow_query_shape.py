@@ -4,7 +4,7 @@ from DateTime import DateTime
 from plone.pgcatalog.observe.record import keep
 from plone.pgcatalog.observe.record import MAX_BYTES
 from plone.pgcatalog.observe.record import recall
-from plone.pgcatalog.observe.shape import shape_of
+from plone.pgcatalog.observe.record import shape_of
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import In

@@ -29,7 +29,7 @@ REGULAR_EXPRESSIONS = {
     "observe/searches.py": "search texts",
     "results/urls.py": "paths",
     "sql/column.py": "names of indexes",
-    "zmi/pages.py": "names of pages",
+    "zmi/page.py": "names of pages",
 }
 #: Attributes that are SQL, or parts of it.
 SQL = {"sql", "quoted", "ddl", "definition", "expression", "order_by"}

@@ -4,8 +4,8 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 from itertools import pairwise
-from plone.pgcatalog.observe.throttle import PAUSE
-from plone.pgcatalog.observe.throttle import Throttle
+from plone.pgcatalog.observe.recorder import PAUSE
+from plone.pgcatalog.observe.recorder import Throttle
 
 
 EVENTS = st.lists(st.tuples(st.integers(0, 2 * int(PAUSE)), st.sampled_from("abc")), max_size=60)

@@ -27,9 +27,9 @@ from plone.pgcatalog.query.expression import with_lists
 from plone.pgcatalog.results.iterate import BATCH
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.settings import slow_query_ms
-from plone.pgcatalog.zmi.pages import page_of
-from plone.pgcatalog.zmi.pages import PostForms
-from plone.pgcatalog.zmi.protect import post_only
+from plone.pgcatalog.zmi.page import page_of
+from plone.pgcatalog.zmi.page import post_only
+from plone.pgcatalog.zmi.page import PostForms
 from Products.CMFPlone.CatalogTool import CatalogTool
 from typing import Any
 from zope.interface import implementer

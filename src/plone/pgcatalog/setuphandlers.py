@@ -17,9 +17,9 @@ from plone.pgcatalog.migration.tools import refused_names
 from plone.pgcatalog.migration.tools import take_settings
 from plone.pgcatalog.migration.tools import unknown_indexes
 from plone.pgcatalog.storage import is_supported
+from plone.pgcatalog.zmi.advanced import rebuild
 from plone.pgcatalog.zmi.jobs import JobError
 from plone.pgcatalog.zmi.jobs import start as start_job
-from plone.pgcatalog.zmi.maintenance import rebuild
 from Products.CMFCore.indexing import processQueue
 from Products.CMFCore.interfaces import ICatalogTool
 from Products.CMFPlone.CatalogTool import CatalogTool

@@ -1,14 +1,17 @@
-"""Builds and drops advised SQL indexes, CONCURRENTLY: searches and saves go on meanwhile.
+"""Builds and drops SQL indexes made on advice, CONCURRENTLY: searches and saves go on meanwhile.
 
 PostgreSQL waits for older snapshots, that of the asking request among them, so the work is done by a thread of its own.  An
-advisory lock says everywhere that somebody is at it, and goes with its connection.
+advisory lock says everywhere that somebody is at it, and goes with its connection.  Only these indexes are ever dropped.
 """
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from plone.pgcatalog.advice import registry
+from datetime import datetime
+from functools import partial
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.candidates import PREFIX
 from plone.pgcatalog.database import background
@@ -17,7 +20,9 @@ from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
+from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.observe.log import Execute
+from plone.pgcatalog.observe.log import log_sql
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.storage import writable_dsn_of
@@ -35,6 +40,16 @@ logger = logging.getLogger(__name__)
 #: Longest wait for a thread to begin its work.
 START_SECONDS = 10
 
+REGISTER = (
+    "INSERT INTO pgcatalog_indexes (catalog, name, definition, columns, reason)"
+    " VALUES (%(catalog)s, %(name)s, %(definition)s, %(columns)s, %(reason)s)"
+    " ON CONFLICT (catalog, name) DO UPDATE SET message = ''"
+)
+SET_MESSAGE = "UPDATE pgcatalog_indexes SET message = %(message)s WHERE catalog = %(catalog)s AND name = %(name)s"
+FORGET = "DELETE FROM pgcatalog_indexes WHERE catalog = %(catalog)s AND name = %(name)s"
+TRY_LOCK = "SELECT pg_try_advisory_lock(%s, hashtext(%s))"
+INVALID = "SELECT FROM pg_index WHERE indexrelid = to_regclass(quote_ident(%s)) AND NOT indisvalid"
+
 
 class BuildError(MessageError):
     """An index was not built or not dropped; the message says why, and nothing is half-done."""
@@ -42,6 +57,41 @@ class BuildError(MessageError):
 
 class BusyError(BuildError):
     """Somebody else is building or dropping the index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """An index made on advice, and how it is now; *done* goes from 0 to 1 while it is built."""
+
+    name: str
+    definition: str
+    columns: Sequence[str]
+    reason: str
+    message: str
+    created_at: datetime
+    index: str
+    is_there: bool
+    is_valid: bool
+    bytes: int
+    scans: int
+    pid: int | None
+    phase: str
+    done: float
+
+    @property
+    def state(self) -> str:
+        """Return "working" while it is built or dropped; "ready"; "interrupted" by a crash; "failed"; or "missing"."""
+        if self.pid is not None:
+            return "working"
+        if self.is_there:
+            return "ready" if self.is_valid else "interrupted"
+        return "failed" if self.message else "missing"
+
+
+def registered(execute: Execute, zoid: int, relation: str) -> list[Registered]:
+    """Return the indexes of the catalog with tool oid *zoid*, as they are on *relation*."""
+    values = {"catalog": zoid, "relation": relation, "quoted": quote(relation), "lock": locks.ADVISED_INDEX}
+    return [Registered(*row) for row in execute(log_sql("registered"), values)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +114,18 @@ class IndexTarget:
         """Return the full name of the index *name*."""
         return f"{self.relation}_{name}"
 
-    @contextmanager
-    def connected(self, purpose: str) -> Iterator[Execute]:
-        """Yield the execute of a connection for short statements.  Raises BuildError for what PostgreSQL refuses."""
+    def run(self, purpose: str, statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Run a short *statement* on a connection of its own; return its rows.  Raises BuildError for what PostgreSQL refuses."""
         with errors_told(), connect(self.dsn, purpose) as connection:
-            yield lambda query, values: connection.execute(query, values).fetchall()
+            cursor = connection.execute(statement, {"catalog": self.zoid, **values})
+            return cursor.fetchall() if cursor.description else []
 
     @contextmanager
-    def working(self, purpose: str) -> Iterator[tuple[Connection[Any], Execute]]:
-        """Yield a connection with a session of its own, for work of any length, and its execute.  Raises BuildError."""
+    def working(self, purpose: str) -> Iterator[Connection[Any]]:
+        """Yield a connection with a session of its own, for work of any length.  Raises BuildError."""
         with errors_told(), connect_directly(self.dsn, purpose, seconds=0) as connection:
             try:
-                yield connection, lambda query, values: connection.execute(query, values).fetchall()
+                yield connection
             finally:
                 if not connection.closed:
                     connection.execute(locks.RELEASE)
@@ -98,8 +148,8 @@ def apply(target: IndexTarget, candidate: Candidate, reason: str) -> None:
 
 def register(target: IndexTarget, candidate: Candidate, reason: str) -> None:
     """Note that *candidate* is to be an index.  Raises BuildError."""
-    with target.connected("register index") as execute:
-        registry.register(execute, target.zoid, candidate, reason)
+    values = {"definition": candidate.definition, "columns": list(candidate.columns), "reason": reason}
+    target.run("register index", REGISTER, {"name": candidate.name, **values})
 
 
 def build(target: IndexTarget, name: str, started: Callable[[], object] = lambda: None) -> None:
@@ -127,8 +177,7 @@ def drop(target: IndexTarget, name: str, started: Callable[[], object] = lambda:
     with working(target, name, "drop index") as connection:
         started()
         drop_index(connection, entry.index)
-        with target.connected("forget index") as execute:
-            registry.forget(execute, target.zoid, name)
+        target.run("forget index", FORGET, {"name": name})
 
 
 def cancel(target: IndexTarget, name: str) -> None:
@@ -136,16 +185,14 @@ def cancel(target: IndexTarget, name: str) -> None:
     entry = find(target, name)
     if entry.pid is None:
         raise BuildError(_("${index} is not being built", {"index": entry.index}))
-    with target.connected("cancel build") as execute:
-        execute("SELECT pg_cancel_backend(%(pid)s)", {"pid": entry.pid})
+    target.run("cancel build", "SELECT pg_cancel_backend(%(pid)s)", {"pid": entry.pid})
 
 
-def find(target: IndexTarget, name: str) -> registry.Registered:
+def find(target: IndexTarget, name: str) -> Registered:
     """Return the registered index *name*; raises BuildError for any other one."""
-    with target.connected("look up index") as execute:
-        for entry in registry.registered(execute, target.zoid, target.relation):
-            if entry.name == name and name.startswith(PREFIX):
-                return entry
+    for entry in registered(partial(target.run, "look up index"), target.zoid, target.relation):
+        if entry.name == name and name.startswith(PREFIX):
+            return entry
     raise BuildError(_("${name} is no index made on advice for this catalog", {"name": repr(name)}))
 
 
@@ -154,11 +201,8 @@ def working(target: IndexTarget, name: str, purpose: str) -> Iterator[Connection
     """Yield a connection that holds the lock of the index *name*; an error is noted, and leaves no invalid index."""
     index = target.index(name)
     try:
-        with target.working(purpose) as (connection, execute):
-            [(free,)] = execute(
-                "SELECT pg_try_advisory_lock(%(lock)s, hashtext(%(index)s))",
-                {"lock": locks.ADVISED_INDEX, "index": index},
-            )
+        with target.working(purpose) as connection:
+            [(free,)] = connection.execute(TRY_LOCK, (locks.ADVISED_INDEX, index)).fetchall()
             if not free:
                 raise BusyError(_("${index} is being built or dropped already", {"index": index}))
             yield connection
@@ -167,18 +211,16 @@ def working(target: IndexTarget, name: str, purpose: str) -> Iterator[Connection
     except BuildError as error:
         tidy_up(target, name, str(error))
         raise
-    with target.connected("note success") as execute:
-        registry.set_message(execute, target.zoid, name, "")
+    target.run("note success", SET_MESSAGE, {"name": name, "message": ""})
     logger.info("%s %s: done", purpose, index)
 
 
 def tidy_up(target: IndexTarget, name: str, message: str) -> None:
     """Drop the invalid index that a failed build has left, and note why it failed."""
     try:
-        with target.working("tidy up") as (connection, execute):
-            registry.set_message(execute, target.zoid, name, message)
-            invalid = "SELECT FROM pg_index WHERE indexrelid = to_regclass(quote_ident(%(index)s)) AND NOT indisvalid"
-            if execute(invalid, {"index": target.index(name)}):
+        target.run("tidy up", SET_MESSAGE, {"name": name, "message": message})
+        with target.working("tidy up") as connection:
+            if connection.execute(INVALID, (target.index(name),)).fetchall():
                 drop_index(connection, target.index(name))
     except BuildError as error:
         # The page shows the index as interrupted, with a button to repair it.

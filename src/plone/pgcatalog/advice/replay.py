@@ -1,11 +1,18 @@
 """Makes the statements of a recorded query again: SQL comes from our compiler, never from the log or a browser."""
 
+from collections.abc import Iterator
 from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.indexing.codec import CodecError
+from plone.pgcatalog.observe import plan
 from plone.pgcatalog.observe.log import Example
+from plone.pgcatalog.observe.record import page_in
 from plone.pgcatalog.observe.record import recall
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query import bind
@@ -14,7 +21,10 @@ from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.results.results import WINDOW
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.storage import dsn_of
 from typing import Any
+
+import psycopg
 
 
 #: Start and size of a page; all from start on without a size.
@@ -81,3 +91,50 @@ def page_of(query: CompiledQuery) -> Page:
         return 0, None
     size = query.window.size
     return query.window.start, WINDOW if size is None else size
+
+
+#: Longest time that the explained statement may run.
+SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A statement, the values of its placeholders, and how PostgreSQL ran it; in figures, too, if they are wanted."""
+
+    statement: str
+    values: tuple[Any, ...]
+    text: str
+    figures: plan.PlanFigures | None = None
+
+
+def explain_example(catalog: Catalog, example: Example) -> Plan:
+    """Run a recorded query in the *catalog* and return its plan, with its figures.  Raises ReplayError."""
+    _query, compiled = compile_example(catalog, example)
+    statement = statement_of(catalog, compiled, example.operation, page_in(example.query))
+    with explaining(dsn_of(catalog.jar), SECONDS) as connection:
+        found = plan.explain_json(connection, statement)
+    figures = plan.PlanFigures.of(plan.summary(found))
+    text = plan.text(found["Plan"], None if figures is None else figures.server_ms)
+    return Plan(statement.sql, statement.params, text, figures)
+
+
+def explain(dsn: str, statement: Statement, seconds: float = SECONDS) -> Plan:
+    """Run *statement* in a read-only transaction and return its plan as PostgreSQL writes it.
+
+    Raises ReplayError when it takes longer than *seconds* or PostgreSQL refuses it.
+    """
+    with explaining(dsn, seconds) as connection:
+        lines = plan.explain_rows(connection, statement, "ANALYZE, BUFFERS")
+    return Plan(statement.sql, statement.params, "\n".join(line for (line,) in lines))
+
+
+@contextmanager
+def explaining(dsn: str, seconds: float) -> Iterator[Any]:
+    """Yield a connection on which a statement may take *seconds*; an error of the database becomes a ReplayError."""
+    try:
+        with connect(dsn, "explain", seconds) as connection:
+            yield connection
+    except psycopg.errors.QueryCanceled as error:
+        raise ReplayError(_("the query was stopped after ${seconds} seconds", {"seconds": f"{seconds:g}"})) from error
+    except psycopg.Error as error:
+        raise ReplayError(_("PostgreSQL: ${error}", {"error": plain(error)})) from error

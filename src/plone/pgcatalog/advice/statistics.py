@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dataclasses import field
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.observe.log import Execute
-from plone.pgcatalog.observe.sql import log_sql
+from plone.pgcatalog.observe.log import log_sql
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """``pgcatalog explain``: how PostgreSQL runs a query."""
 
-from plone.pgcatalog.advice.explain import explain as run
 from plone.pgcatalog.advice.replay import compiled
+from plone.pgcatalog.advice.replay import explain as run
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.advice.replay import statement_of
 from plone.pgcatalog.cli.site import open_site

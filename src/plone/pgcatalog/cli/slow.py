@@ -14,8 +14,8 @@ from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import History
 from plone.pgcatalog.observe.log import SlowQueryLog
-from plone.pgcatalog.observe.why import deviation
-from plone.pgcatalog.observe.why import reason
+from plone.pgcatalog.observe.plan import deviation
+from plone.pgcatalog.observe.plan import reason
 from psycopg.rows import tuple_row
 from typing import Any
 

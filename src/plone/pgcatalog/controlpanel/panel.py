@@ -29,11 +29,11 @@ from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.zmi import jobs
-from plone.pgcatalog.zmi.figures import Figures
+from plone.pgcatalog.zmi.advanced import rebuild
 from plone.pgcatalog.zmi.jobs import JobError
-from plone.pgcatalog.zmi.maintenance import rebuild
-from plone.pgcatalog.zmi.protect import check
-from plone.pgcatalog.zmi.unfilled import UnfilledNotice
+from plone.pgcatalog.zmi.overview import Figures
+from plone.pgcatalog.zmi.page import check
+from plone.pgcatalog.zmi.page import UnfilledNotice
 from plone.restapi.controlpanels import RegistryConfigletPanel
 from Products.CMFPlone.browser.search import Search
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile

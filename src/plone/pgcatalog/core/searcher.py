@@ -19,7 +19,7 @@ from plone.pgcatalog.fulltext.word_lookup import with_globs
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
-from plone.pgcatalog.observe.report import report_slow
+from plone.pgcatalog.observe.trace import report_slow
 from plone.pgcatalog.observe.trace import Trace
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.protocols import CatalogTool

@@ -1,15 +1,31 @@
 """Figures of the database: what its catalogs hold, and what goes on in it."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import field
 from datetime import datetime
 from plone.pgcatalog.database import statistics
-from plone.pgcatalog.metrics.metric import Metric
 from plone.pgcatalog.observe.health import attention
 from plone.pgcatalog.observe.health import of_sites
 from plone.pgcatalog.protocols import Connection
 from typing import Any
 
 import time
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A value with its Prometheus name, its kind (``gauge`` or ``counter``), one sentence of help, and its labels.
+
+    *scope* is ``instance`` for what belongs to a process, ``global`` for what all processes share.
+    """
+
+    name: str
+    value: float
+    kind: str
+    help: str
+    labels: dict[str, str] = field(default_factory=dict)
+    scope: str = "instance"
 
 
 CLOCK = "Seconds by which this machine's clock is ahead of the database server's; negative when it is behind"

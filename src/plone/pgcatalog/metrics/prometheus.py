@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.database import gauge
-from plone.pgcatalog.metrics.metric import Metric
+from plone.pgcatalog.metrics.database import Metric
 from prometheus_client import CollectorRegistry
 from prometheus_client import generate_latest
 from prometheus_client import start_http_server

@@ -1,27 +1,59 @@
 """Reads the log of slow queries of one catalog."""
 
+from bisect import bisect_right
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from datetime import datetime
+from datetime import UTC
+from functools import cache
+from importlib.resources import files
 from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.statistics import LONG_MS
 from plone.pgcatalog.database.statistics import TIMES_MEDIAN
-from plone.pgcatalog.observe.histogram import BOUNDS
-from plone.pgcatalog.observe.histogram import quantile
-from plone.pgcatalog.observe.sql import log_sql
-from plone.pgcatalog.observe.started import STARTED
 from plone.pgcatalog.protocols import Catalog
 from typing import Any
 
 
+#: When this process began.
+STARTED = datetime.now(UTC)
+#: Pages that a filter offers.
+PAGES = 50
+#: Lower ends of the buckets but the first, in milliseconds; the last one is open.
+BOUNDS = (1, 2, 5, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 1500, 2000, 3000, 5000, 10_000, 30_000)
+
 #: Runs a statement with named values and returns its rows as tuples.
 Execute = Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]]
 
-#: Pages that a filter offers.
-PAGES = 50
+
+@cache
+def log_sql(name: str) -> str:
+    """Return the text of ``observe/sql/<name>.sql``."""
+    return (files(__package__) / "sql" / f"{name}.sql").read_text("utf-8")
+
+
+def histogram(times: Iterable[float]) -> list[int]:
+    """Return how many of *times*, in milliseconds, are in each bucket."""
+    counts = [0] * (len(BOUNDS) + 1)
+    for ms in times:
+        counts[bisect_right(BOUNDS, ms)] += 1
+    return counts
+
+
+def quantile(counts: Sequence[int], part: float) -> float:
+    """Return about the time that *part* (0 to 1) of the queries in *counts* did not exceed; 0.0 when there are none."""
+    wanted = part * sum(counts)
+    for number, count in enumerate(counts):
+        if count and wanted <= count:
+            low = BOUNDS[number - 1] if number else 0
+            high = BOUNDS[number] if number < len(BOUNDS) else 2 * low
+            return low + (high - low) * wanted / count
+        wanted -= count
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,14 @@ from dataclasses import fields
 from plone.pgcatalog.indexing.codec import CodecError
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.indexing.codec import encode
-from plone.pgcatalog.observe.expressions import dump_expression
-from plone.pgcatalog.observe.expressions import load_expression
+from plone.pgcatalog.query import objects
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.objects import Compound
+from plone.pgcatalog.query.objects import DictQuery
+from plone.pgcatalog.query.objects import Leaf
+from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.sql.expression import Statement
 from typing import Any
 
@@ -171,3 +174,106 @@ def is_number(value: Any) -> bool:
         return abs(int(value)) < 2**53
     except (TypeError, ValueError, OverflowError):
         return False
+
+
+#: Options whose value is part of the shape; of others it is enough that they are there.
+TOLD = ("range", "operator")
+
+
+def shape_of(
+    query: Mapping[str, Any],
+    options: Mapping[str, Collection[str]],
+    sort: Sequence[tuple[str, bool]],
+    limited: bool,
+) -> str:
+    """Return the shape of *query*: equal for queries that differ in nothing but values.
+
+    *options* are the names of all indexes, each with the names of its query options; other keys of the query do not
+    count.  *sort* are (index name, reverse) pairs.
+    """
+    parts = [index_shape(name, query, options[name]) for name in sorted(options) if name in query]
+    expression = expression_in(query)
+    if expression is not None:
+        parts.append(f"{WHERE} {shape_of_expression(expression)}")
+    if sort:
+        parts.append("sort " + " ".join(f"{name} desc" if reverse else name for name, reverse in sort))
+    if limited:
+        parts.append("limit")
+    return "; ".join(parts)
+
+
+def index_shape(name: str, query: Mapping[str, Any], options: Collection[str]) -> str:
+    """Return what *query* asks of the index *name*."""
+    value = query[name]
+    record = dict(value) if isinstance(value, Mapping) else {"query": value}
+    for option in options:
+        # The old way to write options: Title_range, next to Title.
+        if f"{name}_{option}" in query:
+            record.setdefault(option, query[f"{name}_{option}"])
+    words = [name, kind_of(record.get("query"))]
+    for option in sorted(set(record) & set(options) - {"query"}):
+        words.append(f"{option}:{word(record[option])}" if option in TOLD else option)
+    return " ".join(filter(None, words))
+
+
+def kind_of(value: Any) -> str:
+    """Return how many values are asked for: "=" for one, "in" for several, "" for none."""
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple | set | frozenset):
+        return "=" if len(value) == 1 else "in" if value else "nothing"
+    return "="
+
+
+def word(value: Any) -> str:
+    """Return the text of an option, without what does not belong to the options of ZCatalog."""
+    known = [w for w in ("min", "max", "and", "or") if isinstance(value, str) and w in value.lower()]
+    return ":".join(known)
+
+
+JOINED: dict[str, type[Compound]] = {"And": objects.And, "Or": objects.Or}
+LEAVES: dict[str, type[Any]] = {
+    cls.__name__: cls for cls in (objects.Eq, objects.In, objects.Range, objects.Text, objects.Path)
+}
+
+
+def shape_of_expression(expression: Expression) -> str:
+    """Return *expression* without its values."""
+    name = type(expression).__name__
+    if isinstance(expression, Compound):
+        return f"{name}({', '.join(map(shape_of_expression, expression.parts))})"
+    if isinstance(expression, Not):
+        return f"{name}({shape_of_expression(expression.part)})"
+    return f"{name} {' '.join(sorted(expression.names()))}"
+
+
+def dump_expression(expression: Expression) -> dict[str, Any]:
+    """Return *expression* as JSON data.  Raises CodecError when that is not possible."""
+    name = type(expression).__name__
+    if isinstance(expression, Compound) and name in JOINED:
+        return {name: [dump_expression(part) for part in expression.parts]}
+    if isinstance(expression, Not):
+        return {name: dump_expression(expression.part)}
+    if isinstance(expression, DictQuery):
+        return {name: {key: encode(value) for key, value in expression.query.items()}}
+    if isinstance(expression, Leaf) and name in LEAVES:
+        values = {field.name: getattr(expression, field.name) for field in fields(LEAVES[name])}
+        return {name: {key: encode(value) for key, value in values.items()}}
+    raise CodecError(f"no JSON form for query objects of type {name}")
+
+
+def load_expression(data: Mapping[str, Any]) -> Expression:
+    """Return what ``dump_expression`` made *data* of.  Raises CodecError for anything else."""
+    try:
+        [(name, content)] = data.items()
+        if name in JOINED:
+            return JOINED[name](*map(load_expression, content))
+        if name == Not.__name__:
+            return Not(load_expression(content))
+        values = {key: decode(value) for key, value in content.items()}
+        if name == DictQuery.__name__:
+            return DictQuery(values)
+        expression: Expression = LEAVES[name](**values)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise CodecError(f"no query object: {error}") from error
+    return expression

@@ -5,18 +5,20 @@ write, so a restarted server is no event.
 """
 
 from collections import defaultdict
+from collections import OrderedDict
+from collections.abc import Callable
+from collections.abc import Hashable
 from itertools import islice
 from plone.pgcatalog.database.background import BatchWorker
 from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.background import PerDatabase
 from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.observe.histogram import histogram
+from plone.pgcatalog.observe.log import histogram
+from plone.pgcatalog.observe.log import log_sql
+from plone.pgcatalog.observe.log import STARTED
 from plone.pgcatalog.observe.plan import explain_json
 from plone.pgcatalog.observe.plan import summary
 from plone.pgcatalog.observe.record import SlowQuery
-from plone.pgcatalog.observe.sql import log_sql
-from plone.pgcatalog.observe.started import STARTED
-from plone.pgcatalog.observe.throttle import Throttle
 from plone.pgcatalog.protocols import Connection
 from psycopg.types.json import Jsonb
 from time import monotonic
@@ -25,6 +27,47 @@ from typing import Any
 import atexit
 import logging
 import psycopg
+import threading
+
+
+#: Seconds between two lines about the same thing.
+PAUSE = 60.0
+#: Things that are remembered; of more, those are forgotten whose last line is longest ago.
+SIZE = 1000
+
+
+class Throttle:
+    """Lets one line for each thing through in *pause* seconds, and counts the others; safe for threads.
+
+    *clock* returns seconds, which only grow.
+    """
+
+    def __init__(self, pause: float = PAUSE, size: int = SIZE, clock: Callable[[], float] = monotonic) -> None:
+        self._pause = pause
+        self._size = size
+        self._clock = clock
+        self._lock = threading.Lock()
+        #: thing -> when it had its last line, and how many have been left out since
+        self._lines: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
+
+    def left_out(self, thing: Hashable) -> int | None:
+        """Return how many lines about *thing* were left out since its last one, None if this one is to be left out, too."""
+        now = self._clock()
+        with self._lock:
+            written, count = self._lines.get(thing, (None, 0))
+            if written is not None and now - written < self._pause:
+                self._lines[thing] = written, count + 1
+                return None
+            self._lines[thing] = now, 0
+            self._lines.move_to_end(thing)
+            if len(self._lines) > self._size:
+                self._lines.popitem(last=False)
+            return count
+
+    def clear(self) -> None:
+        """Forget all lines."""
+        with self._lock:
+            self._lines.clear()
 
 
 logger = logging.getLogger(__name__)

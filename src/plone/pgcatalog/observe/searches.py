@@ -16,7 +16,7 @@ from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
-from plone.pgcatalog.observe.sql import log_sql
+from plone.pgcatalog.observe.log import log_sql
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.sql.expression import Statement

@@ -1,23 +1,88 @@
 """Follows one search, and reports what was slow: the only part of this room on the way of a query."""
 
 from Acquisition import aq_base
+from bisect import bisect_left
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.observe import recorder
-from plone.pgcatalog.observe.counters import observe
 from plone.pgcatalog.observe.record import keep
+from plone.pgcatalog.observe.record import shape_of
 from plone.pgcatalog.observe.record import SlowQuery
-from plone.pgcatalog.observe.shape import shape_of
-from plone.pgcatalog.observe.throttle import Throttle
+from plone.pgcatalog.observe.recorder import Throttle
 from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.request import asking_path
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import dsn_of
+from Products.ZCatalog.plan import CatalogPlan
+from threading import get_ident
 from time import perf_counter
 from typing import Any
 
 import logging
+
+
+#: Upper ends of the buckets, in seconds; the last one is open.
+BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+#: The first index of these in a query tells its kind.
+KINDS = (("SearchableText", "text"), ("UID", "uid"), ("path", "path"))
+OTHER = "other"
+
+#: (thread, kind, operation) -> [seconds in all, statements in each bucket]
+_cells: dict[tuple[int, str, str], list[float]] = {}
+
+
+def kind_of(query: Mapping[str, Any]) -> str:
+    """Return what kind of search *query* is: ``text``, ``uid``, ``path`` or ``other``."""
+    for name, kind in KINDS:
+        if name in query:
+            return kind
+    return OTHER
+
+
+def observe(query: Mapping[str, Any], operation: str, seconds: float) -> None:
+    """Count a statement of *operation* (``page``, ``count`` …) for *query* that took *seconds*."""
+    key = (get_ident(), kind_of(query), operation)
+    cell = _cells.get(key)
+    if cell is None:
+        cell = _cells[key] = [0.0] * (len(BUCKETS) + 2)
+    cell[0] += seconds
+    cell[bisect_left(BUCKETS, seconds) + 1] += 1
+
+
+def totals() -> Iterator[tuple[str, str, float, list[int]]]:
+    """Yield (kind, operation, seconds in all, statements in each bucket) over all threads."""
+    sums: dict[tuple[str, str], list[float]] = {}
+    for (_thread, kind, operation), cell in list(_cells.items()):
+        found = sums.setdefault((kind, operation), [0.0] * len(cell))
+        sums[kind, operation] = [a + b for a, b in zip(found, cell, strict=True)]
+    for (kind, operation), (seconds, *counts) in sorted(sums.items()):
+        yield kind, operation, seconds, [int(n) for n in counts]
+
+
+class ReportEntry(CatalogPlan):
+    """One entry of the report; grouped by the names in the query, not by their values."""
+
+    def __init__(self, tool: CatalogTool, query: Mapping[str, Any], threshold: float, seconds: float) -> None:
+        self.cid = tuple(tool.getPhysicalPath())
+        self.key = self.make_key(query)
+        self.threshold = threshold
+        self.init_timer()
+        self.duration = seconds
+
+    def valueindexes(self) -> frozenset[str]:
+        """Return nothing: counting the values of every index would make a slow query slower."""
+        return frozenset()
+
+
+def report_slow(tool: CatalogTool, query: Mapping[str, Any], seconds: float) -> None:
+    """Put *query*, answered by the catalog *tool* in *seconds*, into the report if it was slow."""
+    threshold = slow_query_ms(tool) / 1000
+    if 0 < threshold <= seconds:
+        ReportEntry(tool, query, threshold, seconds).log()
 
 
 logger = logging.getLogger(__name__)

@@ -1,13 +1,24 @@
 """The tab *Indexes & Metadata*: what is indexed, by what in PostgreSQL, and whether it is used."""
 
 from dataclasses import dataclass
+from plone.pgcatalog.advice import builder
+from plone.pgcatalog.advice.advice import AdviceError
+from plone.pgcatalog.advice.advice import advise
+from plone.pgcatalog.advice.advice import find_candidate
+from plone.pgcatalog.advice.builder import BuildError
+from plone.pgcatalog.advice.builder import IndexTarget
+from plone.pgcatalog.advice.builder import Registered
+from plone.pgcatalog.advice.builder import registered
 from plone.pgcatalog.advice.statistics import ColumnStatistics
+from plone.pgcatalog.advice.statistics import duplicates
 from plone.pgcatalog.advice.statistics import IndexStatistics
 from plone.pgcatalog.advice.statistics import Statistics
+from plone.pgcatalog.advice.trial import Advice
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
+from typing import Any
 
 
 ROWS = "SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(%s)"
@@ -76,3 +87,84 @@ def distinct(columns: list[ColumnStatistics], rows: int) -> str:
     number = found[0].distinct if found[0].distinct > 0 else -found[0].distinct * rows
     text = f"{number:,.0f}"
     return _("${number} sets", {"number": text}) if found[0].type.endswith("[]") else text
+
+
+class IndexAdvicePage(ManagePage):
+    """Shows the SQL indexes.
+
+    POST with ``advise`` looks for better ones; ``apply``, ``build``, ``cancel`` and ``drop`` take the name of an index
+    that we have advised.  No form field ever becomes SQL.
+    """
+
+    template = ViewPageTemplateFile("templates/advice.pt")
+    name = "manage_index_advice"
+
+    advice: Advice | None = None
+    problem = ""
+
+    def post(self) -> Any:
+        form = self.request.form
+        if "advise" in form:
+            self._advise()
+            return self.template()
+        for action in (self.apply, self.build, self.cancel, self.drop):
+            name = form.get(action.__name__)
+            if isinstance(name, str):
+                return self.redirect(self._done(action, name))
+        return self.template()
+
+    def _advise(self) -> None:
+        try:
+            self.advice = advise(self.catalog)
+        except AdviceError as error:
+            self.problem = _("No advice: ${reason}.", mapping={"reason": error.message})
+
+    def _done(self, action: Any, name: str) -> str:
+        try:
+            message: str = action(IndexTarget.of(self.catalog), name)
+        except (BuildError, AdviceError) as error:
+            return _("Not done: ${reason}.", mapping={"reason": error.message})
+        return message
+
+    def apply(self, target: IndexTarget, name: str) -> str:
+        candidate, reason = find_candidate(self.catalog, name)
+        builder.apply(target, candidate, reason)
+        return _("${index} is being built.", mapping={"index": target.index(name)})
+
+    def build(self, target: IndexTarget, name: str) -> str:
+        builder.in_background(builder.build, target, builder.find(target, name).name)
+        return _("${index} is being built.", mapping={"index": target.index(name)})
+
+    def cancel(self, target: IndexTarget, name: str) -> str:
+        builder.cancel(target, name)
+        return _("${index}: stopped.", mapping={"index": target.index(name)})
+
+    def drop(self, target: IndexTarget, name: str) -> str:
+        builder.in_background(builder.drop, target, builder.find(target, name).name)
+        return _("${index} is being dropped.", mapping={"index": target.index(name)})
+
+    # -- for the template
+
+    def relation(self) -> str | None:
+        state = self.catalog.view().read_state()
+        return None if state is None else state.relation
+
+    def registered(self, relation: str) -> list[Registered]:
+        """Return the indexes made on advice; the page reloads itself while one is in work."""
+        found = registered(self.catalog.session.execute, self.catalog.zoid, relation)
+        if any(entry.state == "working" for entry in found):
+            self.reload_soon()
+        return found
+
+    def indexes(self, relation: str) -> list[tuple[IndexStatistics, str]]:
+        """Return all SQL indexes, each with what is to say about it."""
+        indexes = Statistics(self.catalog.session.execute, relation).indexes()
+        superfluous = duplicates(indexes)
+        return [(index, self._remark(index, superfluous.get(index.name, ""))) for index in indexes]
+
+    def _remark(self, index: IndexStatistics, better: str) -> str:
+        if not index.is_valid:
+            return _("invalid: never built to its end")
+        if better:
+            return _("duplicate of ${index}", mapping={"index": better})
+        return "" if index.scans or index.is_unique else _("not used yet")

@@ -1,8 +1,161 @@
 """The tab *Overview*: how the catalog is, and what can be done about it."""
 
-from plone.pgcatalog.zmi.figures import Figures
+from Acquisition import aq_inner
+from Acquisition import aq_parent
+from datetime import datetime
+from datetime import UTC
+from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.missing import is_unfilled
+from plone.pgcatalog.database.restored import PROFILE
+from plone.pgcatalog.database.restored import waiting_since
+from plone.pgcatalog.distribution import own_distribution
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import restored
+from plone.pgcatalog.i18n import translated
+from plone.pgcatalog.i18n import when
+from plone.pgcatalog.indexing.objects import site_path
+from plone.pgcatalog.observe import health
+from plone.pgcatalog.results.cache import FACETS
+from plone.pgcatalog.results.cache import HITS
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import ROWS
+from plone.pgcatalog.results.cache import VALUES
+from plone.pgcatalog.zmi.browse import Browser
 from plone.pgcatalog.zmi.page import ManagePage
+from Products.Five.browser import BrowserView
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
+from rich.filesize import decimal
+from typing import Any
+
+
+#: What the cache keeps, in words.
+KINDS = {
+    HITS: _("searches"),
+    FACETS: _("facets"),
+    VALUES: _("lists of index values"),
+    ROWS: _("rows"),
+}
+#: Hours from which on a time is told in days.
+MANY_HOURS = 48
+#: Places of the figures of a line of the history.
+ROW_COUNT, TABLE_BYTES, INDEX_BYTES = range(3)
+#: Seconds from which on the oldest transaction is worth a word.
+OLD = 60
+
+
+class Figures(BrowserView):
+    """HTML for a page about the catalog tool *context*: its health in a line, figures, and maintenance with its buttons.
+
+    One message to PostgreSQL, and up to two for the number of rows.
+    """
+
+    template = ViewPageTemplateFile("templates/figures.pt")
+
+    def __init__(self, context: Any, request: Any) -> None:
+        super().__init__(context, request)
+        self.catalog = context._core
+        self.found = statistics.overview(self.catalog.session.execute, self.catalog.zoid)
+        self.mine: dict[str, Any] | None = next(iter(self.found["catalogs"]), None)
+        if self.mine is not None:
+            # As ``statistics.catalogs`` names it, without a look at the rows.
+            self.mine["site"] = site_path(context) or self.mine["relation"]
+        self.found |= self.of_site()
+
+    def __call__(self) -> str:
+        html: str = self.template()
+        return html
+
+    def of_site(self) -> dict[str, Any]:
+        """Return what ``health.of_sites`` does, for this site, by its objects."""
+        site = "/".join(self.context.getPhysicalPath()[:-1])
+        setup = getattr(aq_parent(aq_inner(self.context)), "portal_setup", None)
+        titles = waiting_since(setup.getLastVersionForProfile(PROFILE)) if setup is not None else []
+        is_lost = self.mine is None and is_unfilled(self.catalog)
+        return {
+            "upgrades": [{"site": site, "steps": titles}] if titles else [],
+            "without_table": [{"site": site}] if is_lost else [],
+        }
+
+    # -- for the template
+
+    @property
+    def is_healthy(self) -> bool:
+        return not health.attention(self.found)
+
+    @property
+    def health(self) -> str:
+        """Return the line of ``pgcatalog status``, in the language of the page."""
+        return translated(health.line(self.found), self.request)
+
+    def version(self) -> str:
+        """Return name and version of the distribution that runs."""
+        own = own_distribution()
+        return "plone.pgcatalog" if own is None else f"{own.metadata['Name']} {own.version}"
+
+    def rows(self) -> str:
+        return Browser(self.catalog.view()).total()
+
+    def growth(self, place: int, name: str) -> str:
+        """Return what was added since the first line of the history, 30 days at most; empty without one.
+
+        *place* is that of the figure in the line, *name* that of what it is now.
+        """
+        before = self.mine and self.mine["growth"]
+        if not self.mine or not before:
+            return ""
+        change = self.mine[name] - before["figures"][place]
+        shown = f"{change:+,}" if place == ROW_COUNT else f"{'-' if change < 0 else '+'}{decimal(abs(change))}"
+        hours = round((datetime.now(UTC) - datetime.fromisoformat(before["hour"])).total_seconds() / 3600)
+        if hours < MANY_HOURS:
+            time = _("in ${number} hours", mapping={"number": str(hours)})
+        else:
+            time = _("in ${number} days", mapping={"number": str(round(hours / 24))})
+        return f"({shown} {translated(time, self.request)})"
+
+    def row_growth(self) -> str:
+        return self.growth(ROW_COUNT, "estimated_rows")
+
+    def table_growth(self) -> str:
+        return self.growth(TABLE_BYTES, "table_bytes")
+
+    def index_growth(self) -> str:
+        return self.growth(INDEX_BYTES, "index_bytes")
+
+    def last_write(self) -> str:
+        time = statistics.saved_at(self.mine["tid"]) if self.mine else None
+        return when(time) if time else ""
+
+    def hit_rates(self) -> list[tuple[str, str]]:
+        """Return kind and hit rate of what this process has asked its cache for."""
+        counts = result_cache().counts.items()
+        return [
+            (translated(KINDS[kind], self.request), f"{100 * count.hits / (count.hits + count.misses):.0f} %")
+            for kind, count in counts
+            if count.hits + count.misses
+        ]
+
+    def oldest(self) -> dict[str, Any] | None:
+        """Return the oldest transaction if it is old enough to hold something."""
+        found: dict[str, Any] | None = self.found["oldest"]
+        return found if found and found["seconds"] >= OLD else None
+
+    def job(self, name: str) -> tuple[str, str]:
+        """Return when the work *name* was done last, and what came out; empty texts for never."""
+        found = self.mine["jobs"].get(name) if self.mine else None
+        if found is None or not found["finished"]:
+            return "", ""
+        lines = found["message"].splitlines()
+        return self.time(found["finished"]), restored(lines[0]) if lines else ""
+
+    def time(self, text: str | None) -> str:
+        """Return a time of the figures for people to read; empty for none."""
+        return when(datetime.fromisoformat(text)) if text else ""
+
+    def size(self, value: float) -> str:
+        return decimal(int(value))
+
+    def url(self, page: str) -> str:
+        return f"{self.context.absolute_url()}/{page}"
 
 
 class OverviewPage(ManagePage):

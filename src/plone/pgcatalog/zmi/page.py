@@ -1,20 +1,133 @@
 """What the management pages of our own have in common."""
 
+from Acquisition import aq_base
+from App.special_dtml import DTMLFile
+from collections.abc import Callable
 from collections.abc import Iterable
 from datetime import datetime
+from inspect import Parameter
+from inspect import signature
+from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import ms
 from plone.pgcatalog.i18n import percent
 from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.i18n import when
 from plone.pgcatalog.protocols import Catalog
-from plone.pgcatalog.zmi.protect import check
-from plone.pgcatalog.zmi.unfilled import UnfilledNotice
+from plone.pgcatalog.zmi.jobs import Job
+from plone.pgcatalog.zmi.jobs import jobs_of
+from plone.protect import CheckAuthenticator
 from Products.Five.browser import BrowserView
+from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from rich.filesize import decimal
 from typing import Any
 from urllib.parse import quote
 from urllib.parse import urlencode
+from zExceptions import Forbidden
+from zope.component import getMultiAdapter
+from zope.globalrequest import getRequest
+
+import re
+
+
+_default: list[Any] = []
+
+
+def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return *method* refusing (Forbidden) to be published without POST and token.
+
+    A call from Python is not the web's: what was published has looked after itself, as an upgrade step, or a view that changes
+    other content.  The result has the very positional parameters of *method*, from which ZPublisher takes the form fields.
+    """
+    parameters = signature(method).parameters.values()
+    fields = [p for p in parameters if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+
+    def _curried(*values: Any, **more: Any) -> Any:
+        arguments = more | {
+            field.name: field.default if value is _default and field.default is not Parameter.empty else value
+            for field, value in zip(fields, values, strict=False)
+        }
+        request = getRequest()
+        if request is not None and is_published(values[0], request):
+            check(request)
+        return method(*(arguments[field.name] for field in fields), *values[len(fields) :], **more)
+
+    rest = ["*args", "**kw"] if len(fields) < len(parameters) else []
+    head = [field.name if field.default is Parameter.empty else f"{field.name}=_default" for field in fields]
+    call = ", ".join([field.name for field in fields] + rest)
+    namespace: dict[str, Any] = {"_curried": _curried, "_default": _default}
+    exec(f"def facade({', '.join(head + rest)}): return _curried({call})", namespace)
+    facade: Callable[..., Any] = namespace["facade"]
+    facade.__name__, facade.__doc__ = method.__name__, method.__doc__
+    return facade
+
+
+def is_published(tool: Any, request: Any) -> bool:
+    """Return whether *request* is for a method of *tool*: any, so that none calls another one past the check."""
+    published = request.get("PUBLISHED")
+    return aq_base(getattr(published, "__self__", None)) is aq_base(tool)
+
+
+def check(request: Any) -> None:
+    """Raise Forbidden unless *request* is a POST with a valid token."""
+    if request.get("REQUEST_METHOD", "GET") != "POST":
+        raise Forbidden("Request must be POST")
+    CheckAuthenticator(request)
+
+
+#: A form that calls an action; the others (``&dtml-URL;``) only filter the page they are on.
+_FORM = re.compile(r'<form\b([^>]*\baction="(?:&dtml-URL1;|manage_)[^>]*)>')
+_METHOD = re.compile(r'\s+method="\w+"', re.IGNORECASE)
+
+
+class PostForms(DTMLFile):
+    """A page whose forms call actions by POST; plone.protect puts the token in."""
+
+    def __init__(self, page: DTMLFile) -> None:
+        super().__init__(page.raw.removesuffix(".dtml"), "")
+        self.__name__ = page.__name__
+
+    def read_raw(self) -> str:
+        return _FORM.sub(lambda m: f'<form{_METHOD.sub("", m[1])} method="post">', super().read_raw())
+
+
+def page_of(view: str) -> Callable[[Any, Any], Any]:
+    """Return a method of the tool, to be published, that shows the page registered under the name *view*."""
+
+    def show(self, REQUEST=None):  # type: ignore[no-untyped-def]
+        """Show a management page"""
+        return getMultiAdapter((self, REQUEST or self.REQUEST), name=view)()
+
+    return show
+
+
+class UnfilledNotice(BrowserView):
+    """HTML for a page that shows something of the catalog tool *context*; empty if the catalog was filled.
+
+    Its form sends ``rebuild`` and a token to *action*, a URL, by POST.
+    """
+
+    template = ViewPageTemplateFile("templates/unfilled.pt")
+
+    def __init__(self, context: Any, request: Any, action: str) -> None:
+        super().__init__(context, request)
+        self.action = action
+
+    def __call__(self) -> str:
+        html: str = self.template() if is_unfilled(self.context._core) else ""
+        return html
+
+    # -- for the template
+
+    @property
+    def advanced(self) -> str:
+        """The page that shows how far the work is."""
+        return f"{self.context.absolute_url()}/manage_catalogAdvanced"
+
+    def job(self) -> Job | None:
+        """Return the last rebuild that somebody has begun in the browser."""
+        catalog = self.context._core
+        return jobs_of(catalog.session.execute, catalog.zoid).get("rebuild")
 
 
 #: Seconds after which a page that shows running work is loaded again.

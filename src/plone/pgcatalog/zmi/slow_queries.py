@@ -1,40 +1,92 @@
 """The tab *Slow Queries*: what took long, when, for whom and why; examples, and how PostgreSQL runs them then and now."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from datetime import timedelta
+from datetime import UTC
 from functools import cached_property
-from plone.pgcatalog.advice.explain import explain_example
-from plone.pgcatalog.advice.explain import Plan
+from plone.pgcatalog.advice.replay import explain_example
+from plone.pgcatalog.advice.replay import Plan
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe import plan
 from plone.pgcatalog.observe.log import Choice
 from plone.pgcatalog.observe.log import Example
+from plone.pgcatalog.observe.log import Figures
 from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import History
+from plone.pgcatalog.observe.plan import COLD
+from plone.pgcatalog.observe.plan import COMPILE
+from plone.pgcatalog.observe.plan import deviation
+from plone.pgcatalog.observe.plan import PARTS
+from plone.pgcatalog.observe.plan import PLAN
 from plone.pgcatalog.observe.plan import PlanFigures
+from plone.pgcatalog.observe.plan import reason
+from plone.pgcatalog.observe.plan import rows_text
+from plone.pgcatalog.observe.plan import TRANSFER
+from plone.pgcatalog.observe.plan import UNKNOWN
+from plone.pgcatalog.observe.plan import WAITING
+from plone.pgcatalog.observe.plan import Why
+from plone.pgcatalog.observe.plan import why
 from plone.pgcatalog.observe.record import query_text
-from plone.pgcatalog.observe.why import COLD
-from plone.pgcatalog.observe.why import COMPILE
-from plone.pgcatalog.observe.why import deviation
-from plone.pgcatalog.observe.why import PARTS
-from plone.pgcatalog.observe.why import PLAN
-from plone.pgcatalog.observe.why import reason
-from plone.pgcatalog.observe.why import rows_text
-from plone.pgcatalog.observe.why import TRANSFER
-from plone.pgcatalog.observe.why import UNKNOWN
-from plone.pgcatalog.observe.why import WAITING
-from plone.pgcatalog.observe.why import Why
-from plone.pgcatalog.observe.why import why
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.storage import writable_dsn_of
-from plone.pgcatalog.zmi.chart import Chart
-from plone.pgcatalog.zmi.chart import chart_of
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any
 from urllib.parse import urlencode
+
+
+#: Units of the picture: its width, and the height of each row.
+WIDTH = 960
+HEIGHT = 100
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The bars of one hour, from *x* on: heights of the count, the median and the 95th percentile."""
+
+    x: float
+    hour: datetime
+    figures: Figures
+    count: float
+    p50: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Bars of *width* units; the most queries of an hour, and the longest time, are as high as the row."""
+
+    bars: list[Bar]
+    width: float
+    most: int
+    longest_ms: float
+    first: datetime
+    last: datetime
+
+
+def chart_of(history: History, hours: int, now: datetime | None = None) -> Chart:
+    """Return the chart of the last *hours* hours of *history*; *now* is for tests."""
+    last = (now or datetime.now(UTC)).replace(minute=0, second=0, microsecond=0)
+    first = last - (hours - 1) * HOUR
+    most = max((figures.count for figures in history.hours.values()), default=0)
+    longest = max((figures.p95_ms for figures in history.hours.values()), default=0.0)
+    step = WIDTH / hours
+
+    def bars() -> Iterator[Bar]:
+        for hour, figures in sorted(history.hours.items()):
+            place = round((hour - first) / HOUR)
+            if 0 <= place < hours:
+                heights = (figures.count / most, figures.p50_ms / longest, figures.p95_ms / longest)
+                yield Bar(place * step, hour, figures, *(height * HEIGHT for height in heights))
+
+    return Chart(list(bars()), step * 0.9, most, longest, first, last)
 
 
 #: Hours -> how the period is called.
