@@ -5,12 +5,12 @@ from plone.pgcatalog.advice.candidates import BTREE_BYTES
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.candidates import Candidates
 from plone.pgcatalog.advice.candidates import columns_of
+from plone.pgcatalog.advice.candidates import ColumnStatistics
+from plone.pgcatalog.advice.candidates import duplicates
 from plone.pgcatalog.advice.candidates import Filter
 from plone.pgcatalog.advice.candidates import filters_of
+from plone.pgcatalog.advice.candidates import IndexStatistics
 from plone.pgcatalog.advice.candidates import sort_columns
-from plone.pgcatalog.advice.statistics import ColumnStatistics
-from plone.pgcatalog.advice.statistics import duplicates
-from plone.pgcatalog.advice.statistics import IndexStatistics
 from plone.pgcatalog.query.compiler import by_rid
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import Window

@@ -2,25 +2,24 @@
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from dataclasses import field
 from dataclasses import replace
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.candidates import Candidates
+from plone.pgcatalog.advice.candidates import column_statistics
 from plone.pgcatalog.advice.candidates import columns_of
 from plone.pgcatalog.advice.candidates import Filter
 from plone.pgcatalog.advice.candidates import filters_of
+from plone.pgcatalog.advice.candidates import index_statistics
 from plone.pgcatalog.advice.candidates import sort_columns
 from plone.pgcatalog.advice.replay import compile_example
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.advice.replay import statement_of
-from plone.pgcatalog.advice.statistics import Statistics
-from plone.pgcatalog.advice.trial import Advice
-from plone.pgcatalog.advice.trial import EstimateTrial
-from plone.pgcatalog.advice.trial import HypotheticalTrial
-from plone.pgcatalog.advice.trial import Question
-from plone.pgcatalog.advice.trial import SampleTrial
-from plone.pgcatalog.advice.trial import Suggestion
+from plone.pgcatalog.advice.trial import Measure
 from plone.pgcatalog.advice.trial import Trial
 from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.database.direct import connect_directly
@@ -37,6 +36,7 @@ from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.observe.log import SlowQueryLog
 from plone.pgcatalog.observe.record import page_in
 from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.sql.fragment import Statement
 from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection
 from typing import Any
@@ -59,6 +59,52 @@ SECONDS = 60
 
 class AdviceError(MessageError):
     """There can be no advice; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The queries of one shape, ready to be run again; they read *columns*, None for any."""
+
+    group: Group
+    statements: tuple[Statement, ...]
+    filters: tuple[Filter, ...]
+    sort: tuple[str, ...]
+    columns: frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """An index worth building, for the queries of one shape; *gain* is the part of their time it saves.
+
+    *write_cost* says what it costs those who save something; *bytes* are projected from the copy.
+    """
+
+    candidate: Candidate
+    group: Group
+    before: Measure
+    after: Measure
+    ddl: str
+    write_cost: str
+    bytes: int
+
+    @property
+    def gain(self) -> float:
+        return max(0.0, 1 - self.after.ms / self.before.ms) if self.before.ms else 0.0
+
+    @property
+    def comparison(self) -> str:
+        """Before and after, for people to read."""
+        return f"{self.before.ms:.2f} → {self.after.ms:.2f} ms"
+
+
+@dataclass(slots=True)
+class Advice:
+    """What came out: suggestions, the best first, how they were found, and shapes without one, with the reason."""
+
+    method: str
+    rows: int
+    suggestions: list[Suggestion] = field(default_factory=list)
+    without: list[tuple[Group, str]] = field(default_factory=list)
 
 
 def advise(catalog: Catalog) -> Advice:
@@ -95,9 +141,12 @@ class Adviser:
         self.catalog = catalog
         self.connection = connection
         self.relation = relation
-        statistics = Statistics(lambda query, values: connection.execute(query, values).fetchall(), relation)
-        self.columns = statistics.columns()
-        self.indexes = statistics.indexes()
+
+        def execute(query: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+            return connection.execute(query, values).fetchall()
+
+        self.columns = column_statistics(execute, relation)
+        self.indexes = index_statistics(execute, relation)
         [(self.rows,)] = connection.execute(f"SELECT count(*) FROM {quote(relation)}").fetchall()
         self.candidates = Candidates(self.columns, text_bytes(catalog), self.indexes)
 
@@ -114,7 +163,10 @@ class Adviser:
         advice = Advice(_("no trial, since no query could be run again"), self.rows, without=without)
         if not questions:
             return advice
-        with self._trial(questions) as trial:
+        with self.connection.transaction(force_rollback=True):
+            trial = Trial(self.connection, self.relation)
+            read = union(question.columns for question in questions)
+            trial.copy(self.columns.values(), self.indexes, read, self.rows)
             for question in questions:
                 best = self._best(trial, question)
                 if isinstance(best, Suggestion):
@@ -150,19 +202,20 @@ class Adviser:
     def _best(self, trial: Trial, question: Question) -> Suggestion | str:
         """Return the index that helps most, or why there is none."""
         before = trial.measure(question.statements)
-        found: list[Suggestion] = []
+        suggestions: list[Suggestion] = []
         for candidate in self.candidates.propose(question.filters, question.sort):
-            after = trial.attempt(candidate, question.statements, question.filters)
-            if after is not None and after.cost <= before.cost * (1 - WORTH):
-                size = int(after.bytes * max(1.0, self.rows / (trial.rows or self.rows)))
+            outcome = trial.attempt(candidate, question.statements)
+            if outcome is not None and outcome[0].cost <= before.cost * (1 - WORTH):
+                after, size = outcome
+                size = int(size * max(1.0, self.rows / (trial.rows or self.rows)))
                 cost = self._write_cost(candidate, size)
                 ddl = candidate.ddl(self.relation)
-                found.append(Suggestion(candidate, question.group, before, after, ddl, cost, size))
-        if not found:
+                suggestions.append(Suggestion(candidate, question.group, before, after, ddl, cost, size))
+        if not suggestions:
             return _("no further index would be used, or none would save a fifth")
         # Of those about as good as the best, the smallest.
-        limit = min(s.after.cost for s in found) * 1.1 + 1
-        return min((s for s in found if s.after.cost <= limit), key=lambda s: s.after.bytes)
+        limit = min(s.after.cost for s in suggestions) * 1.1 + 1
+        return min((s for s in suggestions if s.after.cost <= limit), key=lambda s: s.bytes)
 
     def _write_cost(self, candidate: Candidate, size: int) -> str:
         text = _(
@@ -175,23 +228,6 @@ class Adviser:
             names = {"names": ", ".join(fresh)}
             text = joined([text, _("so far a change of ${names} alone has touched none of them", names)])
         return text
-
-    @contextmanager
-    def _trial(self, questions: list[Question]) -> Iterator[Trial]:
-        """Yield the best trial that is possible here."""
-        has_hypopg = self.connection.execute("SELECT FROM pg_extension WHERE extname = 'hypopg'").fetchall()
-        if has_hypopg:
-            yield HypotheticalTrial(self.connection, self.relation)
-            return
-        with self.connection.transaction(force_rollback=True):
-            trial = SampleTrial(self.connection, self.relation)
-            try:
-                with self.connection.transaction():
-                    trial.copy(union(question.columns for question in questions), self.rows)
-            except (psycopg.errors.InsufficientPrivilege, psycopg.errors.QueryCanceled, psycopg.errors.DiskFull):
-                yield EstimateTrial(self.connection, self.relation, self.columns, self.rows)
-            else:
-                yield trial
 
 
 def find_candidate(catalog: Catalog, name: str) -> tuple[Candidate, str]:

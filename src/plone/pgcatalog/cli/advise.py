@@ -1,11 +1,11 @@
 """``pgcatalog advise``: SQL indexes that would help slow queries."""
 
 from plone.pgcatalog.advice import builder
+from plone.pgcatalog.advice.advice import Advice
 from plone.pgcatalog.advice.advice import AdviceError
 from plone.pgcatalog.advice.advice import advise as find_advice
 from plone.pgcatalog.advice.builder import BuildError
 from plone.pgcatalog.advice.builder import IndexTarget
-from plone.pgcatalog.advice.trial import Advice
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.i18n import english

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from plone.pgcatalog.advice import builder
+from plone.pgcatalog.advice.advice import Advice
 from plone.pgcatalog.advice.advice import AdviceError
 from plone.pgcatalog.advice.advice import advise
 from plone.pgcatalog.advice.advice import find_candidate
@@ -9,11 +10,11 @@ from plone.pgcatalog.advice.builder import BuildError
 from plone.pgcatalog.advice.builder import IndexTarget
 from plone.pgcatalog.advice.builder import Registered
 from plone.pgcatalog.advice.builder import registered
-from plone.pgcatalog.advice.statistics import ColumnStatistics
-from plone.pgcatalog.advice.statistics import duplicates
-from plone.pgcatalog.advice.statistics import IndexStatistics
-from plone.pgcatalog.advice.statistics import Statistics
-from plone.pgcatalog.advice.trial import Advice
+from plone.pgcatalog.advice.candidates import column_statistics
+from plone.pgcatalog.advice.candidates import ColumnStatistics
+from plone.pgcatalog.advice.candidates import duplicates
+from plone.pgcatalog.advice.candidates import index_statistics
+from plone.pgcatalog.advice.candidates import IndexStatistics
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.zmi.page import ManagePage
@@ -59,8 +60,8 @@ class IndexesPage(ManagePage):
         rows, columns, indexes = 0, {}, []
         if state is not None:
             [(rows,)] = execute(ROWS, (quote(state.relation),))
-            statistics = Statistics(execute, state.relation)
-            columns, indexes = statistics.columns(), statistics.indexes()
+            columns = column_statistics(execute, state.relation)
+            indexes = index_statistics(execute, state.relation)
         names = sorted(self.catalog.indexes, key=str.lower)
         return [self._line(name, max(rows, 0), columns, indexes) for name in names]
 
@@ -158,7 +159,7 @@ class IndexAdvicePage(ManagePage):
 
     def indexes(self, relation: str) -> list[tuple[IndexStatistics, str]]:
         """Return all SQL indexes, each with what is to say about it."""
-        indexes = Statistics(self.catalog.session.execute, relation).indexes()
+        indexes = index_statistics(self.catalog.session.execute, relation)
         superfluous = duplicates(indexes)
         return [(index, self._remark(index, superfluous.get(index.name, ""))) for index in indexes]
 
