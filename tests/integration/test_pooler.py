@@ -25,7 +25,6 @@ from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.sql.expression import Statement
-from plone.pgcatalog.sql.fragment import Statement
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.zmi import advanced
 from plone.pgcatalog.zmi import jobs

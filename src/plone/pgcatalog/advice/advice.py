@@ -36,7 +36,7 @@ from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.observe.log import SlowQueryLog
 from plone.pgcatalog.observe.record import page_in
 from plone.pgcatalog.protocols import Catalog
-from plone.pgcatalog.sql.fragment import Statement
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection
 from typing import Any

@@ -11,7 +11,6 @@ from plone.pgcatalog.advice.candidates import IndexStatistics
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.observe.log import log_sql
-from plone.pgcatalog.observe.sql import log_sql
 from plone.pgcatalog.sql.expression import Statement
 from psycopg import Connection
 from typing import Any
