@@ -41,7 +41,7 @@ def bound(rows: int, full: int) -> int:
 Source = tuple[str, tuple[Any, ...]]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Score(Fragment):
     """An SQL number that ranks a row, the higher the better.
 

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from plone.pgcatalog.sql.column import Column
 from typing import Any
 from typing import ClassVar
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Fragment:
     """A part of a statement, such as an expression; ``%%`` in it is a percent sign.
 
@@ -33,7 +32,7 @@ class Fragment:
         return hash(self.sql)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Statement(Fragment):
     """A whole statement.  It unpacks as (sql, params), which is what ``cursor.execute`` takes.
 
@@ -55,7 +54,7 @@ class Statement(Fragment):
 Change = Callable[["Condition"], "Condition"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Condition(Fragment):
     """An SQL boolean expression over the catalog's columns, and the values of its ``%s`` placeholders.
 
@@ -90,38 +89,46 @@ class Condition(Fragment):
 
 
 class Structure(Condition):
-    """A condition that knows its parts; its SQL is made when somebody asks for it first."""
+    """A condition that knows its parts; its SQL, and what else they tell, is made when somebody reads it first."""
 
-    _rendered: tuple[str, tuple[Any, ...]] | None = None
-
-    # That of a frozen dataclass takes longer than the rest of making one.
-    __setattr__ = object.__setattr__
+    __slots__ = ()
 
     def __init__(self) -> None:
-        """Leave out what a Condition has from its text."""
+        """Leave empty what a Condition has from its text."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Fill in what is empty yet."""
+        if name in ("sql", "params"):
+            self.sql, self.params = self._render()
+        elif name == "columns":
+            self.columns = self._read_columns()
+        elif name == "is_costly":
+            self.is_costly = any(part.is_costly for part in self._parts())
+        else:
+            raise AttributeError(name)
+        return getattr(self, name)
 
     def _render(self) -> tuple[str, tuple[Any, ...]]:
         """Return the SQL and its values; each subclass says how."""
         raise NotImplementedError
 
-    @property
-    def sql(self) -> str:
-        rendered = self._rendered
-        if rendered is None:
-            rendered = self._rendered = self._render()
-        return rendered[0]
+    def _parts(self) -> tuple[Condition, ...]:
+        """Return the conditions that this one is made of."""
+        return ()
 
-    @property
-    def params(self) -> tuple[Any, ...]:
-        rendered = self._rendered
-        if rendered is None:
-            rendered = self._rendered = self._render()
-        return rendered[1]
+    def _read_columns(self) -> tuple[Column, ...] | None:
+        columns: dict[Column, None] = {}
+        for part in self._parts():
+            if part.columns is None:
+                return None
+            columns.update(dict.fromkeys(part.columns))
+        return tuple(columns)
 
 
 class Combination(Structure):
     """Joins *parts*, two at least, by a word."""
 
+    __slots__ = ("parts",)
     word: ClassVar[str]
 
     def __init__(self, parts: Iterable[Condition]) -> None:
@@ -131,18 +138,8 @@ class Combination(Structure):
         sql = self.word.join([f"({part.sql})" for part in self.parts])
         return sql, tuple([value for part in self.parts for value in part.params])
 
-    @cached_property
-    def columns(self) -> tuple[Column, ...] | None:
-        found: dict[Column, None] = {}
-        for part in self.parts:
-            if part.columns is None:
-                return None
-            found.update(dict.fromkeys(part.columns))
-        return tuple(found)
-
-    @cached_property
-    def is_costly(self) -> bool:
-        return any(part.is_costly for part in self.parts)
+    def _parts(self) -> tuple[Condition, ...]:
+        return self.parts
 
     def changed(self, change: Change) -> Condition:
         parts = [part.changed(change) for part in self.parts]
@@ -157,6 +154,7 @@ class Combination(Structure):
 class And(Combination):
     """True for the rows that fulfil all parts."""
 
+    __slots__ = ()
     word = " AND "
 
     def conjuncts(self) -> Iterator[Condition]:
@@ -170,6 +168,7 @@ class And(Combination):
 class Or(Combination):
     """True for the rows that fulfil one of the parts, or several."""
 
+    __slots__ = ()
     word = " OR "
 
     def joined(self, parts: Iterable[Condition]) -> Condition:
@@ -179,19 +178,16 @@ class Or(Combination):
 class Not(Structure):
     """True for the rows that do not fulfil *part*, those included for which it is NULL."""
 
+    __slots__ = ("part",)
+
     def __init__(self, part: Condition) -> None:
         self.part = part
 
     def _render(self) -> tuple[str, tuple[Any, ...]]:
         return f"({self.part.sql}) IS NOT TRUE", self.part.params
 
-    @property
-    def columns(self) -> tuple[Column, ...] | None:
-        return self.part.columns
-
-    @property
-    def is_costly(self) -> bool:
-        return self.part.is_costly
+    def _parts(self) -> tuple[Condition, ...]:
+        return (self.part,)
 
     def changed(self, change: Change) -> Condition:
         return ~self.part.changed(change)

@@ -41,6 +41,8 @@ class Predicate(Structure):
     With *is_hidden* PostgreSQL does not see that an index of the column could answer, and compares row by row.
     """
 
+    __slots__ = ("cast", "column", "is_hidden", "operator", "values")
+
     def __init__(
         self, column: Column, operator: str, values: tuple[Any, ...] = (), cast: str = "", is_hidden: bool = False
     ) -> None:
@@ -49,6 +51,8 @@ class Predicate(Structure):
         self.values = values
         self.cast = cast
         self.is_hidden = is_hidden
+        self.columns = (column,)
+        self.is_costly = column.is_long and operator != NOT_NULL
 
     def _render(self) -> tuple[str, tuple[Any, ...]]:
         column = self.column.quoted
@@ -58,14 +62,6 @@ class Predicate(Structure):
         template = TEMPLATES.get(self.operator, "{column} {operator} {value}")
         sql = template.format(column=column, operator=self.operator, value=value)
         return f"({sql}) IS TRUE" if self.is_hidden and not self.can_be_hidden else sql, self.values
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        return (self.column,)
-
-    @property
-    def is_costly(self) -> bool:
-        return self.column.is_long and self.operator != NOT_NULL
 
     @property
     def can_be_hidden(self) -> bool:
@@ -133,6 +129,8 @@ def matches(column: Column, tsquery: str) -> Condition:
 
 class ElementBetween(Predicate):
     """Rows whose array has an element that all *ends*, pairs of an operator and a text, are true of."""
+
+    __slots__ = ("ends",)
 
     def __init__(self, column: Column, ends: Sequence[tuple[str, str]]) -> None:
         super().__init__(column, HAS_ELEMENT, tuple(end for _, end in ends))
