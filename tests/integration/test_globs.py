@@ -1,6 +1,7 @@
 """Words with wildcards inside find what ZCatalog finds, whether their words have been counted, long ago or never."""
 
 from collections.abc import Callable
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.fulltext import word_lookup
 from plone.pgcatalog.fulltext.tsquery import MAX_PATTERNS
@@ -53,7 +54,7 @@ TEXTS = (
 )
 QUERIES = [{name: text} for text in TEXTS for name in ("SearchableText", "Title")]
 #: The first line of what looks words up.
-LOOK_UP = word_lookup.WORDS_LIKE.splitlines()[0]
+LOOK_UP = load_sql("words_like").splitlines()[0]
 #: What compares a pattern with all words of a text.
 COMPARED = "tsvector_to_array"
 

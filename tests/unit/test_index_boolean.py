@@ -81,6 +81,5 @@ def test_gopip_stores_and_finds_nothing_but_sorts() -> None:
     assert gopip.extract(SimpleNamespace(x=1), refused) is None
     assert gopip.where({"x": 1}) is None
     assert gopip.order_by() == ()
-    assert gopip.sorts_in_python
     assert gopip.entry(()) == []
     assert gopip.key_expression() is None

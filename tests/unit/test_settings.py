@@ -2,6 +2,7 @@
 
 from plone.pgcatalog import settings
 from plone.pgcatalog.fulltext import site
+from plone.pgcatalog.settings import site_settings
 from types import SimpleNamespace
 from typing import Any
 
@@ -91,14 +92,14 @@ def test_settings_are_those_of_the_tool_itself() -> None:
 
 def test_a_site_without_tuning_is_not_looked_for() -> None:
     """To find it objects may have to be loaded."""
-    assert site.site_tuning(tool(), lambda: pytest.fail("looked for")) is None
-    assert site.site_tuning(None, lambda: pytest.fail("looked for")) is None
+    assert site.site_tuning(site_settings(tool()), lambda: pytest.fail("looked for")) is None
+    assert site.site_tuning(site_settings(None), lambda: pytest.fail("looked for")) is None
 
 
 def test_tuning_belongs_to_a_site() -> None:
     tuned = tool(stop_words="en: the", synonyms="car, automobile")
-    assert site.site_tuning(tuned, lambda: None) is None
-    found = site.site_tuning(tuned, lambda: "/plone")
+    assert site.site_tuning(site_settings(tuned), lambda: None) is None
+    found = site.site_tuning(site_settings(tuned), lambda: "/plone")
     assert found is not None
     assert found.site == "/plone"
 

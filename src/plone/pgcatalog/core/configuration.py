@@ -21,6 +21,7 @@ from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.compiler import CompiledQueries
+from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.storage import unchanged_tid
 from plone.pgcatalog.storage import unsaved_oids
@@ -76,7 +77,7 @@ class Configuration:
         if known is not None and now is not None and now == tid and path == known.path:
             # The snapshot in which it was right, and nothing has been changed since.
             return known  # type: ignore[no-any-return]
-        tuning = site_tuning(tool, lambda: site_path(tool))
+        tuning = site_tuning(site_settings(tool), lambda: site_path(tool))
         unsaved = unsaved_oids(base._p_jar)
         states = [state_of(part, unsaved) for part in parts_of(base)]
         is_saved = not any(isinstance(state, dict) for state in states)

@@ -138,19 +138,13 @@ def _translator(lookup: Lookup, name: str) -> IndexTranslator | None:
 PLAIN = PlainBackend()
 
 
-def site_tuning(tool: Any, find_site: Callable[[], str | None]) -> SiteTuning | None:
-    """Return how the site of the catalog *tool* tunes its search; None for not at all.
+def site_tuning(settings: Mapping[str, Any], find_site: Callable[[], str | None]) -> SiteTuning | None:
+    """Return how a site with *settings* tunes its search; None for not at all.
 
     *find_site* returns the path of the site, None for a catalog that is no site's; it may have to load objects.
     """
-    tuning = tuning_in(site_settings(tool))
-    site = None if tuning is None else find_site()
-    return None if tuning is None or site is None else SiteTuning(tuning, site, request_language)
-
-
-def tuning_with(settings: Mapping[str, Any], site: str | None) -> SiteTuning | None:
-    """Return how the site at the path *site* would tune its search with *settings*; None for not at all."""
     tuning = tuning_in(settings)
+    site = None if tuning is None else find_site()
     return None if tuning is None or site is None else SiteTuning(tuning, site, request_language)
 
 

@@ -27,7 +27,7 @@ from plone.pgcatalog.fulltext.site import PLAIN
 from plone.pgcatalog.fulltext.site import search_backend
 from plone.pgcatalog.fulltext.site import search_weights
 from plone.pgcatalog.fulltext.site import site_stemming
-from plone.pgcatalog.fulltext.site import tuning_with
+from plone.pgcatalog.fulltext.site import site_tuning
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.tsquery import Clause
 from plone.pgcatalog.fulltext.tsquery import compile_text
@@ -190,7 +190,7 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def tried(self, settings: Mapping[str, Any], site: str | None) -> "ZCTextIndexTranslator":
         """Return the translator for a search as it would be if the site at the path *site* had *settings*."""
-        return self._changed(tuning=tuning_with(settings, site), _weights=Weights.of(settings))
+        return self._changed(tuning=site_tuning(settings, lambda: site), _weights=Weights.of(settings))
 
     def scores_of_parts(self, query: Mapping[str, Any]) -> dict[str, Fragment]:
         """Return for each part of a page an SQL number: the score that a page of this part alone would have.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from itertools import chain
 from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.fulltext.edits import containing
 from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
@@ -54,26 +55,6 @@ MAX_FOUND = 200
 
 #: Words that begin so stand between this and LAST behind it: no letter of a word comes after it.
 LAST = "\U0010ffff"
-#: Each pattern has values of its own, so that the planner can see them.
-COUNTED_WORDS = """(
-    SELECT %s::text AS pattern, word FROM pgcatalog_words
-    WHERE catalog = %s AND text_column = %s AND word BETWEEN %s AND %s AND word LIKE %s LIMIT {limit}
-)"""
-#: A row without pattern if the counted words are those of this relation.  A copy of the database has the numbers of
-#: transactions of another server, but no row of its own that was written by the one of the count.
-WORDS_LIKE = """WITH counted AS MATERIALIZED (
-    SELECT counted_from FROM pgcatalog_texts
-    WHERE catalog = %s AND text_column = %s AND relation = %s AND xmin = counted_by::xid
-)
-SELECT NULL::text AS pattern, NULL::text AS word FROM counted
-UNION ALL (
-    SELECT DISTINCT asked.pattern, lexeme
-    FROM counted, {relation} AS c, unnest(tsvector_to_array(c.{column})) AS lexeme,
-        unnest(%s::text[], %s::text[]) AS asked (pattern, likes)
-    WHERE age(c.xmin) <= age(counted_from::xid) AND c.{column} @@ %s::tsquery AND lexeme LIKE asked.likes
-)
-UNION ALL {words}
-"""
 
 
 def with_globs(
@@ -85,13 +66,13 @@ def with_globs(
     Raises LimitExceeded, and what the view of a catalog raises for a statement.
     """
     lexicons = catalog.configuration.lexicons
-    asked: dict[str, list[str]] = {}
+    patterns_of: dict[str, list[str]] = {}
     for name, text in text_queries(query, lexicons):
         if "*" in text or "?" in text:
-            asked.setdefault(name, []).extend(_patterns(parse(lexicons[name], text)))
+            patterns_of.setdefault(name, []).extend(_patterns(parse(lexicons[name], text)))
     changed = {
         name: translator.with_globs(_words_like(catalog, translator, list(dict.fromkeys(patterns))))
-        for name, patterns in asked.items()
+        for name, patterns in patterns_of.items()
         if patterns and isinstance(translator := translators[name], ZCTextIndexTranslator)
     }
     return {**translators, **changed} if changed else translators
@@ -127,11 +108,11 @@ def _words_like(catalog: Catalog, translator: ZCTextIndexTranslator, patterns: S
     except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
         # A Zope of an older release has made the tables, and this one only reads.
         rows = []
-    known: dict[str, set[str]] = {pattern: set() for pattern in patterns} if (None, None) in rows else {}
+    words_of: dict[str, set[str]] = {pattern: set() for pattern in patterns} if (None, None) in rows else {}
     for pattern, word in rows:
-        if pattern in known:
-            known[pattern].add(word)
-    few = {pattern: tuple(sorted(words)) for pattern, words in known.items() if len(words) <= MAX_FOUND}
+        if pattern in words_of:
+            words_of[pattern].add(word)
+    few = {pattern: tuple(sorted(words)) for pattern, words in words_of.items() if len(words) <= MAX_FOUND}
     return {pattern: few.get(pattern) for pattern in patterns}
 
 
@@ -143,8 +124,9 @@ def _statement(catalog: int, relation: str, column: Column, patterns: Sequence[s
     params: list[Any] = [*index, relation, list(patterns), likes, beginnings]
     for pattern, prefix, like in zip(patterns, prefixes, likes, strict=True):
         params += [pattern, *index, prefix, prefix + LAST, like]
-    words = " UNION ALL ".join([COUNTED_WORDS.format(limit=MAX_FOUND + 1)] * len(patterns))
-    sql = WORDS_LIKE.format(relation=quote(relation), column=column.quoted, words=words)
+    # Each pattern has values by itself, so that the planner can see them.
+    words = " UNION ALL ".join([load_sql("words_like_one").format(limit=MAX_FOUND + 1)] * len(patterns))
+    sql = load_sql("words_like").format(relation=quote(relation), column=column.quoted, words=words)
     return Statement(sql, tuple(params))
 
 
@@ -155,13 +137,6 @@ def _statement(catalog: int, relation: str, column: Column, patterns: Sequence[s
 MIN_LETTERS = 3
 #: Words of a search that are looked for inside others, the first ones.
 MAX_WORDS = 10
-#: The pattern is a value of its own in each, so that the planner can see it.
-WORDS_WITH = """(
-SELECT %s::text AS part, word FROM pgcatalog_words
-WHERE catalog = %s AND text_column = %s AND ascii(word) > 2 AND word LIKE %s AND word <> %s
-ORDER BY documents DESC, word LIMIT {limit}
-)"""
-
 #: Part -> the words that contain it.
 Parts = dict[str, tuple[str, ...]]
 
@@ -174,11 +149,11 @@ def find_word_parts(catalog: Catalog, query: Mapping[str, Any]) -> Parts:
     translator = catalog.translator(SOURCE_INDEX)
     lexicon = translator.index.getLexicon()
     texts = [text for _, text in text_queries(query, {SOURCE_INDEX: lexicon})]
-    asked = list(dict.fromkeys(chain.from_iterable(_wanted(lexicon, text) for text in texts)))[:MAX_WORDS]
-    if not asked:
+    parts = list(dict.fromkeys(chain.from_iterable(_wanted(lexicon, text) for text in texts)))[:MAX_WORDS]
+    if not parts:
         return {}
-    statement = " UNION ALL ".join([WORDS_WITH.format(limit=MAX_FOUND)] * len(asked))
-    params = [(part, catalog.zoid, translator.column.name, containing(part), part) for part in asked]
+    statement = " UNION ALL ".join([load_sql("words_containing").format(limit=MAX_FOUND)] * len(parts))
+    params = [(part, catalog.zoid, translator.column.name, containing(part), part) for part in parts]
     found: dict[str, list[str]] = {}
     for part, word in catalog.search_view().execute(statement, list(chain.from_iterable(params))):
         found.setdefault(part, []).append(word)

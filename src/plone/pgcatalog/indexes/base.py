@@ -28,6 +28,10 @@ from typing import Any
 from typing import ClassVar
 
 
+#: Where the classes live whose instances are data of an index: trees, inner indexes, the catalog it belongs to.
+DATA_MODULES = ("BTrees.", "Products.ZCTextIndex.", "Products.ZCatalog.")
+
+
 def strip_data(index: Any) -> Any:
     """Return a copy of the ZCatalog *index* with its settings only: no BTrees, no counters.
 
@@ -37,18 +41,10 @@ def strip_data(index: Any) -> Any:
     kind: Any = type(index)
     copy = kind.__new__(kind)
     for name, value in index.__dict__.items():
-        if not name.startswith("_v_") and not is_data(value):
+        is_data = type(value).__module__.startswith(DATA_MODULES) or isinstance(value, Length)
+        if not name.startswith("_v_") and not is_data:
             copy.__dict__[name] = value
     return copy
-
-
-#: Where the classes live whose instances are data of an index: trees, inner indexes, the catalog it belongs to.
-DATA_MODULES = ("BTrees.", "Products.ZCTextIndex.", "Products.ZCatalog.")
-
-
-def is_data(value: Any) -> bool:
-    """True for the objects that ZCatalog's indexes keep their data in."""
-    return type(value).__module__.startswith(DATA_MODULES) or isinstance(value, Length)
 
 
 #: What add-ons import from here; SQL itself is a room of its own.
@@ -94,8 +90,6 @@ class IndexTranslator(ABC):
     meta_type: ClassVar[str]
     #: False: the value is not repeated in the readable ``idx`` JSON (it has a typed column of its own).
     in_idx: ClassVar[bool] = True
-    #: True: the order is known to Python only; ``order_by`` returns no expressions.
-    sorts_in_python: ClassVar[bool] = False
     #: The keys that the index always has, whether a row has them or not; empty for those of the rows.
     constant_keys: ClassVar[tuple[Any, ...]] = ()
     #: What the site's editors want of searches (a ``SiteTuning``), None for nothing; only text indexes heed it.
@@ -184,7 +178,7 @@ class IndexTranslator(ABC):
         return self
 
     def order_by(self) -> tuple[str, ...] | None:
-        """Return SQL expressions to sort by, None if ZCatalog refuses to sort by this index type.
+        """Return SQL expressions to sort by, none for an order that only Python has, None if ZCatalog refuses to sort by it.
 
         Rows where the first expression is NULL have no value in the index and drop out of a sorted result.
         """

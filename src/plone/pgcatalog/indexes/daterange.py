@@ -36,7 +36,7 @@ class DateRangeIndexTranslator(IndexTranslator):
 
     @classmethod
     def cache_key(cls, index: Any, value: Any) -> Hashable:
-        """See IndexTranslator: all times within a minute share a key."""
+        """Return the key of *value*; all times within a minute share one."""
         return (DateTime, index._convertDateTime(value)) if type(value) is DateTime else frozen(value)
 
     def columns(self) -> tuple[Column, ...]:

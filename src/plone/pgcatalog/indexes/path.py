@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
@@ -98,10 +99,10 @@ class PathColumns:
     """The columns named after *base*, and the conditions over them."""
 
     def __init__(self, base: str) -> None:
-        own = base == "path"
-        self.path = Column("path_value" if own else f"{base}_path", "text")
-        self.parent = Column("parent_path" if own else f"{base}_parent", "text")
-        self.depth = Column("depth" if own else f"{base}_depth", "integer")
+        is_path = base == "path"
+        self.path = Column("path_value" if is_path else f"{base}_path", "text")
+        self.parent = Column("parent_path" if is_path else f"{base}_parent", "text")
+        self.depth = Column("depth" if is_path else f"{base}_depth", "integer")
 
     def condition(self, found: Found) -> Condition:
         """Return the condition for what is *found*."""
@@ -221,7 +222,7 @@ class PathIndexTranslator(IndexTranslator):
     # -- values
 
     def extract(self, obj: Any, report: Report) -> Values | None:
-        """See IndexTranslator; as ``index_object``: the attribute named like the index, else getPhysicalPath.
+        """Return path, parent path and depth, as ``index_object`` of the real index: of the attribute named like the index, else getPhysicalPath.
 
         Raises TypeError for a value that is neither string nor tuple of strings.
         """
@@ -254,29 +255,27 @@ class PathIndexTranslator(IndexTranslator):
     # -- queries
 
     def where(self, query: Mapping[str, Any]) -> Condition | None:
-        """See IndexTranslator.  A search path that is no path finds nothing (the real index raises)."""
+        """Return the condition for *query*; a search path that is no path finds nothing (the real index raises)."""
         record = parse(self.index, query)
         if record.keys is None:
             return None
-        found = self._found(record)
+        finds = self._search_all(record)
         if record.operator == "and":
-            return all_of(map(self._cols.condition, found)) if found else NOTHING
-        return self._cols.condition(Found.union(found))
+            return all_of(map(self._cols.condition, finds)) if finds else NOTHING
+        return self._cols.condition(Found.union(finds))
 
-    def _found(self, record: Any) -> list[Found]:
+    def _search_all(self, record: Any) -> list[Found]:
         """Return what each search path finds.  Raises LimitExceeded."""
-        return [found for key in record.keys if (found := self._find(key, record)) is not None]
-
-    def _find(self, key: Any, record: Any) -> Found | None:
-        """Return what one search path finds; None leaves the operation without a say, as in the BTrees."""
-        unpacked = path_and_level(key, record.get("level", 0))
-        return Found() if unpacked is None else self._search(*unpacked, record)
+        paths = [path_and_level(key, record.get("level", 0)) for key in record.keys]
+        finds = [Found() if path is None else self._search(*path, record) for path in paths]
+        return [found for found in finds if found is not None]
 
     def _search(self, path: str, level: int, record: Any) -> Found | None:
+        """Return what one search path finds; None leaves the operation without a say, as in the BTrees."""
         comps = components(path)
         if not comps:
             return self._everything()
-        if level == 0 and common(self._own_path(), comps) == comps:
+        if level == 0 and self._path_of_index()[: len(comps)] == comps:
             # A container of the catalog is one of nearly every row: no work for an index, see PathColumns.everything.
             return Found(others=(self._cols.below(joined(comps)).hidden(),))
         if level == 0:
@@ -288,8 +287,7 @@ class PathIndexTranslator(IndexTranslator):
     def _everything(self) -> Found:
         return Found(others=(self._cols.everything(),))
 
-    def _own_path(self) -> list[str]:
-        """The index's own path."""
+    def _path_of_index(self) -> list[str]:
         if self.physical_path is not None:
             return [c for c in self.physical_path if c]
         try:
@@ -307,14 +305,14 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
 
     meta_type = "ExtendedPathIndex"
 
-    def _found(self, record: Any) -> list[Found]:
+    def _search_all(self, record: Any) -> list[Found]:
         paths = [found[0] for key in record.keys if (found := path_and_level(key, 0))] if record.get("navtree") else []
         # The way to a path of n parts has n paths of up to n parts.
         if sum(path.count("/") ** 2 for path in paths) > MOST_CONTAINERS**2:
             raise LimitExceeded(
                 f"a path of a navigation tree has at most {MOST_CONTAINERS:,} parts, several have fewer"
             )
-        return super()._found(record)
+        return super()._search_all(record)
 
     def _path_of(self, obj: Any) -> Any:
         attrs = self.index.indexed_attrs
@@ -346,7 +344,8 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
         if level == 0:
             # The real index takes for granted that all values share the beginning of its own path.  What a search path has
             # in common with it is not compared, so a container of the catalog finds all.
-            base = common(self._own_path(), comps)
+            in_common = takewhile(lambda pair: pair[0] == pair[1], zip(self._path_of_index(), comps, strict=False))
+            base = [component for component, _ in in_common]
             level, comps = len(base), comps[len(base) :]
         if not comps and depth == -1:
             return self._everything()
@@ -438,15 +437,7 @@ def path_and_level(key: Any, level: int) -> tuple[str, int] | None:
     if isinstance(key, str):
         return key, level
     try:
-        path, own_level = key[0], int(key[1])
+        path, level = key[0], int(key[1])
     except (TypeError, ValueError, LookupError):
         return None
-    return (path, own_level) if isinstance(path, str) else None
-
-
-def common(left: list[str], right: list[str]) -> list[str]:
-    """Return the components *left* and *right* begin with in common."""
-    for i, (one, other) in enumerate(zip(left, right, strict=False)):
-        if one != other:
-            return left[:i]
-    return left[: len(right)]
+    return (path, level) if isinstance(path, str) else None

@@ -1,7 +1,6 @@
 """The index types that need little: FieldIndex and UUIDIndex, BooleanIndex, TopicIndex, GopipIndex and CompositeIndex."""
 
 from BTrees.OOBTree import OOBTree
-from collections.abc import Iterable
 from collections.abc import Mapping
 from hashlib import sha256
 from plone.pgcatalog.indexes.base import Column
@@ -141,7 +140,7 @@ class TopicIndexTranslator(IndexTranslator):
 
     @property
     def is_stable(self) -> bool:
-        """See IndexTranslator: the sets are objects of their own."""
+        """False: the sets are objects by themselves."""
         return False
 
     def columns(self) -> tuple[Column, ...]:
@@ -151,7 +150,7 @@ class TopicIndexTranslator(IndexTranslator):
         return (SQLIndex(self.base, f"USING gin ({self.column.quoted}) {GIN_OPTIONS}"),)
 
     def extract(self, obj: Any, report: Report) -> Values | None:
-        """See IndexTranslator; an object that makes an expression fail is not in its set, reported."""
+        """Return the sets of *obj*; one that makes an expression fail is not in its set, reported."""
         keys = []
         obj = original(obj)
         for id, filtered in self.index.filteredSets.items():
@@ -165,18 +164,14 @@ class TopicIndexTranslator(IndexTranslator):
         return (keys,) if keys else None
 
     def where(self, query: Mapping[str, Any]) -> Condition | None:
-        """See IndexTranslator; unknown sets do not count, whatever the operator."""
+        """Return the condition for *query*; unknown sets do not count, whatever the operator."""
         record = parse(self.index, query)
         if record.keys is None:
             return None
-        keys = self.set_keys(key for key in record.keys if isinstance(key, str))
+        sets = self.index.filteredSets
+        keys = [set_key(id, sets[id]) for id in record.keys if isinstance(id, str) and id in sets]
         match = contains if record.operator == "and" else overlaps
         return match(self.column, keys) if keys else NOTHING
-
-    def set_keys(self, ids: Iterable[str]) -> list[str]:
-        """Return the keys of those of the sets *ids* that exist."""
-        sets = self.index.filteredSets
-        return [set_key(id, sets[id]) for id in ids if id in sets]
 
     def entry(self, values: Values) -> list[str]:
         """Return the ids of the sets, in the index's order."""
@@ -199,10 +194,8 @@ class GopipIndexTranslator(StoresNothing):
     """
 
     meta_type = "GopipIndex"
-    sorts_in_python = True
 
     def order_by(self) -> tuple[str, ...]:
-        """Return no expressions: ``sorts_in_python`` says that the index sorts all the same."""
         return ()
 
     def entry(self, values: Values) -> list[Any]:
