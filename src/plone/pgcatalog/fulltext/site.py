@@ -7,13 +7,11 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.ranking import PlainBackend
 from plone.pgcatalog.fulltext.ranking import SearchBackend
 from plone.pgcatalog.fulltext.ranking import Weights
 from plone.pgcatalog.fulltext.stemming import Stemming
-from plone.pgcatalog.fulltext.tsquery import parse
-from plone.pgcatalog.fulltext.tsquery import plain_terms
-from plone.pgcatalog.fulltext.tsquery import wanted_words
 from plone.pgcatalog.fulltext.tuning import Meaning
 from plone.pgcatalog.fulltext.tuning import Tuning
 from plone.pgcatalog.fulltext.tuning import tuning_in
@@ -70,17 +68,19 @@ class SiteTuning:
     def synonyms(self, lexicon: Any, text: str) -> list[Words]:
         """Return the synonyms of the words of *text*."""
         meaning = self.meaning(lexicon, {}) if self.tuning.synonyms else None
-        tree = parse(lexicon, text)
+        tree = tsquery.parse(lexicon, text)
         if meaning is None or tree is None:
             return []
-        return list(dict.fromkeys(a for words in plain_terms(lexicon, tree) for a in meaning.alternatives(words)))
+        return list(
+            dict.fromkeys(a for words in tsquery.plain_terms(lexicon, tree) for a in meaning.alternatives(words))
+        )
 
     def pinned(self, lexicon: Any, text: str, query: Mapping[str, Any], lookup: Lookup) -> list[Condition]:
         """Return a condition for each page that is pinned to *text*, in their order."""
         if not self.tuning.pins:
             return []
-        tree = parse(lexicon, text)
-        wanted = None if tree is None else wanted_words(lexicon, tree)
+        tree = tsquery.parse(lexicon, text)
+        wanted = None if tree is None else tsquery.wanted_words(lexicon, tree)
         if not wanted:
             return []
         words = words_in(self.tuning, lexicon)

@@ -15,47 +15,14 @@ import snowballstemmer
 import threading
 
 
+_STEMMERS = """
+ar:arabic ca:catalan cs:czech da:danish de:german el:greek en:english eo:esperanto es:spanish
+et:estonian eu:basque fa:persian fi:finnish fr:french ga:irish hi:hindi hu:hungarian hy:armenian
+id:indonesian it:italian lt:lithuanian nb:norwegian ne:nepali nl:dutch nn:norwegian no:norwegian
+pl:polish pt:portuguese ro:romanian ru:russian sr:serbian sv:swedish ta:tamil tr:turkish yi:yiddish
+"""
 #: Languages that have a stemmer: ISO 639-1 code -> Snowball's name.
-STEMMERS = dict(
-    entry.split(":")
-    for entry in [
-        "ar:arabic",
-        "ca:catalan",
-        "cs:czech",
-        "da:danish",
-        "de:german",
-        "el:greek",
-        "en:english",
-        "eo:esperanto",
-        "es:spanish",
-        "et:estonian",
-        "eu:basque",
-        "fa:persian",
-        "fi:finnish",
-        "fr:french",
-        "ga:irish",
-        "hi:hindi",
-        "hu:hungarian",
-        "hy:armenian",
-        "id:indonesian",
-        "it:italian",
-        "lt:lithuanian",
-        "nb:norwegian",
-        "ne:nepali",
-        "nl:dutch",
-        "nn:norwegian",
-        "no:norwegian",
-        "pl:polish",
-        "pt:portuguese",
-        "ro:romanian",
-        "ru:russian",
-        "sr:serbian",
-        "sv:swedish",
-        "ta:tamil",
-        "tr:turkish",
-        "yi:yiddish",
-    ]
-)
+STEMMERS = dict(entry.split(":") for entry in _STEMMERS.split())
 #: Words that are remembered with their stems.
 REMEMBERED = 100_000
 SHORTEST = 3
@@ -66,12 +33,12 @@ class _Stemmers(threading.local):
     """The stemmers of a thread: they keep the word they are at work on."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Any] = {}
+        self.stemmers: dict[str, Any] = {}
 
     def get(self, name: str) -> Any:
-        if name not in self.known:
-            self.known[name] = snowballstemmer.stemmer(name)
-        return self.known[name]
+        if name not in self.stemmers:
+            self.stemmers[name] = snowballstemmer.stemmer(name)
+        return self.stemmers[name]
 
 
 _stemmers = _Stemmers()
@@ -92,8 +59,7 @@ def stem(language: str, word: str) -> str:
     """Return the stem of *word*, as a lexicon makes it; the word itself for what is no word of letters."""
     if not is_plain(word):
         return word
-    found: str = _stemmers.get(STEMMERS[language]).stemWord(word)
-    return found or word
+    return _stemmers.get(STEMMERS[language]).stemWord(word) or word
 
 
 def mark(language: str, stem: str) -> str:
@@ -118,30 +84,30 @@ class Stemming:
     def of(cls, languages: tuple[str, ...]) -> "Stemming | None":
         """Return the one for a site with *languages*, its default first; None when none of them has a stemmer."""
         codes = tuple(dict.fromkeys(map(code, languages)))
-        known = tuple(filter(has_stemmer, codes))
-        return cls(codes[0], known) if known else None
+        languages_with_stems = tuple(filter(has_stemmer, codes))
+        return cls(codes[0], languages_with_stems) if languages_with_stems else None
 
     def lexeme_of(self, language: str) -> Callable[[str], str | None] | None:
         """Return what gives the marked stem of a word in a text in *language*, None for a word that is its stem.
 
         None for a text without stems: in a language of the site without a stemmer, or in none of its languages.
         """
-        found = code(language) or self.default
-        return (lambda word: _lexeme(found, word)) if found in self.languages else None
+        language = code(language) or self.default
+
+        def marked(word: str) -> str | None:
+            stem_of_word = stem(language, word)
+            return None if stem_of_word == word else mark(language, stem_of_word)
+
+        return marked if language in self.languages else None
 
     def related(self, word: str) -> tuple[tuple[str, ...], ...]:
         """Return what is found besides *word*: marked stems, one for each language, and words that are stems."""
         if not is_plain(word):
             return ()
         stems = [(language, stem(language, word)) for language in self.languages]
-        bare = dict.fromkeys(found for _, found in stems if found != word)
-        return tuple(filter(None, (tuple(mark(language, found) for language, found in stems), tuple(bare))))
+        bare = dict.fromkeys(each for _, each in stems if each != word)
+        return tuple(filter(None, (tuple(mark(language, each) for language, each in stems), tuple(bare))))
 
     def marks(self, word: str) -> set[str]:
         """Return the marked stems of *word*; words with one in common are forms of each other."""
         return {mark(language, stem(language, word)) for language in self.languages}
-
-
-def _lexeme(language: str, word: str) -> str | None:
-    found = stem(language, word)
-    return None if found == word else mark(language, found)

@@ -172,8 +172,8 @@ class Counting:
 
     def __init__(self, dsn: str) -> None:
         self.dsn = dsn
-        #: catalog -> generation and documents of its last known count
-        self._known: dict[int, tuple[int, int]] = {}
+        #: catalog -> generation and documents of its last count
+        self._counts: dict[int, tuple[int, int]] = {}
         self._looked_at: dict[int, float] = {}
         self._lock = threading.Lock()
         self._worker = BatchWorker("words", self._count_words)
@@ -184,8 +184,8 @@ class Counting:
 
         Never waits, never fails.
         """
-        known = self._known.get(catalog)
-        if known is not None and not is_stale(generation, *known):
+        last = self._counts.get(catalog)
+        if last is not None and not is_stale(generation, *last):
             return
         now = monotonic()
         with self._lock:
@@ -224,7 +224,7 @@ class Counting:
             count_words(connection, catalog)
             last = last_count(connection, catalog)
         if last is not None:
-            self._known[catalog] = last
+            self._counts[catalog] = last
 
 
 countings = PerDatabase(Counting)

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from plone.pgcatalog.fulltext import ranking
+from plone.pgcatalog.fulltext import site
+from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.lexicon import find_parts
 from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.fulltext.lexicon import STEM
@@ -19,21 +22,7 @@ from plone.pgcatalog.fulltext.lexicon import texts_of
 from plone.pgcatalog.fulltext.lexicon import tsvector_literal
 from plone.pgcatalog.fulltext.lexicon import tsvector_words
 from plone.pgcatalog.fulltext.lexicon import words
-from plone.pgcatalog.fulltext.ranking import NEUTRAL
-from plone.pgcatalog.fulltext.ranking import RankedText
-from plone.pgcatalog.fulltext.ranking import Term
-from plone.pgcatalog.fulltext.ranking import Weights
-from plone.pgcatalog.fulltext.site import PLAIN
-from plone.pgcatalog.fulltext.site import search_backend
-from plone.pgcatalog.fulltext.site import search_weights
-from plone.pgcatalog.fulltext.site import site_stemming
-from plone.pgcatalog.fulltext.site import site_tuning
 from plone.pgcatalog.fulltext.stemming import Stemming
-from plone.pgcatalog.fulltext.tsquery import Clause
-from plone.pgcatalog.fulltext.tsquery import compile_text
-from plone.pgcatalog.fulltext.tsquery import Globs
-from plone.pgcatalog.fulltext.tsquery import NO_CLAUSE
-from plone.pgcatalog.fulltext.tsquery import operation
 from plone.pgcatalog.fulltext.tuning import Meaning
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
@@ -68,15 +57,15 @@ class ZCTextIndexTranslator(IndexTranslator):
     meta_type = "ZCTextIndex"
     in_idx = False
     #: the last text, the languages whose stop words it has, the lexicon's way to its words, and what it was compiled to
-    _compiled: tuple[tuple[Any, ...], Clause] | None = None
+    _compiled: tuple[tuple[Any, ...], tsquery.Clause] | None = None
     #: True for a search in order of relevance
     _with_pins = False
     #: False for what a search excludes
     _with_stems = True
     #: None for a search without wildcards inside of words
-    globs: Globs | None = None
+    globs: tsquery.Globs | None = None
     #: None for those of the site
-    _weights: Weights | None = None
+    _weights: ranking.Weights | None = None
 
     def columns(self) -> tuple[Column, ...]:
         """Return the tsvector, the number of words, and for SearchableText the beginning, to take snippets from.
@@ -90,7 +79,6 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     @property
     def source(self) -> Column | None:
-        """See IndexTranslator."""
         return Column(f"{self.base}_source", "varchar", is_last=True) if self.id == SOURCE_INDEX else None
 
     def sql_indexes(self) -> tuple[SQLIndex, ...]:
@@ -98,7 +86,7 @@ class ZCTextIndexTranslator(IndexTranslator):
         return (SQLIndex(self.base, f"USING gin ({self.column.quoted}) {GIN_OPTIONS}"),)
 
     def extract(self, obj: Any, report: Report) -> Values | None:
-        """See IndexTranslator; as ``index_object``: all strings of all indexed attributes, together."""
+        """Return the words, as ``index_object``: of all strings of all indexed attributes, together."""
         texts: list[Any] = []
         for name in self.index._indexed_attrs:
             value = getattr(obj, name, None)
@@ -112,21 +100,21 @@ class ZCTextIndexTranslator(IndexTranslator):
         if not texts:
             return None
         lexicon = self.index.getLexicon()
-        found = words(lexicon, texts)
+        words_of_texts = words(lexicon, texts)
         if self.id == SOURCE_INDEX:
-            parts = find_parts(obj, found, lambda texts: words(lexicon, texts))
-            literal, trimmed = tsvector_literal(found, parts, self._stems(obj))
+            parts = find_parts(obj, words_of_texts, lambda texts: words(lexicon, texts))
+            literal, trimmed = tsvector_literal(words_of_texts, parts, self._stems(obj))
         else:
-            literal, trimmed = tsvector_literal(found)
+            literal, trimmed = tsvector_literal(words_of_texts)
         if trimmed:
             report(f"index {self.id!r}: {trimmed}")
         source = (source_text(texts),) if self.id == SOURCE_INDEX else ()
-        return (literal, len(found), *source)
+        return (literal, len(words_of_texts), *source)
 
     @property
     def stemming(self) -> Stemming | None:
         """The stems that texts of this index have; None for none."""
-        return site_stemming(aq_parent(self.index)) if self.id == SOURCE_INDEX else None
+        return site.site_stemming(aq_parent(self.index)) if self.id == SOURCE_INDEX else None
 
     def _stems(self, obj: Any) -> Stems | None:
         """Return what gives the stems of words in a text of *obj*: those of its language."""
@@ -136,7 +124,7 @@ class ZCTextIndexTranslator(IndexTranslator):
         return stemming.lexeme_of(next(iter(texts_of(obj, "Language")), ""))
 
     def where(self, query: Mapping[str, Any]) -> Condition | None:
-        """See IndexTranslator.
+        """Return the condition for *query*.
 
         Raises TypeError for a value that is no string or sequence of strings, and LimitExceeded for too many words.
         """
@@ -146,12 +134,12 @@ class ZCTextIndexTranslator(IndexTranslator):
     def score(self, query: Mapping[str, Any]) -> Fragment | None:
         """Return how often and where the words of *query* stand, the rare ones counting more; longer texts count less."""
         text = self._text(query)
-        clause = NO_CLAUSE if text is None else self._clause(text, query)
+        clause = tsquery.NO_CLAUSE if text is None else self._clause(text, query)
         if text is None or not clause.rank:
             return None
         catalog = aq_parent(self.index)
-        weights = (self._weights or search_weights(catalog)) if self.id == SOURCE_INDEX else NEUTRAL
-        found = search_backend().score(self._ranked_text(catalog), clause.rank, weights)
+        weights = (self._weights or site.search_weights(catalog)) if self.id == SOURCE_INDEX else ranking.NEUTRAL
+        found = site.search_backend().score(self._ranked_text(catalog), clause.rank, weights)
         if found is None:
             return None
         headings = self._in_headings(clause.rank)
@@ -161,15 +149,15 @@ class ZCTextIndexTranslator(IndexTranslator):
         tuned = self.tuning.ranked(found, pins, self.other)
         return Score.of(tuned, [*headings, *self.tuning.preferred(pins, self.other)])
 
-    def _in_headings(self, terms: Sequence[Term]) -> list[tuple[Condition, ...]]:
+    def _in_headings(self, terms: Sequence[ranking.Term]) -> list[tuple[Condition, ...]]:
         """Return the conditions for pages with one of *terms* in the title, and in the description."""
         if self.id != SOURCE_INDEX:
             return []
         # The words themselves: no other index has marked stems.
         forms = [quoted(word) for t in terms for group in t.related for word in group if not word.startswith(STEM)]
-        tsquery = operation(" | ", dict.fromkeys([*(term.tsquery for term in terms), *forms]))
+        any_form = tsquery.operation(" | ", dict.fromkeys([*(term.tsquery for term in terms), *forms]))
         headings = [heading for name in HEADINGS if (heading := self._text_index(name)) is not None]
-        return [tuple(matches(heading.column, tsquery) for heading in headings)] if headings else []
+        return [tuple(matches(heading.column, any_form) for heading in headings)] if headings else []
 
     def _text_index(self, name: str) -> "ZCTextIndexTranslator | None":
         try:
@@ -178,19 +166,19 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None
         return found if isinstance(found, ZCTextIndexTranslator) else None
 
-    def _ranked_text(self, catalog: Any) -> RankedText:
+    def _ranked_text(self, catalog: Any) -> ranking.RankedText:
         vector, count, *_ = self.columns()
         oid = getattr(aq_base(catalog), "_p_oid", None)
-        return RankedText(
+        return ranking.RankedText(
             vector=vector.quoted,
             words=count.quoted,
             column=vector.name,
             catalog=None if oid is None else u64(oid),
         )
 
-    def tried(self, settings: Mapping[str, Any], site: str | None) -> "ZCTextIndexTranslator":
-        """Return the translator for a search as it would be if the site at the path *site* had *settings*."""
-        return self._changed(tuning=site_tuning(settings, lambda: site), _weights=Weights.of(settings))
+    def tried(self, settings: Mapping[str, Any], path: str | None) -> "ZCTextIndexTranslator":
+        """Return the translator for a search as it would be if the site at *path* had *settings*."""
+        return self._changed(tuning=site.site_tuning(settings, lambda: path), _weights=ranking.Weights.of(settings))
 
     def scores_of_parts(self, query: Mapping[str, Any]) -> dict[str, Fragment]:
         """Return for each part of a page an SQL number: the score that a page of this part alone would have.
@@ -198,32 +186,29 @@ class ZCTextIndexTranslator(IndexTranslator):
         By the built-in ranking, whatever ranks, without pins and boosts; nothing for a *query* that is not ranked.
         """
         text = self._text(query)
-        clause = NO_CLAUSE if text is None else self._clause(text, query)
+        clause = tsquery.NO_CLAUSE if text is None else self._clause(text, query)
         if text is None or not clause.rank:
             return {}
         catalog = aq_parent(self.index)
-        whole, weights = self._ranked_text(catalog), self._weights or search_weights(catalog)
+        whole, weights = self._ranked_text(catalog), self._weights or site.search_weights(catalog)
         parts = {
             name: replace(whole, vector=f"ts_filter({whole.vector}, '{{{label}}}'::\"char\"[])")
             for name, label in LABELS_OF_WEIGHTS.items()
         }
-        scores = {name: PLAIN.score(part, clause.rank, weights) for name, part in parts.items()}
+        scores = {name: site.PLAIN.score(part, clause.rank, weights) for name, part in parts.items()}
         return {name: score for name, score in scores.items() if score is not None}
 
     def exact(self) -> "ZCTextIndexTranslator":
-        """See IndexTranslator."""
         return self._changed(tuning=None, _with_stems=False, word_parts=None)
 
     def with_word_parts(self, parts: Mapping[str, tuple[str, ...]]) -> "ZCTextIndexTranslator":
-        """See IndexTranslator."""
         return self._changed(word_parts=parts)
 
-    def with_globs(self, globs: Globs) -> "ZCTextIndexTranslator":
+    def with_globs(self, globs: tsquery.Globs) -> "ZCTextIndexTranslator":
         """Return the translator for a search whose words with wildcards inside find the words that *globs* has for them."""
         return self._changed(globs=globs)
 
     def ranked(self) -> "ZCTextIndexTranslator":
-        """See IndexTranslator."""
         return self if self.tuning is None else self._changed(_with_pins=True)
 
     def _changed(self, **attributes: Any) -> "ZCTextIndexTranslator":
@@ -233,19 +218,19 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     @property
     def is_stable(self) -> bool:
-        """See IndexTranslator: what else is found depends on the request and the words of the site, ranks on utilities."""
+        """What else is found depends on the request and the words of the site, ranks on utilities."""
         is_plain = self.tuning is None and self.word_parts is None and self.globs is None
-        return is_plain and search_backend() is PLAIN
+        return is_plain and site.search_backend() is site.PLAIN
 
     def _text(self, query: Mapping[str, Any]) -> str | None:
         """Return the search text for this index in *query*, None for none."""
         record = parse(self.index, query)
         return None if record.keys is None else " ".join(record.keys)
 
-    def _clause(self, text: str, query: Mapping[str, Any]) -> Clause:
+    def _clause(self, text: str, query: Mapping[str, Any]) -> tsquery.Clause:
         """Return what *text*, that of *query* for this index, finds."""
         if not text:
-            return NO_CLAUSE
+            return tsquery.NO_CLAUSE
         lexicon = self.index.getLexicon()
         languages = [] if self.tuning is None else self.tuning.stop_languages(query)
         question = (text, languages, getattr(lexicon, "_pipeline", None))
@@ -253,13 +238,13 @@ class ZCTextIndexTranslator(IndexTranslator):
             self._compiled = question, self._compile(lexicon, text, query)
         return self._compiled[1]
 
-    def _compile(self, lexicon: Any, text: str, query: Mapping[str, Any]) -> Clause:
+    def _compile(self, lexicon: Any, text: str, query: Mapping[str, Any]) -> tsquery.Clause:
         meaning = None if self.tuning is None else self.tuning.meaning(lexicon, query)
         if self.word_parts:
             meaning = replace(meaning or Meaning({}, frozenset()), parts=self.word_parts)
         stemming = self.stemming
         related = stemming.related if stemming is not None and self._with_stems else None
-        return compile_text(lexicon, text, self.column, meaning, related, self.globs or {})
+        return tsquery.compile_text(lexicon, text, self.column, meaning, related, self.globs or {})
 
     def _pinned(self, text: str, query: Mapping[str, Any]) -> list[Condition]:
         """Return the conditions of the pages that are pinned to the *text* of *query*, in their order."""

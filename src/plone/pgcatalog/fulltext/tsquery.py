@@ -267,11 +267,11 @@ class _Compiler:
         return nodes
 
     def _or(self, clauses: Iterable[Clause]) -> Clause:
-        found = [c for c in clauses if c is not NO_CLAUSE]
-        if not found:
+        alternatives = [c for c in clauses if c is not NO_CLAUSE]
+        if not alternatives:
             return NO_CLAUSE
-        rank = ranked(found)
-        parts = self._joined(" | ", dict.fromkeys(found))
+        rank = ranked(alternatives)
+        parts = self._joined(" | ", dict.fromkeys(alternatives))
         return (
             replace(parts[0], rank=rank) if len(parts) == 1 else Clause(any_of(p.condition for p in parts), rank=rank)
         )
@@ -294,9 +294,9 @@ class _Compiler:
         if not rest.strip("*"):
             return self._word(prefix, related, prefix=True)
         term = Term(prefix, prefix=True)
-        known = self._globs.get(prefix + rest)
-        if known is not None:
-            return self._or(self._simple(quoted(word), 1, (term,)) for word in known)
+        words_like = self._globs.get(prefix + rest)
+        if words_like is not None:
+            return self._or(self._simple(quoted(word), 1, (term,)) for word in words_like)
         beginning = self._simple(term.tsquery, 1, (term,))
         matching = Condition(
             f"EXISTS (SELECT FROM unnest(tsvector_to_array({self._column.quoted})) AS lexeme WHERE lexeme LIKE %s)",

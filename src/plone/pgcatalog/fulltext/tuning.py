@@ -251,9 +251,8 @@ def normal_words(lexicon: Any, text: str) -> Words:
 
 def words_in(tuning: Tuning, lexicon: Any) -> QueryWords:
     """Return *tuning* in the words of *lexicon*, which remembers them until one of both changes."""
-    known = getattr(lexicon, _CACHE, None)
-    if known is None or known[0] is not tuning or known[1] is not lexicon._pipeline:
-        known = (tuning, lexicon._pipeline, QueryWords(tuning, lexicon))
-        setattr(lexicon, _CACHE, known)
-    words: QueryWords = known[2]
+    tuning_before, pipeline, words = getattr(lexicon, _CACHE, None) or (None, None, None)
+    if tuning_before is not tuning or pipeline is not lexicon._pipeline or words is None:
+        words = QueryWords(tuning, lexicon)
+        setattr(lexicon, _CACHE, (tuning, lexicon._pipeline, words))
     return words

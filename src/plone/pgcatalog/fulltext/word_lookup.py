@@ -10,15 +10,10 @@ from collections.abc import Sequence
 from itertools import chain
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.edits import containing
 from plone.pgcatalog.fulltext.lexicon import quoted
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
-from plone.pgcatalog.fulltext.tsquery import Globs
-from plone.pgcatalog.fulltext.tsquery import like_pattern
-from plone.pgcatalog.fulltext.tsquery import parse
-from plone.pgcatalog.fulltext.tsquery import pattern_of
-from plone.pgcatalog.fulltext.tsquery import plain_terms
-from plone.pgcatalog.fulltext.tsquery import split_glob
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import quote
@@ -69,7 +64,7 @@ def with_globs(
     patterns_of: dict[str, list[str]] = {}
     for name, text in text_queries(query, lexicons):
         if "*" in text or "?" in text:
-            patterns_of.setdefault(name, []).extend(_patterns(parse(lexicons[name], text)))
+            patterns_of.setdefault(name, []).extend(_patterns(tsquery.parse(lexicons[name], text)))
     changed = {
         name: translator.with_globs(_words_like(catalog, translator, list(dict.fromkeys(patterns))))
         for name, patterns in patterns_of.items()
@@ -86,11 +81,11 @@ def _patterns(node: Any) -> Iterator[str]:
             yield from _patterns(part)
     elif kind == "NOT":
         yield from _patterns(node.getValue())
-    elif kind == "GLOB" and (pattern := pattern_of(node)) is not None:
+    elif kind == "GLOB" and (pattern := tsquery.pattern_of(node)) is not None:
         yield pattern
 
 
-def _words_like(catalog: Catalog, translator: ZCTextIndexTranslator, patterns: Sequence[str]) -> Globs:
+def _words_like(catalog: Catalog, translator: ZCTextIndexTranslator, patterns: Sequence[str]) -> tsquery.Globs:
     """Return the words of the text index of *translator* that are like each of *patterns*; None where they are too many.
 
     None for each as long as the transaction has changed the catalog, and where the words have never been counted.
@@ -117,8 +112,8 @@ def _words_like(catalog: Catalog, translator: ZCTextIndexTranslator, patterns: S
 
 
 def _statement(catalog: int, relation: str, column: Column, patterns: Sequence[str]) -> Statement:
-    prefixes = [split_glob(pattern)[0] for pattern in patterns]
-    likes = [like_pattern(pattern) for pattern in patterns]
+    prefixes = [tsquery.split_glob(pattern)[0] for pattern in patterns]
+    likes = [tsquery.like_pattern(pattern) for pattern in patterns]
     beginnings = " | ".join(f"{quoted(prefix)}:*" for prefix in dict.fromkeys(prefixes))
     index = (catalog, column.name)
     params: list[Any] = [*index, relation, list(patterns), likes, beginnings]
@@ -162,8 +157,8 @@ def find_word_parts(catalog: Catalog, query: Mapping[str, Any]) -> Parts:
 
 def _wanted(lexicon: Any, text: str) -> list[str]:
     """Return the single words of *text* that are to be found, and stand in no quotes."""
-    tree = parse(lexicon, text)
+    tree = tsquery.parse(lexicon, text)
     if tree is None:
         return []
-    singles = [words[0] for words in plain_terms(lexicon, tree) if len(words) == 1]
+    singles = [words[0] for words in tsquery.plain_terms(lexicon, tree) if len(words) == 1]
     return [word for word in singles if len(word) >= MIN_LETTERS]

@@ -165,10 +165,10 @@ def text_ends(low: Any, high: Any) -> list[tuple[str, str]] | None:
     One of them may be None; the range then ends where values of another type begin.
     """
     keys = [None if end is None else encode_key(end) for end in (low, high)]
-    known = [key for key in keys if key is not None]
-    if len(known) < (low is not None) + (high is not None):
+    ends_with_key = [key for key in keys if key is not None]
+    if len(ends_with_key) < (low is not None) + (high is not None):
         return None  # an end that cannot be indexed is no place in the order
-    first, last = type_range(known[0])
+    first, last = type_range(ends_with_key[0])
     ends = [(">=", keys[0] or first)]
     if keys[1]:
         ends.append(("<=", keys[1]))

@@ -33,7 +33,7 @@ from plone.pgcatalog.sql.values import InternedSets
 from typing import Any
 
 
-#: Column -> share of the rows, 0 to 1, with a value; and with each of the values that are known.
+#: Column -> share of the rows, 0 to 1, with a value; and with each of its frequent values.
 Shares = tuple[Mapping[str, float], Mapping[str, Mapping[str, float]]]
 
 #: What no more than this share of the rows has finds them best by its index.
@@ -135,11 +135,11 @@ def share(shares: Shares | None, column: Column, values: Iterable[Any] | None) -
     """Return which share of the rows, 0 to 1, has one of *values* in *column*, None for any value; None if nobody knows."""
     if shares is None:
         return None
-    filled, known = shares
+    filled, by_value = shares
     if values is None:
         return filled.get(column.name)
-    found = known.get(column.name)
-    return sum(found.get(str(value), 0.0) for value in values) if found else None
+    of_values = by_value.get(column.name)
+    return sum(of_values.get(str(value), 0.0) for value in values) if of_values else None
 
 
 def plans_once(where: Condition) -> bool:

@@ -230,10 +230,10 @@ def query_key(
     None when a value has no stable key.  Values an index treats as equal share a key (``IndexTranslator.cache_key``).
     """
     try:
-        asked = tuple([_asked(name, value, translators) for name, value in query.items()])
+        criteria = tuple([_criterion(name, value, translators) for name, value in query.items()])
         words = tuple([pipeline(lexicon) for name, lexicon in lexicons.items() if name in query])
         hash(words)
-        return asked, words, tuple(sort), frozen(limit)
+        return criteria, words, tuple(sort), frozen(limit)
     except (TypeError, RecursionError):
         return None
 
@@ -249,6 +249,6 @@ def pipeline(lexicon: Any) -> tuple[Any, ...]:
     return found
 
 
-def _asked(name: str, value: Any, translators: Mapping[str, IndexTranslator]) -> Hashable:
+def _criterion(name: str, value: Any, translators: Mapping[str, IndexTranslator]) -> Hashable:
     translator = None if type(value) is str else translators.get(name)
     return name, frozen(value) if translator is None else translator.cache_key(translator.index, value)
