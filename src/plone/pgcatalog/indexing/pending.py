@@ -215,6 +215,16 @@ class CatalogPending:
         #: True when all that the overlay has been told is void
         self.reset = False
 
+    @property
+    def layout(self) -> Any:
+        """The layout that the catalog's indexes ask now."""
+        return self.tool._core.layout()
+
+    @property
+    def steps(self) -> int:
+        """By how much the generation of the catalog advances with the commit."""
+        return max(self.changes, 1)
+
     def put(self, entry: Entry) -> None:
         """Add a full or partial *entry*."""
         self.changes += 1

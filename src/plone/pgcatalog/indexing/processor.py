@@ -100,8 +100,7 @@ class PGCatalogStateProcessor:
             check_order(self._database(), cursor)
             for manager in self._managers():
                 for pending in manager.session.pending.values():
-                    layout = pending.tool._core.layout()
-                    Writer(cursor, manager.session, pending, layout, manager.idx_written).write()
+                    Writer(cursor, manager.session, pending, manager.idx_written).write()
                     self._clean_up(manager.session, pending)
 
     def undone(self, cursor: Cursor, tid: int, restored: Any, deleted: Any, entries: Any) -> None:

@@ -1,0 +1,263 @@
+"""What a commit does to a catalog's relation and to its row of pgcatalog_state, before it writes rows of the catalog.
+
+``transition_of`` says what, without SQL; ``Transitions`` does it.
+"""
+
+from collections.abc import Collection
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import replace
+from plone.pgcatalog.database import schema
+from plone.pgcatalog.database.keywords import collect
+from plone.pgcatalog.database.keywords import lists_of_one
+from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.database.layout import Layout
+from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.database.missing import has_indexes
+from plone.pgcatalog.database.missing import report as report_missing
+from plone.pgcatalog.database.retirement import forget_rebuild
+from plone.pgcatalog.database.retirement import retire_relation
+from plone.pgcatalog.database.session import Session
+from plone.pgcatalog.database.sets import forget_unused
+from plone.pgcatalog.database.sets import save as save_sets
+from plone.pgcatalog.database.sets import Sets
+from plone.pgcatalog.database.sets import UNSAVED
+from plone.pgcatalog.indexing.overlay import sets_of
+from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.protocols import Cursor
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.column import quote
+from typing import Any
+from ZODB.POSException import ConflictError
+
+
+#: Advances the generation, and tells which of some lists nobody has saved; in one line, as each commit sends it.
+ADVANCE = " ".join(load_sql("state_advance").split()).format(unsaved=UNSAVED.format(numbers="%(numbers)s"))
+#: The columns whose keywords are known, when one has come to have too many.
+SAVE_COLLECTED = "UPDATE pgcatalog_state SET collected = %s WHERE catalog = %s"
+#: A rebuild beside the live relation follows these paths before it takes its place; '' makes it start over.
+LOG_FOR_REBUILD = "INSERT INTO pgcatalog_rebuild_change (catalog, path) SELECT %s, unnest(%s::text[])"
+#: An object's idx goes with its row, unless this commit writes another one.
+FORGET_IDX = (
+    "UPDATE object_state o SET idx = NULL FROM {gone} WHERE o.zoid = gone.rid AND gone.idx IS NULL"
+    " AND o.idx IS NOT NULL AND o.zoid <> ALL(%s::bigint[])"
+)
+#: What is known of the words of a catalog goes with its rows, and the records of it with itself.
+OF_ROWS = ("pgcatalog_words", "pgcatalog_texts")
+OF_CATALOG = (
+    "pgcatalog_slow_queries",
+    "pgcatalog_history",
+    "pgcatalog_searches",
+    "pgcatalog_indexes",
+    "pgcatalog_jobs",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRelation:
+    """The catalog gets an empty relation: its first one, or one in the place of *former*, which was cleared.
+
+    A first one has version 0 if it does not hold what is expected in it.
+    """
+
+    version: int
+    generation: int
+    former: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What a rebuild has filled takes the place of the relation of *state*."""
+
+    state: CatalogState
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """The relation of *state* gets the columns *missing*, and the SQL indexes that it lacks."""
+
+    state: CatalogState
+    missing: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoTransition:
+    """The relation of *state* has what the layout asks."""
+
+    state: CatalogState
+
+
+Transition = NewRelation | Replacement | Extension | NoTransition
+
+
+def transition_of(pending: CatalogPending, layout: Layout, state: CatalogState | None) -> Transition:
+    """Return what becomes of the relation of a catalog in *state*, None if it has none, with its *pending* changes."""
+    if state is None:
+        is_unfilled = has_indexes(pending.tool) and not pending.is_whole
+        return NewRelation(version=0 if is_unfilled else 1, generation=pending.steps)
+    if pending.replacement is not None:
+        return Replacement(state)
+    if pending.cleared:
+        return NewRelation(state.version + 1, state.generation, former=state.relation)
+    missing = tuple(c for c in layout.columns if c.name not in state.columns)
+    return Extension(state, missing) if missing or pending.layout_changed else NoTransition(state)
+
+
+class Transitions:
+    """The state of the catalog whose changes are *pending* in *session*, changed with *cursor*, the commit's.
+
+    *has_idx* are the zoids whose idx went into object_state together with their state.
+    """
+
+    def __init__(self, cursor: Cursor, session: Session, pending: CatalogPending, has_idx: set[int]) -> None:
+        self.cursor = cursor
+        self.session = session
+        self.pending = pending
+        self.layout = pending.layout
+        self.has_idx = has_idx
+
+    @property
+    def seen_state(self) -> CatalogState | None:
+        """The state in the transaction's snapshot, as far as that was read."""
+        return (self.session.known_states or {}).get(self.pending.zoid)
+
+    def advance(self) -> CatalogState:
+        """Advance the generation; return the state, whose relation then has what the layout asks."""
+        lists = sets_of(self.pending.entries.values(), self.layout.lists)
+        sets = {number: (name, values) for number, name, values in lists}
+        keywords: dict[int, tuple[str, Any]] = {}
+        for name, values in sets.values():
+            if name not in self.layout.interned_at_first:
+                keywords.update(lists_of_one(name, values))
+        state, is_rebuilding, unsaved = self._advance([*(sets | keywords)])
+        interned = self.layout.interned_at_first | (state.interned if state else frozenset())
+        new = sets if unsaved is None else {number: sets[number] for number in unsaved if number in sets}
+        save_sets(self.cursor, sets_in(new, interned))
+        transition = transition_of(self.pending, self.layout, state)
+        if is_rebuilding and not isinstance(transition, Replacement):
+            self._log_for_rebuild()
+        if unsaved is not None and isinstance(transition, Extension | NoTransition):
+            keywords = {number: keywords[number] for number in unsaved if number in keywords}
+        return self._collect(self._go(transition), keywords)
+
+    def _advance(self, numbers: list[int]) -> tuple[CatalogState | None, bool, Sequence[int] | None]:
+        """Advance the generation; return the state, whether a rebuild is running, and the unsaved ones of the *numbers* of lists.
+
+        None for a catalog that has no relation.
+        """
+        values = {"changes": self.pending.steps, "catalog": self.pending.zoid, "numbers": numbers}
+        row = self.cursor.execute(ADVANCE, values).fetchone()
+        if row is None:
+            return None, False, None
+        relation, version, columns, generation, complete, interned, collected, is_rebuilding, unsaved = row
+        state = CatalogState(
+            relation,
+            version,
+            frozenset(columns),
+            generation,
+            complete=frozenset(complete),
+            interned=frozenset(interned),
+            collected=frozenset(collected),
+        )
+        return state, is_rebuilding, unsaved
+
+    def _go(self, transition: Transition) -> CatalogState:
+        match transition:
+            case NewRelation():
+                return self._make_relation(transition)
+            case Replacement(state):
+                assert self.pending.replacement is not None
+                replaced = self._save(self.pending.replacement(self.cursor, state))
+                forget_unused(self.cursor)
+                return replaced
+            case Extension(state, missing):
+                return self._extend(state, missing)
+            case NoTransition(state):
+                return state
+
+    def _make_relation(self, new: NewRelation) -> CatalogState:
+        """Make the relation, or the next that can be made, and let the catalog's state name it."""
+        if new.version == 0:
+            report_missing(self.pending.tool)
+        if new.former is not None:
+            retire_relation(self.cursor, new.former)
+            self.forget_idx(f"{quote(new.former)} AS gone")
+            self._forget(OF_ROWS)
+        version, relation = schema.free_relation(self.cursor, self.pending.zoid, new.version)
+        interned = self.layout.interned_at_first
+        schema.create_relation(self.cursor, relation, self.layout.with_interned(interned))
+        schema.create_advised_indexes(self.cursor, self.pending.zoid, relation, self.layout.names)
+        names = frozenset(self.layout.names)
+        collected = self.layout.lists - interned
+        return self._save(
+            CatalogState(
+                relation, version, names, new.generation, complete=names, interned=interned, collected=collected
+            )
+        )
+
+    def _extend(self, state: CatalogState, missing: tuple[Column, ...]) -> CatalogState:
+        interned = self.layout.interned(state)
+        layout = self.layout.with_interned(interned)
+        names = {c.name for c in missing}
+        if missing:
+            schema.add_columns(self.cursor, state.relation, [c for c in layout.columns if c.name in names])
+            schema.create_view(self.cursor, state.relation, layout)
+        schema.create_indexes(self.cursor, state.relation, layout.indexes)
+        collected = state.collected | (self.layout.lists & names) - interned
+        return self._save(replace(state, columns=state.columns | names, interned=interned, collected=collected))
+
+    def _collect(self, state: CatalogState, keywords: Sets) -> CatalogState:
+        """Save those of *keywords*, lists of one, that are in columns which *state* collects; return the state then."""
+        new = sets_in(keywords, state.collected)
+        collected = collect(self.cursor, state.collected, new) if new else state.collected
+        if collected == state.collected:
+            return state
+        self.cursor.execute(SAVE_COLLECTED, [sorted(collected), self.pending.zoid])
+        return replace(state, collected=collected)
+
+    def _log_for_rebuild(self) -> None:
+        pending = self.pending
+        everything = pending.cleared or pending.layout_changed or pending.cleared_columns
+        paths = [*pending.entries, *([""] if everything else [])]
+        self.cursor.execute(LOG_FOR_REBUILD, [pending.zoid, paths])
+
+    def _save(self, state: CatalogState) -> CatalogState:
+        values = {name: getattr(state, name) for name in ("version", "relation", "generation")}
+        values |= {name: sorted(getattr(state, name)) for name in ("columns", "complete", "interned", "collected")}
+        self.cursor.execute(load_sql("state_save"), {"catalog": self.pending.zoid, **values})
+        return state
+
+    def drop(self) -> None:
+        """Take the catalog away; raises ConflictError if others have changed it since the snapshot."""
+        forget_rebuild(self.cursor, self.pending.zoid)
+        self._forget((*OF_CATALOG, *OF_ROWS))
+        query = "DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation, generation"
+        for relation, generation in self.cursor.execute(query, [self.pending.zoid]).fetchall():
+            if self.seen_state is not None and self.seen_state.generation != generation:
+                raise ConflictError("the catalog was changed by another transaction while this one took it away")
+            self.forget_idx(f"{quote(relation)} AS gone")
+            retire_relation(self.cursor, relation)
+
+    def _forget(self, tables: Sequence[str]) -> None:
+        for table in tables:
+            self.cursor.execute(f"DELETE FROM {table} WHERE catalog = %s", [self.pending.zoid])
+
+    def evict(self, relation: str, rids: list[int]) -> None:
+        """Delete the rows *rids* of *relation*, and the idx that those have in object_state."""
+        gone = f"WITH gone AS (DELETE FROM {quote(relation)} WHERE rid = ANY(%s) RETURNING rid, idx) "
+        self.cursor.execute(gone + FORGET_IDX.format(gone="gone"), [rids, self._keeps_idx()])
+
+    def forget_idx(self, gone: str) -> None:
+        """Delete the idx that the rows *gone*, an item of a FROM clause, have in object_state."""
+        self.cursor.execute(FORGET_IDX.format(gone=gone), [self._keeps_idx()])
+
+    def _keeps_idx(self) -> list[int]:
+        """Return the objects whose idx in object_state this commit writes, whichever catalog it is for."""
+        pendings = self.session.pending.values()
+        written = {e.zoid for p in pendings for e in p.live() if e.zoid is not None and p.is_primary(e)}
+        return [*written, *self.has_idx]
+
+
+def sets_in(sets: Sets, names: Collection[str]) -> Sets:
+    """Return those of *sets* that are lists of the columns *names*."""
+    return {number: (name, values) for number, (name, values) in sets.items() if name in names}

@@ -1,0 +1,67 @@
+"""What becomes of a catalog's relation with a commit: each state of catalog and changes has one transition."""
+
+from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.database.layout import Layout
+from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.indexing.transition import Extension
+from plone.pgcatalog.indexing.transition import NewRelation
+from plone.pgcatalog.indexing.transition import NoTransition
+from plone.pgcatalog.indexing.transition import Replacement
+from plone.pgcatalog.indexing.transition import transition_of
+from plone.pgcatalog.sql.column import Column
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+
+PATH, TITLE = Column("path_value", "text"), Column("title", "text")
+LAYOUT = Layout((PATH, TITLE), ())
+WHOLE = CatalogState("pgcatalog_1_3", 3, frozenset(LAYOUT.names), 7)
+NARROW = CatalogState("pgcatalog_1_3", 3, frozenset({"path_value"}), 7)
+
+
+def pending(has_indexes: bool = True, **values: Any) -> CatalogPending:
+    """Return what a catalog with indexes, or none, has pending: *values*."""
+    tool = SimpleNamespace(_indexes={"Title": object()} if has_indexes else {})
+    made = CatalogPending(tool, 1)
+    for name, value in values.items():
+        setattr(made, name, value)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("changes", "version"),
+    [
+        (pending(is_whole=True, changes=2), 1),
+        (pending(has_indexes=False, changes=2), 1),
+        (pending(changes=2), 0),
+    ],
+)
+def test_a_catalog_without_a_relation_gets_its_first(changes: CatalogPending, version: int) -> None:
+    assert transition_of(changes, LAYOUT, None) == NewRelation(version, 2)
+
+
+def test_the_first_relation_has_a_generation_without_changes_too() -> None:
+    assert transition_of(pending(is_whole=True), LAYOUT, None) == NewRelation(1, 1)
+
+
+def test_a_cleared_catalog_gets_the_next_relation() -> None:
+    assert transition_of(pending(cleared=True), LAYOUT, NARROW) == NewRelation(4, 7, former="pgcatalog_1_3")
+
+
+def test_a_finished_rebuild_goes_before_everything_else() -> None:
+    changes = pending(cleared=True, layout_changed=True, replacement=lambda cursor, state: state)
+    assert transition_of(changes, LAYOUT, NARROW) == Replacement(NARROW)
+
+
+def test_a_relation_gets_the_columns_that_it_lacks() -> None:
+    assert transition_of(pending(), LAYOUT, NARROW) == Extension(NARROW, (TITLE,))
+
+
+def test_a_new_index_that_has_columns_already_may_lack_an_sql_index() -> None:
+    assert transition_of(pending(layout_changed=True), LAYOUT, WHOLE) == Extension(WHOLE, ())
+
+
+def test_a_relation_with_all_columns_stays() -> None:
+    assert transition_of(pending(), LAYOUT, WHOLE) == NoTransition(WHOLE)
