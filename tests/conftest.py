@@ -10,12 +10,16 @@ from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from scripts.topology.bouncer import find_pgbouncer
 from tests.integration.fixtures import app  # noqa: F401
+from tests.integration.fixtures import both  # noqa: F401
 from tests.integration.fixtures import catalog  # noqa: F401
+from tests.integration.fixtures import compared  # noqa: F401
 from tests.integration.fixtures import db  # noqa: F401
 from tests.integration.fixtures import dsn  # noqa: F401
 from tests.integration.fixtures import filled  # noqa: F401
-from tests.integration.fixtures import peopled  # noqa: F401
 from tests.integration.fixtures import portal  # noqa: F401
+from tests.integration.fixtures import shared_both  # noqa: F401
+from tests.integration.fixtures import shared_portal  # noqa: F401
+from tests.integration.fixtures import shared_web  # noqa: F401
 from tests.integration.fixtures import site_template  # noqa: F401
 from tests.integration.fixtures import site_with  # noqa: F401
 from tests.integration.fixtures import stock_dsn  # noqa: F401

@@ -9,7 +9,6 @@ from tests.integration import site as sites
 from tests.integration.content import populate
 from tests.integration.relation import damage
 from typing import Any
-from zope.component.hooks import setSite
 
 import json
 import pytest
@@ -22,10 +21,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def zope_conf(dsn: str, tmp_path: Path) -> str:
     """A zope.conf for a site with content."""
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        populate(app.plone)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        populate(portal)
         transaction.commit()
     return write_conf(tmp_path, dsn)
 

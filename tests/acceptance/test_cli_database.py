@@ -12,7 +12,6 @@ from tests.integration.content import populate
 from tests.integration.relation import damage
 from typing import Any
 from urllib.request import urlopen
-from zope.component.hooks import setSite
 
 import click.testing
 import csv
@@ -30,10 +29,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def filled_template(site_template: str, postgres: Any) -> str:
     dsn = postgres.createdb("cli_template", template=site_template)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        populate(app.plone)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        populate(portal)
         transaction.commit()
     return "cli_template"
 
@@ -45,10 +42,8 @@ def dsn(filled_template: str, postgres: Any) -> str:
 
 @pytest.fixture
 def open_catalog(db: Any) -> Iterator[Any]:
-    with sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        yield app.plone.portal_catalog
+    with sites.inside(db) as portal:
+        yield portal.portal_catalog
 
 
 def run(*args: str) -> click.testing.Result:
@@ -258,10 +253,8 @@ def reading(db: Any) -> Iterator[Any]:
 
 
 def clear_and_rebuild(db: Any) -> None:
-    with sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        app.plone.portal_catalog.clearFindAndRebuild()
+    with sites.inside(db) as portal:
+        portal.portal_catalog.clearFindAndRebuild()
         transaction.commit()
 
 

@@ -14,7 +14,6 @@ from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.fixtures import SiteWith
 from typing import Any
 
 import json
@@ -39,14 +38,7 @@ def fill(portal: Any) -> None:
     portal.portal_catalog.uncatalog_object("/plone/f3/d3")
 
 
-@pytest.fixture
-def stock_dsn(site_with: SiteWith) -> str:
-    return site_with(fill, stock=True)
-
-
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return site_with(fill)
+CONTENT = fill
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from tests.integration import site as sites
 from tests.integration.slow_queries import generate_rows
 from tests.integration.slow_queries import slow_listing
 from typing import Any
-from zope.component.hooks import setSite
 
 import click
 import click.testing
@@ -37,11 +36,9 @@ def dsn(site_template: str, postgres: Any) -> Iterator[str]:
     """A site with rows and a slow query."""
     dsn = sites.clone(postgres, site_template)
     generate_rows(dsn)
-    with sites.opened(dsn) as db, sites.application(db) as app, pytest.MonkeyPatch.context() as patch:
-        sites.login(app)
-        setSite(app.plone)
+    with sites.opened(dsn) as db, sites.inside(db) as portal, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.000001")
-        slow_listing(app.plone)
+        slow_listing(portal)
     yield dsn
     assert recorder.flush(10)
 

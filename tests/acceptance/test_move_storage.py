@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "move-storage.md"
-CONTENT = b"what is in a file" * 100
+FILE_DATA = b"what is in a file" * 100
 MISSING = "plone.pgcatalog.database.missing"
 _numbers = itertools.count(1)
 
@@ -109,7 +109,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def fill(portal: Any) -> None:
     populate(portal)
-    create(portal, "File", "file", file=NamedBlobFile(CONTENT, filename="file.txt"))
+    create(portal, "File", "file", file=NamedBlobFile(FILE_DATA, filename="file.txt"))
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_a_copy_of_the_transactions_says_that_it_has_no_catalog(
         guide.run("rebuild", site=portal)
         assert found(portal) == before
         assert verified(portal)
-        assert portal.file.file.data == CONTENT
+        assert portal.file.file.data == FILE_DATA
     caplog.clear()
     with plone(empty) as portal:
         assert found(portal) == before

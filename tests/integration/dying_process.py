@@ -8,7 +8,6 @@ from collections.abc import Callable
 from tests.integration import site as sites
 from tests.integration.content import create
 from typing import Any
-from zope.component.hooks import setSite
 
 import json
 import os
@@ -65,12 +64,10 @@ def set_trap(moment: str) -> None:
 
 def live_and_die(moment: str, dsn: str) -> None:
     """Commit one page, then die in the next commit."""
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        create(app.plone, "Document", "acknowledged")
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        create(portal, "Document", "acknowledged")
         transaction.commit()
-        change(app.plone)
+        change(portal)
         set_trap(moment)
         transaction.commit()
 

@@ -33,13 +33,9 @@ def stock_template(zope: None, postgres: EmbeddedPostgres) -> str:
 @pytest.fixture(scope="session")
 def site_template(stock_template: str, postgres: EmbeddedPostgres) -> str:
     """Name of a database with a Plone site and our catalog."""
-    from zope.component.hooks import setSite
-
     dsn = postgres.createdb(sites.TEMPLATE, template=stock_template)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        app.plone.portal_setup.runAllImportStepsFromProfile(f"profile-{PROFILE}")
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        portal.portal_setup.runAllImportStepsFromProfile(f"profile-{PROFILE}")
         transaction.commit()
     return sites.TEMPLATE
 
@@ -56,6 +52,8 @@ def site_with(stock_template: str, site_template: str, postgres: EmbeddedPostgre
 
     @cache
     def template(fill: Callable[[Any], Any], base: str) -> str:
+        if fill is no_content:
+            return base
         name = f"plone_with_{next(_numbers)}"
         with sites.opened(postgres.createdb(name, template=base)) as db, sites.inside(db) as portal:
             fill(portal)
@@ -77,34 +75,62 @@ def two_sites_template(site_template: str, postgres: EmbeddedPostgres) -> str:
     return "plone_two_sites"
 
 
+def content_of(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
+    """Return ``CONTENT`` of the test's module, which fills the portal of a site; without it the site stays empty."""
+    return getattr(request.module, "CONTENT", no_content)
+
+
+def no_content(portal: Any) -> None:
+    """Leave *portal* as it is."""
+
+
 @pytest.fixture(scope="module")
-def peopled(site_template: str, postgres: EmbeddedPostgres) -> Iterator[Any]:
-    """A site with our catalog, content and users, for the tests of a module that change nothing that stays."""
-    from tests.integration.content import populate
-    from tests.integration.people import add_users
-    from tests.integration.people import make_content
-    from zope.component.hooks import setSite
+def shared_portal(site_with: SiteWith, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A site with our catalog and the module's CONTENT, for tests that change nothing that stays."""
+    with sites.opened(site_with(content_of(request))) as db, sites.inside(db) as portal:
+        yield portal
 
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        populate(app.plone)
-        add_users(app.plone)
-        make_content(app.plone)
-        transaction.commit()
-        yield app.plone
+
+@pytest.fixture(scope="module")
+def shared_both(shared_portal: Any) -> Any:
+    """(our catalog, the oracle) of that site."""
+    from tests.integration.oracle import make_oracle
+
+    return shared_portal.portal_catalog, make_oracle(shared_portal)
 
 
 @pytest.fixture
-def stock_dsn(stock_template: str, postgres: EmbeddedPostgres) -> str:
-    """DSN of a fresh copy of the stock site."""
-    return sites.clone(postgres, stock_template)
+def both(shared_both: Any) -> Any:
+    """(our catalog, the oracle) of the shared site, for a manager."""
+    sites.return_to(shared_both[0].aq_parent)
+    return shared_both
 
 
 @pytest.fixture
-def dsn(site_template: str, postgres: EmbeddedPostgres) -> str:
-    """DSN of a fresh copy of the site with our catalog."""
-    return sites.clone(postgres, site_template)
+def compared(both: Any) -> Any:
+    """(our catalog, the oracle, the portal) of the shared site."""
+    return *both, both[0].aq_parent
+
+
+@pytest.fixture(scope="module")
+def shared_web(site_with: SiteWith, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Requests to a site with our catalog and the module's CONTENT."""
+    from tests.integration.web import Web
+
+    with sites.opened(site_with(content_of(request))) as db:
+        yield Web(db)
+
+
+@pytest.fixture
+def stock_dsn(site_with: SiteWith, request: pytest.FixtureRequest) -> str:
+    """DSN of a fresh stock site with the module's CONTENT."""
+    return site_with(content_of(request), stock=True)
+
+
+@pytest.fixture
+def dsn(site_with: SiteWith, request: pytest.FixtureRequest) -> str:
+    """DSN of a fresh site with our catalog and the module's CONTENT."""
+    return site_with(content_of(request))
 
 
 @pytest.fixture
@@ -117,12 +143,8 @@ def db(dsn: str) -> Iterator[Any]:
 @pytest.fixture
 def app(db: Any) -> Iterator[Any]:
     """The Zope application, logged in as admin."""
-    from zope.component.hooks import setSite
-
-    with sites.application(db) as application:
-        sites.login(application)
-        setSite(application.plone)
-        yield application
+    with sites.inside(db) as portal:
+        yield portal.getPhysicalRoot()
 
 
 @pytest.fixture

@@ -70,31 +70,9 @@ NUMBERS = [
     *(Decimal("0.1"), Decimal("1.50"), Decimal(10), Decimal("-0.25"), Decimal("1E+50")),
 ]
 TEXTS = [
-    *(
-        "",
-        " ",
-        "a",
-        "A",
-        "b",
-        "aa",
-        "ab",
-        "Z",
-        "a\x00",
-        "a\x00b",
-        "\x00",
-        "\x01",
-        "\x02x",
-    ),
+    *("", " ", "a", "A", "b", "aa", "ab", "Z", "a\x00", "a\x00b", "\x00", "\x01", "\x02x"),
     *("\x03", "\x03a", "\t", "ä", "Ä", "ß", "z", "€", "\ud7ff", "\ud800", "\udfff"),
-    *(
-        "\ue000",
-        "\uffff",
-        "😀",
-        "日本",
-        "published",
-        "private",
-        Message("news", "plone"),
-    ),
+    *("\ue000", "\uffff", "😀", "日本", "published", "private", Message("news", "plone")),
     *("%", "_", "a%", "a\\", "'", '"', "{", "10", "9", "x" * 899, "x" * 900),
 ]
 LONG_TEXTS = ["long" * 2300, "long" * 2300 + "er", "ö" * 44_000]
@@ -106,10 +84,7 @@ INSTANTS = [
     datetime(1, 1, 1, 12, tzinfo=UTC),
     datetime(9999, 12, 31, tzinfo=UTC),
 ]
-TUPLES = [
-    *((), (1,), (1, 2), (2,), (1, 1.5), (10,), (-1, 5), (1, 2, 3)),
-    *((1.0,), (1, -2), (3, 0), (0,), (2, 2)),
-]
+TUPLES = [*((), (1,), (1, 2), (2,), (1, 1.5), (10,), (-1, 5), (1, 2, 3)), *((1.0,), (1, -2), (3, 0), (0,), (2, 2))]
 DAYS = [date(2020, 1, day) for day in range(1, 20)]
 BYTES = [b"", b"a", b"\x00", b"\xff", b"a\x00", b"\x01", b"ab"]
 MOMENTS = [
@@ -183,10 +158,7 @@ def pick(random: Random, pool: list[Any], most: int = 3) -> list[Any]:
 
 def field_values(pool: list[Any]) -> list[Any]:
     """Values for an index of one value per object."""
-    return [
-        *(*pool, *pool[:20], lambda: pool[0]),
-        *(None, ABSENT, raising(AttributeError), raising(TypeError)),
-    ]
+    return [*(*pool, *pool[:20], lambda: pool[0]), *(None, ABSENT, raising(AttributeError), raising(TypeError))]
 
 
 def keyword_values(pool: list[Any]) -> list[Any]:
@@ -213,21 +185,10 @@ def pairs(pool: list[Any]) -> list[Any]:
 
 def ranges() -> list[Any]:
     random = Random(5)
-    ends = [
-        *MOMENTS,
-        None,
-        None,
-        None,
-        DateTime("2600/01/01"),
-        DateTime("1000/01/01 GMT+12") - 1,
-    ]
+    ends = [*MOMENTS, None, None, None, DateTime("2600/01/01"), DateTime("1000/01/01 GMT+12") - 1]
     both = [(random.choice(ends), random.choice(ends)) for _ in range(60)]
     dates = [Attributes(since=since, until=until) for since, until in both]
-    minutes = [
-        Attributes(since=5, until=10),
-        Attributes(since=lambda: 7),
-        Attributes(until=20),
-    ]
+    minutes = [Attributes(since=5, until=10), Attributes(since=lambda: 7), Attributes(until=20)]
     return [*dates, *minutes, Attributes()]
 
 
@@ -260,13 +221,7 @@ def date_range_index(**settings: Any) -> Any:
 
 def field_case(name: str) -> Case:
     pool = POOLS[name]
-    return Case(
-        f"field {name}",
-        lambda: FieldIndex("x"),
-        FieldIndexTranslator,
-        field_values(pool),
-        pool,
-    )
+    return Case(f"field {name}", lambda: FieldIndex("x"), FieldIndexTranslator, field_values(pool), pool)
 
 
 def keyword_case(name: str) -> Case:
@@ -293,26 +248,13 @@ def date_case(name: str, **settings: Any) -> Case:
 
 
 def date_range_case(name: str, **settings: Any) -> Case:
-    return Case(
-        name,
-        lambda: date_range_index(**settings),
-        DateRangeIndexTranslator,
-        ranges(),
-        [*MOMENTS, None, 7],
-        (),
-    )
+    return Case(name, lambda: date_range_index(**settings), DateRangeIndexTranslator, ranges(), [*MOMENTS, None, 7], ())
 
 
 CASES = [
     *(field_case(name) for name in POOLS),
     *(keyword_case(name) for name in ("numbers", "texts", "long texts", "tuples", "instants")),
-    Case(
-        "field of two attributes",
-        both_attributes(FieldIndex),
-        FieldIndexTranslator,
-        pairs(TEXTS),
-        TEXTS,
-    ),
+    Case("field of two attributes", both_attributes(FieldIndex), FieldIndexTranslator, pairs(TEXTS), TEXTS),
     Case(
         "keyword of two attributes",
         both_attributes(KeywordIndex),

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from DateTime import DateTime
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.content import populate
 from typing import Any
 
 
@@ -72,6 +73,13 @@ def make_content(portal: Any) -> None:
     late.setEffectiveDate(FUTURE)
     share(late, "mara", "Owner")
     late.reindexObject()
+
+
+def make_all(portal: Any) -> None:
+    """The content that others have, users, and what not everybody may see."""
+    populate(portal)
+    add_users(portal)
+    make_content(portal)
 
 
 def run_script(portal: Any, catalog: Any, body: str) -> Any:

@@ -23,7 +23,6 @@ from tests.integration.slow_queries import slow_listing
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import until
 from typing import Any
-from zope.component.hooks import setSite
 
 import dataclasses
 import psycopg
@@ -58,10 +57,8 @@ def db(dsn: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 @contextmanager
 def inside(db: Any) -> Iterator[Any]:
     """Yield the site.  Its snapshot ends here, as with a request: a build waits for that."""
-    with sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        yield app.plone
+    with sites.inside(db) as portal:
+        yield portal
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
 from Products.ZCatalog.Catalog import CatalogError
 from tests.integration.content import create
 from tests.integration.content import populate
-from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import make_oracle
 from typing import Any
 
@@ -21,9 +20,7 @@ import pytest
 import transaction
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return site_with(populate)
+CONTENT = populate
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from tests.integration.content import create
 from tests.integration.content import populate
 from tests.integration.oracle import make_oracle
 from typing import Any
-from zope.component.hooks import setSite
 
 import psycopg
 import pytest
@@ -80,15 +79,13 @@ class Both:
 
 @pytest.fixture(scope="module")
 def module_both(site_template: str, postgres: Any) -> Iterator[Both]:
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        populate(app.plone)
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        populate(portal)
         for number, id in enumerate(ODD_IDS):
-            folder = create(app.plone.my_folder, "Folder", id, title=f"Title {id}")
+            folder = create(portal.my_folder, "Folder", id, title=f"Title {id}")
             create(folder, "Document", f"child{number}")
         transaction.commit()
-        yield Both(app.plone)
+        yield Both(portal)
 
 
 @pytest.fixture(params=["nothing pending", "pending"])

@@ -7,7 +7,6 @@ from plone.pgcatalog.results.cache import result_cache
 from Products.CMFCore.indexing import processQueue
 from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
 from tests.integration.content import create
-from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import make_oracle
 from tests.integration.pages import second_connection
 from tests.integration.plans import plan_of
@@ -29,9 +28,7 @@ def fill(portal: Any) -> None:
         create(portal, "Document", f"page{number}", subject=tags)
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return str(site_with(fill))
+CONTENT = fill
 
 
 @pytest.fixture(autouse=True)

@@ -139,9 +139,7 @@ def fill_for_each(portal: Any) -> None:
         make_tree(portal, f"{action.__name__}-tree")
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return site_with(fill)
+CONTENT = fill
 
 
 def own_conflicts(one: Any, two: Any, first: Action, second: Action, name: str) -> set[tuple[str, str]]:

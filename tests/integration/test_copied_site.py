@@ -195,14 +195,7 @@ def test_it_is_said_wherever_a_person_looks(either: Site) -> None:
     assert other.found() != []
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "portal_catalog/manage_catalogView",
-        "portal_catalog/manage_catalogAdvanced",
-        PANEL,
-    ],
-)
+@pytest.mark.parametrize("page", ["portal_catalog/manage_catalogView", "portal_catalog/manage_catalogAdvanced", PANEL])
 def test_the_button_fills_it(either: Site, page: str, expected: list[str]) -> None:
     answer = either.press(page)
     assert answer.status == 302

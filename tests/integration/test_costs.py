@@ -9,7 +9,6 @@ from plone.pgcatalog.discovery.vocabulary import ROWS
 from plone.pgcatalog.discovery.vocabulary import SEEN
 from plone.pgcatalog.discovery.vocabulary import THESE_OR_NEAR
 from tests.integration.content import create
-from tests.integration.fixtures import SiteWith
 from tests.integration.relation import NUMBER_OF
 from tests.integration.traffic import traced
 from typing import Any
@@ -24,9 +23,7 @@ def fill(portal: Any) -> None:
         create(portal, "Document", f"page{number:02}", title=f"Page {number}")
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return site_with(fill)
+CONTENT = fill
 
 
 @pytest.fixture

@@ -30,7 +30,6 @@ from tests.integration.oracle import make_oracle
 from types import SimpleNamespace
 from typing import Any
 from zope.component import getGlobalSiteManager
-from zope.component.hooks import setSite
 
 import pytest
 import transaction
@@ -100,16 +99,13 @@ QUERIES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def both(site_template: str, postgres: Any) -> Any:
-    """(our catalog, oracle) with an index of every kind, over the same committed content."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        add_all(app.plone.portal_catalog)
-        populate(app.plone)
-        transaction.commit()
-        yield app.plone.portal_catalog, make_oracle(app.plone)
+def fill(portal: Any) -> None:
+    """Content, and an index of every kind."""
+    add_all(portal.portal_catalog)
+    populate(portal)
+
+
+CONTENT = fill
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=str)
@@ -208,10 +204,8 @@ def test_a_range_in_range_asks_its_two_indexes(both: Any) -> None:
 @pytest.fixture
 def stock(stock_dsn: str) -> Iterator[Any]:
     """A stock site."""
-    with sites.opened(stock_dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        yield app.plone
+    with sites.opened(stock_dsn) as db, sites.inside(db) as portal:
+        yield portal
 
 
 def test_custom_indexes_are_taken_over_and_given_back(stock: Any) -> None:

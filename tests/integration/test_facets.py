@@ -20,9 +20,9 @@ from plone.pgcatalog.sql.expression import Statement
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.generated import fill_relation
-from tests.integration.oracle import make_oracle
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
+from tests.integration.people import make_all
 from tests.integration.people import PAST
 from tests.integration.people import PEOPLE
 from tests.integration.people import publish
@@ -53,10 +53,7 @@ QUERIES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def both(peopled: Any) -> Any:
-    """(our catalog, oracle, portal) over the same content; the tests change nothing that stays."""
-    return peopled.portal_catalog, make_oracle(peopled), peopled
+CONTENT = make_all
 
 
 def keys_of(oracle: Any, name: str, rid: int) -> list[Any]:
@@ -83,8 +80,8 @@ def everything_of(oracle: Any, query: dict[str, Any], method: str) -> Any:
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_counts_are_those_of_counting(both: Any, query: dict[str, Any]) -> None:
-    ours, oracle, _ = both
+def test_counts_are_those_of_counting(compared: Any, query: dict[str, Any]) -> None:
+    ours, oracle, _ = compared
     found = everything_of(oracle, query, "unrestrictedSearchResults")
     facets = ours.unrestrictedSearchResults(**query).facets(NAMES)
     assert facets == {name: counted(oracle, name, found) for name in NAMES}
@@ -92,8 +89,8 @@ def test_counts_are_those_of_counting(both: Any, query: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("user", PEOPLE)
 @pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_only_what_the_user_may_see_is_counted(both: Any, user: Any, query: dict[str, Any]) -> None:
-    ours, oracle, portal = both
+def test_only_what_the_user_may_see_is_counted(compared: Any, user: Any, query: dict[str, Any]) -> None:
+    ours, oracle, portal = compared
     with acting_as(portal, user):
         found = everything_of(oracle, query, "searchResults")
         assert ours.facets(query, NAMES) == {name: counted(oracle, name, found) for name in NAMES}
@@ -102,8 +99,8 @@ def test_only_what_the_user_may_see_is_counted(both: Any, user: Any, query: dict
 
 @pytest.mark.parametrize("user", [None, "mara", "boss"])
 @pytest.mark.parametrize("query", QUERIES, ids=str)
-def test_a_facets_own_criterion_can_be_left_out(both: Any, user: Any, query: dict[str, Any]) -> None:
-    ours, oracle, portal = both
+def test_a_facets_own_criterion_can_be_left_out(compared: Any, user: Any, query: dict[str, Any]) -> None:
+    ours, oracle, portal = compared
     with acting_as(portal, user):
         facets = ours.facets(query, NAMES, exclude_own=True)
         for name in NAMES:
@@ -113,16 +110,16 @@ def test_a_facets_own_criterion_can_be_left_out(both: Any, user: Any, query: dic
             assert facets[name] == counted(oracle, name, found), name
 
 
-def test_an_own_criterion_alone_leaves_all_rows(both: Any) -> None:
-    ours, oracle, _ = both
+def test_an_own_criterion_alone_leaves_all_rows(compared: Any) -> None:
+    ours, oracle, _ = compared
     facets = ours.unrestrictedSearchResults(portal_type="Event").facets(["portal_type", "Subject"], exclude_own=True)
     found = oracle.unrestrictedSearchResults(path="/")
     assert facets["portal_type"] == counted(oracle, "portal_type", found)
     assert facets["Subject"] == counted(oracle, "Subject", oracle.unrestrictedSearchResults(portal_type="Event"))
 
 
-def test_query_objects_count_too(both: Any) -> None:
-    ours, oracle, _ = both
+def test_query_objects_count_too(compared: Any) -> None:
+    ours, oracle, _ = compared
     either = Or(Eq("Subject", "Rot"), Eq("portal_type", "Event"))
     found = [b for b in oracle(path="/plone") if "Rot" in b.Subject or b.portal_type == "Event"]
     assert ours.facets({"where": either}, NAMES) == {name: counted(oracle, name, found) for name in NAMES}
@@ -130,8 +127,8 @@ def test_query_objects_count_too(both: Any) -> None:
     assert ours.facets(Not(either), ["portal_type"])["portal_type"].get("Event") is None
 
 
-def test_the_most_frequent_come_first_and_the_rest_is_cut(both: Any) -> None:
-    ours, oracle, _ = both
+def test_the_most_frequent_come_first_and_the_rest_is_cut(compared: Any) -> None:
+    ours, oracle, _ = compared
     whole = counted(oracle, "object_provides", oracle.unrestrictedSearchResults(path="/"))
     results = ours.unrestrictedSearchResults(path="/")
     order = sorted(whole.items(), key=lambda item: (-item[1], item[0]))
@@ -149,8 +146,8 @@ BUCKETS = {
 }
 
 
-def test_ranges_count_from_up_to_but_without(both: Any) -> None:
-    ours, oracle, _ = both
+def test_ranges_count_from_up_to_but_without(compared: Any) -> None:
+    ours, oracle, _ = compared
     facets = ours.unrestrictedSearchResults(path="/plone").facets(["portal_type"], ranges=BUCKETS)
     found = oracle.unrestrictedSearchResults(path="/plone")
     titles = [keys_of(oracle, "sortable_title", b.getRID())[0] for b in found]
@@ -163,8 +160,8 @@ def test_ranges_count_from_up_to_but_without(both: Any) -> None:
     assert facets["start"] == {"before": 1, "that day": 1, "later": 0, "ever": len(found)}
 
 
-def test_ranges_can_leave_out_their_own_criterion(both: Any) -> None:
-    ours, _, _ = both
+def test_ranges_can_leave_out_their_own_criterion(compared: Any) -> None:
+    ours, _, _ = compared
     query = {"portal_type": "Event", "start": {"query": DAY, "range": "min"}}
     ranges = {"start": BUCKETS["start"]}
     results = ours.unrestrictedSearchResults(**query)
@@ -175,9 +172,9 @@ def test_ranges_can_leave_out_their_own_criterion(both: Any) -> None:
 
 
 @pytest.mark.parametrize("user", [None, "mara", "boss"])
-def test_ranges_of_dates_are_counted_like_searched(both: Any, user: Any) -> None:
+def test_ranges_of_dates_are_counted_like_searched(compared: Any, user: Any) -> None:
     """All ranges of a date index are one expression, however they overlap: each counts what a search for it finds."""
-    ours, _, portal = both
+    ours, _, portal = compared
     ends = [None, *(DateTime(f"{year}/01/01 Europe/Vienna") for year in (1969, 2001, 2026, 2027, 2099)), DAY, DAY + 1]
     for name in ("effective", "created", "expires", "start"):
         ranges = {f"{i} {j}": (low, high) for i, low in enumerate(ends) for j, high in enumerate(ends)}
@@ -191,8 +188,8 @@ def test_ranges_of_dates_are_counted_like_searched(both: Any, user: Any) -> None
 
 @pytest.mark.parametrize("user", PEOPLE)
 @pytest.mark.parametrize("place", ["/plone", "/plone/", "/plone/public", "/plone/publi", "/plone/nowhere", "/"])
-def test_children_of_a_place_count_all_that_is_in_them(both: Any, user: Any, place: str) -> None:
-    ours, oracle, portal = both
+def test_children_of_a_place_count_all_that_is_in_them(compared: Any, user: Any, place: str) -> None:
+    ours, oracle, portal = compared
     with acting_as(portal, user):
         paths = [brain.getPath() for brain in oracle(path="/plone")]
         start = place.rstrip("/") + "/"
@@ -216,9 +213,9 @@ CHOSEN = {
 
 @pytest.mark.parametrize("user", [None, "mara", "boss"])
 @pytest.mark.parametrize("names", [["Subject"], ["portal_type", "path"], list(CHOSEN)])
-def test_a_facet_heeds_what_is_chosen_in_the_others(both: Any, user: Any, names: list[str]) -> None:
+def test_a_facet_heeds_what_is_chosen_in_the_others(compared: Any, user: Any, names: list[str]) -> None:
     """What is chosen in an index that is no facet here, review_state, holds for all of them."""
-    ours, _, portal = both
+    ours, _, portal = compared
     chosen = {name: CHOSEN[name] for name in names}
     ranges = {"created": {"past": (PAST, None)}}
     with acting_as(portal, user):
@@ -240,8 +237,8 @@ def test_a_facet_heeds_what_is_chosen_in_the_others(both: Any, user: Any, names:
 
 
 @pytest.mark.parametrize("user", [None, "mara", "boss"])
-def test_facet_counts_has_every_index_by_text(both: Any, user: Any) -> None:
-    ours, oracle, portal = both
+def test_facet_counts_has_every_index_by_text(compared: Any, user: Any) -> None:
+    ours, oracle, portal = compared
     with acting_as(portal, user):
         results = ours(path="/plone", b_size=2)
         fields = results.facet_counts.get("facet_fields")
@@ -257,8 +254,8 @@ def test_facet_counts_has_every_index_by_text(both: Any, user: Any) -> None:
         assert {"portal_type", "Subject", "Creator"} <= set(fields)
 
 
-def test_untrusted_code_reads_them(both: Any) -> None:
-    ours, oracle, portal = both
+def test_untrusted_code_reads_them(compared: Any) -> None:
+    ours, oracle, portal = compared
     with acting_as(portal, "mara"):
         expected = counted(oracle, "portal_type", oracle(path="/plone"))
         body = "return catalog(path='/plone').facet_counts['facet_fields']['portal_type']"
@@ -275,9 +272,9 @@ def test_untrusted_code_reads_them(both: Any) -> None:
 
 @pytest.mark.parametrize("name", ["allowedRolesAndUsers", "effectiveRange"])
 @pytest.mark.parametrize("options", [{}, {"exclude_own": True}])
-def test_who_may_see_what_is_no_facet(both: Any, name: str, options: dict[str, Any]) -> None:
+def test_who_may_see_what_is_no_facet(compared: Any, name: str, options: dict[str, Any]) -> None:
     """Nor can the restriction be left out as a facet's own criterion."""
-    ours, _, portal = both
+    ours, _, portal = compared
     with acting_as(portal, None):
         for query in ({"path": "/plone"}, {"allowedRolesAndUsers": "Manager"}):
             with pytest.raises(QueryError, match="no facet"):
@@ -309,8 +306,8 @@ def test_who_may_see_what_is_no_facet(both: Any, name: str, options: dict[str, A
         ([f"index{i}" for i in range(40)], {}, "no index"),
     ],
 )
-def test_wrong_facets_are_errors(both: Any, names: Any, options: Any, message: Any) -> None:
-    ours, _, _ = both
+def test_wrong_facets_are_errors(compared: Any, names: Any, options: Any, message: Any) -> None:
+    ours, _, _ = compared
     if message is None:
         assert set(ours.facets({"path": "/"}, names, **options)) == set(names)
         return
@@ -318,8 +315,8 @@ def test_wrong_facets_are_errors(both: Any, names: Any, options: Any, message: A
         ours.facets({"path": "/"}, names, **options)
 
 
-def test_a_name_is_no_sequence_of_names(both: Any) -> None:
-    ours, _, _ = both
+def test_a_name_is_no_sequence_of_names(compared: Any) -> None:
+    ours, _, _ = compared
     with pytest.raises(TypeError):
         ours.facets({"path": "/"}, "portal_type")
 
@@ -365,8 +362,8 @@ def test_an_index_added_in_the_same_transaction_counts(portal: Any, catalog: Any
 # -- what it costs
 
 
-def test_many_facets_are_one_statement(both: Any) -> None:
-    ours, _, portal = both
+def test_many_facets_are_one_statement(compared: Any) -> None:
+    ours, _, portal = compared
     transaction.begin()
     result_cache().clear()
     query = {"path": "/plone", "portal_type": "Document", "Subject": "Rot"}
@@ -390,8 +387,8 @@ def test_many_facets_are_one_statement(both: Any) -> None:
     assert traffic[0].messages == []
 
 
-def test_a_time_limit_ends_it_and_the_transaction_goes_on(both: Any) -> None:
-    ours, oracle, _ = both
+def test_a_time_limit_ends_it_and_the_transaction_goes_on(compared: Any) -> None:
+    ours, oracle, _ = compared
     transaction.begin()
     slow = "SELECT count(*), pg_sleep(5) FROM pg_class"
     view = ours._catalog.view()

@@ -1,13 +1,15 @@
 """catalog.xml: exported and imported by GenericSetup, as an add-on's profile, Plone's own, or our own export."""
 
+from Acquisition import aq_base
+from OFS.ObjectManager import REPLACEABLE
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from Products.CMFCore.indexing import processQueue
 from tests.integration import site as sites
 from tests.integration.catalog_xml import exported
 from tests.integration.catalog_xml import importable
 from tests.integration.catalog_xml import imported
+from tests.integration.content import create
 from tests.integration.content import populate
-from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
 from typing import Any
@@ -49,9 +51,7 @@ ADD_ON = """\
 """
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return site_with(populate)
+CONTENT = populate
 
 
 @pytest.fixture
@@ -154,12 +154,49 @@ def test_an_unknown_type_stops_the_import(filled: Any) -> None:
 
 
 def test_the_export_is_zcatalogs(stock_dsn: str) -> None:
-    from zope.component.hooks import setSite
 
-    with sites.opened(stock_dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        before = exported(app.plone.portal_catalog)
-        app.plone.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
-        after = exported(app.plone.portal_catalog)
+    with sites.opened(stock_dsn) as db, sites.inside(db) as portal:
+        before = exported(portal.portal_catalog)
+        portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
+        after = exported(portal.portal_catalog)
     assert after.replace("PG Catalog Tool", "Plone Catalog Tool") == before
+
+
+@pytest.fixture
+def pasted(portal: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A copy of the site's catalog in a folder."""
+    monkeypatch.setattr(PlonePGCatalogTool, "__replaceable__", REPLACEABLE, raising=False)
+    create(portal, "Folder", "folder")
+    create(portal, "Document", "page", title="Fox")
+    transaction.commit()
+    portal.folder.manage_pasteObjects(portal.manage_copyObjects(["portal_catalog"]))
+    return portal.folder.portal_catalog
+
+
+def test_a_tool_can_be_pasted(pasted: Any, portal: Any) -> None:
+    assert hasattr(aq_base(portal.folder), "portal_catalog")
+    assert aq_base(pasted) is not aq_base(portal.portal_catalog)
+
+
+def test_the_copy_keeps_indexes_columns_and_lexicons(pasted: Any, portal: Any) -> None:
+    original = portal.portal_catalog
+    assert "SearchableText" in pasted.indexes()
+    assert (pasted.indexes(), pasted.schema(), pasted.objectIds()) == (
+        original.indexes(),
+        original.schema(),
+        original.objectIds(),
+    )
+    assert hasattr(aq_base(pasted), "plaintext_lexicon")
+
+
+def test_the_copy_has_rows_of_its_own(pasted: Any, portal: Any) -> None:
+    transaction.commit()
+    pasted.clearFindAndRebuild()
+    transaction.commit()
+    create(portal, "Document", "later", title="Later")
+    pasted.uncatalog_object("/plone/page")
+    transaction.commit()
+    assert len(portal.portal_catalog.unrestrictedSearchResults(Title="Later")) == 1
+    assert len(portal.portal_catalog.unrestrictedSearchResults(Title="Fox")) == 1
+    assert len(pasted.unrestrictedSearchResults(Title="Fox")) == 0
+    assert len(pasted.unrestrictedSearchResults(Title="Later")) == 0

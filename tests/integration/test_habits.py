@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
-from tests.integration.fixtures import SiteWith
 from tests.integration.pages import make_pages
 from tests.integration.pages import PAGE_QUERIES
 from tests.integration.traffic import traced
@@ -43,9 +42,7 @@ def read_only(results: Any) -> tuple[Any, ...]:
     return tuple(brain.getPath() for brain in results[:10])
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return site_with(make_pages)
+CONTENT = make_pages
 
 
 def asked(portal: Any, query: dict[str, Any], ask: Ask, times: int = 1) -> tuple[tuple[Any, ...], list[str]]:

@@ -248,31 +248,9 @@ def below(path: str) -> set[str]:
     return {p for p in SITE if p == path or p.startswith(path + "/")}
 
 
-@pytest.mark.parametrize("path", [p for p in SITE if p != "/plone"])
-def test_subtree(site: Pair, path: str) -> None:
-    assert site.check(path) == below(path)
-
-
 @pytest.mark.parametrize("path", ["/plone", "/plone/", "plone", "/plone/catalog", "/", ""])
 def test_containers_of_the_catalog_find_everything(site: Pair, path: str) -> None:
     assert site.check(path) == set(SITE)
-
-
-def test_trailing_slash(site: Pair) -> None:
-    assert site.check("/plone/news/") == below("/plone/news")
-    assert site.check("/plone/news/", depth=0) == set()
-    assert site.check("/plone/news/", depth=1) == set()
-    assert site.check("/plone/news/", depth=2) == below("/plone/news") - {"/plone/news/a/b/c"}
-
-
-def test_depth(site: Pair) -> None:
-    assert site.check("/plone/news", depth=0) == {"/plone/news"}
-    assert site.check("/plone/news", depth=1) == {"/plone/news/a", "/plone/news/z"}
-    assert site.check("/plone/news", depth=2) == below("/plone/news") - {"/plone/news/a/b/c"}
-    assert site.check("/plone/news", depth=3) == below("/plone/news")
-    assert site.check("/plone", depth=0) == {"/plone"}
-    assert site.check("/plone", depth=2) == {p for p in SITE if p.count("/") < 4}
-    assert site.check("news", depth=1) == set()
 
 
 def test_depth_without_query(site: Pair) -> None:
@@ -281,44 +259,10 @@ def test_depth_without_query(site: Pair) -> None:
     assert site.check([]) == set()
 
 
-def test_level(site: Pair) -> None:
-    assert site.check("news", level=1) == below("/plone/news")
-    assert site.check("news", level=2) == below("/plone/events/news")
-    assert site.check("news", level=-1) == below("/plone/news") | below("/plone/events/news")
-    assert site.check("news/a", level=-1, depth=0) == {"/plone/news/a", "/plone/events/news/a"}
-    assert site.check([("news", 2)]) == below("/plone/events/news")
-    assert site.check([("news", 2), "/plone/news-2"]) == below("/plone/events/news") | below("/plone/news-2")
-
-
-def test_several_paths(site: Pair) -> None:
-    both = ["/plone/news", "/plone/news-2"]
-    assert site.check(both) == below("/plone/news") | below("/plone/news-2")
-    assert site.check(both, depth=0) == set(both)
-    assert site.check(both, depth=1) == {"/plone/news/a", "/plone/news/z", "/plone/news-2/a"}
-    assert site.check(both, operator="and") == set()
-    assert site.check(["/plone/news", "/plone/news/a"], operator="and") == below("/plone/news/a")
-    assert site.check(tuple(both)) == below("/plone/news") | below("/plone/news-2")
-
-
 @pytest.mark.parametrize("options", [{}, {"depth": 0}, {"depth": 1}, {"depth": 2}, {"navtree": 1}])
 def test_very_many_paths(site: Pair, options: dict[str, Any]) -> None:
     many = [f"/plone/nothing-{i}" for i in range(700)]
     assert site.check([*many, "/plone/news", *SITE[6:8]], **options)
-
-
-def test_breadcrumbs(site: Pair) -> None:
-    way = {"/plone", "/plone/news", "/plone/news/a", "/plone/news/a/b"}
-    assert site.check("/plone/news/a/b", navtree=1, depth=0) == way
-    assert site.check("/plone/news/a/b", navtree=1, depth=0, navtree_start=2) == way - {"/plone"}
-
-
-def test_navtree(site: Pair) -> None:
-    siblings = {p for p in SITE if p.count("/") == 2}
-    expected = {"/plone", "/plone/news/a", "/plone/news/z", "/plone/news/a/b"} | siblings
-    assert site.check("/plone/news/a", navtree=1) == expected
-    assert site.check("/plone/news/a", navtree=1, navtree_start=1) == expected - {"/plone"}
-    assert site.check("/plone/news/a", navtree=1, navtree_start=2) == expected - {"/plone"} - siblings
-    assert site.check("/plone/news/a", navtree=1, depth=2, navtree_start=1) >= siblings
 
 
 def test_old_style_options(site: Pair) -> None:

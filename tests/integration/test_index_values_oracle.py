@@ -158,10 +158,7 @@ def random_options(case: Case, random: Random) -> Query:
 def is_deviation(query: Query) -> bool:
     """True for what is answered differently on purpose."""
     options = query["x"] if isinstance(query["x"], dict) else {"query": query["x"]}
-    option = {
-        **{name: query.get(f"x_{name}") for name in ("not", "range", "operator")},
-        **options,
-    }
+    option = {**{name: query.get(f"x_{name}") for name in ("not", "range", "operator")}, **options}
     if option["not"] is not None and not option.get("query") and not option["range"]:
         return True  # "not" alone: see test_same_answers_to_not_alone
     # ZCatalog: rows that have each key there is in the range.
@@ -259,11 +256,7 @@ def test_only_long_values_are_reported(twins: Twins) -> None:
 @pytest.mark.parametrize("twins", WITH_INDEXES, ids=str, indirect=True)
 def test_each_sql_index_answers_a_query(twins: Twins) -> None:
     key = [next(key for key in twins.case.keys if key)]
-    queries = [
-        {"query": key},
-        {"query": key, "range": "min"},
-        {"query": key, "range": "max"},
-    ]
+    queries = [{"query": key}, {"query": key, "range": "min"}, {"query": key, "range": "max"}]
     with twins.connection.transaction():
         twins.connection.execute("SET LOCAL enable_seqscan = off")
         plans = "".join(map(twins.explain, queries))

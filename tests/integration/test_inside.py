@@ -2,33 +2,23 @@
 
 from Acquisition import aq_base
 from BTrees.IIBTree import IISet
-from collections.abc import Iterator
+from BTrees.IOBTree import IOBTree
+from BTrees.OIBTree import OIBTree
+from BTrees.OOBTree import OOBTree
+from collections.abc import Callable
+from collections.abc import Iterable
 from Products.CMFCore.indexing import processQueue
 from Products.ZCatalog.Catalog import mergeResults
-from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
-from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
 from typing import Any
+from zodbpickle.pickle import PicklingError
 
 import Missing
 import pytest
 import transaction
-
-
-@pytest.fixture(scope="module")
-def shared(site_with: SiteWith) -> Iterator[Any]:
-    """(our catalog, the oracle), filled with the same content; the tests change nothing."""
-    with sites.opened(site_with(populate)) as db, sites.inside(db) as portal:
-        yield portal.portal_catalog, make_oracle(portal)
-
-
-@pytest.fixture
-def both(shared: Any) -> Any:
-    sites.return_to(shared[0].aq_parent)
-    return shared
 
 
 def test_an_unwrapped_tool_has_its_inside(catalog: Any) -> None:
@@ -147,3 +137,336 @@ def test_equal_dates_come_as_zcatalog_sorts_them(portal: Any, catalog: Any, orde
     paths, _count = answer(make_oracle(portal), query)
     assert answer(catalog, query)[0] == paths
     assert paths[0] == "/plone/page0"
+
+
+def fill(portal: Any) -> None:
+    populate(portal)
+    for id in ("Zebra", "a-b", "a_b", "a.b", "page-1"):
+        create(portal, "Document", id)
+
+
+CONTENT = fill
+
+
+def outcome(call: Callable[[Any], Any], tree: Any) -> Any:
+    try:
+        return plain(call(tree))
+    except Exception as error:  # noqa: BLE001  whatever it is, both must raise it
+        return type(error)
+
+
+def plain(value: Any) -> Any:
+    """Return *value* with plain lists for all that iterates over keys, values or pairs, and for sets of rids."""
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    is_sequence = isinstance(value, Iterable) or "Items" in type(value).__name__
+    return [plain(each) for each in value] if is_sequence and not isinstance(value, str) else value
+
+
+#: Trees of a catalog, and the class of BTree that ZCatalog has there.
+TREES: dict[str, tuple[Callable[[Any], Any], type]] = {
+    "paths": (lambda c: c._catalog.paths, IOBTree),
+    "uids": (lambda c: c._catalog.uids, OIBTree),
+    "data": (lambda c: c._catalog.data, IOBTree),
+    "getId": (lambda c: c.Indexes["getId"]._index, OOBTree),
+    "portal_type": (lambda c: c.Indexes["portal_type"]._index, OOBTree),
+    "Subject": (lambda c: c.Indexes["Subject"]._index, OOBTree),
+    "UID": (lambda c: c.Indexes["UID"]._index, OIBTree),
+    "created": (lambda c: c.Indexes["created"]._index, IOBTree),
+    "_index_items": (lambda c: c.Indexes["path"]._index_items, OIBTree),
+    "_index_parents": (lambda c: c.Indexes["path"]._index_parents, OOBTree),
+}
+CALLS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "minKey": lambda t, a, b: t.minKey(),
+    "maxKey": lambda t, a, b: t.maxKey(),
+    "minKey from": lambda t, a, b: t.minKey(a),
+    "maxKey to": lambda t, a, b: t.maxKey(b),
+    "minKey of none": lambda t, a, b: t.minKey(None),
+    "minKey behind all": lambda t, a, b: t.minKey(t.maxKey() + (1 if isinstance(a, int) else "x")),
+    "maxKey before all": lambda t, a, b: t.maxKey(t.minKey() - 1 if isinstance(a, int) else ""),
+    "minKey of a wrong type": lambda t, a, b: t.minKey("x" if isinstance(a, int) else 1),
+    "keys": lambda t, a, b: t.keys(),
+    "keys from": lambda t, a, b: t.keys(a),
+    "keys to": lambda t, a, b: t.keys(None, b),
+    "keys to by name": lambda t, a, b: t.keys(max=b),
+    "keys between": lambda t, a, b: t.keys(a, b),
+    "keys the wrong way": lambda t, a, b: t.keys(b, a),
+    "keys without the ends": lambda t, a, b: t.keys(a, b, True, True),
+    "keys without ends by name": lambda t, a, b: t.keys(min=a, max=b, excludemin=1, excludemax=0),
+    "keys without the first": lambda t, a, b: t.keys(excludemin=True),
+    "keys without the last": lambda t, a, b: t.keys(excludemax=True),
+    "keys of a wrong type": lambda t, a, b: t.keys("x" if isinstance(a, int) else 1),
+    "values": lambda t, a, b: t.values(),
+    "values between": lambda t, a, b: t.values(a, b),
+    "values without the ends": lambda t, a, b: t.values(a, b, excludemin=True, excludemax=True),
+    "items": lambda t, a, b: t.items(),
+    "items between": lambda t, a, b: t.items(a, b),
+    "items without the first": lambda t, a, b: t.items(a, None, True),
+    "iterkeys": lambda t, a, b: t.iterkeys(a),
+    "itervalues": lambda t, a, b: t.itervalues(max=b),
+    "iteritems": lambda t, a, b: t.iteritems(a, b),
+    "iteration": lambda t, a, b: t,
+    "len": lambda t, a, b: len(t),
+    "bool": lambda t, a, b: bool(t),
+    "has_key": lambda t, a, b: (bool(t.has_key(a)), a in t),
+    "get": lambda t, a, b: (t.get(a), t.get(b), t[a]),
+    "a slice of keys": lambda t, a, b: (t.keys()[0], t.keys()[1:3], t.items()[1]),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("name", TREES)
+def test_a_tree_answers_like_a_btree(both: Any, name: str, call: str) -> None:
+    find, cls = TREES[name]
+    ours = find(both[0])
+    reference = cls(dict(ours.items()))
+    keys = list(reference)
+    middle, last = keys[len(keys) // 3], keys[-1]
+    assert outcome(lambda t: CALLS[call](t, middle, last), ours) == outcome(
+        lambda t: CALLS[call](t, middle, last), reference
+    )
+
+
+@pytest.mark.parametrize("name", [name for name, (_, cls) in TREES.items() if name not in ("paths", "data")])
+def test_a_tree_has_the_keys_that_zcatalogs_has(both: Any, name: str) -> None:
+    def look(catalog: Any) -> Any:
+        tree = TREES[name][0](catalog)
+        pairs = [(key, [rids] if isinstance(rids, int) else rids) for key, rids in tree.items()]
+        return (
+            [(key, sorted(catalog.getpath(rid) for rid in rids)) for key, rids in pairs],
+            tree.minKey(),
+            tree.maxKey(),
+        )
+
+    assert look(both[0]) == look(both[1])
+
+
+@pytest.mark.parametrize("name", [name for name in TREES if name != "data"])
+def test_every_public_name_of_the_real_tree_is_there(both: Any, name: str) -> None:
+    """Those that change a tree are there where assigning is."""
+    ours, theirs = (TREES[name][0](catalog) for catalog in both)
+    changing = set() if name in ("paths", "uids") else {"clear", "insert", "pop", "popitem", "setdefault", "update"}
+    sizes = {"max_internal_size", "max_leaf_size"}
+    names = {n for n in dir(type(theirs)) if not n.startswith("_")} - changing - sizes
+    assert names - set(dir(ours)) == set()
+
+
+def test_a_path_index_knows_its_depth(both: Any) -> None:
+    assert both[0].Indexes["path"]._depth == both[1].Indexes["path"]._depth == 4
+
+
+def test_indexes_are_copied_as_a_dict(both: Any) -> None:
+    ours, theirs = (catalog._catalog.indexes.copy() for catalog in both)
+    assert type(ours) is type(theirs) is dict
+    assert ours.keys() == theirs.keys()
+
+
+def test_an_empty_catalog_has_empty_trees(portal: Any, catalog: Any) -> None:
+    catalog.manage_catalogClear()
+    for name, (find, cls) in TREES.items():
+        for call in ("minKey", "maxKey", "keys", "items", "len", "bool"):
+            ours = outcome(lambda t: CALLS[call](t, 1, 1), find(catalog))  # noqa: B023
+            assert (name, call, ours) == (name, call, outcome(lambda t: CALLS[call](t, 1, 1), cls()))  # noqa: B023
+    assert catalog.Indexes["path"]._depth == 0
+
+
+# -- moving rows
+
+OLD, NEW = "/plone/old", "/plone/new"
+
+#: Ways to move a row from OLD to NEW: each step is a call of (uids, paths, rid).
+STEPS: dict[str, Callable[[Any, Any, int], Any]] = {
+    "del uids": lambda uids, paths, rid: uids.__delitem__(OLD),
+    "pop uids": lambda uids, paths, rid: uids.pop(OLD),
+    "uids": lambda uids, paths, rid: uids.__setitem__(NEW, rid),
+    "insert": lambda uids, paths, rid: uids.insert(NEW, rid),
+    "paths": lambda uids, paths, rid: paths.__setitem__(rid, NEW),
+    "update": lambda uids, paths, rid: paths.update({rid: NEW}),
+    "del paths": lambda uids, paths, rid: paths.__delitem__(rid),
+}
+WAYS = [
+    ("del uids", "uids", "paths"),
+    ("del uids", "paths", "uids"),
+    ("uids", "paths", "del uids"),
+    ("uids", "del uids", "paths"),
+    ("paths", "uids", "del uids"),
+    ("paths", "del uids", "uids"),
+    ("pop uids", "insert", "update"),
+    ("del paths", "del uids", "uids", "paths"),
+    ("del paths", "paths", "pop uids", "uids"),
+    ("paths", "paths", "uids", "uids", "del uids"),
+]
+
+
+def said(catalog: Any, rid: int) -> Any:
+    """Return what both trees say of OLD, NEW and *rid*."""
+    uids, paths = catalog._catalog.uids, catalog._catalog.paths
+    return [
+        *(uids.get(path) == rid for path in (OLD, NEW)),
+        *(path in uids for path in (OLD, NEW)),
+        [path for path, each in uids.items() if each == rid],
+        [path for path in uids if path in (OLD, NEW)],
+        paths.get(rid),
+        rid in paths,
+        dict(paths.items()).get(rid),
+        len(uids) - len(paths),
+        (catalog.getrid(OLD) == rid, catalog.getrid(NEW) == rid),
+    ]
+
+
+def found(catalog: Any) -> Any:
+    """Return what searches say of the row."""
+    return [
+        [(b.getPath(), b.Title) for b in catalog.unrestrictedSearchResults(**query)]
+        for query in ({"getId": "old"}, {"Title": "wanderer"}, {"path": OLD}, {"path": NEW}, {"Subject": "Red"})
+    ]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_row_is_moved_as_in_zcatalog(portal: Any, catalog: Any, way: tuple[str, ...], committed: bool) -> None:
+    create(portal, "Document", "old", title="Wanderer", subject=("Red", "green"), description="quick")
+    processQueue()
+    oracle = make_oracle(portal)
+    if committed:
+        transaction.commit()
+    both = [(c, c.getrid(OLD)) for c in (catalog, oracle)]
+    before = catalog.unrestrictedSearchResults(getId="old")[0].UID
+    for i, step in enumerate(way):
+        for c, rid in both:
+            STEPS[step](c._catalog.uids, c._catalog.paths, rid)
+        assert (i, step, said(catalog, both[0][1])) == (i, step, said(oracle, both[1][1]))
+    for _ in range(2):
+        assert found(catalog) == found(oracle)
+        assert said(catalog, both[0][1]) == said(oracle, both[1][1])
+        assert catalog.getMetadataForUID(NEW)["UID"] == before
+        assert catalog.getIndexDataForUID(NEW)["Subject"] == ["Red", "green"]
+        transaction.commit()
+
+
+@pytest.mark.parametrize("first", ["uids", "paths"])
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_row_deleted_from_both_trees_is_gone(portal: Any, catalog: Any, first: str, committed: bool) -> None:
+    create(portal, "Document", "old", title="Wanderer")
+    create(portal, "Document", "other", title="Wanderer")
+    processQueue()
+    if committed:
+        transaction.commit()
+    rid = catalog.getrid(OLD)
+    uids, paths = catalog._catalog.uids, catalog._catalog.paths
+    for tree, key in ((uids, OLD), (paths, rid))[:: 1 if first == "uids" else -1]:
+        del tree[key]
+    assert (OLD in uids, rid in paths) == (False, False)
+    with pytest.raises(KeyError):
+        del uids[OLD]
+    transaction.commit()
+    assert [b.getPath() for b in catalog.unrestrictedSearchResults(Title="wanderer")] == ["/plone/other"]
+    assert (OLD in catalog._catalog.uids, rid in catalog._catalog.paths) == (False, False)
+
+
+def test_savepoints_take_back_what_was_assigned(portal: Any, catalog: Any) -> None:
+    create(portal, "Document", "old", title="Wanderer")
+    transaction.commit()
+    rid = catalog.getrid(OLD)
+    savepoint = transaction.savepoint()
+    catalog._catalog.paths[rid] = NEW
+    assert said(catalog, rid)[:4] == [True, False, True, False]
+    savepoint.rollback()
+    assert said(catalog, rid) == [True, False, True, False, [OLD], [OLD], OLD, True, OLD, 0, (True, False)]
+    assert found(catalog)[0] == [(OLD, "Wanderer")]
+
+
+def test_a_row_that_is_catalogued_again_is_at_its_path(portal: Any, catalog: Any) -> None:
+    page = create(portal, "Document", "old", title="Wanderer")
+    processQueue()
+    rid = catalog.getrid(OLD)
+    del catalog._catalog.uids[OLD]
+    assert catalog.getrid(OLD) is None
+    catalog.catalog_object(page, OLD)
+    assert catalog.getrid(OLD) == catalog(getId="old")[0].getRID() == rid
+
+
+@pytest.mark.parametrize(
+    ("tree", "key", "value"), [("uids", 1, 1), ("uids", NEW, "x"), ("paths", "x", NEW), ("paths", 1, 1)]
+)
+def test_what_is_no_path_or_rid_is_not_assigned(catalog: Any, tree: str, key: Any, value: Any) -> None:
+    with pytest.raises(TypeError):
+        getattr(catalog._catalog, tree)[key] = value
+
+
+def test_a_row_nobody_has_is_not_moved(catalog: Any) -> None:
+    with pytest.raises(KeyError):
+        catalog._catalog.uids[NEW] = 2**40
+    assert NEW not in catalog._catalog.uids
+
+
+# -- texts
+
+TEXTS = ("SearchableText", "Title", "Description")
+LEXICONS: dict[str, Callable[[Any], Any]] = {
+    "words": lambda x: list(x.words()),
+    "length": lambda x: x.length(),
+    "items": lambda x: [word for word, _ in x.items()],
+    "wids": lambda x: (len(list(x.wids())), len(set(x.wids()))),
+    "round trip": lambda x: [x.get_word(x.get_wid(word)) for word in ("fox", "quick")],
+    "round trip of all": lambda x: sorted(map(x.get_word, x.wids())) == list(x.words()),
+    "pairs": lambda x: all(x.get_wid(word) == wid for word, wid in list(x.items())[:5]),
+    "unknown word": lambda x: x.get_wid("nobody"),
+    "unknown number": lambda x: x.get_word(1),
+    "parseTerms": lambda x: x.parseTerms("Quick FOX fo*"),
+    "termToWordIds": lambda x: [wid and x.get_word(wid) for wid in x.termToWordIds(["quick", "nobody", "fox"])],
+    "sourceToWordIds": lambda x: [x.get_word(wid) for wid in x.sourceToWordIds("The quick brown fox")],
+    "globToWordIds": lambda x: sorted(x.get_word(wid) for wid in x.globToWordIds("f*")),
+    "no glob": lambda x: [x.get_word(wid) for wid in x.globToWordIds("fox")],
+    "glob of none": lambda x: x.globToWordIds("nobod*"),
+    "glob at the beginning": lambda x: x.globToWordIds("*x"),
+    "isGlob": lambda x: (x.isGlob("f*"), x.isGlob("f")),
+    "id": lambda x: (x.getId(), type(aq_base(x)).__name__, x.getPipelineNames()),
+}
+
+
+@pytest.mark.parametrize("name", LEXICONS)
+def test_a_lexicon_has_the_words_of_the_texts(both: Any, name: str) -> None:
+    ours, theirs = (outcome(LEXICONS[name], catalog.Indexes["SearchableText"].getLexicon()) for catalog in both)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_inner_index_tells_what_zcatalogs_tells(both: Any, name: str) -> None:
+    def look(catalog: Any) -> Any:
+        index, lexicon = catalog.Indexes[name].index, catalog.Indexes[name].getLexicon()
+        rids = {path: catalog.getrid(path) for path in catalog._catalog.uids}
+        return (
+            index.length(),
+            index.document_count(),
+            {path: bool(index.has_doc(rid)) for path, rid in rids.items()},
+            {path: [lexicon.get_word(wid) for wid in index.get_words(rid)] for path, rid in rids.items()},
+            (bool(index.has_doc(-1)), outcome(lambda index: index.get_words(-1), index)),
+        )
+
+    ours, theirs = map(look, both)
+    assert ours == theirs
+
+
+def test_words_come_and_go_with_the_texts(portal: Any, catalog: Any) -> None:
+    index = catalog.Indexes["Title"]
+    create(portal, "Document", "page", title="Xylophone")
+    processQueue()
+    for _ in range(2):
+        assert "xylophone" in index.getLexicon().words()
+        assert index.index.length() == len({word for b in catalog() for word in b.Title.lower().split()})
+        transaction.commit()
+    portal._delObject("page")
+    processQueue()
+    assert "xylophone" not in index.getLexicon().words()
+
+
+def test_a_setting_of_a_lexicon_is_kept(portal: Any, catalog: Any) -> None:
+    lexicon = catalog.Indexes["Title"].getLexicon()
+    lexicon.title = "Ours"
+    transaction.commit()
+    assert catalog.plone_lexicon.title == catalog.Indexes["Title"].getLexicon().title == "Ours"
+    portal.kept = aq_base(lexicon)
+    with pytest.raises(PicklingError):
+        transaction.commit()
+    transaction.abort()

@@ -255,12 +255,10 @@ def test_a_restart_does_no_ddl(dsn: str, postgres: Any) -> None:
             ).fetchone()
 
     before = catalog_version()
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        create(app.plone, "Document", "page")
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        create(portal, "Document", "page")
         transaction.commit()
-        assert len(app.plone.portal_catalog(getId="page")) == 1
+        assert len(portal.portal_catalog(getId="page")) == 1
     assert catalog_version() == before
 
 

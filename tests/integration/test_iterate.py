@@ -10,11 +10,11 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.generated import fill_relation
 from tests.integration.people import acting_as
+from tests.integration.people import make_all
 from tests.integration.people import PEOPLE
 from tests.integration.plans import page_statement
 from tests.integration.traffic import traced
 from typing import Any
-from zope.component.hooks import setSite
 
 import gc
 import pytest
@@ -22,10 +22,7 @@ import tracemalloc
 import transaction
 
 
-@pytest.fixture(scope="module")
-def site(peopled: Any) -> Any:
-    """(catalog, portal) with content; the tests change nothing that stays."""
-    return peopled.portal_catalog, peopled
+CONTENT = make_all
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +31,8 @@ def big(site_template: str, postgres: Any) -> Iterator[Any]:
     dsn = sites.clone(postgres, site_template)
     with connect_directly(dsn, "test", 0) as connection:
         fill_relation(connection, 100_000)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        yield app.plone.portal_catalog
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        yield portal.portal_catalog
 
 
 def paths(brains: Any) -> list[str]:
@@ -63,9 +58,9 @@ SORTS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("batch", [1, 2, 7, 1000])
 @pytest.mark.parametrize("sort", SORTS, ids=str)
-def test_gives_what_a_search_gives_in_its_order(site: Any, sort: dict[str, Any], batch: int) -> None:
+def test_gives_what_a_search_gives_in_its_order(shared_portal: Any, sort: dict[str, Any], batch: int) -> None:
     """Ties included, of which there are many."""
-    catalog, _ = site
+    catalog = shared_portal.portal_catalog
     expected = catalog.unrestrictedSearchResults(path="/plone", **sort)
     stream = catalog.unrestrictedSearchResults(path="/plone", **sort).iterate(batch)
     assert paths(stream) == paths(expected)
@@ -73,8 +68,8 @@ def test_gives_what_a_search_gives_in_its_order(site: Any, sort: dict[str, Any],
 
 
 @pytest.mark.parametrize("user", PEOPLE)
-def test_only_what_the_user_may_see(site: Any, user: Any) -> None:
-    catalog, portal = site
+def test_only_what_the_user_may_see(shared_portal: Any, user: Any) -> None:
+    portal, catalog = shared_portal, shared_portal.portal_catalog
     with acting_as(portal, user):
         for sort in SORTS:
             assert paths(catalog.iterate({"path": "/plone", **sort}, batch=3)) == paths(catalog(path="/plone", **sort))
@@ -85,8 +80,8 @@ def test_only_what_the_user_may_see(site: Any, user: Any) -> None:
             catalog.iterate(Eq("allowedRolesAndUsers", "Manager"))
 
 
-def test_brains_are_brains(site: Any) -> None:
-    catalog, _ = site
+def test_brains_are_brains(shared_portal: Any) -> None:
+    catalog = shared_portal.portal_catalog
     for brain, other in zip(
         catalog.iterate({"portal_type": "Document", "sort_on": "path"}, batch=2),
         catalog(portal_type="Document", sort_on="path"),
@@ -97,8 +92,8 @@ def test_brains_are_brains(site: Any) -> None:
         assert brain.getObject().getPhysicalPath() == other.getObject().getPhysicalPath()
 
 
-def test_nothing_found_is_nothing(site: Any) -> None:
-    catalog, _ = site
+def test_nothing_found_is_nothing(shared_portal: Any) -> None:
+    catalog = shared_portal.portal_catalog
     assert list(catalog.iterate({"portal_type": []})) == []
     assert list(catalog.iterate({"portal_type": "No Such Type"})) == []
 
@@ -111,17 +106,17 @@ def test_nothing_found_is_nothing(site: Any) -> None:
         ({"path": "/plone", "sort_on": "getObjPositionInParent"}, "cannot be sorted by getObjPositionInParent"),
     ],
 )
-def test_what_cannot_be_streamed_is_an_error(site: Any, query: Any, message: str) -> None:
-    catalog, _ = site
+def test_what_cannot_be_streamed_is_an_error(shared_portal: Any, query: Any, message: str) -> None:
+    catalog = shared_portal.portal_catalog
     with pytest.raises(QueryError, match=message):
         catalog.iterate(query)
     with pytest.raises(QueryError, match="at least one row"):
         catalog.iterate({"path": "/plone"}, batch=0)
 
 
-def test_two_statements_a_batch(site: Any) -> None:
+def test_two_statements_a_batch(shared_portal: Any) -> None:
     """The rows with their metadata, and the sort keys of the last one before."""
-    catalog, portal = site
+    portal, catalog = shared_portal, shared_portal.portal_catalog
     transaction.begin()
     result_cache().clear()
     total = len(catalog.unrestrictedSearchResults(path="/plone"))

@@ -6,7 +6,6 @@ from plone.pgcatalog.database.hit_rate import MEMORY
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
-from tests.integration.fixtures import SiteWith
 from tests.integration.pages import make_pages
 from tests.integration.pages import second_connection
 from tests.integration.pages import shown
@@ -17,9 +16,7 @@ import pytest
 import transaction
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return site_with(make_pages)
+CONTENT = make_pages
 
 
 def familiar(portal: Any) -> list[Any]:

@@ -9,7 +9,6 @@ from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from Products.PythonScripts.PythonScript import PythonScript
 from Products.ZCatalog.interfaces import IZCatalog
 from tests.integration.content import create
-from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import make_oracle
 from tests.integration.rebuilding import differences
 from tests.integration.rebuilding import rebuild
@@ -51,9 +50,7 @@ def fill(portal: Any) -> None:
     transaction.commit()
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return str(site_with(fill))
+CONTENT = fill
 
 
 @pytest.fixture

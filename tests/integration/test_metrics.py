@@ -1,6 +1,15 @@
 """Figures for monitoring: each is counted right, documented, and given to plone.observability when it is there."""
 
+from collections.abc import Callable
+from collections.abc import Iterator
+from opentelemetry.instrumentation.psycopg import PsycopgInstrumentor
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import set_tracer_provider
 from pathlib import Path
+from plone.observability.otel import catalog as catalog_spans
 from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.database import of_standby
 from plone.pgcatalog.metrics.database import replicas
@@ -9,6 +18,7 @@ from plone.pgcatalog.observe import trace
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import KINDS
 from psycopg.rows import dict_row
+from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.rebuilding import rebuilding
 from typing import Any
@@ -231,3 +241,83 @@ def test_ready_means_that_the_database_answers(app: Any, dsn: str, observability
         observability.TIMEOUT = before
     assert not ready
     assert "does not answer" in sentence
+
+
+Spans = Callable[[], tuple[ReadableSpan, ...]]
+STATEMENTS = ("db.statement", "db.query.text")
+
+
+@pytest.fixture(scope="module")
+def traced(site_template: str, postgres: Any) -> Iterator[tuple[Any, InMemorySpanExporter]]:
+    """A site whose process is instrumented as plone.observability does it; and what it exports."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    set_tracer_provider(provider)
+    instrumentor = PsycopgInstrumentor()
+    # What the instrumentation takes back is bound to psycopg's own class, and makes no connections of another one.
+    connect = vars(psycopg.Connection)["connect"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLONE_OBSERVABILITY_OTEL_ENABLED", "1")
+        instrumentor.instrument(tracer_provider=provider)
+        catalog_spans.instrument_catalog()
+        try:
+            with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+                create(portal, "Document", "page", title="Page")
+                transaction.commit()
+                yield portal, exporter
+        finally:
+            catalog_spans.uninstrument_catalog()
+            instrumentor.uninstrument()
+            psycopg.Connection.connect = connect  # type: ignore[method-assign]
+
+
+def statement(span: ReadableSpan) -> str:
+    attributes = span.attributes or {}
+    return str(next((attributes[name] for name in STATEMENTS if name in attributes), ""))
+
+
+def spans_of(traced: tuple[Any, InMemorySpanExporter], search: Callable[[Any], Any]) -> list[ReadableSpan]:
+    portal, exporter = traced
+    transaction.begin()
+    exporter.clear()
+    search(portal.portal_catalog)
+    return list(exporter.get_finished_spans())
+
+
+@pytest.mark.parametrize("method", ["searchResults", "unrestrictedSearchResults", "__call__"])
+def test_a_search_is_a_span_with_its_statement_below(traced: Any, method: str) -> None:
+    # In a transaction of its own each: what is in the first message also brings the savepoint.
+    for portal_type in ("Document", "News Item"):
+        query = {"portal_type": portal_type, "sort_on": "modified", "getId": method}
+        spans = spans_of(traced, lambda catalog, query=query: getattr(catalog, method)(**query))
+        # The last to end is the outermost; searchResults calls unrestrictedSearchResults.
+        search = [s for s in spans if s.name.startswith("catalog.")][-1]
+        assert search.name == f"catalog.{method.replace('__call__', 'searchResults')}"
+        assert search.attributes is not None
+        assert search.attributes["plone.catalog.result_count"] == 0
+        below = [s for s in spans if s.context.trace_id == search.context.trace_id and s is not search]
+        assert any("SELECT" in statement(s) and '"portal_type"' in statement(s) for s in below)
+
+
+def test_the_statements_of_a_commit_are_spans(traced: Any) -> None:
+    portal, exporter = traced
+    exporter.clear()
+    portal.page.title = "Another"
+    portal.page.reindexObject()
+    transaction.commit()
+    with portal.portal_catalog._catalog.session.connection.cursor() as cursor:
+        cursor.execute("SELECT relation FROM pgcatalog_state")
+        relation = cursor.fetchone()["relation"]
+    written = [statement(s) for s in exporter.get_finished_spans()]
+    assert any(f'INSERT INTO "{relation}"' in text or f'"{relation}"' in text for text in written)
+
+
+def test_values_are_in_no_span(traced: Any) -> None:
+    spans = spans_of(
+        traced, lambda catalog: list(catalog.searchResults(SearchableText="confidential", getId="classified"))
+    )
+    for span in spans:
+        shown = f"{span.name} {dict(span.attributes or {})}"
+        assert "confidential" not in shown
+        assert "classified" not in shown

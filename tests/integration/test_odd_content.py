@@ -17,7 +17,6 @@ from tests.integration.odd import indexed
 from tests.integration.odd import INDEXES
 from tests.integration.oracle import make_oracle
 from typing import Any
-from zope.component.hooks import setSite
 from zope.i18nmessageid import Message
 
 import contextlib
@@ -30,19 +29,17 @@ import transaction
 @pytest.fixture(scope="module")
 def shared_site(site_template: str, postgres: Any) -> Iterator[Any]:
     """A site whose catalog indexes ``odd`` in every way; the tests change one page."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        catalog = app.plone.portal_catalog
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        catalog = portal.portal_catalog
         for id, (kind, extra) in INDEXES.items():
             catalog.addIndex(id, kind, extra)
         # These have no option for the attribute: it is their id.
         catalog.addIndex("odd", "DateIndex")
         catalog.addIndex("odd_start", "DateRecurringIndex", Extra(recurdef="odd_rule", until=""))
         catalog.addColumn("odd")
-        create(app.plone, "Document", "page", title="Some page")
+        create(portal, "Document", "page", title="Some page")
         transaction.commit()
-        yield app.plone
+        yield portal
 
 
 @pytest.fixture

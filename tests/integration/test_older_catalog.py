@@ -16,7 +16,6 @@ from tests.integration.content import create
 from tests.integration.vocabulary import counted
 from typing import Any
 from zope.component import getUtility
-from zope.component.hooks import setSite
 
 import psycopg
 import pytest
@@ -102,10 +101,8 @@ def dsn(older: str, postgres: Any) -> str:
 
 @contextmanager
 def opened(dsn: str) -> Iterator[Any]:
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        yield app.plone
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        yield portal
 
 
 def found(catalog: Any, text: str) -> list[str]:

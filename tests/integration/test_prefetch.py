@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from plone.pgcatalog.database.prefetch import warm_up
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import share
@@ -18,23 +19,13 @@ import transaction
 COUNT = 50
 
 
-@pytest.fixture(scope="module")
-def template(site_template: str, postgres: Any) -> str:
-    """Name of a database with a site that has fifty pages in a folder."""
-    dsn = postgres.createdb("prefetch_template", template=site_template)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        folder = create(app.plone, "Folder", "folder")
-        for number in range(COUNT):
-            folder.invokeFactory("Document", f"page{number:02}", title=f"Page {number}")
-        transaction.commit()
-    return "prefetch_template"
+def fill(portal: Any) -> None:
+    folder = create(portal, "Folder", "folder")
+    for number in range(COUNT):
+        folder.invokeFactory("Document", f"page{number:02}", title=f"Page {number}")
 
 
-@pytest.fixture
-def dsn(template: str, postgres: Any) -> str:
-    return sites.clone(postgres, template)
+CONTENT = fill
 
 
 class Loads:
@@ -136,3 +127,81 @@ def test_what_is_shared_is_loaded_together(portal: Any) -> None:
     assert len(single) < COUNT / 2
     found = portal.portal_catalog.unrestrictedSearchResults(allowedRolesAndUsers="user:mara")
     assert len(found) == COUNT + 1
+
+
+HTML = "<p>Some <b>text</b></p>"
+
+
+def transformed(app: Any) -> str:
+    """Return a text as a page shows it."""
+    setSite(app.plone)
+    return str(app.plone.portal_transforms.convertTo("text/x-html-safe", HTML, mimetype="text/html").getData())
+
+
+def statements_for_a_text(db: Any) -> int:
+    with sites.application(db) as app:
+        jar = app._p_jar
+        # What any first page needs.
+        app.plone.portal_catalog  # noqa: B018
+        before = reads(jar).statements
+        assert "<b>text</b>" in transformed(app)
+        return int(reads(jar).statements - before)
+
+
+def test_the_first_text_asks_a_few_times_instead_of_a_thousand(dsn: str) -> None:
+    with sites.opened(dsn) as db:
+        assert statements_for_a_text(db) > 1000
+    with sites.opened(dsn) as db:
+        warm_up(db)
+        assert statements_for_a_text(db) < 50
+
+
+def test_no_content_is_read(dsn: str) -> None:
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        portal.invokeFactory("Document", "page")
+        transaction.commit()
+    with sites.opened(dsn) as db:
+        warm_up(db)
+        with sites.application(db) as app:
+            page = app.plone._getOb("page")
+            before = reads(app._p_jar).statements
+            assert page.id == "page"
+            assert reads(app._p_jar).statements == before + 1
+
+
+def test_a_site_without_the_tool_starts(dsn: str) -> None:
+    with sites.opened(dsn) as db:
+        with sites.application(db) as app:
+            app.plone._delOb("portal_transforms")
+            transaction.commit()
+        warm_up(db)
+
+
+def test_a_database_without_zope_starts(postgres: Any) -> None:
+    with sites.opened(postgres.createdb("warm_up_empty")) as db:
+        warm_up(db)
+
+
+def test_an_error_of_the_database_does_not_stop_the_start(
+    dsn: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("plone.pgcatalog.database.prefetch.PARTS", "SELECT no_such_column, %s, %s, %s")
+    with sites.opened(dsn) as db:
+        warm_up(db)
+        with sites.application(db) as app:
+            assert app.plone.Title()
+    assert "Nothing was read ahead" in caplog.text
+
+
+def test_index_objects_are_loaded_together(portal: Any) -> None:
+    jar = portal._p_jar
+    catalog = portal.portal_catalog
+    query = {"portal_type": "Document", "sort_on": "getId"}
+    expected = [brain.getPath() for brain in catalog.unrestrictedSearchResults(**query)]
+    jar.cacheMinimize()
+    forget_loaded(jar)
+    indexes = portal.portal_catalog.aq_base._indexes.values()
+    assert len([index for index in indexes if index._p_changed is None]) > 20
+    before = reads(jar)
+    assert [brain.getPath() for brain in portal.portal_catalog.unrestrictedSearchResults(**query)] == expected
+    assert reads(jar).statements - before.statements == 1

@@ -20,8 +20,8 @@ from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.query.objects import Text
 from tests.integration.content import create
-from tests.integration.oracle import make_oracle
 from tests.integration.people import acting_as
+from tests.integration.people import make_all
 from tests.integration.people import PEOPLE
 from typing import Any
 
@@ -30,10 +30,7 @@ import pytest
 import transaction
 
 
-@pytest.fixture(scope="module")
-def both(peopled: Any) -> Any:
-    """(our catalog, oracle, portal) over the same content; the tests change nothing that stays."""
-    return peopled.portal_catalog, make_oracle(peopled), peopled
+CONTENT = make_all
 
 
 def paths(results: Any) -> set[str]:
@@ -75,17 +72,17 @@ LEAVES: list[tuple[Expression, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("leaf", "query"), LEAVES, ids=lambda v: str(v)[:60])
-def test_a_leaf_finds_what_the_dict_dialect_finds(both: Any, leaf: Expression, query: dict[str, Any]) -> None:
-    ours, oracle, _ = both
+def test_a_leaf_finds_what_the_dict_dialect_finds(compared: Any, leaf: Expression, query: dict[str, Any]) -> None:
+    ours, oracle, _ = compared
     found = paths(oracle.unrestrictedSearchResults(**query))
     assert paths(ours.unrestrictedSearchResults(where=leaf)) == found
     assert paths(ours.unrestrictedSearchResults(leaf)) == found
 
 
 @pytest.mark.parametrize(("leaf", "query"), LEAVES, ids=lambda v: str(v)[:60])
-def test_not_is_the_complement(both: Any, leaf: Expression, query: dict[str, Any]) -> None:
+def test_not_is_the_complement(compared: Any, leaf: Expression, query: dict[str, Any]) -> None:
     """Rows without a value in the index are in it: what does not hold for them is not found."""
-    ours, oracle, _ = both
+    ours, oracle, _ = compared
     found = everything(oracle) - paths(oracle.unrestrictedSearchResults(**query))
     assert paths(ours.unrestrictedSearchResults(where=Not(leaf))) == found
     assert paths(ours.unrestrictedSearchResults(where=~Not(~leaf))) == found
@@ -121,8 +118,8 @@ def cases() -> st.SearchStrategy[Case]:
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(case=cases())
-def test_and_or_not_are_intersection_union_and_complement(both: Any, case: Case) -> None:
-    ours, oracle, _ = both
+def test_and_or_not_are_intersection_union_and_complement(compared: Any, case: Case) -> None:
+    ours, oracle, _ = compared
     expression, meaning = case
     assert paths(ours.unrestrictedSearchResults(where=expression)) == meaning(oracle)
 
@@ -130,8 +127,8 @@ def test_and_or_not_are_intersection_union_and_complement(both: Any, case: Case)
 @pytest.mark.parametrize("user", PEOPLE)
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(case=cases())
-def test_nobody_finds_more_by_any_expression(both: Any, user: Any, case: Case) -> None:
-    ours, oracle, portal = both
+def test_nobody_finds_more_by_any_expression(compared: Any, user: Any, case: Case) -> None:
+    ours, oracle, portal = compared
     expression, meaning = case
     with acting_as(portal, user):
         visible = paths(oracle.searchResults(sort_on="path"))
@@ -155,8 +152,8 @@ def test_nobody_finds_more_by_any_expression(both: Any, user: Any, case: Case) -
     ],
     ids=str,
 )
-def test_the_restricting_indexes_cannot_be_asked(both: Any, user: Any, trick: Expression) -> None:
-    ours, _, portal = both
+def test_the_restricting_indexes_cannot_be_asked(compared: Any, user: Any, trick: Expression) -> None:
+    ours, _, portal = compared
     with acting_as(portal, user):
         for search in (
             lambda: ours(trick),
@@ -169,23 +166,23 @@ def test_the_restricting_indexes_cannot_be_asked(both: Any, user: Any, trick: Ex
                 search()
 
 
-def test_without_restriction_they_can(both: Any) -> None:
-    ours, oracle, _ = both
+def test_without_restriction_they_can(compared: Any) -> None:
+    ours, oracle, _ = compared
     found = paths(oracle.unrestrictedSearchResults(allowedRolesAndUsers="Anonymous"))
     assert paths(ours.unrestrictedSearchResults(where=Eq("allowedRolesAndUsers", "Anonymous"))) == found
 
 
-def test_a_path_in_an_expression_shows_nothing_inactive(both: Any) -> None:
+def test_a_path_in_an_expression_shows_nothing_inactive(compared: Any) -> None:
     """Unlike a path in the query dict, which shows the owner of a page what is not yet effective."""
-    ours, _, portal = both
+    ours, _, portal = compared
     page = "/plone/closed/late-for-mara"
     with acting_as(portal, "mara"):
         assert paths(ours(path=page)) == {page}
         assert paths(ours(where=Path(page))) == set()
 
 
-def test_mixes_with_the_dict_dialect(both: Any) -> None:
-    ours, oracle, _ = both
+def test_mixes_with_the_dict_dialect(compared: Any) -> None:
+    ours, oracle, _ = compared
     either = Or(Eq("Subject", "Rot"), Text("needle"))
     found = paths(oracle.unrestrictedSearchResults(Subject="Rot")) | paths(
         oracle.unrestrictedSearchResults(SearchableText="needle")
@@ -197,8 +194,8 @@ def test_mixes_with_the_dict_dialect(both: Any) -> None:
     assert found - pages
 
 
-def test_query_dicts_are_parts(both: Any) -> None:
-    ours, oracle, _ = both
+def test_query_dicts_are_parts(compared: Any) -> None:
+    ours, oracle, _ = compared
     one = {"portal_type": {"not": "Document"}, "review_state": "published"}
     other = {"Subject": {"query": ["Rot", "x y"], "operator": "and"}}
     found = [paths(oracle.unrestrictedSearchResults(**query)) for query in (one, other)]
@@ -207,8 +204,8 @@ def test_query_dicts_are_parts(both: Any) -> None:
     assert paths(ours.unrestrictedSearchResults(where=Not(one))) == everything(oracle) - found[0]
 
 
-def test_sorts_counts_and_batches_as_ever(both: Any) -> None:
-    ours, oracle, _ = both
+def test_sorts_counts_and_batches_as_ever(compared: Any) -> None:
+    ours, oracle, _ = compared
     expression = Or(Eq("portal_type", "Folder"), Eq("portal_type", "Document"))
     query: dict[str, Any] = {"sort_on": "sortable_title", "sort_order": "descending", "b_start": 3, "b_size": 4}
     mine = ours.unrestrictedSearchResults(where=expression, **query)
@@ -217,8 +214,8 @@ def test_sorts_counts_and_batches_as_ever(both: Any) -> None:
     assert mine.actual_result_count == theirs.actual_result_count
 
 
-def test_a_text_ranks_wherever_it_stands(both: Any) -> None:
-    ours, _, _ = both
+def test_a_text_ranks_wherever_it_stands(compared: Any) -> None:
+    ours, _, _ = compared
     plain = [b.getPath() for b in ours.unrestrictedSearchResults(SearchableText="needle")]
     assert len(plain) > 3
     assert [b.getPath() for b in ours.unrestrictedSearchResults(where=And(Text("needle"), And()))] == plain
@@ -239,9 +236,9 @@ def test_sees_what_is_pending(portal: Any, catalog: Any) -> None:
     assert "/plone/one" not in paths(catalog(where=Not(Eq("getId", "fresh"))))
 
 
-def test_two_expressions_are_two_questions(both: Any) -> None:
+def test_two_expressions_are_two_questions(compared: Any) -> None:
     """Whatever is kept between searches."""
-    ours, _, _ = both
+    ours, _, _ = compared
     for _ in range(2):
         for value in ("Folder", "Document", "Event"):
             found = ours.unrestrictedSearchResults(where=Eq("portal_type", value))
@@ -250,9 +247,9 @@ def test_two_expressions_are_two_questions(both: Any) -> None:
             assert value not in {b.portal_type for b in found}
 
 
-def test_ranges_include_both_ends_and_mean_their_order(both: Any) -> None:
+def test_ranges_include_both_ends_and_mean_their_order(compared: Any) -> None:
     """Also where the dict dialect does not: 0 is an end, and nothing is from 5 to 1."""
-    ours, _, _ = both
+    ours, _, _ = compared
 
     def titles(**ends: Any) -> set[str]:
         return {b.getId for b in ours.unrestrictedSearchResults(where=Range("getId", **ends))}
@@ -303,14 +300,14 @@ def test_what_is_no_query_is_refused_when_it_is_made(make: Any, message: str) ->
     ],
     ids=str,
 )
-def test_what_cannot_be_answered_is_an_error_that_says_so(both: Any, expression: Any, message: str) -> None:
-    ours, _, _ = both
+def test_what_cannot_be_answered_is_an_error_that_says_so(compared: Any, expression: Any, message: str) -> None:
+    ours, _, _ = compared
     with pytest.raises(QueryError, match=message):
         ours.unrestrictedSearchResults(where=expression)
 
 
-def test_size_is_limited_before_the_server_is_asked(both: Any) -> None:
-    ours, _, _ = both
+def test_size_is_limited_before_the_server_is_asked(compared: Any) -> None:
+    ours, _, _ = compared
     expression: Expression = Eq("Subject", "a")
     for _ in range(MAX_LEVELS - 1):
         expression = Not(expression)
@@ -324,9 +321,9 @@ def test_size_is_limited_before_the_server_is_asked(both: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["x", {"portal_type": "Document"}, ["x"], None, 5])
-def test_anything_else_under_the_name_is_ignored(both: Any, value: Any) -> None:
+def test_anything_else_under_the_name_is_ignored(compared: Any, value: Any) -> None:
     """A request parameter can be no query object."""
-    ours, _, _ = both
+    ours, _, _ = compared
     assert paths(ours.searchResults(portal_type="Event", where=value)) == paths(ours.searchResults(portal_type="Event"))
 
 

@@ -88,10 +88,7 @@ def test_a_chosen_value_leaves_the_others_of_its_facet(web: Web) -> None:
     query = [EVERYTHING, among("Subject", "tag0")]
     answer = ask(web, query=query, facets=["Subject", "portal_type"])
     assert answer.json["items_total"] == 3
-    assert data(answer) == {
-        "Subject": {"all": 4, "tag0": 3, "tag1": 2},
-        "portal_type": {"Document": 2, "Folder": 1},
-    }
+    assert data(answer) == {"Subject": {"all": 4, "tag0": 3, "tag1": 2}, "portal_type": {"Document": 2, "Folder": 1}}
 
 
 def test_a_page_does_not_count_itself(web: Web) -> None:

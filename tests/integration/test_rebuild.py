@@ -369,8 +369,7 @@ def clear_and_rebuild(portal: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("action", "phase"),
-    [(add_index, "walk"), (retype_index, "replay"), (clear, "walk"), (clear_and_rebuild, "replay")],
+    ("action", "phase"), [(add_index, "walk"), (retype_index, "replay"), (clear, "walk"), (clear_and_rebuild, "replay")]
 )
 def test_changed_indexes_make_it_start_over(filled: Any, db: Any, dsn: str, action: Any, phase: str) -> None:
     with rebuilding(db) as steps:

@@ -9,7 +9,6 @@ from tests.integration.vocabulary import counted
 from tests.integration.web import Response
 from tests.integration.web import Web
 from typing import Any
-from zope.component.hooks import setSite
 
 import html
 import json
@@ -36,13 +35,11 @@ USERS = [None, "mara:secret", "edith:secret", "boss:secret"]
 def web(site_template: str, postgres: Any) -> Iterator[Web]:
     """Requests to a filled site."""
     with sites.opened(sites.clone(postgres, site_template)) as db:
-        with sites.application(db) as app:
-            sites.login(app)
-            setSite(app.plone)
-            app.plone.portal_workflow.setChainForPortalTypes(("Event",), ("simple_publication_workflow",))
-            fill(app.plone)
+        with sites.inside(db) as portal:
+            portal.portal_workflow.setChainForPortalTypes(("Event",), ("simple_publication_workflow",))
+            fill(portal)
             transaction.commit()
-            counted(db.storage._dsn, app.plone.portal_catalog)
+            counted(db.storage._dsn, portal.portal_catalog)
         yield Web(db)
 
 

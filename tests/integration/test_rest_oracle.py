@@ -76,10 +76,7 @@ class Both:
 
 @pytest.fixture(scope="module")
 def both(site_with: SiteWith) -> Iterator[Both]:
-    with (
-        sites.opened(site_with(fill, stock=True)) as stock_db,
-        sites.opened(site_with(fill, stock=True)) as our_db,
-    ):
+    with sites.opened(site_with(fill, stock=True)) as stock_db, sites.opened(site_with(fill, stock=True)) as our_db:
         both = Both(Site(stock_db), Site(our_db))
         with both.ours.inside() as portal:
             portal.portal_setup.runAllImportStepsFromProfile(f"profile-{PROFILE}")

@@ -14,7 +14,6 @@ from tests.integration.people import viewable
 from tests.integration.web import Web
 from typing import Any
 from zExceptions import Unauthorized
-from zope.component.hooks import setSite
 
 import pytest
 import textwrap
@@ -24,14 +23,12 @@ import transaction
 @pytest.fixture(scope="module")
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
     """A site with content and users; the tests change nothing that stays."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        add_users(app.plone)
-        make_content(app.plone)
-        publish(create(app.plone.public, "Document", "tagged", title="Needle & thread", subject=("red", "blue")))
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        add_users(portal)
+        make_content(portal)
+        publish(create(portal.public, "Document", "tagged", title="Needle & thread", subject=("red", "blue")))
         transaction.commit()
-        yield app.plone
+        yield portal
 
 
 STREAMS = [

@@ -18,7 +18,6 @@ from plone.pgcatalog.sql.values import frozen
 from Products.CMFCore.indexing import processQueue
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.fixtures import SiteWith
 from tests.integration.pages import make_pages
 from tests.integration.pages import QUERY
 from tests.integration.pages import second_connection
@@ -33,9 +32,7 @@ import time
 import transaction
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return site_with(make_pages)
+CONTENT = make_pages
 
 
 # -- costs

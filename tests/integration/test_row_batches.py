@@ -4,7 +4,6 @@ from plone.pgcatalog.results import rows
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from tests.integration.content import create
-from tests.integration.fixtures import SiteWith
 from tests.integration.traffic import traced
 from typing import Any
 
@@ -20,9 +19,7 @@ def fill(portal: Any) -> None:
         create(portal, "Document", f"page{number:02}", title=f"Page {number}")
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return site_with(fill)
+CONTENT = fill
 
 
 @pytest.fixture

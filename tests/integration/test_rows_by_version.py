@@ -5,7 +5,6 @@ from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.view import CatalogView
 from tests.integration.content import create
-from tests.integration.fixtures import SiteWith
 from tests.integration.traffic import traced
 from typing import Any
 
@@ -27,9 +26,7 @@ def fill(portal: Any) -> None:
         create(portal, "Document", f"page{number:03}", title=f"Page {number}", description="word " * 40)
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return site_with(fill)
+CONTENT = fill
 
 
 @pytest.fixture

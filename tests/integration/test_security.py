@@ -5,11 +5,9 @@ from AccessControl import Unauthorized
 from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SpecialUsers import nobody
 from AccessControl.ZopeGuards import guarded_getattr
-from collections.abc import Iterator
 from DateTime import DateTime
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.oracle import make_oracle
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import FUTURE
@@ -22,23 +20,18 @@ from tests.integration.people import run_script
 from tests.integration.people import share
 from tests.integration.people import viewable
 from typing import Any
-from zope.component.hooks import setSite
 from ZPublisher.HTTPRequest import record
 
 import pytest
 import transaction
 
 
-@pytest.fixture(scope="module")
-def both(site_template: str, postgres: Any) -> Iterator[Any]:
-    """(our catalog, oracle, portal) over the same content; the tests change nothing."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        add_users(app.plone)
-        make_content(app.plone)
-        transaction.commit()
-        yield app.plone.portal_catalog, make_oracle(app.plone), app.plone
+def fill(portal: Any) -> None:
+    add_users(portal)
+    make_content(portal)
+
+
+CONTENT = fill
 
 
 def paths(results: Any) -> set[str]:
@@ -49,8 +42,8 @@ def paths(results: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("user", PEOPLE)
-def test_everybody_finds_exactly_what_they_may_view(both: Any, user: Any) -> None:
-    ours, oracle, portal = both
+def test_everybody_finds_exactly_what_they_may_view(compared: Any, user: Any) -> None:
+    ours, oracle, portal = compared
     with acting_as(portal, user):
         mine = viewable(portal, ours)
         active = {path for path, is_active in mine.items() if is_active}
@@ -119,8 +112,8 @@ WAYS: dict[str, Any] = {
 
 @pytest.mark.parametrize("user", PEOPLE)
 @pytest.mark.parametrize("way", WAYS)
-def test_no_trick_changes_what_is_found(both: Any, user: Any, way: str) -> None:
-    ours, _, portal = both
+def test_no_trick_changes_what_is_found(compared: Any, user: Any, way: str) -> None:
+    ours, _, portal = compared
     with acting_as(portal, user):
         honest = paths(WAYS[way](ours, {"path": "/plone"}))
         sees_inactive = getSecurityManager().checkPermission(INACTIVE, portal)
@@ -132,7 +125,7 @@ def test_no_trick_changes_what_is_found(both: Any, user: Any, way: str) -> None:
 
 @pytest.mark.parametrize("user", [None, "mara"])
 @pytest.mark.parametrize("trick", TRICKS, ids=str)
-def test_a_request_is_no_query(both: Any, user: Any, trick: Any) -> None:
+def test_a_request_is_no_query(compared: Any, user: Any, trick: Any) -> None:
     """A request object is ignored by searchResults; search() takes it as a mapping."""
     from Testing.makerequest import makerequest
 
@@ -142,7 +135,7 @@ def test_a_request_is_no_query(both: Any, user: Any, trick: Any) -> None:
         made.other.update(made.form)
         return made
 
-    ours, oracle, portal = both
+    ours, oracle, portal = compared
     with acting_as(portal, user):
         honest = paths(ours.search({"path": "/plone"}))
         assert paths(ours.searchResults(request())) == paths(oracle.searchResults(request()))
@@ -166,16 +159,16 @@ def test_a_request_is_no_query(both: Any, user: Any, trick: Any) -> None:
     ],
     ids=str,
 )
-def test_inactive_content_by_path_as_in_zcatalog(both: Any, user: Any, path: Any) -> None:
-    ours, oracle, portal = both
+def test_inactive_content_by_path_as_in_zcatalog(compared: Any, user: Any, path: Any) -> None:
+    ours, oracle, portal = compared
     with acting_as(portal, user):
         assert paths(ours.searchResults(path=path)) == paths(oracle.searchResults(path=path))
         assert paths(ours.searchResults({"path": path})) == paths(oracle.searchResults({"path": path}))
         assert paths(ours.search({"path": path})) == paths(oracle.search({"path": path}))
 
 
-def test_an_owner_finds_a_page_that_is_not_yet_effective_by_its_path_only(both: Any) -> None:
-    ours, _, portal = both
+def test_an_owner_finds_a_page_that_is_not_yet_effective_by_its_path_only(compared: Any) -> None:
+    ours, _, portal = compared
     page = "/plone/closed/late-for-mara"
     with acting_as(portal, "mara"):
         assert page not in paths(ours(path="/plone"))
@@ -184,8 +177,8 @@ def test_an_owner_finds_a_page_that_is_not_yet_effective_by_its_path_only(both: 
         assert not paths(ours(path=page))
 
 
-def test_counts_tell_nothing_about_what_is_hidden(both: Any) -> None:
-    ours, oracle, portal = both
+def test_counts_tell_nothing_about_what_is_hidden(compared: Any) -> None:
+    ours, oracle, portal = compared
     for user in PEOPLE:
         with acting_as(portal, user):
             results = ours(portal_type="Document", sort_on="getId", sort_limit=2)
@@ -310,8 +303,8 @@ BEYOND = {"did_you_mean", "facets", "iterate", "more_like_this", "suggest"}
 
 
 @pytest.mark.parametrize("user", PEOPLE)
-def test_restricted_code_may_call_the_same(both: Any, user: Any) -> None:
-    ours, oracle, portal = both
+def test_restricted_code_may_call_the_same(compared: Any, user: Any) -> None:
+    ours, oracle, portal = compared
     with acting_as(portal, user):
         mine = {name: verdict(ours, name) for name in names_of(ours, oracle) if name not in BEYOND}
         assert mine == {name: verdict(oracle, name) for name in mine}
@@ -325,8 +318,8 @@ WRITING = {"clear", "index_object", "unindex_object"}
 
 
 @pytest.mark.parametrize("user", PEOPLE)
-def test_restricted_code_may_do_no_more_to_an_index(both: Any, user: Any) -> None:
-    ours, oracle, portal = both
+def test_restricted_code_may_do_no_more_to_an_index(compared: Any, user: Any) -> None:
+    ours, oracle, portal = compared
     with acting_as(portal, user):
         for name in oracle.indexes():
             mine, theirs = ours._catalog.indexes[name], oracle._catalog.indexes[name]
@@ -336,8 +329,8 @@ def test_restricted_code_may_do_no_more_to_an_index(both: Any, user: Any) -> Non
 
 
 @pytest.mark.parametrize("user", PEOPLE)
-def test_restricted_code_reads_brains_and_results_as_before(both: Any, user: Any) -> None:
-    ours, oracle, portal = both
+def test_restricted_code_reads_brains_and_results_as_before(compared: Any, user: Any) -> None:
+    ours, oracle, portal = compared
     with acting_as(portal, user):
         mine, theirs = ours(getId="open-now"), oracle(getId="open-now")
         assert len(mine) == len(theirs) > 0
@@ -372,8 +365,8 @@ def test_restricted_code_reads_brains_and_results_as_before(both: Any, user: Any
         "return sorted(catalog.schema())",
     ],
 )
-def test_scripts_see_what_they_saw(both: Any, user: Any, body: str) -> None:
-    ours, oracle, portal = both
+def test_scripts_see_what_they_saw(compared: Any, user: Any, body: str) -> None:
+    ours, oracle, portal = compared
 
     def outcome(catalog: Any) -> Any:
         try:
@@ -401,8 +394,8 @@ def test_scripts_see_what_they_saw(both: Any, user: Any, body: str) -> None:
         "catalog(path='/plone')[0].Title = 'x'",
     ],
 )
-def test_scripts_change_nothing(both: Any, user: Any, body: str) -> None:
-    ours, _, portal = both
+def test_scripts_change_nothing(compared: Any, user: Any, body: str) -> None:
+    ours, _, portal = compared
     before = ours.getCounter()
     with acting_as(portal, user), pytest.raises((Unauthorized, RuntimeError, TypeError)):
         run_script(portal, ours, body)
@@ -421,8 +414,8 @@ def lost(portal: Any, catalog: Any, path: str) -> None:
 @pytest.mark.parametrize("user", PEOPLE)
 @pytest.mark.parametrize("path", ["/plone/closed/draft-now", "/plone/closed/open-now", "/plone/public/draft-now"])
 @pytest.mark.parametrize("removed", [None, "/plone/closed/open-now", "/plone/closed"])
-def test_a_brain_gives_its_object_or_the_same_error(both: Any, user: Any, path: str, removed: Any) -> None:
-    ours, oracle, portal = both
+def test_a_brain_gives_its_object_or_the_same_error(compared: Any, user: Any, path: str, removed: Any) -> None:
+    ours, oracle, portal = compared
     name = path.rsplit("/", 1)[1]
     mine, theirs = (
         next(b for b in catalog.unrestrictedSearchResults(getId=name) if b.getPath() == path)

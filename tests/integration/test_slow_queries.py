@@ -13,7 +13,6 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.waiting import PATIENCE
 from typing import Any
-from zope.component.hooks import setSite
 
 import logging
 import multiprocessing
@@ -35,13 +34,11 @@ def dsn(site_template: str, postgres: Any) -> str:
 @pytest.fixture(scope="module")
 def filled(dsn: str) -> Iterator[Any]:
     """The site, with pages."""
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
         for number in range(12):
-            create(app.plone, "Document", f"page{number}", title=f"Page {number}")
+            create(portal, "Document", f"page{number}", title=f"Page {number}")
         transaction.commit()
-        yield app.plone
+        yield portal
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ from plone.pgcatalog.results.cache import result_cache
 from Products.PluginIndexes.DateIndex.DateIndex import DateIndex
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from tests.integration.content import create
-from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
 from tests.integration.plans import count_statement
@@ -36,9 +35,7 @@ def fill(portal: Any) -> None:
     transaction.commit()
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return str(site_with(fill))
+CONTENT = fill
 
 
 @pytest.fixture
@@ -58,7 +55,7 @@ def without_nulls(dsn: str) -> set[str]:
     return {name for (name,) in rows} - {"start_first", "start_last", "end_first", "end_last"}
 
 
-QUERIES: list[dict[str, Any]] = [
+SPARSE_QUERIES: list[dict[str, Any]] = [
     {"rare": "value3"},
     {"rare": ["value3", "value17", "other"]},
     {"rare": {"query": "value2", "range": "min"}},
@@ -74,7 +71,7 @@ QUERIES: list[dict[str, Any]] = [
 
 def paths(catalog: Any) -> list[Any]:
     """Return what each query finds; ZCatalog also counts rows that a sort leaves out."""
-    return [answer(catalog, query)[0] for query in QUERIES]
+    return [answer(catalog, query)[0] for query in SPARSE_QUERIES]
 
 
 def test_few_values_make_an_index_without_the_other_rows(rebuilt: Any, dsn: str) -> None:
@@ -146,9 +143,7 @@ def test_keywords_are_looked_up_without_the_rows_that_have_none(portal: Any, dsn
     """From the beginning: nothing is sorted by a GIN."""
     catalog = portal.portal_catalog
     relation = relation_filled(
-        catalog,
-        MANY_ROWS,
-        """UPDATE "{0}" SET subject = ARRAY['tag' || rid % 100] WHERE rid % 50 = 0""",
+        catalog, MANY_ROWS, """UPDATE "{0}" SET subject = ARRAY['tag' || rid % 100] WHERE rid % 50 = 0"""
     )
     transaction.begin()
     view = catalog._catalog.view()

@@ -20,7 +20,6 @@ from tests.integration.plans import page_statement
 from tests.integration.settings import tune
 from tests.integration.traffic import traced
 from typing import Any
-from zope.component.hooks import setSite
 
 import pytest
 import transaction
@@ -47,22 +46,20 @@ PAGES = {
 @pytest.fixture(scope="module")
 def site(site_template: str, postgres: Any) -> Iterator[Any]:
     """A site with the pages."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        add_users(app.plone)
-        app.plone.portal_workflow.setChainForPortalTypes(("News Item", "Event"), ("simple_publication_workflow",))
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        add_users(portal)
+        portal.portal_workflow.setChainForPortalTypes(("News Item", "Event"), ("simple_publication_workflow",))
         for name, (portal_type, title, description) in PAGES.items():
-            page = create(app.plone, portal_type, name, title=title, description=description)
+            page = create(portal, portal_type, name, title=title, description=description)
             if name != "hidden":
                 publish(page)
         text = RichTextValue("Stork, crane and heron", "text/plain")
-        create(app.plone, "Document", "in-title", title="A grey heron", description="Stork and crane")
-        create(app.plone, "Document", "in-description", title="A grey bird", description="Heron and crane")
-        create(app.plone, "Document", "in-keywords", title="A grey bird", subject=("heron",), description="A crane")
-        create(app.plone, "Document", "in-body", title="A grey bird", text=text)
+        create(portal, "Document", "in-title", title="A grey heron", description="Stork and crane")
+        create(portal, "Document", "in-description", title="A grey bird", description="Heron and crane")
+        create(portal, "Document", "in-keywords", title="A grey bird", subject=("heron",), description="A crane")
+        create(portal, "Document", "in-body", title="A grey bird", text=text)
         transaction.commit()
-        yield app.plone
+        yield portal
 
 
 @pytest.fixture

@@ -3,30 +3,47 @@
 from AccessControl.SecurityManagement import newSecurityManager
 from AccessControl.SpecialUsers import nobody
 from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.database import schema
+from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.fulltext.term_statistics import count_words
+from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.query.objects import Text
+from psycopg.rows import dict_row
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.editors import abort
+from tests.integration.editors import differences
+from tests.integration.editors import Editor
+from tests.integration.editors import editor
+from tests.integration.rebuilding import rebuilding
 from tests.integration.two_sites import ACTIONS
+from tests.integration.two_sites import add_index
 from tests.integration.two_sites import clear
+from tests.integration.two_sites import clear_index
 from tests.integration.two_sites import delete_site
 from tests.integration.two_sites import edit
 from tests.integration.two_sites import enter
 from tests.integration.two_sites import oid
 from tests.integration.two_sites import QUERIES
+from tests.integration.two_sites import rebuild
+from tests.integration.two_sites import reinstall
 from tests.integration.two_sites import relations
 from tests.integration.two_sites import rename
 from tests.integration.two_sites import root
 from tests.integration.two_sites import uninstall
 from tests.integration.two_sites import view
+from tests.integration.waiting import PATIENCE
 from typing import Any
 
+import psycopg
 import pytest
+import threading
 import transaction
 
 
@@ -235,3 +252,206 @@ def test_what_goes_beyond_zcatalog_stays_in_its_site(pair: Pair) -> None:
         assert f"only {pair.second.id}" not in facets["Subject"]
         assert sum(facets["getId"].values()) == len(found)
         assert results.snippets(list(second.unrestrictedSearchResults(SearchableText="needle"))) == {}
+
+
+CONCURRENT = [clear, rebuild, clear_index, add_index, rename, uninstall, reinstall, delete_site]
+
+
+class Held:
+    """A commit that has written everything, holds all its locks, and goes no further before it is let go."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self.release = threading.Event()
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    """The next commit in which our hook has something to write is held behind it."""
+    from plone.pgcatalog.indexing.processor import PGCatalogStateProcessor
+
+    original, gate = PGCatalogStateProcessor.finalize, Held()
+
+    def finalize(self: Any, cursor: Any) -> None:
+        original(self, cursor)
+        if self._managers() and not gate.reached.is_set():
+            gate.reached.set()
+            assert gate.release.wait(PATIENCE)
+
+    monkeypatch.setattr(PGCatalogStateProcessor, "finalize", finalize)
+    yield gate
+    gate.release.set()
+
+
+@contextmanager
+def two_editors(db: Any) -> Iterator[tuple[Editor, Editor]]:
+    with editor(db, "plone") as one, editor(db, "second") as other:
+        yield one, other
+
+
+def impatient(site: Any) -> None:
+    """From now on, waiting for a lock is an error."""
+    site._p_jar._normal_storage.pg_connection.execute("SET lock_timeout = '1ms'")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", CONCURRENT)
+def test_reading_waits_for_nothing_that_the_other_site_commits(db: Any, held: Held, action: Any) -> None:
+    """The other's whole commit is written and not committed: queries, metadata and objects come all the same."""
+    with two_editors(db) as (one, other):
+        other.do(impatient)
+        before = other.do(view)
+        one.do(action)
+        other.begin()  # holds no lock from here on, so whatever wants one gets it
+        committed = one.start(lambda site: transaction.commit())
+        assert held.reached.wait(PATIENCE)
+        assert other.do(view) == before
+        other.begin()
+        other.do(lambda site: site._p_jar.cacheMinimize())
+        assert other.do(view) == before
+        held.release.set()
+        committed.result(PATIENCE)
+        other.begin()
+        assert other.do(view) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", CONCURRENT)
+def test_no_commit_waits_for_who_reads_the_other_site(db: Any, action: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "LOCK_TIMEOUT", "1ms")
+    with two_editors(db) as (one, other):
+        before = other.do(view)
+        one.do(action)
+        one.commit()
+        assert other.do(view) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", [clear, rebuild, uninstall, reinstall, delete_site])
+def test_a_reader_of_the_site_itself_keeps_what_its_snapshot_has(db: Any, action: Any) -> None:
+    """Also one who asks the catalog only afterwards, when its relation is not the current one any more."""
+    with editor(db, "plone") as one, editor(db, "plone") as early, editor(db, "plone") as late:
+        late.begin()
+        before = early.do(view)
+        one.do(action)
+        one.commit()
+        assert early.do(view) == before
+        assert late.do(view) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", [clear, rebuild, add_index, uninstall, delete_site])
+def test_the_other_site_writes_meanwhile(db: Any, action: Any) -> None:
+    """Both transactions run at the same time, and commit one behind the other, without a conflict."""
+    with two_editors(db) as (one, other):
+        # Dexterity names generated interfaces by the site in which the process has met a type first.
+        before = other.do(differences)
+        one.begin()
+        other.begin()
+        one.do(action)
+        other.do(edit)
+        one.commit()
+        other.commit()
+        assert set(other.do(differences)) <= set(before)
+        assert other.do(lambda site: [b.Title for b in site.portal_catalog(Title="edited")]) == ["Edited"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", [clear, rebuild, uninstall])
+def test_an_aborted_action_leaves_both_as_they_were(db: Any, action: Any) -> None:
+    with two_editors(db) as (one, other):
+        before = one.do(view), other.do(view)
+        one.do(action)
+        assert other.do(view) == before[1]
+        one.do(abort)
+        assert (one.do(view), other.do(view)) == before
+
+
+@pytest.mark.slow
+def test_relations_nobody_can_read_any_more_go(db: Any, dsn: str) -> None:
+    """At once when nobody else is reading, else with a later commit of that kind."""
+
+    def relations() -> set[str]:
+        with psycopg.connect(dsn) as connection:
+            query = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^pgcatalog_[0-9a-f]+(_[0-9]+)?$'"
+            return {name for (name,) in connection.execute(query)}
+
+    def current() -> set[str]:
+        with psycopg.connect(dsn) as connection:
+            return {name for (name,) in connection.execute("SELECT relation FROM pgcatalog_state")}
+
+    assert relations() == current()
+    with editor(db, "plone") as one:
+        with editor(db, "second") as reader:
+            reader.do(view)
+            one.do(clear)
+            one.commit()
+            assert len(relations()) == len(current()) + 1
+        one.do(uninstall)
+        one.commit()
+        assert relations() == current()
+        assert len(current()) == 1
+
+
+def unsound(site: Any) -> list[str]:
+    enter(site)
+    return [str(d) for d in Verifier(site.portal_catalog).unsound()]
+
+
+def test_the_other_site_neither_notices_nor_takes_part(app: Any, db: Any, dsn: str) -> None:
+    """Also with objects of each catalogued in the other, and edits in both meanwhile."""
+    plone, second = app.plone, app.second
+    enter(second)
+    second.portal_catalog.catalog_object(plone.folder.page, f"{root(plone)}/folder/page")
+    enter(plone)
+    plone.portal_catalog.catalog_object(second.folder.page, f"{root(second)}/folder/page")
+    transaction.commit()
+    untouched = relations(dsn)[oid(plone.portal_catalog)]
+    with rebuilding(db, "second") as steps:
+        while steps.step() != "replay":
+            for site in (plone, second):
+                enter(site)
+                site.folder.open.title = f"Edited in {steps.phase}"
+                site.folder.open.reindexObject()
+            transaction.commit()
+        enter(plone)
+        before = view(plone)
+        steps.run()
+    transaction.begin()
+    assert view(plone) == before
+    assert relations(dsn)[oid(plone.portal_catalog)] == untouched
+    assert unsound(second) == []
+    enter(second)
+    assert [b.Title for b in second.portal_catalog.unrestrictedSearchResults(getId="open")] == ["Edited in index"]
+    (foreign,) = second.portal_catalog.unrestrictedSearchResults(path=root(plone))
+    assert (foreign.getPath(), foreign.Title) == (f"{root(plone)}/folder/page", "Needle plone")
+
+
+def test_both_are_rebuilt_at_once(app: Any, db: Any) -> None:
+    with rebuilding(db, "plone") as one, rebuilding(db, "second") as other:
+        while {one.phase, other.phase} != {"done"}:
+            for steps in (one, other):
+                if steps.phase != "done":
+                    steps.step()
+    transaction.begin()
+    assert unsound(app.plone) == unsound(app.second) == []
+
+
+def test_a_rebuild_in_one_database_does_not_run_in_another(
+    db: Any, dsn: str, two_sites_template: str, postgres: Any
+) -> None:
+    """The catalogs of both have the same oid, and PostgreSQL shows the locks of all databases."""
+
+    def is_running(where: str, zoid: int) -> Any:
+        with psycopg.connect(where, row_factory=dict_row) as connection:
+            [found] = statistics.overview(statistics.executing(connection), zoid)["catalogs"]
+            return found["rebuild"]["running"]
+
+    other = sites.clone(postgres, two_sites_template)
+    with sites.opened(other) as opened, rebuilding(opened, "plone") as interrupted:
+        interrupted.step()
+    with rebuilding(db, "plone") as steps:
+        steps.step()
+        zoid = oid(steps.site.portal_catalog)
+        assert is_running(dsn, zoid)
+        assert not is_running(other, zoid)

@@ -6,7 +6,6 @@ from plone.pgcatalog.indexing.verify import Difference
 from plone.pgcatalog.indexing.verify import Verifier
 from tests.integration import site as sites
 from tests.integration.content import populate
-from tests.integration.fixtures import SiteWith
 from tests.integration.relation import damage
 from typing import Any
 from zope.annotation.interfaces import IAnnotations
@@ -16,9 +15,7 @@ import pytest
 import transaction
 
 
-@pytest.fixture
-def dsn(site_with: SiteWith) -> str:
-    return site_with(populate)
+CONTENT = populate
 
 
 @pytest.fixture
@@ -154,11 +151,7 @@ LOST: dict[str, tuple[Callable[[Any], Any], set[str], set[str]]] = {
         {f"/plone/my_folder/{id}" for id in CONTENTS},
         {"/plone/my_folder/page"},
     ),
-    "the annotations of a page": (
-        lambda site: site.my_folder.page.__annotations__,
-        {"/plone/my_folder/page"},
-        set(),
-    ),
+    "the annotations of a page": (lambda site: site.my_folder.page.__annotations__, {"/plone/my_folder/page"}, set()),
 }
 
 

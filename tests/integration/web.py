@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import quote
 from urllib.parse import urlencode
 from ZODB.POSException import ConnectionStateError
-from zope.component.hooks import setSite
 
 import json
 import threading
@@ -154,10 +153,8 @@ class Site:
     @contextmanager
     def inside(self) -> Iterator[Any]:
         """Yield the portal, for a manager; what is done there is committed."""
-        with sites.application(self.db) as app:
-            sites.login(app)
-            setSite(app.plone)
-            yield app.plone
+        with sites.inside(self.db) as portal:
+            yield portal
             transaction.commit()
 
     @property

@@ -174,15 +174,12 @@ class Differential:
 
 def make_template(postgres: EmbeddedPostgres) -> str:
     """Return the name of a new database with a Plone site and our catalog."""
-    from zope.component.hooks import setSite
 
     sites.start_zope()
     dsn = postgres.createdb(TEMPLATE)
     sites.create_site(dsn)
-    with sites.opened(dsn) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        app.plone.portal_setup.runAllImportStepsFromProfile(f"profile-{PROFILE}")
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        portal.portal_setup.runAllImportStepsFromProfile(f"profile-{PROFILE}")
         transaction.commit()
     return TEMPLATE
 

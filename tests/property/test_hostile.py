@@ -60,21 +60,18 @@ def examples(few: int) -> settings:
 def shared(site_template: str, postgres: Any) -> Iterator[Any]:
     """A site whose catalog indexes ``odd`` in every way; the tests change the page between two others."""
     from tests.integration import site as sites
-    from zope.component.hooks import setSite
 
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.application(db) as app:
-        sites.login(app)
-        setSite(app.plone)
-        catalog = app.plone.portal_catalog
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        catalog = portal.portal_catalog
         for id, (kind, extra) in INDEXES.items():
             catalog.addIndex(id, kind, extra)
         catalog.addIndex("odd", "DateIndex")
         catalog.addIndex("odd_start", "DateRecurringIndex", Extra(recurdef="odd_rule", until=""))
         catalog.addColumn("odd")
         for id in ("before", "page", "zafter"):
-            create(app.plone, "Document", id, title=f"Needle {id}", subject=("tag",))
+            create(portal, "Document", id, title=f"Needle {id}", subject=("tag",))
         transaction.commit()
-        yield app.plone
+        yield portal
 
 
 def make_small_oracle(portal: Any) -> Any:

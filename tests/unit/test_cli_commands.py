@@ -34,8 +34,7 @@ def loaded(code: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["--help"], ["--version"], *([name, "--help"] for name in ("status", "vacuum", "export", "check"))],
+    "arguments", [["--help"], ["--version"], *([name, "--help"] for name in ("status", "vacuum", "export", "check"))]
 )
 def test_help_and_version_load_no_zope(arguments: list[str]) -> None:
     code = f"from plone.pgcatalog.cli.commands import main\nmain({arguments!r}, standalone_mode=False)\n"

@@ -86,10 +86,7 @@ HASHABLE = st.one_of(
     st.dates(),
     st.times(timezones=ZONES),
     st.builds(
-        lambda when, zone, fold: when.replace(tzinfo=zone, fold=fold),
-        st.datetimes(),
-        ZONES,
-        st.sampled_from([0, 1]),
+        lambda when, zone, fold: when.replace(tzinfo=zone, fold=fold), st.datetimes(), ZONES, st.sampled_from([0, 1])
     ),
     st.timedeltas(),
     st.builds(
@@ -156,15 +153,7 @@ def portrait(value: Any) -> Any:
         return kind, value.__getstate__(), str(value), value.timeTime(), value.second()
     if kind in (datetime, time):
         zone = value.tzinfo
-        return (
-            kind,
-            value.isoformat(),
-            value.fold,
-            type(zone),
-            repr(zone),
-            value.utcoffset(),
-            value.tzname(),
-        )
+        return (kind, value.isoformat(), value.fold, type(zone), repr(zone), value.utcoffset(), value.tzname())
     return kind, repr(value)
 
 
@@ -191,11 +180,7 @@ def test_what_json_carries_comes_back_as_it_was(value: Any) -> None:
 
 
 @given(value=VALUES)
-@settings(
-    max_examples=300,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_jsonb_keeps_comes_back_as_it_was(through_jsonb: Trip, value: Any) -> None:
     assert portrait(decode(through_jsonb(encode(value)))) == portrait(value)
 
@@ -258,19 +243,7 @@ def test_what_no_encoder_wrote_is_refused(obj: Any) -> None:
         decode(obj)
 
 
-PLAIN = [
-    None,
-    True,
-    0,
-    -5,
-    2**53,
-    2.5,
-    "",
-    "Übersicht 🎈",
-    [1, ["x"]],
-    {"a": {"b": [None]}},
-    {},
-]
+PLAIN = [None, True, 0, -5, 2**53, 2.5, "", "Übersicht 🎈", [1, ["x"]], {"a": {"b": [None]}}, {}]
 
 
 @pytest.mark.parametrize("value", PLAIN)
@@ -287,24 +260,11 @@ def test_plain_values_stay_readable(value: Any) -> None:
         (datetime(2026, 1, 31, 12, 30), {"@datetime": "2026-01-31T12:30:00"}),
         (
             BERLIN.localize(datetime(2026, 7, 1)),
-            {
-                "@datetime": [
-                    "2026-07-01T00:00:00+02:00",
-                    ["pytz", "Europe/Berlin", 7200, 3600, "CEST"],
-                    0,
-                ]
-            },
+            {"@datetime": ["2026-07-01T00:00:00+02:00", ["pytz", "Europe/Berlin", 7200, 3600, "CEST"], 0]},
         ),
         (
             DateTime("2026/01/31 12:30 Europe/Berlin"),
-            {
-                "@DateTime": [
-                    "2026-01-31T12:30:00+01:00",
-                    1769859000000000,
-                    False,
-                    "Europe/Berlin",
-                ]
-            },
+            {"@DateTime": ["2026-01-31T12:30:00+01:00", 1769859000000000, False, "Europe/Berlin"]},
         ),
         (Missing.Value, {"@missing": True}),
         (PersistentMapping({"w": 1}), {"@pmapping": {"w": 1}}),
@@ -351,17 +311,7 @@ def test_a_datetime_made_under_freezegun_is_a_datetime() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [
-        object(),
-        Wrapped(),
-        Point(1, 2),
-        1j,
-        bytearray(b"x"),
-        len,
-        Level,
-        datetime.now(tzlocal()),
-        {"a": [object()]},
-    ],
+    [object(), Wrapped(), Point(1, 2), 1j, bytearray(b"x"), len, Level, datetime.now(tzlocal()), {"a": [object()]}],
 )
 def test_a_type_that_is_not_on_the_list_is_refused_by_name(value: Any) -> None:
     with pytest.raises(CodecError, match="no JSON form for"):
@@ -377,9 +327,7 @@ def test_an_acquisition_wrapper_is_taken_off(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: {5: x}, lambda x: PersistentMapping({5: x})])
-def test_nesting_has_a_limit_that_every_json_library_can_take(
-    wrap: Callable[[Any], Any],
-) -> None:
+def test_nesting_has_a_limit_that_every_json_library_can_take(wrap: Callable[[Any], Any]) -> None:
     value: Any = 1
     for _ in range(codec.MAX_DEPTH):
         value = wrap(value)
@@ -395,9 +343,7 @@ def test_a_structure_that_contains_itself_is_refused() -> None:
         encode(loop)
 
 
-def test_a_stack_that_is_nearly_full_gives_a_codec_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_stack_that_is_nearly_full_gives_a_codec_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def out_of_stack(value: Any, room: int) -> Any:
         raise RecursionError
 

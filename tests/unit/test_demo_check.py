@@ -104,13 +104,7 @@ def test_wrong_count() -> None:
 
 @pytest.mark.parametrize(
     ("ours", "theirs"),
-    [
-        (["a"], ("a",)),
-        (1, True),
-        (1, "1"),
-        (DateTime("2026-01-01"), "2026-01-01"),
-        ({"a": (1,)}, {"a": [1]}),
-    ],
+    [(["a"], ("a",)), (1, True), (1, "1"), (DateTime("2026-01-01"), "2026-01-01"), ({"a": (1,)}, {"a": [1]})],
 )
 def test_metadata_of_another_type(ours: Any, theirs: Any) -> None:
     found = whats(catalog("a", Title=ours), catalog("a", Title=theirs))

@@ -27,8 +27,7 @@ def test_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
-    [(True, True), (1, True), ("x", True), (False, False), (None, False), ("", False)],
+    ("value", "expected"), [(True, True), (1, True), ("x", True), (False, False), (None, False), ("", False)]
 )
 def test_value(value: Any, expected: bool) -> None:
     assert boolean.extract(SimpleNamespace(x=value), refused) == (expected,)
@@ -41,13 +40,7 @@ def test_no_attribute_is_no_value() -> None:
 @pytest.mark.parametrize(
     ("query", "sql"),
     [
-        *(
-            (True, '"x"'),
-            (1, '"x"'),
-            ("False", '"x"'),
-            (object(), '"x"'),
-            ([[]], 'NOT "x"'),
-        ),
+        *((True, '"x"'), (1, '"x"'), ("False", '"x"'), (object(), '"x"'), ([[]], 'NOT "x"')),
         *((False, 'NOT "x"'), (0, 'NOT "x"'), (None, 'NOT "x"'), ("", 'NOT "x"')),
         *(([False], 'NOT "x"'), ([True, False], '"x"'), ((0, 1), 'NOT "x"')),
         ({"query": [False]}, 'NOT "x"'),

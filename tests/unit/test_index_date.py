@@ -125,11 +125,7 @@ def test_a_far_date_is_found(value: Any) -> None:
     reports: list[str] = []
     values = dates.extract(SimpleNamespace(x=value), reports.append)
     assert values is not None
-    for query in (
-        value,
-        {"query": value, "range": "min"},
-        {"query": value, "range": "max"},
-    ):
+    for query in (value, {"query": value, "range": "min"}, {"query": value, "range": "max"}):
         assert matches(dates, query, values[0])
     assert not matches(dates, {"query": value, "range": "min"}, NOON)
 
@@ -168,12 +164,7 @@ def test_from_minutes_is_the_first_instant(minutes: int) -> None:
         assert to_minutes(instant) >= minutes > to_minutes(instant - timedelta(microseconds=1))
 
 
-@given(
-    moments,
-    moments,
-    st.sampled_from([1, 7, 60, 1440]),
-    st.sampled_from(["", "min", "max"]),
-)
+@given(moments, moments, st.sampled_from([1, 7, 60, 1440]), st.sampled_from(["", "min", "max"]))
 def test_matching_is_in_the_resolution_of_the_index(stored: Any, asked: Any, precision: int, range_word: str) -> None:
     translator = make(precision=precision)
     a, b = translator.index._convert(stored), translator.index._convert(asked)
@@ -190,21 +181,13 @@ def test_matching_is_in_the_resolution_of_the_index(stored: Any, asked: Any, pre
         (NOON.replace(second=59), '("x" >= %s) AND ("x" < %s)', (NOON, NOON + MINUTE)),
         ({"query": NOON, "range": "min"}, '"x" >= %s', (NOON,)),
         ({"query": NOON, "range": "max"}, '"x" < %s', (NOON + MINUTE,)),
-        (
-            {"query": [NOON + MINUTE, NOON], "range": "min:max"},
-            '("x" >= %s) AND ("x" < %s)',
-            (NOON, NOON + 2 * MINUTE),
-        ),
+        ({"query": [NOON + MINUTE, NOON], "range": "min:max"}, '("x" >= %s) AND ("x" < %s)', (NOON, NOON + 2 * MINUTE)),
         (
             [NOON, NOON + 5 * MINUTE, NOON],
             '(("x" >= %s) AND ("x" < %s)) OR (("x" >= %s) AND ("x" < %s))',
             (NOON, NOON + MINUTE, NOON + 5 * MINUTE, NOON + 6 * MINUTE),
         ),
-        (
-            {"not": NOON},
-            '(("x" >= %s) AND ("x" < %s)) IS NOT TRUE',
-            (NOON, NOON + MINUTE),
-        ),
+        ({"not": NOON}, '(("x" >= %s) AND ("x" < %s)) IS NOT TRUE', (NOON, NOON + MINUTE)),
         ({"query": None, "range": "min"}, '"x" IS NOT NULL', ()),
     ],
 )

@@ -22,10 +22,7 @@ def refused(sentence: str) -> None:
 
 
 def test_schema() -> None:
-    assert effective.columns() == (
-        Column("x_since", "integer"),
-        Column("x_until", "integer"),
-    )
+    assert effective.columns() == (Column("x_since", "integer"), Column("x_until", "integer"))
     assert effective.sql_indexes() == ()
     assert effective.order_by() == ('"x_since"', '"x_until"')
     assert effective.key_expression() is None
@@ -90,12 +87,7 @@ def test_a_time_the_index_does_not_know_finds_every_object(query: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "error"),
-    [
-        ([], IndexError),
-        ("garbage", DateTimeError),
-        ({"query": HOUR, "range": "min"}, ValueError),
-    ],
+    ("query", "error"), [([], IndexError), ("garbage", DateTimeError), ({"query": HOUR, "range": "min"}, ValueError)]
 )
 def test_a_wrong_query(query: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
@@ -105,10 +97,7 @@ def test_a_wrong_query(query: Any, error: type[Exception]) -> None:
 def test_precision_and_limits_of_the_index() -> None:
     index = DateRangeIndex("x", "since", "until", floor_value=0, ceiling_value=100, precision_value=30)
     translator = DateRangeIndexTranslator(index, "x")
-    assert translator.extract(SimpleNamespace(since=45, until=145), refused) == (
-        30,
-        ALWAYS_UNTIL,
-    )
+    assert translator.extract(SimpleNamespace(since=45, until=145), refused) == (30, ALWAYS_UNTIL)
     condition = translator.where({"x": 59})
     assert condition is not None
     assert condition.params == (30, 30)

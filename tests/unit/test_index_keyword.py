@@ -67,11 +67,7 @@ def test_what_cannot_be_held_is_reported() -> None:
         (7, '"x" && %s::text[]', (["\x02n>a17"],)),
         ({"query": ["a", "b"], "operator": "and"}, '"x" @> %s::text[]', (["a", "b"],)),
         ({"query": ["a", None], "operator": "AND"}, '"x" @> %s::text[]', (["a"],)),
-        (
-            {"query": ["a"], "not": "b"},
-            '("x" && %s::text[]) AND (("x" && %s::text[]) IS NOT TRUE)',
-            (["a"], ["b"]),
-        ),
+        ({"query": ["a"], "not": "b"}, '("x" && %s::text[]) AND (("x" && %s::text[]) IS NOT TRUE)', (["a"], ["b"])),
         ({"not": "b"}, '("x" && %s::text[]) IS NOT TRUE', (["b"],)),
         (
             {"query": ["a", "c"], "range": "min:max"},

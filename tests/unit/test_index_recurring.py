@@ -21,8 +21,7 @@ import pytz
 
 
 start = DateRecurringIndexTranslator(
-    DateRecurringIndex("x", extra=SimpleNamespace(recurdef="recurrence", until="until")),
-    "x",
+    DateRecurringIndex("x", extra=SimpleNamespace(recurdef="recurrence", until="until")), "x"
 )
 BERLIN = pytz.timezone("Europe/Berlin")
 NOON = datetime(2020, 3, 28, 12, tzinfo=UTC)
@@ -110,10 +109,7 @@ def test_an_endless_event_ends() -> None:
     assert len(occurrences(NOON, "RRULE:FREQ=DAILY")) == 1000
 
 
-@pytest.mark.parametrize(
-    "thing",
-    [SimpleNamespace(), SimpleNamespace(x=None), SimpleNamespace(x=lambda: None)],
-)
+@pytest.mark.parametrize("thing", [SimpleNamespace(), SimpleNamespace(x=None), SimpleNamespace(x=lambda: None)])
 def test_no_value(thing: Any) -> None:
     """None too: a deviation from ZCatalog, which indexes it as the number 0."""
     assert start.extract(thing, refused) is None

@@ -44,71 +44,27 @@ def zpublisher_record(**options: Any) -> Any:
         ({"x": float("nan")}, "FALSE", ()),
         # ranges end where another type begins
         ({"x": {"query": "b", "range": "min"}}, '"x" >= %s', ("b",)),
-        (
-            {"x": {"query": "b", "range": "max"}},
-            '("x" >= %s) AND ("x" <= %s)',
-            ("\x03", "b"),
-        ),
-        (
-            {"x": {"query": 5, "range": "min"}},
-            '("x" >= %s) AND ("x" < %s)',
-            ("\x02n>a15", "\x02o"),
-        ),
-        (
-            {"x": {"query": 5, "range": "max"}},
-            '("x" >= %s) AND ("x" <= %s)',
-            ("\x02n", "\x02n>a15"),
-        ),
-        (
-            {"x": {"query": ["b", "a"], "range": "min:max"}},
-            '("x" >= %s) AND ("x" <= %s)',
-            ("a", "b"),
-        ),
-        (
-            {"x": {"query": ["b", "a"], "range": "max:min"}},
-            '("x" >= %s) AND ("x" <= %s)',
-            ("a", "b"),
-        ),
-        (
-            {"x": ["c", "b"], "x_range": "minmax"},
-            '("x" >= %s) AND ("x" <= %s)',
-            ("b", "c"),
-        ),
+        ({"x": {"query": "b", "range": "max"}}, '("x" >= %s) AND ("x" <= %s)', ("\x03", "b")),
+        ({"x": {"query": 5, "range": "min"}}, '("x" >= %s) AND ("x" < %s)', ("\x02n>a15", "\x02o")),
+        ({"x": {"query": 5, "range": "max"}}, '("x" >= %s) AND ("x" <= %s)', ("\x02n", "\x02n>a15")),
+        ({"x": {"query": ["b", "a"], "range": "min:max"}}, '("x" >= %s) AND ("x" <= %s)', ("a", "b")),
+        ({"x": {"query": ["b", "a"], "range": "max:min"}}, '("x" >= %s) AND ("x" <= %s)', ("a", "b")),
+        ({"x": ["c", "b"], "x_range": "minmax"}, '("x" >= %s) AND ("x" <= %s)', ("b", "c")),
         ({"x": {"query": [{}], "range": "min"}}, "FALSE", ()),
         ({"x": {"query": [{}], "range": "max"}}, HAS_VALUE, ()),
         # `if hi:` - a falsy upper end is none
         ({"x": {"query": 0, "range": "max"}}, HAS_VALUE, ()),
-        (
-            {"x": {"query": [0, -5], "range": "min:max"}},
-            '("x" >= %s) AND ("x" < %s)',
-            ("\x02n<Z84~", "\x02o"),
-        ),
+        ({"x": {"query": [0, -5], "range": "min:max"}}, '("x" >= %s) AND ("x" < %s)', ("\x02n<Z84~", "\x02o")),
         ({"x": {"query": None, "range": "min"}}, HAS_VALUE, ()),
         ({"x": {"query": "a", "range": "between"}}, HAS_VALUE, ()),
         ({"x": {"query": "a", "range": ""}}, '"x" = %s', ("a",)),
         # not
         ({"x": {"not": "a"}}, '("x" = %s) IS NOT TRUE', ("a",)),
-        (
-            {"x": {"not": ["a", "b"]}},
-            '("x" = ANY(%s::text[])) IS NOT TRUE',
-            (["a", "b"],),
-        ),
-        (
-            {"x": {"query": "a", "not": "b"}},
-            '("x" = %s) AND (("x" = %s) IS NOT TRUE)',
-            ("a", "b"),
-        ),
-        (
-            {"x": "a", "x_not": "b"},
-            '("x" = %s) AND (("x" = %s) IS NOT TRUE)',
-            ("a", "b"),
-        ),
+        ({"x": {"not": ["a", "b"]}}, '("x" = ANY(%s::text[])) IS NOT TRUE', (["a", "b"],)),
+        ({"x": {"query": "a", "not": "b"}}, '("x" = %s) AND (("x" = %s) IS NOT TRUE)', ("a", "b")),
+        ({"x": "a", "x_not": "b"}, '("x" = %s) AND (("x" = %s) IS NOT TRUE)', ("a", "b")),
         ({"x": {"query": "a", "not": []}}, '"x" = %s', ("a",)),
-        (
-            {"x": {"not": "a", "range": "min"}},
-            f'({HAS_VALUE}) AND (("x" = %s) IS NOT TRUE)',
-            ("a",),
-        ),
+        ({"x": {"not": "a", "range": "min"}}, f'({HAS_VALUE}) AND (("x" = %s) IS NOT TRUE)', ("a",)),
         ({"x": {"not": {}}}, "TRUE", ()),
     ],
 )

@@ -46,25 +46,11 @@ numbers = st.one_of(
 )
 days = st.dates()
 local_times = st.datetimes()
-moments = st.builds(
-    aware,
-    st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29)),
-    st.integers(-1439, 1439),
-)
+moments = st.builds(aware, st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29)), st.integers(-1439, 1439))
 zope_dates = st.builds(
-    DateTime,
-    st.floats(-(2**36), 2**37),
-    st.sampled_from(["UTC", "GMT+1", "GMT-7", "Europe/Berlin"]),
+    DateTime, st.floats(-(2**36), 2**37), st.sampled_from(["UTC", "GMT+1", "GMT-7", "Europe/Berlin"])
 )
-scalars = [
-    texts,
-    numbers,
-    days,
-    local_times,
-    moments,
-    st.binary(max_size=20),
-    st.uuids(),
-]
+scalars = [texts, numbers, days, local_times, moments, st.binary(max_size=20), st.uuids()]
 sequences = st.one_of(
     *(st.tuples(scalar, scalar) for scalar in scalars),
     *(st.lists(scalar, max_size=3).map(tuple) for scalar in scalars),
@@ -138,10 +124,7 @@ def test_a_long_value_keeps_its_identity_and_its_beginning(unit: Any, tail: int,
         assert decode_key(key)
 
 
-@given(
-    st.one_of(*scalars, zope_dates, sequences, st.none()),
-    st.one_of(*scalars, zope_dates),
-)
+@given(st.one_of(*scalars, zope_dates, sequences, st.none()), st.one_of(*scalars, zope_dates))
 def test_the_range_of_a_type_holds_its_keys_only(value: Any, other: Any) -> None:
     low, high = type_range(key_of(value))
     inside = key_of(other) >= low and (high is None or key_of(other) < high)

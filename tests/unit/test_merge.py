@@ -31,10 +31,7 @@ def test_what_differs_from_the_snapshot_is_ours(now: Any, ours: Any, expected: s
 
 @pytest.mark.parametrize(
     ("now", "ours"),
-    [
-        ({"title": "2", "roles": "1"}, {"title": "3"}),
-        ({"title": "1", "roles": "1", "unknown": "1"}, {"unknown": "2"}),
-    ],
+    [({"title": "2", "roles": "1"}, {"title": "3"}), ({"title": "1", "roles": "1", "unknown": "1"}, {"unknown": "2"})],
 )
 def test_a_value_that_both_have_changed_is_a_conflict(now: Any, ours: Any) -> None:
     with pytest.raises(ConflictError):

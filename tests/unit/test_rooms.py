@@ -50,8 +50,7 @@ def calls_of(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("call", "module"),
-    [("threading.Thread", "database/background.py"), ("psycopg.connect", "database/connections.py")],
+    ("call", "module"), [("threading.Thread", "database/background.py"), ("psycopg.connect", "database/connections.py")]
 )
 def test_one_module_does_it(call: str, module: str) -> None:
     assert calls_of(call) - SERVERS == {module}

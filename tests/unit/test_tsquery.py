@@ -230,11 +230,7 @@ WILD = 'EXISTS (SELECT FROM unnest(tsvector_to_array("t")) AS lexeme WHERE lexem
             f"({FOUND}) AND (({FOUND}) AND ({WILD}))",
             ("('quick' & 'dog' & !'cat')", "'f':*", "f_x"),
         ),
-        (
-            "quick -f?x",
-            f"({FOUND}) AND ((({FOUND}) AND ({WILD})) IS NOT TRUE)",
-            ("'quick'", "'f':*", "f_x"),
-        ),
+        ("quick -f?x", f"({FOUND}) AND ((({FOUND}) AND ({WILD})) IS NOT TRUE)", ("'quick'", "'f':*", "f_x")),
     ],
 )
 def test_wildcards_inside_a_word(text: str, sql: str, params: Sequence[str]) -> None:
@@ -251,13 +247,7 @@ class Verbatim:
 
 @pytest.mark.parametrize(
     ("text", "tsquery"),
-    [
-        ("it's", "'it''s'"),
-        ("a\\b", "'a\\\\b'"),
-        ("a:*|!&<->", "'a:':*"),
-        ("*foo", "'foo'"),
-        ("?foo*", "'foo':*"),
-    ],
+    [("it's", "'it''s'"), ("a\\b", "'a\\\\b'"), ("a:*|!&<->", "'a:':*"), ("*foo", "'foo'"), ("?foo*", "'foo':*")],
 )
 def test_any_characters(text: str, tsquery: str) -> None:
     """Also: wildcards at the beginning, with which ZCTextIndex raises, are ignored."""
