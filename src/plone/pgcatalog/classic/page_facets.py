@@ -34,7 +34,7 @@ MOST_OPENED = 6
 #: Years that are offered: from the first on, up to so many after the present one.
 FIRST_YEAR, YEARS_AHEAD = 1950, 10
 
-_PERIOD = re.compile(r"(\d{4})(?:-(0[1-9]|1[0-2]))?")
+_PERIOD = re.compile(r"[0-9]{4}(-(0[1-9]|1[0-2]))?")
 
 
 @dataclass(frozen=True)
@@ -206,32 +206,17 @@ class PlaceFacet(PageFacet):
         return [token, *(other for other in self.tokens if self._is_below(other, token))]
 
 
-@dataclass(frozen=True)
-class Period:
-    """A year, or a month of it."""
-
-    year: int
-    month: int | None = None
-
-    @property
-    def token(self) -> str:
-        return f"{self.year:04}" if self.month is None else f"{self.year:04}-{self.month:02}"
-
-    def ends(self, zone: tzinfo) -> tuple[datetime, datetime]:
-        """Return when it begins, and when the next one does."""
-        months = self.year * 12 + (self.month or 1) - 1
-        year, month = divmod(months + (12 if self.month is None else 1), 12)
-        start = datetime(self.year, self.month or 1, 1, tzinfo=zone)
-        return start, datetime(year, month + 1, 1, tzinfo=zone)
-
-
-def period(token: str) -> Period | None:
-    """Return the period that *token* stands for, ``2026`` or ``2026-11``; None for anything else."""
-    match = _PERIOD.fullmatch(token)
+def is_period(token: str) -> bool:
+    """Return whether *token* is a year or a month, as ``2026`` or ``2026-11``."""
     # Further off, its ends are no dates in every time zone.
-    if match is None or not 1000 <= int(match[1]) < 9000:
-        return None
-    return Period(int(match[1]), int(match[2]) if match[2] else None)
+    return _PERIOD.fullmatch(token) is not None and "1000" <= token[:4] < "9000"
+
+
+def ends(period: str, zone: tzinfo) -> tuple[datetime, datetime]:
+    """Return when *period*, a year or a month, begins, and when the next one does."""
+    year, month = int(period[:4]), int(period[5:] or 1)
+    year_behind, months = divmod(year * 12 + month - 1 + (1 if period[4:] else 12), 12)
+    return datetime(year, month, 1, tzinfo=zone), datetime(year_behind, months + 1, 1, tzinfo=zone)
 
 
 class DateFacet(PageFacet):
@@ -239,8 +224,7 @@ class DateFacet(PageFacet):
 
     def __init__(self, index: Any, form: Mapping[str, Any], zone: tzinfo, now: int) -> None:
         super().__init__(index, form)
-        self.periods = [found for token in self.tokens if (found := period(token)) is not None]
-        self.tokens = [found.token for found in self.periods]
+        self.tokens = list(filter(is_period, self.tokens))
         self._zone = zone
         self._now = now
 
@@ -250,23 +234,23 @@ class DateFacet(PageFacet):
         return f"facet.{self.name}"
 
     @property
-    def _narrowing(self) -> list[Period]:
+    def _narrowing(self) -> list[str]:
         """The chosen periods without years of which months are chosen."""
-        years = {found.year for found in self.periods if found.month is not None}
-        return [found for found in self.periods if found.month is not None or found.year not in years]
+        years = {token[:4] for token in self.tokens if token[4:]}
+        return [token for token in self.tokens if token not in years]
 
     def expression(self) -> Expression | None:
-        if not self.periods:
+        if not self.tokens:
             return None
-        ends = (found.ends(self._zone) for found in self._narrowing)
-        return Or(*(And(Range(self.name, min=low), Not(Range(self.name, min=high))) for low, high in ends))
+        periods = (ends(token, self._zone) for token in self._narrowing)
+        return Or(*(And(Range(self.name, min=low), Not(Range(self.name, min=high))) for low, high in periods))
 
     def count(self, options: dict[str, Any]) -> None:
-        years = [Period(year) for year in range(FIRST_YEAR, self._now + YEARS_AHEAD + 1)]
-        chosen = dict.fromkeys(found.year for found in self.periods)
-        years += [Period(year) for year in chosen if not FIRST_YEAR <= year <= self._now + YEARS_AHEAD]
-        months = [Period(year, month) for year in chosen for month in range(1, 13)]
-        options["ranges"][self.name] = {found.token: found.ends(self._zone) for found in (*years, *months)}
+        years = map(str, range(FIRST_YEAR, self._now + YEARS_AHEAD + 1))
+        chosen = dict.fromkeys(token[:4] for token in self.tokens)
+        months = (f"{year}-{month:02}" for year in chosen for month in range(1, 13))
+        periods = dict.fromkeys([*years, *chosen, *months])
+        options["ranges"][self.name] = {token: ends(token, self._zone) for token in periods}
 
     def tokens_of(self, counts: Mapping[Any, int]) -> list[str]:
         return [token for token, count in counts.items() if count or token in self.tokens]
@@ -291,23 +275,22 @@ class DateFacet(PageFacet):
         ]
 
     def chosen(self, values: Iterable[Value]) -> list[Value]:
-        narrowing = {found.token for found in self._narrowing}
         every = [value for year in values for value in (year, *year.parts)]
-        return [value for value in every if value.token in narrowing]
+        return [value for value in every if value.token in self._narrowing]
 
 
 def page_facets(
     indexes: Iterable[Any], form: Mapping[str, Any], *, root: str, zone: tzinfo, now: int
 ) -> list[PageFacet]:
     """Return the facets of *indexes*, index objects, in a search by *form*; indexes that are no facets are left out."""
-    made: list[PageFacet] = []
+    facets: list[PageFacet] = []
     for index in indexes:
         kind = kind_of(index)
         if kind == VALUES:
-            made.append(ValueFacet(index, form))
+            facets.append(ValueFacet(index, form))
         elif kind == PLACES:
-            made.append(PlaceFacet(index, form, root))
+            facets.append(PlaceFacet(index, form, root))
         elif kind == DATES:
-            made.append(DateFacet(index, form, zone, now))
+            facets.append(DateFacet(index, form, zone, now))
     # A value that is no text, such as a record with a range, is a criterion as in Plone's page, and no choice.
-    return [facet for facet in made if tokens_in(form.get(facet.parameter, [])) is not None]
+    return [facet for facet in facets if tokens_in(form.get(facet.parameter, [])) is not None]
