@@ -1,9 +1,9 @@
 """Two-stage ranking: find matches without reading texts, then score candidates.
 
-A score needs the text of each row, and nobody reads page 1,000.  The first finds what matches, without reading a text.  If that is little, the second makes a score
-of each.  If it is much, only candidates get one: the newest hits, and the newest ones for each thing that makes a good hit
-(a word stands in the title or the description, somebody has pinned the page).  They come first, in the order of their scores;
-all others follow, the newest first.
+A score needs the text of each row, and nobody reads page 1,000.  The first stage finds what matches without reading a text.  If
+that is little, the second makes a score of each.  If it is much, only candidates get one: the newest hits, and the newest ones for
+each thing that makes a good hit (a word stands in the title or the description, somebody has pinned the page).  They come first,
+in the order of their scores; all others follow, the newest first.
 
 There are two ways to the newest rows that match.  The index of the texts finds all, in no order, and each is visited: the time
 grows with the hits.  A walk from the newest row on reads each text until it has enough: the time shrinks with them.  In a large
@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from importlib.resources import files
 from math import isqrt
 from plone.pgcatalog.sql.expression import all_of
 from plone.pgcatalog.sql.expression import Condition
@@ -30,6 +31,10 @@ GOOD = 300
 LARGE = 10_000
 #: A text that is walked over takes about as long as 1.5 hits that are visited, and the walk wants ``NEWEST`` of them.
 WALKED = 150
+
+#: MATERIALIZED, PostgreSQL plans as if it had to read all hits: it takes the index of the texts, and stops on the way.
+#: If the hits are old, a walk has found too few, and all of them are visited.
+NEWEST_HITS = " ".join((files(__package__) / "newest_hits.sql").read_text("utf-8").split())
 
 
 def bound(rows: int, full: int) -> int:
@@ -186,17 +191,14 @@ class StagesOfMany(Stages):
         relation, source_params = self.source
         # Behind so many newer rows, *bound* hits that are spread evenly have as many as are wanted, four times over.
         rows = 4 * walked * self.rows // self.bound
-        # MATERIALIZED, PostgreSQL plans as if it had to read all hits: it takes the index of the texts, and stops on the way.
-        sql = (
-            f"WITH hits AS MATERIALIZED (SELECT rid FROM {relation} WHERE {where.sql}),"
-            f" few AS MATERIALIZED (SELECT rid FROM hits LIMIT {self.bound + 1:d}),"
-            " counting AS MATERIALIZED (SELECT count(*) AS counted FROM few),"
-            f" walked AS MATERIALIZED (SELECT rid FROM (SELECT * FROM {relation} ORDER BY rid DESC LIMIT {rows:d}) AS newest"
-            f" WHERE (SELECT counted > {self.bound:d} FROM counting) AND {where.sql} LIMIT {walked:d})"
-            f" SELECT counted, CASE WHEN counted <= {self.bound:d} THEN ARRAY(SELECT rid FROM few ORDER BY rid DESC LIMIT {size:d})"
-            f" WHEN (SELECT count(*) FROM walked) = {walked:d} THEN ARRAY(SELECT rid FROM walked)"
-            # The hits are old: then all of them are visited.
-            f" ELSE ARRAY(SELECT rid FROM hits ORDER BY rid DESC LIMIT {size:d}) END AS rids FROM counting"
+        sql = NEWEST_HITS.format(
+            relation=relation,
+            where=where.sql,
+            rows=rows,
+            bound=self.bound,
+            more_than_bound=self.bound + 1,
+            walked=walked,
+            size=size,
         )
         return Fragment(sql, (*source_params, *where.params, *source_params, *where.params))
 
