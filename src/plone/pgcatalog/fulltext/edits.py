@@ -44,12 +44,12 @@ def near_beginnings(text: str) -> list[str]:
 
     Its last letter is taken as it is: without it everything would fit that begins with the rest.
     """
-    found: list[str] = []
+    patterns: list[str] = []
     for i in range(EXACT_PREFIX, len(text)):
         head, letter, rest = text[:i], text[i], text[i + 1 :]
         # A letter is missing; it is another one, there is one too many, or it stands on the wrong side of the next.
-        found.append(head.translate(_LIKE) + "_" + beginning(letter + rest))
+        patterns.append(head.translate(_LIKE) + "_" + beginning(letter + rest))
         if rest:
-            found.append(head.translate(_LIKE) + "_" + beginning(rest))
-            found += [beginning(head + rest), beginning(head + rest[0] + letter + rest[1:])]
-    return list(dict.fromkeys(found))
+            patterns.append(head.translate(_LIKE) + "_" + beginning(rest))
+            patterns += [beginning(head + rest), beginning(head + rest[0] + letter + rest[1:])]
+    return list(dict.fromkeys(patterns))

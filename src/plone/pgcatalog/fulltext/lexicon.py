@@ -131,15 +131,15 @@ def _size(word: str) -> int:
 
 def _add_stems(positions: dict[str, list[int]], stems: Stems, size: int) -> None:
     """Add to *positions*, which take *size* bytes, the stems of their words; no more than there is room for."""
-    found: dict[str, list[int]] = {}
+    stem_places: dict[str, list[int]] = {}
     for word, places in positions.items():
         mark = stems(word)
         if mark is not None:
-            size += 2 * len(places) + (0 if mark in found else _size(mark))
+            size += 2 * len(places) + (0 if mark in stem_places else _size(mark))
             if size > MAX_TSVECTOR_BYTES:
                 break
-            found.setdefault(mark, []).extend(places)
-    positions.update((mark, sorted(places)[:MAX_POSITIONS]) for mark, places in found.items())
+            stem_places.setdefault(mark, []).extend(places)
+    positions.update((mark, sorted(places)[:MAX_POSITIONS]) for mark, places in stem_places.items())
 
 
 def _entry(word: str, places: list[int], labels: dict[int, str]) -> str:
@@ -188,15 +188,15 @@ def find_parts(obj: Any, source: Sequence[str], words: Callable[[list[str]], lis
     *words* makes words of texts.  A part is where all its words stand in a row for the first time, behind the part
     before, or anywhere; one that is nowhere has no label: its words count as those of the body.
     """
-    found: list[Part] = []
+    labelled: list[Part] = []
     for name, label in LABELS:
         part = words(texts_of(obj, name))[:MAX_WORDS]
-        start = _find(source, part, max((end for _, end, _ in found), default=0))
+        start = _find(source, part, max((end for _, end, _ in labelled), default=0))
         if start is None:
             start = _find(source, part, 0)
-        if start is not None and not any(start < end and first < start + len(part) for first, end, _ in found):
-            found.append((start, start + len(part), label))
-    return found
+        if start is not None and not any(start < end and first < start + len(part) for first, end, _ in labelled):
+            labelled.append((start, start + len(part), label))
+    return labelled
 
 
 def texts_of(obj: Any, name: str) -> list[str]:

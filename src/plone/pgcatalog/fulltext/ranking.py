@@ -64,8 +64,8 @@ class Weights:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
         """Return those in the *settings* ``weight_title``, ``weight_description`` …, defaults for what is not there."""
-        found = {field.name: settings.get(f"weight_{field.name}") for field in fields(cls)}
-        return cls(**{name: max(0.0, float(value)) for name, value in found.items() if value is not None})
+        weights = {field.name: settings.get(f"weight_{field.name}") for field in fields(cls)}
+        return cls(**{name: max(0.0, float(value)) for name, value in weights.items() if value is not None})
 
     @property
     def least(self) -> float:
@@ -202,14 +202,14 @@ def _rarity(text: RankedText, term: Term) -> Fragment:
     """Return IDF of *term* as of the last count of words; that of a word in all documents when there was none."""
     if text.catalog is None:
         return Fragment("ln(2.0::float8)")
-    found = [Fragment("word = ANY(%s::text[])", ([lexeme(term.word), *_flat(term.related)],))]
+    words = Fragment("word = ANY(%s::text[])", ([lexeme(term.word), *_flat(term.related)],))
     if term.prefix:
         # All that begin with it: up to the last character that there is.
-        found = [Fragment("word >= %s AND word < %s", (lexeme(term.word), lexeme(term.word) + "\U0010ffff"))]
+        words = Fragment("word >= %s AND word < %s", (lexeme(term.word), lexeme(term.word) + "\U0010ffff"))
     counted = Fragment(
         f"SELECT coalesce(sum(documents), 0) AS n FROM pgcatalog_words WHERE catalog = %s AND text_column = %s"
-        f" AND {found[0].sql}",
-        (text.catalog, text.column, *found[0].params),
+        f" AND {words.sql}",
+        (text.catalog, text.column, *words.params),
     )
     return Fragment(
         "coalesce((SELECT ln(1 + all_of.documents / greatest(least(all_of.documents, had.n), 1)::float8)"

@@ -85,7 +85,7 @@ class SiteTuning:
             return []
         words = words_in(self.tuning, lexicon)
         targets = words.pinned(wanted, words.stop_words(self.stop_languages(query)))
-        return [found for target in targets if (found := self._page(target, lookup)) is not None]
+        return [page for target in targets if (page := self._page(target, lookup)) is not None]
 
     def _page(self, target: str, lookup: Lookup) -> Condition | None:
         if target.startswith("/"):
@@ -107,15 +107,15 @@ class SiteTuning:
         portal_type = _translator(lookup, "portal_type")
         boosted = [name for name, factor in self.tuning.types if factor > 1]
         types = [portal_type.match_key(name) for name in boosted] if portal_type is not None else []
-        return [(any_of(found),) for found in (pins, types) if found]
+        return [(any_of(conditions),) for conditions in (pins, types) if conditions]
 
     def _boosted(self, score: Fragment, lookup: Lookup) -> Fragment:
         portal_type = _translator(lookup, "portal_type")
         if portal_type is None or not self.tuning.types:
             return score
         cases = [(portal_type.match_key(name), factor) for name, factor in self.tuning.types]
-        sql = " ".join(f"WHEN {found.sql} THEN %s::float8" for found, _ in cases)
-        params = [param for found, factor in cases for param in (*found.params, factor)]
+        sql = " ".join(f"WHEN {of_type.sql} THEN %s::float8" for of_type, _ in cases)
+        params = [param for of_type, factor in cases for param in (*of_type.params, factor)]
         return Fragment(f"({score.sql}) * CASE {sql} ELSE 1 END", (*score.params, *params))
 
 

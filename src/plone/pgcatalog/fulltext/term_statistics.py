@@ -128,8 +128,8 @@ def _count_portions(connection: Connection[Any], relation: str, name: str, has_l
         [(end,)] = _rows(connection, sql.SQL(NEXT_PORTION).format(table), [last, PORTION])
         if end is None:
             return documents, words
-        found = _rows(connection, measure, [last, end])[0]
-        documents, words = documents + found[0], words + float(found[1])
+        [(more_documents, more_words)] = _rows(connection, measure, [last, end])
+        documents, words = documents + more_documents, words + float(more_words)
         # ts_stat takes the text of a query, without parameters.
         portion = sql.SQL("SELECT {} FROM {} WHERE rid > {} AND rid <= {}").format(column, table, last, end)
         connection.execute(COUNT, [portion.as_string(connection)])

@@ -139,14 +139,14 @@ class ZCTextIndexTranslator(IndexTranslator):
             return None
         catalog = aq_parent(self.index)
         weights = (self._weights or site.search_weights(catalog)) if self.id == SOURCE_INDEX else ranking.NEUTRAL
-        found = site.search_backend().score(self._ranked_text(catalog), clause.rank, weights)
-        if found is None:
+        score = site.search_backend().score(self._ranked_text(catalog), clause.rank, weights)
+        if score is None:
             return None
         headings = self._in_headings(clause.rank)
         if self.tuning is None:
-            return Score.of(found, headings)
+            return Score.of(score, headings)
         pins = self._pinned(text, query)
-        tuned = self.tuning.ranked(found, pins, self.other)
+        tuned = self.tuning.ranked(score, pins, self.other)
         return Score.of(tuned, [*headings, *self.tuning.preferred(pins, self.other)])
 
     def _in_headings(self, terms: Sequence[ranking.Term]) -> list[tuple[Condition, ...]]:
@@ -161,10 +161,10 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def _text_index(self, name: str) -> "ZCTextIndexTranslator | None":
         try:
-            found = self.other(name)
+            translator = self.other(name)
         except KeyError:
             return None
-        return found if isinstance(found, ZCTextIndexTranslator) else None
+        return translator if isinstance(translator, ZCTextIndexTranslator) else None
 
     def _ranked_text(self, catalog: Any) -> ranking.RankedText:
         vector, count, *_ = self.columns()

@@ -116,10 +116,10 @@ def read_stop_words(line: str) -> tuple[str, tuple[str, ...]]:
     code = language_code(language)
     if not colon or not _LANGUAGE.fullmatch(code):
         raise LineError(_("${line} is not of the form: language code: word, word, …", {"line": repr(line)}))
-    found = _listed(words)
-    if not found:
+    listed = _listed(words)
+    if not listed:
         raise LineError(_("${line} names no word", {"line": repr(line)}))
-    return code, found
+    return code, listed
 
 
 def language_code(text: str) -> str:
@@ -221,8 +221,8 @@ class QueryWords:
                     self._synonyms[words] = tuple(dict.fromkeys((*self._synonyms.get(words, ()), *more)))
         self._stop_words: dict[str, frozenset[Words]] = {}
         for language, texts in tuning.stop_words:
-            found = frozenset(filter(None, (normal_words(lexicon, text) for text in texts)))
-            self._stop_words[language] = self._stop_words.get(language, frozenset()) | found
+            of_language = frozenset(filter(None, (normal_words(lexicon, text) for text in texts)))
+            self._stop_words[language] = self._stop_words.get(language, frozenset()) | of_language
         self._pins: dict[frozenset[str], tuple[str, ...]] = {}
         for pin in tuning.pins:
             if key := frozenset(normal_words(lexicon, pin.words)):

@@ -28,17 +28,17 @@ import psycopg
 
 def text_queries(criteria: Mapping[str, Any], texts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return (index name, search text) of the text indexes *texts* that the query dict *criteria* names."""
-    found = []
+    searched = []
     for name in texts:
         value: Any = criteria.get(name)
         if not isinstance(value, str | list | tuple):
             value = value.get("query") if hasattr(value, "get") else None
         parts = [value] if isinstance(value, str) else value or ()
-        found += [(name, " ".join(part for part in parts if isinstance(part, str)))]
+        searched += [(name, " ".join(part for part in parts if isinstance(part, str)))]
     expression = expression_in(criteria)
     if expression is not None:
-        found += [(name, text) for name, text in expression.texts() if name in texts]
-    return [(name, text) for name, text in found if text.strip()]
+        searched += [(name, text) for name, text in expression.texts() if name in texts]
+    return [(name, text) for name, text in searched if text.strip()]
 
 
 # -- words with wildcards inside
@@ -149,10 +149,10 @@ def find_word_parts(catalog: Catalog, query: Mapping[str, Any]) -> Parts:
         return {}
     statement = " UNION ALL ".join([load_sql("words_containing").format(limit=MAX_FOUND)] * len(parts))
     params = [(part, catalog.zoid, translator.column.name, containing(part), part) for part in parts]
-    found: dict[str, list[str]] = {}
+    words_of: dict[str, list[str]] = {}
     for part, word in catalog.search_view().execute(statement, list(chain.from_iterable(params))):
-        found.setdefault(part, []).append(word)
-    return {part: tuple(words) for part, words in found.items()}
+        words_of.setdefault(part, []).append(word)
+    return {part: tuple(words) for part, words in words_of.items()}
 
 
 def _wanted(lexicon: Any, text: str) -> list[str]:

@@ -88,10 +88,10 @@ class Found:
         """Return what any of *parts* finds."""
         every = list(parts)
         return Found(
-            tuple(path for found in every for path in found.paths),
-            tuple(path for found in every for path in found.parents),
-            tuple(path for found in every for path in found.subtrees),
-            tuple(condition for found in every for condition in found.others),
+            tuple(path for each in every for path in each.paths),
+            tuple(path for each in every for path in each.parents),
+            tuple(path for each in every for path in each.subtrees),
+            tuple(condition for each in every for condition in each.others),
         )
 
 

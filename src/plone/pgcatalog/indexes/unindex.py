@@ -51,8 +51,8 @@ class UnIndexTranslator(IndexTranslator):
             return None
         keys = [self.convert_key(key) for key in record.keys]
         excluded = [self.convert_key(key) for key in record.get("not") or ()]
-        found = self._find(keys, record, bool(excluded))
-        return found & ~self._match_any(excluded)
+        matching = self._find(keys, record, bool(excluded))
+        return matching & ~self._match_any(excluded)
 
     def _find(self, keys: list[Any], record: Any, with_not: bool) -> Condition:
         words = range_words(record)

@@ -100,28 +100,28 @@ def hide_unselective_indexes(
         if not isinstance(part, Predicate):
             return part
         if part.operator == NOT_NULL:
-            found = share(part.column, None)
-            return part if found is not None and found <= SELECTIVE_SHARE else part.hidden()
+            filled = share(part.column, None)
+            return part if filled is not None and filled <= SELECTIVE_SHARE else part.hidden()
         if not part.can_be_hidden and not part.column.is_interned:
             return part
         [value] = part.values
-        found = share(part.column, value if isinstance(value, list | tuple) else [value])
-        return part if found is None or found <= SELECTIVE_SHARE else part.hidden()
+        matched = share(part.column, value if isinstance(value, list | tuple) else [value])
+        return part if matched is None or matched <= SELECTIVE_SHARE else part.hidden()
 
     return where.changed(hidden)
 
 
 def predicates(where: Condition) -> list[Predicate]:
     """Return the predicates in *where*."""
-    found: list[Predicate] = []
+    every: list[Predicate] = []
 
     def visited(part: Condition) -> Condition:
         if isinstance(part, Predicate):
-            found.append(part)
+            every.append(part)
         return part
 
     where.changed(visited)
-    return found
+    return every
 
 
 def asks_share(part: Predicate, complete: Collection[str], interned_columns: Collection[str]) -> bool:
@@ -215,8 +215,8 @@ def count(query: CompiledQuery, stored: Stored) -> Statement:
     where, limit = selective_condition(query.where, stored), query.count_limit
     if limit is None:
         return select("count(*)", where, stored)
-    found = select("", where, stored, f"LIMIT {limit + 1:d}")
-    return replace(found, sql=f"SELECT count(*) FROM ({found.sql}) AS found")
+    up_to_limit = select("", where, stored, f"LIMIT {limit + 1:d}")
+    return replace(up_to_limit, sql=f"SELECT count(*) FROM ({up_to_limit.sql}) AS found")
 
 
 def ids(query: CompiledQuery, stored: Stored) -> Statement:
@@ -226,8 +226,8 @@ def ids(query: CompiledQuery, stored: Stored) -> Statement:
     if not where.is_costly:
         return select(expression, where, stored)
     # Behind OFFSET, PostgreSQL sorts what it has found, and does not compare all rows in the order of an index.
-    found = select("*", where, stored, "OFFSET 0")
-    return replace(found, sql=f"SELECT {expression} FROM ({found.sql}) AS catalog")
+    rows = select("*", where, stored, "OFFSET 0")
+    return replace(rows, sql=f"SELECT {expression} FROM ({rows.sql}) AS catalog")
 
 
 def page(
@@ -262,11 +262,11 @@ def page(
         tail += f" LIMIT {size:d}"
     if start:
         tail += f" OFFSET {start:d}"
-    found = select(expressions, where, stored, tail, params, (start, size))
+    statement = select(expressions, where, stored, tail, params, (start, size))
     if first is None:
-        return found
-    params = (*first.params, *found.params)
-    return replace(found, sql=first.sql + found.sql, params=params, is_costly=True, plans_once=once)
+        return statement
+    params = (*first.params, *statement.params)
+    return replace(statement, sql=first.sql + statement.sql, params=params, is_costly=True, plans_once=once)
 
 
 def page_with_metadata(
@@ -280,11 +280,11 @@ def page_with_metadata(
 ) -> Statement:
     """Return ``page`` of committed rows, with the text of ``versioned_idx_sql`` in the fourth place."""
     # The idx is fetched for the rows of the page only: behind LIMIT.
-    found = page(query, stored, start, size, ", zoid, idx, xmin", with_total)
+    inner = page(query, stored, start, size, ", zoid, idx, xmin", with_total)
     text, params = versioned_idx_sql("page", excluded_keys, with_idx)
     total = "" if with_total is None else ", total"
-    sql = f"SELECT rid, path, score, {text}{total} FROM ({found.sql}) AS page"
-    return replace(found, sql=sql, params=(*params, *found.params))
+    sql = f"SELECT rid, path, score, {text}{total} FROM ({inner.sql}) AS page"
+    return replace(inner, sql=sql, params=(*params, *inner.params))
 
 
 def key_counts(columns: Sequence[Column], key: str, where: Condition, stored: Stored) -> Statement:
@@ -305,19 +305,19 @@ def key_counts(columns: Sequence[Column], key: str, where: Condition, stored: St
 
 def key_rids(columns: Sequence[Column], key: str, where: Condition, stored: Stored) -> Statement:
     """Return the statement for (key, rid) of the rows that match *where*, in this order; see ``key_counts``."""
-    found = select(f"{columns_sql(columns, stored)}, rid", condition(where, stored), stored)
-    return replace(found, sql=f"SELECT {key} AS key, rid FROM ({found.sql}) AS found ORDER BY 1, 2")
+    rows = select(f"{columns_sql(columns, stored)}, rid", condition(where, stored), stored)
+    return replace(rows, sql=f"SELECT {key} AS key, rid FROM ({rows.sql}) AS found ORDER BY 1, 2")
 
 
 # -- versions: what tells a process whether it knows a row already
 
 
 def changed_rows(
-    relation: str, rids: Sequence[int], excluded_keys: Sequence[str], known: Mapping[int, str]
+    relation: str, rids: Sequence[int], excluded_keys: Sequence[str], versions: Mapping[int, str]
 ) -> Statement | None:
-    """Return the statement for (rid, path, text) of the rows *rids*, and of those of another version than the *known* one.
+    """Return the statement for (rid, path, text) of the rows *rids*, and of those of *versions*, by rid, that have another one.
 
-    The text is that of ``versioned_idx_sql``; None when nothing is asked.
+    The text is that of ``versioned_idx_sql``; None for no rids and no versions.
     """
     selects: list[str] = []
     params: list[Any] = []
@@ -325,14 +325,14 @@ def changed_rows(
     if rids:
         selects.append(f"SELECT c.rid, c.path, {text} FROM {quote(relation)} c WHERE c.rid = ANY(%s::bigint[])")
         params += [*values, list(rids)]
-    if known:
+    if versions:
         # What has not changed does not come back.
         version, _ = versioned_idx_sql("c", (), with_idx=False)
         selects.append(
             f"SELECT k.rid, c.path, {text} FROM unnest(%s::bigint[], %s::text[]) AS k (rid, version)"
             f" LEFT JOIN {quote(relation)} c ON c.rid = k.rid WHERE rtrim({version}) IS DISTINCT FROM k.version"
         )
-        params += [*values, list(known), list(known.values())]
+        params += [*values, list(versions), list(versions.values())]
     return Statement(" UNION ALL ".join(selects), tuple(params)) if selects else None
 
 

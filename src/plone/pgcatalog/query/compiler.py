@@ -205,10 +205,10 @@ class CompiledQueries:
 
     def get(self, key: Hashable) -> CompiledQuery | None:
         """Return the query of *key*; None for an unknown one, and for no key."""
-        found = None if key is None else self._queries.get(key)
-        if found is not None:
+        query = None if key is None else self._queries.get(key)
+        if query is not None:
             self._queries.move_to_end(key)
-        return found
+        return query
 
     def put(self, key: Hashable, query: CompiledQuery) -> None:
         """Remember *query*, if it would come out the same again."""
@@ -243,10 +243,10 @@ def pipeline(lexicon: Any) -> tuple[Any, ...]:
 
     Raises TypeError for one of another kind.
     """
-    found = getattr(lexicon, "_pipeline", None)
-    if not isinstance(found, tuple):
+    elements = getattr(lexicon, "_pipeline", None)
+    if not isinstance(elements, tuple):
         raise TypeError("nobody knows what the words of this lexicon depend on")
-    return found
+    return elements
 
 
 def _criterion(name: str, value: Any, translators: Mapping[str, IndexTranslator]) -> Hashable:
