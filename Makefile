@@ -77,9 +77,8 @@ differential: $(VENV)/.installed-test  ## random queries (N=1000) and write sequ
 bench: $(VENV)/.installed-bench  ## the benchmark against ZCatalog (BENCH_ARGS=...)
 	$(BIN)/python benchmarks/run_benchmarks.py $(BENCH_ARGS)
 
-bench-page: $(VENV)/.installed-bench  ## the pages on performance, from the stored results
-	$(BIN)/python benchmarks/run_benchmarks.py report benchmarks/results --page docs/explanation/performance.md \
-		--tables docs/reference/benchmark-results.md --readme README.md --scale docs/explanation/scale.md
+bench-page: $(VENV)/.installed-bench  ## the figures of README and documentation, from the stored results
+	$(BIN)/python benchmarks/run_benchmarks.py report benchmarks/results --pages
 
 bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ours, and the table in docs/explanation/ranking.md
 	$(BIN)/python -m benchmarks.ranking --output benchmarks/results/ranking.json --page docs/explanation/ranking.md

@@ -142,6 +142,8 @@ BACKENDS: dict[str, Backend] = {
 #: What others are compared with, and what is judged.
 REFERENCE = RelStorageZCatalog.name
 OURS = PGCatalog.name
+#: Ours, by the code of another checkout.
+OTHER = "other"
 
 #: The storages alone, as the storage's tables compare them.
 STORES: dict[str, Store] = {
@@ -157,6 +159,7 @@ LABELS = {name: backend.label for name, backend in BACKENDS.items()} | {
     "plain-sql": "plain PostgreSQL",
     "pickle": "pickle",
     "codec": "zodb-json-codec",
+    OTHER: "plone.pgcatalog, other version",
 }
 
 

@@ -33,8 +33,6 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     rows.place = Place(rows.place.path, rows.place.folders, [document.uid for document in first])
     scenarios = chosen(options["scenarios"])
     result = {"queries": queries.measure(rows, scenarios, options["iterations"], options["warmup"], progress)}
-    if options.get("profile"):
-        result["profile"] = queries.profile(rows, scenarios, options["iterations"], progress)
     rows.close()
     return result | {
         "measures": {

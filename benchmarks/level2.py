@@ -62,8 +62,6 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
         measures["database size"] = value(database_mb(options["dsn"]), "MB")
     else:
         measures |= catalog_query(place, options["iterations"])
-    if options.get("profile"):
-        result["profile"] = queries.profile(place, scenarios, options["iterations"], progress)
     if options.get("rebuild"):
         progress("rebuilding the catalog")
         measures |= rebuild(place, options["rebuild"])

@@ -13,9 +13,6 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
-import cProfile
-import pstats
-
 
 #: Which values are asked in which state.  ``warm``: again in the same transaction.  ``request``: each in a connection
 #: from the pool, in a transaction of its own.  ``after write``: as request, after somebody else has changed a
@@ -30,7 +27,6 @@ SHARE = {"after write": 0.4, "cold": 0.2}
 #: A cell that takes longer than these seconds has fewer repetitions, but at least so many.
 PATIENCE = 30.0
 LEAST = 3
-FUNCTIONS = 12
 
 
 def measure(
@@ -102,41 +98,3 @@ def entrance(requests: Requests, state: str) -> Callable[[bool], Any]:
 def search(catalog: Any, query: dict[str, Any], use: Callable[[Any], Any]) -> Any:
     """Ask and touch: what is timed."""
     return use(catalog(**query))
-
-
-def profile(
-    requests: Requests, scenarios: Iterable[Scenario], iterations: int, progress: Progress
-) -> dict[str, list[dict[str, Any]]]:
-    """Return by scenario where the time of a page goes (request, varying): the functions with the most own time."""
-    found = {}
-    for scenario in scenarios:
-        progress(f"profile of {scenario.name}")
-        profiler = cProfile.Profile()
-        for n in range(iterations):
-            catalog = requests.request(scenario.anonymous)
-            query = scenario.query(requests.place, n + 1)
-            requests.forget_results()
-            profiler.runcall(search, catalog, query, TOUCHES["page"])
-        found[scenario.name] = functions(profiler, iterations)
-    return found
-
-
-def functions(profiler: cProfile.Profile, iterations: int) -> list[dict[str, Any]]:
-    """Return the functions with the most own time: microseconds and calls per search, share of the whole."""
-    stats = pstats.Stats(profiler)
-    total = stats.total_tt or 1.0  # type: ignore[attr-defined]
-    rows = sorted(stats.stats.items(), key=lambda item: -item[1][2])[:FUNCTIONS]  # type: ignore[attr-defined]
-    return [
-        {
-            "function": f"{module_name(file)}:{name}",
-            "us": own / iterations * 1e6,
-            "calls": calls / iterations,
-            "share": own / total,
-        }
-        for (file, _line, name), (_, calls, own, _, _) in rows
-    ]
-
-
-def module_name(file: str) -> str:
-    """Return the last two parts of a path: nothing of the machine."""
-    return "/".join(file.removesuffix(".py").split("/")[-2:]) if file != "~" else "built-in"

@@ -1,21 +1,259 @@
-"""Writes the pages of the documentation from stored results."""
+"""The documentation's figures: every one comes from the stored results, none is typed in."""
 
-from benchmarks.appendix import all_results
-from benchmarks.page import page as owners_page
-from benchmarks.page import PLOTS
-from benchmarks.plots import plots
+from benchmarks.marks import put_between
+from benchmarks.page_kinds import MIX
+from benchmarks.page_kinds import READ_ONLY
+from benchmarks.page_kinds import WITH_WRITER
+from benchmarks.tables import number
+from benchmarks.tables import page_means
+from benchmarks.tables import page_pairs
+from benchmarks.tables import PAIRS
+from benchmarks.tables import Record
+from benchmarks.tables import records_of
+from benchmarks.tables import size_of
+from benchmarks.tables import Table
+from benchmarks.tables import tables
+from benchmarks.tables import title
+from benchmarks.timing import mean_ratio
+from collections.abc import Iterator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from textwrap import fill
 
-import os
+import json
 
 
-def write_pages(page: Path, appendix: Path, stored: Sequence[dict[str, Any]]) -> None:
-    """Write *page*, its plots in a folder next to it, and *appendix* with all tables."""
-    for path in (page, appendix):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    plots(stored, page.parent / PLOTS)
-    page.write_text(owners_page(stored), "utf-8")
-    folder = Path(os.path.relpath(page.parent / PLOTS, appendix.parent))
-    appendix.write_text(all_results(stored, folder.as_posix()), "utf-8")
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+EXPLANATION = ROOT / "docs" / "explanation"
+PERFORMANCE, SCALE, README = EXPLANATION / "performance.md", EXPLANATION / "scale.md", ROOT / "README.md"
+#: Made when the documentation is built.
+ALL_RESULTS = ROOT / "docs" / "reference" / "benchmark-results.md"
+PLOT = EXPLANATION / "performance-plots" / "growth.svg"
+#: Ours / theirs from which on something counts as slower: two runs differ by as much.
+SLOWER = 1.05
+#: What a search is used for: as the result files and as the pages call it.
+TOUCHES = {"page": "page", "len": "count", "page with count": "page with count"}
+#: State of the caches, the word of ``TOUCHES`` taking the place of ``{}``: (values, state, ZODB cache) in the result files.
+NEW_DEFAULT = "a new {}, ZODB cache of 30,000 objects"
+STATES = {
+    "the same {} again": ("repeating", "request", None),
+    "a new {}": ("varying", "request", None),
+    NEW_DEFAULT: ("varying", "request", 30_000),
+    "a new {}, ZCatalog's trees in memory": ("varying", "warm", None),
+    "the first {} after a save": ("repeating", "after write", None),
+    "the first {} of a new process": ("repeating", "cold", None),
+}
+MEASURES = (
+    *("creation of a document", "modification of a document", "creation without a catalog", "site creation"),
+    *("rebuild, per object", "uniqueValuesFor, first time", "database size", "resident memory"),
+)
+BEGINNING = """\
+# Benchmark results
+
+All stored results of [the benchmark](benchmarks.md), computed from the files in `benchmarks/results` when this page was built.
+[Performance](../explanation/performance.md) has what the owner of a site asks first."""
+#: The sections of the page with all results.
+HEADINGS = {
+    "level2": "A real Plone site",
+    "level1": "The query layer alone",
+    "search": "Searches for words",
+    "pages": "Whole pages over HTTP",
+    "rebuild": "Rebuilding beside the live catalog",
+    "scale": "Large catalogs",
+    "plone": "The storages below Plone",
+    "storage": "Storages: store and load",
+    "zodb": "Storages: through the ZODB",
+    "pack": "Storages: packing",
+    "codec": "Pickle and JSON",
+    "zodbbench": "A growing tree",
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What takes how long with ZCatalog, and with ours."""
+
+    what: str
+    documents: int
+    theirs: float
+    ours: float
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.theirs
+
+    @property
+    def times_as_fast(self) -> str:
+        times = self.theirs / self.ours
+        return f"{times:,.0f}" if times >= 10 else f"{times:.2g}"
+
+
+def load(results: Path = RESULTS) -> list[Record]:
+    """Return the results of the benchmark in a file or folder, the smallest ones of a command first."""
+    files = sorted(results.glob("*.json")) if results.is_dir() else [results]
+    stored = [json.loads(path.read_text("utf-8")) for path in files]
+    # Other benchmarks keep their results in the same folder.
+    stored = [data for data in stored if isinstance(data, dict) and data.get("command") in PAIRS]
+    return sorted(stored, key=size_of)
+
+
+def compared(stored: Sequence[Record], command: str) -> list[Record]:
+    """Return those results of *command* that have both sides."""
+    return [data for data in stored if data["command"] == command and set(PAIRS[command]) <= set(data["results"])]
+
+
+def write_pages(stored: Sequence[Record]) -> None:
+    """Renew the figures of the pages that people write, and the plot."""
+    from benchmarks.plots import growth  # it takes a while to import matplotlib
+
+    for page, texts in generated(stored).items():
+        for name, text in texts.items():
+            put_between(page, name, text)
+    growth([data for data in stored if data["command"] == "level1"], PLOT)
+
+
+def generated(stored: Sequence[Record]) -> dict[Path, dict[str, str]]:
+    """Return page -> mark -> what is there."""
+    return {
+        README: {"results": headline(stored)},
+        PERFORMANCE: {
+            "states": side_by_side([typical(data) for data in compared(stored, "level2")]),
+            "pages": pages(stored).markdown(titled=False),
+            "measures": side_by_side([measures(data) for data in compared(stored, "level2")]),
+            "slower": slower(stored).markdown(titled=False),
+        },
+        SCALE: {"largest": largest([data for data in stored if data["command"] == "scale"][-1])},
+    }
+
+
+def typical(data: Record) -> list[Pair]:
+    """Return the geometric means of all kinds of search for each state of the caches."""
+    pairs = []
+    for touch, word in TOUCHES.items():
+        for label, (values, state, cache) in STATES.items():
+            ours, theirs = (records_of(data, name, values, state, touch, cache) for name in PAIRS[data["command"]])
+            means = [mean_ratio([side[name]["median"] for name in ours if name in theirs]) for side in (theirs, ours)]
+            if means[0] and means[1]:
+                pairs.append(Pair(label.format(word), size_of(data), means[0], means[1]))
+    return pairs
+
+
+def measures(data: Record) -> list[Pair]:
+    """Return what else a site measures: saves, sizes."""
+    ours, theirs = (data["results"][name]["measures"] for name in PAIRS[data["command"]])
+    return [
+        Pair(f"{name} ({ours[name]['unit']})", size_of(data), theirs[name]["median"], ours[name]["median"])
+        for name in MEASURES
+        if name in ours and name in theirs
+    ]
+
+
+def side_by_side(sites: Sequence[Sequence[Pair]]) -> str:
+    """Return the table of pairs of several sites."""
+    rows = []
+    for what in dict.fromkeys(pair.what for pairs in sites for pair in pairs):
+        cells = []
+        for pairs in sites:
+            each = next((pair for pair in pairs if pair.what == what), None)
+            cells += [number(each.theirs), number(each.ours), each.times_as_fast] if each else ["–"] * 3
+        rows.append([what, *cells])
+    sizes = [pairs[0].documents for pairs in sites]
+    headers = [f"{side}, {size:,}" for size in sizes for side in ("ZCatalog", "ours", "times as fast")]
+    return Table("", ["", *headers], rows).markdown(titled=False)
+
+
+def headline(stored: Sequence[Record]) -> str:
+    """Return the sentence about Plone's default cache: of the largest site first, then of the smallest."""
+    what = NEW_DEFAULT.format("page with count")
+    pairs = [pair for data in compared(stored, "level2") for pair in typical(data) if pair.what == what]
+    speeds = " and ".join(
+        f"{pair.times_as_fast} times as fast with {pair.documents:,} documents"
+        f" ({number(pair.ours)} instead of {number(pair.theirs)} ms)"
+        for pair in (pairs[-1], pairs[0])
+    )
+    text = (
+        f"**With Plone's default cache.** A new page with its count, as each batch of Plone asks, comes {speeds}"
+        " when the ZODB cache holds 30,000 objects."
+    )
+    return fill(text, 118, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def pages(stored: Sequence[Record]) -> Table:
+    """Return the means of whole pages over HTTP: ours / ZCatalog's."""
+    rows = []
+    for data in compared(stored, "pages"):
+        for group, (mean, worst) in page_means(data).items():
+            rows.append([f"{group}, {size_of(data):,} documents", number(mean), number(worst)])
+        for state in (READ_ONLY, WITH_WRITER):
+            mixes = [sides for sides in page_pairs(data, state) if sides[0]["page"] == MIX]
+            ratios = [their["per_second"] / our["per_second"] for our, their in mixes]
+            rows.append([f"mix, {state}, {size_of(data):,} documents", number(mean_ratio(ratios)), number(max(ratios))])
+    return Table("", ["", "ours / ZCatalog's", "the worst"], rows)
+
+
+def slower(stored: Sequence[Record]) -> Table:
+    """Return all that takes longer than with ZCatalog."""
+    rows = [
+        [pair.what, f"{pair.documents:,}", number(pair.theirs), number(pair.ours), number(pair.ratio)]
+        for pair in candidates(stored)
+        if pair.ratio > SLOWER
+    ]
+    return Table("", ["", "documents", "ZCatalog (ms)", "ours (ms)", "ours / ZCatalog"], rows)
+
+
+def candidates(stored: Sequence[Record]) -> Iterator[Pair]:
+    """Yield what may be slower: the states of a site, each kind of search for words, each kind of page."""
+    for data in compared(stored, "level2"):
+        yield from typical(data)
+        yield from (pair for pair in measures(data) if pair.what.startswith("uniqueValuesFor"))
+    for data in compared(stored, "search"):
+        for touch in ("page", "len"):
+            ours, theirs = (records_of(data, name, "varying", "request", touch) for name in PAIRS["search"])
+            for name in ours:
+                what = f"a {TOUCHES[touch]} for {name}"
+                yield Pair(what, size_of(data), theirs[name]["median"], ours[name]["median"])
+    for data in compared(stored, "pages"):
+        for state in dict.fromkeys(page["state"] for page in data["results"][PAIRS["pages"][0]]["pages"]):
+            for our, their in page_pairs(data, state):
+                if our["page"] != MIX:
+                    what = f"*{our['page']}* over HTTP" + ("" if state == READ_ONLY else f", {state}")
+                    yield Pair(what, size_of(data), their["median"], our["median"])
+
+
+def largest(data: Record) -> str:
+    """Return what a catalog costs, and what its searches read: pages of 8 kB."""
+    result = data["results"][PAIRS["scale"][0]]
+    where = f"{size_of(data):,} rows; `{data['command_line']}`, {data['date']}. {data.get('note', '')}".strip()
+    searches: dict[str, dict[str, Record]] = {}
+    for record in result["queries"]:
+        searches.setdefault(record["scenario"], {})[record["touch"]] = record
+    rows = [
+        [name, f"{each['len']['found']:,}"]
+        + [cell for touch in ("page", "len") for cell in (f"{each[touch]['pages']:,}", number(each[touch]["median"]))]
+        for name, each in searches.items()
+    ]
+    headers = ["", "found", "page: 8 kB read", "page, ms", "count: 8 kB read", "count, ms"]
+    costs = [
+        [name, f"{number(cost['median'])} {cost['unit']}".strip()]
+        for name, cost in result["measures"].items()
+        if not name.startswith("size: index") and not name.endswith("rows read")
+    ]
+    found = [Table("", headers, rows), Table("", ["", ""], costs)]
+    return "\n\n".join([where, *(table.markdown(titled=False) for table in found)])
+
+
+def all_results(stored: Sequence[Record]) -> str:
+    """Return the page with the tables of all *stored* results."""
+    parts = [BEGINNING]
+    for command, heading in HEADINGS.items():
+        mine = [data for data in stored if data["command"] == command]
+        parts += [f"## {heading}"] if mine else []
+        for data in mine:
+            parts += [f"### {title(data)}", f"```sh\n{data['command_line']}\n```"]
+            parts += [f"*Note:* {data['note']}"] if "note" in data else []
+            run = {"day": data["date"], **data["machine"], **data["versions"]}
+            parts.append("; ".join(f"{name}: {value}" for name, value in run.items()))
+            parts += [table.markdown() for table in tables(data)]
+    return "\n\n".join(parts) + "\n"

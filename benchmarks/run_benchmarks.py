@@ -14,17 +14,16 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from benchmarks.backends import BACKENDS
+from benchmarks.backends import OTHER
 from benchmarks.backends import OURS
-from benchmarks.claims import headline
-from benchmarks.marks import put_between
 from benchmarks.page_kinds import PAGES
+from benchmarks.report import load
+from benchmarks.report import write_pages
 from benchmarks.running import Job
 from benchmarks.running import OtherOptions
 from benchmarks.running import ResultFile
 from benchmarks.running import run_jobs
-from benchmarks.scale_page import texts
 from benchmarks.scenarios import SCENARIOS
-from benchmarks.tables import PAIRS
 from benchmarks.tables import tables
 from benchmarks.worker import WorkerFailed
 from collections.abc import Callable
@@ -33,7 +32,6 @@ from rich.console import Console
 from typing import Any
 
 import click
-import json
 
 
 RELATIONAL = ("pgjsonb", "relstorage")
@@ -45,7 +43,11 @@ KEPT = click.option("--output", type=FILE, help="Keep the results in this file; 
 AGAIN = click.option("--again", is_flag=True, help="Measure again what the file already has.")
 DOCS = click.option("--docs", default=500, show_default=True, help="Documents in the site.")
 CACHE = click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
-PROFILE = click.option("--profile", is_flag=True, help="Profile the scenarios, too.")
+ELSEWHERE = click.option(
+    "--other",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    help="A checkout of another version, with its .venv: measured in turn with this one, and compared with it.",
+)
 ONLY = click.option(
     "--scenario",
     "scenarios",
@@ -95,6 +97,12 @@ def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | N
         Console().print(table.rich())
 
 
+def jobs_of(module: str, chosen: Sequence[str], other: Path | None, options: dict[str, Any]) -> list[Job]:
+    """Return a job for each backend that was *chosen*, and one for OURS in the checkout *other*."""
+    jobs = [Job(module, name, options) for name in chosen]
+    return [*jobs, Job(module, OTHER, options, checkout=other)] if other else jobs
+
+
 @click.group()
 def main() -> None:
     """Compare the catalogs, and the storages below them."""
@@ -103,7 +111,6 @@ def main() -> None:
 @main.command()
 @click.option("--rows", default=20_000, show_default=True, help="Rows in the catalog.")
 @CACHE
-@PROFILE
 @compared("bare-sql", "relstorage-zcatalog", "pgcatalog", others=["bare-sql"])
 @ONLY
 @repeated(50, 5)
@@ -116,26 +123,11 @@ def level1(chosen: tuple[str, ...], output: Path | None, again: bool, **options:
 
 @main.command()
 @click.option("--rows", default=100_000, show_default=True, help="Rows in the catalog.")
-@click.option(
-    "--copies", default=1, show_default=True, help="So many of each row, made in SQL; then searches and VACUUM only."
-)
 @click.option("--cache-size", default=30_000, show_default=True, help="Objects in the ZODB cache of a connection.")
 @repeated(20, 3)
 def scale(output: Path | None, again: bool, **options: Any) -> None:
     """The catalog of a large site: searches with the pages they read, sizes, changes, VACUUM, memory."""
-    if options["copies"] == 1:
-        del options["copies"]
     run("scale", options, [Job("benchmarks.scale", OURS, options)], output, again)
-
-
-@main.command()
-@click.option("--rows", default=100_000, show_default=True, help="Rows in the catalog.")
-@click.option("--cache-size", default=30_000, show_default=True, help="Objects in the ZODB cache of a connection.")
-@KEPT
-@AGAIN
-def resume(output: Path | None, again: bool, **options: Any) -> None:
-    """A rebuild of a large catalog that is killed twice, and resumed: what is done again."""
-    run("resume", options, [Job("benchmarks.scale_resume", OURS, options)], output, again)
 
 
 @main.command()
@@ -149,13 +141,13 @@ def resume(output: Path | None, again: bool, **options: Any) -> None:
     help="Objects in the ZODB cache of a connection (may be repeated).",
 )
 @click.option("--rebuild", default=1, show_default=True, help="How often to rebuild the whole catalog.")
-@PROFILE
 @compared(*BACKENDS)
 @ONLY
+@ELSEWHERE
 @repeated(50, 5)
-def level2(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
+def level2(chosen: tuple[str, ...], other: Path | None, output: Path | None, again: bool, **options: Any) -> None:
     """A real Plone site: creation, modification, rebuild, searches, sizes."""
-    run("level2", options, [Job("benchmarks.level2", name, options) for name in chosen], output, again)
+    run("level2", options, jobs_of("benchmarks.level2", chosen, other, options), output, again)
 
 
 @main.command()
@@ -181,11 +173,12 @@ def search(chosen: tuple[str, ...], output: Path | None, again: bool, **options:
     type=click.Choice([page.name for page in PAGES]),
     help="Only this one, and the mix (may be repeated).",
 )
+@ELSEWHERE
 @KEPT
 @AGAIN
-def pages(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
+def pages(chosen: tuple[str, ...], other: Path | None, output: Path | None, again: bool, **options: Any) -> None:
     """Whole pages over HTTP: Zope processes, clients, a writer."""
-    run("pages", options, [Job("benchmarks.pages", name, options) for name in chosen], output, again)
+    run("pages", options, jobs_of("benchmarks.pages", chosen, other, options), output, again)
 
 
 @main.command()
@@ -284,10 +277,10 @@ PLAN = {
     "zodb": "zodb",
     "pack": "pack",
     "plone": "plone",
-    "level2-500": "level2 --docs 500 --profile",
+    "level2-500": "level2 --docs 500",
     "level1-500": "level1 --rows 500",
     "level1-20000": "level1 --rows 20000",
-    "level2-20000": "level2 --docs 20000 --iterations 30 --profile",
+    "level2-20000": "level2 --docs 20000 --iterations 30",
     "search-20000": "search --docs 20000",
     "pages-500": "pages --docs 500",
     "pages-6000": "pages --docs 6000",
@@ -299,8 +292,6 @@ PLAN = {
     "zodbbench-1000000": "zodbbench --count 1000000 --batch 1000",
     "level1-1000000": "level1 --rows 1000000 --iterations 20",
     "scale-1000000": "scale --rows 1000000 --iterations 10",
-    "resume-1000000": "resume --rows 1000000",
-    "scale-5000000": "scale --rows 100000 --copies 50 --iterations 1 --warmup 0",
 }
 
 
@@ -319,31 +310,13 @@ def everything(results: Path, only_list: bool) -> None:
 
 @main.command()
 @click.argument("results", type=click.Path(exists=True, path_type=Path))
-@click.option("--page", type=FILE, help="Write the page about performance and its plots here.")
-@click.option("--tables", "appendix", type=FILE, help="With --page: write the page with all tables here.")
-@click.option("--readme", type=FILE, help="Put the first result between the marks of this page.")
-@click.option(
-    "--scale", "large", type=FILE, help="Put the figures of the largest catalog between the marks of this page."
-)
-def report(results: Path, page: Path | None, appendix: Path | None, readme: Path | None, large: Path | None) -> None:
-    """The documentation's pages of stored results: one file, or a folder of them; without options their tables."""
-    files = sorted(results.glob("*.json")) if results.is_dir() else [results]
-    stored = [json.loads(path.read_text("utf-8")) for path in files]
-    # Other benchmarks keep their results in the same folder.
-    stored = [data for data in stored if isinstance(data, dict) and data.get("command") in PAIRS]
-    if (page is None) != (appendix is None):
-        raise click.UsageError("--page and --tables go together: each links to the other.")
-    if page is not None and appendix is not None:
-        # It takes a while to import matplotlib.
-        from benchmarks.report import write_pages
-
-        write_pages(page, appendix, stored)
-    if readme is not None:
-        put_between(readme, "results", headline(stored))
-    if large is not None:
-        for mark, text in texts(stored).items():
-            put_between(large, mark, text)
-    if page is None and readme is None and large is None:
+@click.option("--pages", "renew", is_flag=True, help="Renew the figures of the documentation and the README instead.")
+def report(results: Path, renew: bool) -> None:
+    """The tables of stored results: one file, or a folder of them."""
+    stored = load(results)
+    if renew:
+        write_pages(stored)
+    else:
         click.echo("\n\n".join(table.markdown() for data in stored for table in tables(data)))
 
 

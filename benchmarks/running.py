@@ -1,5 +1,6 @@
 """Runs the workers of a command, and keeps what they found in a file."""
 
+from benchmarks.backends import OURS
 from benchmarks.machine import header
 from benchmarks.worker import take_turns
 from benchmarks.worker import Worker
@@ -21,6 +22,7 @@ from rich.progress import TimeElapsedColumn
 from typing import Any
 
 import json
+import re
 import shlex
 import tempfile
 
@@ -45,11 +47,15 @@ class OtherOptions(ValueError):
 
 @dataclass(frozen=True)
 class Job:
-    """One process: ``run`` of *module* with *options*; what it returns belongs to *backend*."""
+    """One process: ``run`` of *module* with *options*; what it returns belongs to *backend*.
+
+    *checkout* is the folder of another version of the project that is run as OURS; None: this one.
+    """
 
     module: str
     backend: str
     options: dict[str, Any] = field(default_factory=dict)
+    checkout: Path | None = None
     #: the result has several backends' results by their names
     several: bool = False
 
@@ -104,7 +110,13 @@ class ResultFile:
         self.data["done"].append(job.id)
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(json.dumps(self.data, indent=1, ensure_ascii=False) + "\n", "utf-8")
+            self.path.write_text(compact(self.data), "utf-8")
+
+
+def compact(data: dict[str, Any]) -> str:
+    """Return *data* as JSON, one line for each record."""
+    text = json.dumps(data, indent=1, ensure_ascii=False)
+    return re.sub(r"\{[^{}]*\}", lambda record: " ".join(record[0].split()), text) + "\n"
 
 
 def run_jobs(file: ResultFile, jobs: Iterable[Job], again: bool = False, in_turn: bool = False) -> dict[str, Any]:
@@ -137,15 +149,16 @@ def run_group(server: EmbeddedPostgres, jobs: Sequence[Job], file: ResultFile, p
 @contextmanager
 def started(server: EmbeddedPostgres, job: Job, command: str, progress: Progress) -> Iterator[Worker]:
     """Start the worker of *job* on a fresh database."""
-    title, database = f"{command}: {job.id}", f"bench_{job.id.replace(' ', '_')}"
+    title, database = f"{command}: {job.id}", re.sub(r"\W", "_", f"bench_{job.id}")
     task = progress.add_task(title, total=None)
 
     def show(text: str) -> None:
         progress.update(task, description=f"{title}: {text}")
 
     with tempfile.TemporaryDirectory(prefix="pgcatalog-bench-") as folder:
-        options = {**job.options, "backend": job.backend, "dsn": server.createdb(database), "folder": folder}
-        worker = Worker(job.module, options, show)
+        backend = OURS if job.checkout else job.backend
+        options = {**job.options, "backend": backend, "dsn": server.createdb(database), "folder": folder}
+        worker = Worker(job.module, options, show, job.checkout)
         try:
             yield worker
             progress.update(task, description=f"{title}: done", total=1, completed=1)

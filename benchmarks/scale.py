@@ -1,61 +1,102 @@
-"""Worker of ``scale``: a catalog as large as a site may get, filled as a rebuild fills it; what it answers, and costs."""
+"""Worker of ``scale``: a catalog as large as a site may get, filled as a rebuild fills it; what it answers, and costs.
 
-from AccessControl.SecurityManagement import newSecurityManager
+Entries are made without objects: what the indexers say of one object of each type, varied.  Texts are taken from a pool that
+the real text indexes have extracted; each row adds a word of its own, as ids and names do.
+"""
+
 from benchmarks import queries
 from benchmarks.backends import BACKENDS
 from benchmarks.backends import OURS
+from benchmarks.documents import DAYS
+from benchmarks.documents import FIRST_DAY
+from benchmarks.documents import FOLDER_SIZE
+from benchmarks.documents import STATES
 from benchmarks.machine import resident_mb
-from benchmarks.scale_copies import multiply
-from benchmarks.scale_copies import vacuumed_after_few
-from benchmarks.scale_costs import changes
-from benchmarks.scale_costs import connected
-from benchmarks.scale_costs import sizes
-from benchmarks.scale_costs import vacuumed
-from benchmarks.scale_fill import fill
-from benchmarks.scale_parallel import parallel
-from benchmarks.scale_parallel import statements_of
-from benchmarks.scale_rows import folders
-from benchmarks.scale_rows import own_word
-from benchmarks.scale_rows import Tree
+from benchmarks.rows import Row
 from benchmarks.scenarios import PAGE
 from benchmarks.scenarios import Place
 from benchmarks.scenarios import Scenario
 from benchmarks.scenarios import SCENARIOS
-from benchmarks.scenarios import shown
 from benchmarks.scenarios import touch_len
-from benchmarks.scenarios import touch_page
 from benchmarks.scenarios import TOUCHES
 from benchmarks.text_search import uncached
+from benchmarks.texts import documents_with_texts
 from benchmarks.texts import FREQUENT
 from benchmarks.texts import RARE
+from benchmarks.texts import SYLLABLES
 from benchmarks.texts import USUAL
 from benchmarks.texts import WORDS
 from benchmarks.timing import summary
 from benchmarks.timing import timed
 from benchmarks.timing import value
 from benchmarks.worker import Progress
+from benchmarks.zope_site import make_application
+from benchmarks.zope_site import make_site
 from benchmarks.zope_site import PloneSite
 from benchmarks.zope_site import SITE
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
+from dataclasses import replace
+from DateTime import DateTime
+from datetime import timedelta
+from datetime import UTC
+from functools import cache
+from itertools import accumulate
+from itertools import batched
 from multiprocessing import get_context
 from pathlib import Path
+from plone.pgcatalog.indexing import rebuild_relation as relation
+from plone.pgcatalog.indexing.codec import encode
+from plone.pgcatalog.indexing.objects import fresh_entry
+from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.indexing.rebuild import Rebuild
+from plone.pgcatalog.indexing.rebuild_worker import Worker
+from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.observe import plan
 from plone.pgcatalog.sql.expression import Statement
+from random import Random
 from tests.integration.site import load_zope
+from time import perf_counter
 from typing import Any
 
+import json
 import psycopg
-import time
+import transaction
 
 
+SEED = 1507
+#: Texts that the real indexes take apart; rows share them, if there are more.
+TEXTS = 4_000
+TEXT_INDEXES = ("Title", "Description", "SearchableText")
+TYPES = {"Document": 60, "Image": 15, "File": 10, "News Item": 9, "Event": 4, "Link": 2}
+#: Sections of the site; the n-th of the other folders is in the one with a tenth of its number.
+SECTIONS = 30
+#: Who writes, and what about: the n-th comes 1/n as often as the first one.
+CREATORS = 200
+TAGS = 1_000
+MOST_TAGS = 4
+#: Interfaces that some objects have besides those of their type.
+MARKERS = 8
+MARKED = 0.2
+#: Rows in one transaction of the rebuild.
+BATCH = 1000
+#: A folder with a real object of each type.
+REAL = "real"
+WORKFLOW = "simple_publication_workflow"
+SIZES = """
+SELECT c.relname, pg_relation_size(c.oid) + coalesce(pg_total_relation_size(nullif(c.reltoastrelid, 0)), 0)
+FROM pg_class c WHERE c.relkind IN ('r', 'i') AND c.relnamespace = 'public'::regnamespace
+"""
+RELATION = "SELECT relation FROM pgcatalog_state"
+MEGABYTE = 2**20
+Measures = dict[str, Any]
 UIDS = 200
-MEMBER = "author3"
 FACETS = ("portal_type", "review_state", "Creator", "Subject", "is_folderish")
-#: A place far behind in a result, and up to where a result may be counted.
+#: A place far behind in a result.
 DEEP = 10_000
 #: Those of ``level1``; its words are others.
 PLAIN = tuple(scenario for scenario in SCENARIOS if not scenario.name.startswith(("full text", "text ")))
@@ -69,7 +110,8 @@ def deep(place: Place, n: int) -> dict[str, Any]:
     return {"portal_type": "Document", "sort_on": "created", "b_start": DEEP + n % 10 * PAGE, "b_size": PAGE}
 
 
-MORE = (
+SCALE_SCENARIOS = (
+    *PLAIN,
     Scenario("section and type", lambda place, n: {"path": place.folder(n % 10), "portal_type": "Document"}),
     Scenario("deep page, by its start", deep, limited=True),
     Scenario("a word of one row", lambda place, n: {"SearchableText": own_word(n)}),
@@ -81,118 +123,274 @@ MORE = (
     Scenario("a usual word and a type", lambda p, n: {"SearchableText": word(USUAL, n), "portal_type": "News Item"}),
     Scenario("a word's beginning", lambda place, n: {"SearchableText": f"{word(USUAL, n)[:4]}*"}),
 )
-#: Asked by a member, who sees what is published, and his own.
-OF_MEMBERS = (
-    Scenario("all, as a member", lambda place, n: {"sort_on": "modified", "sort_order": "reverse"}),
-    Scenario("private, as a member", lambda place, n: {"review_state": "private", "portal_type": "Document"}),
-    Scenario("a frequent word, as a member", lambda place, n: {"SearchableText": word(FREQUENT, n)}),
-)
-#: What is run with and without parallel workers; of the other scenarios there is the plan.
-PARALLEL = (
-    "simple field match, count",
-    "keyword, any of three, count",
-    "a frequent word, count",
-    "a frequent word, page",
-)
-#: All scenarios, and whether a member asks.
-GROUPS = ((PLAIN + MORE, False), (OF_MEMBERS, True))
 
 
-class LargeSite(PloneSite):
-    """A site whose requests are the member's, as soon as somebody says so."""
+@dataclass(frozen=True)
+class Tree(Place):
+    """The folders of the site: ``folder(n)`` is the path of one."""
 
-    as_member = False
+    def folder(self, number: int) -> str:
+        number %= self.folders
+        if number < SECTIONS:
+            return f"{self.path}/folder{number}"
+        return f"{self.folder((number - SECTIONS) // 10)}/folder{number}"
 
-    def enter(self, anonymous: bool = False) -> Any:
-        context = super().enter(anonymous)
-        if self.as_member:
-            users = context.acl_users
-            newSecurityManager(None, users.getUser(MEMBER).__of__(users))
-        return context
+
+def folders(rows: int) -> int:
+    """Return how many of so many *rows* are folders."""
+    return max(SECTIONS, rows // FOLDER_SIZE)
+
+
+def own_word(number: int) -> str:
+    """Return the word that only the row with that *number* has: four syllables."""
+    base = len(SYLLABLES)
+    # A prime, so that no two numbers below 60⁴ share a word.
+    number = number * 7_368_787 % base**4
+    parts = []
+    for _ in range(4):
+        number, part = divmod(number, base)
+        parts.append(SYLLABLES[part])
+    return "".join(parts)
+
+
+def weights(count: int) -> list[float]:
+    return list(accumulate(1 / n for n in range(1, count + 1)))
+
+
+class SiteRows:
+    """*count* entries for the catalog tool *catalog*; *examples* are those of a real object of each of ``TYPES`` and *Folder*."""
+
+    def __init__(self, catalog: Any, tree: Tree, examples: Mapping[str, Entry], count: int) -> None:
+        self.count = count
+        self.tree = tree
+        self.examples = examples
+        core = catalog._core
+        columns = [c.name for name in TEXT_INDEXES for c in core.translator(name).columns()]
+        self.texts = []
+        for document in documents_with_texts(min(TEXTS, count)):
+            row = Row(document)
+            row.SearchableText = f"{document.title} {document.description} {document.text}"
+            entry = core.entry(row, "/text")
+            kept = {name: entry.idx[name] for name in ("Title", "Description") if name in entry.idx}
+            self.texts.append(({name: entry.columns.get(name) for name in columns}, kept))
+        self.creators = [f"author{n}" for n in range(CREATORS)]
+        self.tags = [f"tag{n}" for n in range(TAGS)]
+        self.by_creator, self.by_tag = weights(CREATORS), weights(TAGS)
+
+    def entries(self, first_zoid: int) -> Iterator[Entry]:
+        """Yield the entries, of objects from *first_zoid* on; the same ones each time."""
+        rng = Random(SEED)
+        kinds, shares = list(TYPES), list(TYPES.values())
+        states, state_shares = list(STATES), list(STATES.values())
+        for number in range(self.count):
+            is_folder = number < self.tree.folders
+            kind = "Folder" if is_folder else rng.choices(kinds, shares)[0]
+            path = self.tree.folder(number)
+            if not is_folder:
+                path += f"/doc{number}"
+            state = rng.choices(states, state_shares)[0]
+            yield self._entry(rng, number, first_zoid + number, kind, state, path)
+
+    def _entry(self, rng: Random, number: int, zoid: int, kind: str, state: str, path: str) -> Entry:
+        example = self.examples[kind]
+        text, shown = rng.choice(self.texts)
+        creator = rng.choices(self.creators, cum_weights=self.by_creator)[0]
+        tags = sorted(set(rng.choices(self.tags, cum_weights=self.by_tag, k=rng.randint(0, MOST_TAGS))))
+        created = (FIRST_DAY + timedelta(minutes=rng.randrange(DAYS * 1440))).replace(tzinfo=UTC)
+        modified = created + timedelta(minutes=rng.randrange(200_000))
+        provides = example.columns["object_provides"]
+        if rng.random() < MARKED:
+            provides = sorted([*provides, f"site.policy.interfaces.IMarker{int(MARKERS * rng.random() ** 2)}"])
+        roles = ["Anonymous"]
+        if state != "published":
+            # Each section has readers of its own.
+            section = path.removeprefix(self.tree.path).split("/")[1]
+            roles = sorted([*example.columns["allowed_roles"], f"user:{creator}", f"user:readers-{section}"])
+        parent, id = path.rsplit("/", 1)
+        word = own_word(number)
+        uid = f"{number + 1:032x}"
+        title = f"{shown['Title']} {word}"
+        plain = {
+            "id": id,
+            "portal_type": kind,
+            "review_state": state,
+            "sortable_title": title.lower(),
+            "object_provides": provides,
+        }
+        columns = {
+            **example.columns,
+            **text,
+            **plain,
+            "get_id": id,
+            "uid": uid,
+            "creator": creator,
+            "cmf_uid": None,
+            "path_value": path,
+            "parent_path": parent,
+            "depth": path.count("/"),
+            "date": modified,
+            "created": created,
+            "modified": modified,
+            "effective": created,
+            "effective_range_since": minutes(created),
+            "subject": tags or None,
+            "allowed_roles": roles,
+            "searchable_text": f"{text['searchable_text']} '{word}':{text['searchable_text_words'] + 1}A",
+            "searchable_text_words": text["searchable_text_words"] + 1,
+            "searchable_text_source": f"{text['searchable_text_source']} {word}",
+        }
+        idx = {
+            **example.idx,
+            **shown,
+            **plain,
+            "Title": title,
+            "path": path,
+            "getId": id,
+            "UID": uid,
+            "Creator": creator,
+            "listCreators": encode((creator,)),
+            "Subject": encode(tuple(tags)),
+            "allowedRolesAndUsers": roles,
+            **{name: day(columns[name].date()) for name in ("created", "modified", "effective")},
+        }
+        idx["effectiveRange"] = encode((columns["effective_range_since"], None))
+        return replace(example, path=path, zoid=zoid, columns=columns, idx=idx)
+
+
+@cache
+def day(date: Any) -> Any:
+    """Return *date* as metadata; the time of day is left out, which is much work for nothing."""
+    return encode(DateTime(date.isoformat()))
+
+
+def minutes(moment: Any) -> int:
+    """Return *moment* as a date range index keeps it."""
+    return int(moment.timestamp() // 60)
+
+
+class MadeRows(Worker):
+    """Brings *entries* into the relation, with an object each, and then what is really in the site."""
+
+    def __init__(self, catalog: Any, connection: Any, entries: Iterator[Entry]) -> None:
+        super().__init__(catalog, connection)
+        self._batches = batched(entries, BATCH)
+
+    def step(self) -> int | None:
+        batch = next(self._batches, None)
+        if batch is None:
+            return super().step()
+        with self.connection.transaction(), self.connection.cursor() as cursor:
+            target = relation.read(cursor, self.zoid, "FOR KEY SHARE")
+            assert target is not None
+            self.manager.begin()
+            store(cursor, batch)
+            self._write(cursor, target, list(batch))
+        self.manager.abort()
+        return len(batch)
+
+
+def store(cursor: Any, entries: tuple[Entry, ...]) -> None:
+    """Store an object for each of *entries*, with its idx, as saving it would have done."""
+    copying = "COPY object_state (zoid, tid, class_mod, class_name, state, state_size, idx) FROM STDIN"
+    cursor.execute("SELECT max(tid) FROM transaction_log")
+    (tid,) = cursor.fetchone()
+    with cursor.copy(copying) as copy:
+        for entry in entries:
+            state = json.dumps({name: entry.idx.get(name, "") for name in ("Title", "Description")})
+            row = [entry.zoid, tid, "plone.dexterity.content", "Item", state, len(state), dump(entry.idx)]
+            copy.write_row(row)
+
+
+def zoids(dsn: str, count: int) -> int:
+    """Reserve *count* oids and return the first one."""
+    import psycopg
+
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        [(first,)] = connection.execute("SELECT nextval('zoid_seq')").fetchall()
+        connection.execute("SELECT setval('zoid_seq', %s)", [first + count])
+    return int(first)
+
+
+def make_examples(site: Any) -> None:
+    """Make a real object of each type."""
+    site.portal_workflow.setDefaultChain(WORKFLOW)
+    site.invokeFactory("Folder", REAL, title="Real objects")
+    real = site[REAL]
+    for kind in (*TYPES, "Folder"):
+        real.invokeFactory(kind, example_id(kind), title=f"A {kind}")
+    transaction.commit()
+
+
+def example_id(kind: str) -> str:
+    return kind.lower().replace(" ", "-")
 
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Return the records of the searches, and the measures."""
-    measures = filled(options, progress)
-    if options.get("copies", 1) > 1:
-        measures = multiply(options["dsn"], options["copies"], progress)
-    return asked(options, progress, measures)
-
-
-def asked(options: dict[str, Any], progress: Progress, measures: dict[str, Any]) -> dict[str, Any]:
-    """Return the records of the searches in a filled catalog, and the measures besides *measures*."""
+    progress("filling")
+    # In a process of its own: this one has the memory of who searches.
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        measures = pool.submit(fill, options).result()
     progress("starting Zope")
-    place = large_site(options)
-    rows, copies = options["rows"], options.get("copies", 1)
-    with connected(options["dsn"]) as connection:
-        progress("sizes")
-        measures |= sizes(connection, rows * copies)
+    place = opened(options, "searching")
+    uids = [f"{number + 1:032x}" for number in range(UIDS)]
+    place.place = Tree(f"/{SITE}", folders(options["rows"]), uids)
+    iterations, warmup = options["iterations"], options["warmup"]
+    with psycopg.connect(options["dsn"], autocommit=True) as connection:
+        # As for a search in a large catalog.
+        connection.execute("SET work_mem = '64MB'")
+        measures |= sizes(connection, options["rows"])
         place.enter()
         place.leave()
         before = resident_mb()
         records = []
-        for scenarios, as_member in GROUPS:
-            place.as_member = as_member
-            for scenario in scenarios:
-                progress(scenario.name)
-                records += list(measured(place, connection, scenario, options["iterations"], options["warmup"]))
-        place.as_member = False
-        counting = partial(pages_of_a_count, place, connection)
-        if copies == 1:
-            progress("facets, suggestions, keywords")
-            measures |= extras(place, connection, options["iterations"])
+        for scenario in SCALE_SCENARIOS:
+            progress(scenario.name)
+            records += list(measured(place, connection, scenario, iterations, warmup))
+        progress("facets, suggestions, keywords")
+        measures |= extras(place, connection, iterations)
         measures["memory of the process, more behind all searches"] = value(resident_mb() - before, "MB")
-        if copies == 1:
-            progress("changes")
-            measures |= changes(place, connection, 20)
-            progress("vacuum")
-            measures |= vacuumed(connection, counting)
-        else:
-            progress("parallel workers")
-            statements = statements_of(place, sent_by, PLAIN + MORE, {"count": touch_len, "page": touch_page})
-            measures |= parallel(connection, statements, PARALLEL)
-            progress("vacuum")
-            measures |= vacuumed_after_few(connection, counting)
+        progress("vacuum")
+        measures |= vacuumed(place, connection)
     place.close()
     return {"measures": measures, "queries": records}
 
 
-def large_site(options: dict[str, Any]) -> LargeSite:
-    """Open the database in this process, which searches."""
-    load_zope(Path(options["folder"]))
-    place = LargeSite(BACKENDS[OURS], options["dsn"], Path(options["folder"]), options["cache_size"])
-    make_member(place)
-    uids = [f"{number + 1:032x}" for number in range(UIDS)]
-    place.place = Tree(f"/{SITE}", folders(options["rows"]), uids)
-    return place
+def opened(options: dict[str, Any], name: str) -> PloneSite:
+    """Open the database in this process."""
+    folder = Path(options["folder"]) / name
+    folder.mkdir()
+    load_zope(folder)
+    return PloneSite(BACKENDS[OURS], options["dsn"], folder, options["cache_size"])
 
 
-def filled(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """Fill the catalog in a process of its own: this one has the memory of who searches."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        filling = pool.submit(fill, options)
-        while not filling.done():
-            time.sleep(5)
-            progress(f"filling, {rows_done(options['dsn'])} of {options['rows']:,} rows")
-        return filling.result()
-
-
-def rows_done(dsn: str) -> str:
-    try:
-        with psycopg.connect(dsn) as connection:
-            rows = connection.execute("SELECT phase, done FROM pgcatalog_rebuild").fetchall()
-    except psycopg.errors.UndefinedTable:
-        rows = []
-    return " ".join(f"{phase}: {done:,}" for phase, done in rows)
-
-
-def make_member(place: PloneSite) -> None:
-    import transaction
-
-    site = place.enter()
-    site.acl_users.userFolderAddUser(MEMBER, "secret", ["Member"], [])
-    transaction.commit()
+def fill(options: dict[str, Any]) -> Measures:
+    """Make a site with *options* ``rows`` of them in its catalog, by a real rebuild; return what that took."""
+    place, count = opened(options, "filling"), options["rows"]
+    make_application(place.db)
+    make_site(place)
+    make_examples(place.enter())
     place.leave()
+    first = zoids(options["dsn"], count)
+    site = place.enter()
+    catalog, real = site.portal_catalog, site[REAL]
+    names = {kind: example_id(kind) for kind in (*TYPES, "Folder")}
+    examples = {kind: fresh_entry(catalog, f"/{SITE}/{REAL}/{id}", real[id]) for kind, id in names.items()}
+    rows = SiteRows(catalog, Tree(f"/{SITE}", folders(count), ()), examples, count)
+    transaction.abort()
+    rebuild = Rebuild(catalog)
+    rebuild.worker = MadeRows(catalog, rebuild.connection, rows.entries(first))
+    before, started = resident_mb(), perf_counter()
+    for _ in rebuild.steps():
+        pass
+    seconds, grown = perf_counter() - started, resident_mb() - before
+    rebuild.close()
+    place.leave()
+    place.close()
+    return {
+        "rebuild: rows in a second, without taking them from objects": value(count / seconds, "rows/s"),
+        "rebuild: memory of the process, more at the end": value(grown, "MB"),
+    }
 
 
 def measured(place: PloneSite, connection: Any, scenario: Scenario, iterations: int, warmup: int) -> Iterator[Any]:
@@ -203,9 +401,9 @@ def measured(place: PloneSite, connection: Any, scenario: Scenario, iterations: 
         catalog = place.request(scenario.anonymous)
         place.forget_results()
         query = scenario.query(place.place, 1)
-        pages, rows = effort(connection, lambda use=use, catalog=catalog, query=query: use(catalog(**query)))
+        pages = effort(connection, lambda use=use, catalog=catalog, query=query: use(catalog(**query)))
         record = {"scenario": scenario.name, "touch": touch, "values": "varying", "state": "request"}
-        yield record | {"found": found, "limited": scenario.limited, "pages": pages, "rows": rows} | summary(times)
+        yield record | {"found": found, "limited": scenario.limited, "pages": pages} | summary(times)
 
 
 @contextmanager
@@ -227,68 +425,71 @@ def noted() -> Iterator[list[Statement]]:
         Session.ask_all = original  # type: ignore[method-assign]
 
 
-def sent_by(action: Callable[[], object]) -> list[Statement]:
-    """Return the statements that *action* sends."""
+def effort(connection: Any, action: Callable[[], object]) -> int:
+    """Return how many pages of 8 kB PostgreSQL reads for the statements of *action*."""
     with noted() as sent:
         action()
-    return sent
+    plans = [plan.explain_json(connection, statement)["Plan"] for statement in sent]
+    return int(sum(top["Shared Hit Blocks"] + top["Shared Read Blocks"] for top in plans))
 
 
-def effort(connection: Any, action: Callable[[], object]) -> tuple[int, int]:
-    """Return how many pages of 8 kB and rows PostgreSQL looks at for the searches of *action*."""
-    pages = rows = 0.0
-    for statement in sent_by(action):
-        top = plan.explain_json(connection, statement)["Plan"]
-        pages += top["Shared Hit Blocks"] + top["Shared Read Blocks"]
-        rows += plan.rows_read(top)
-    return round(pages), round(rows)
-
-
-def pages_of_a_count(place: PloneSite, connection: Any) -> float:
+def pages_of_a_count(place: PloneSite, connection: Any) -> int:
     """Return the pages that the count of all that is published reads, as anonymous."""
     catalog = place.request(anonymous=True)
     place.forget_results()
-    return effort(connection, lambda: touch_len(catalog(review_state="published")))[0]
+    return effort(connection, lambda: touch_len(catalog(review_state="published")))
 
 
-def counted(results: Any, limit: int) -> int:
-    """Return the number of *results*, or *limit* if there are more."""
-    results.count_up_to(limit)
-    return int(results.actual_result_count)
+def extras(place: PloneSite, connection: Any, iterations: int) -> Measures:
+    """Return what is no search: facets, suggestions, keywords."""
 
-
-def extras(place: PloneSite, connection: Any, iterations: int) -> dict[str, Any]:
-    """Return what is no search: facets, suggestions, keywords, the rows far behind in a result."""
-
-    def corrected(number: int) -> str:
-        found = own_word(number)
-        return f"{found[:4]}x{found[5:]}"
+    def misspelled(number: int) -> str:
+        return f"{own_word(number)[:4]}x{own_word(number)[5:]}"
 
     actions: dict[str, Callable[[Any, int], object]] = {
-        f"facets of {len(FACETS)} fields, all rows": lambda catalog, n: catalog().facets(FACETS),
-        f"facets of {len(FACETS)} fields, a frequent word": lambda catalog, n: catalog(
-            SearchableText=word(FREQUENT, n)
-        ).facets(FACETS),
+        "facets of 5 fields, all rows": lambda catalog, n: catalog().facets(FACETS),
+        "facets of 5 fields, a frequent word": lambda c, n: c(SearchableText=word(FREQUENT, n)).facets(FACETS),
         "suggest, two letters typed": lambda catalog, n: catalog.suggest(word(USUAL, n)[:2]),
-        "suggest, behind another word": lambda catalog, n: catalog.suggest(
-            f"{word(USUAL, n)} {word(USUAL, n + 1)[:3]}"
-        ),
-        "did you mean, a typo": lambda catalog, n: catalog.did_you_mean(corrected(n)),
-        "did you mean, a typo behind a frequent word": lambda catalog, n: catalog.did_you_mean(
-            f"{word(FREQUENT, n)} {corrected(n)}"
-        ),
+        "suggest, behind another word": lambda c, n: c.suggest(f"{word(USUAL, n)} {word(USUAL, n + 1)[:3]}"),
+        "did you mean, a typo": lambda catalog, n: catalog.did_you_mean(misspelled(n)),
         "uniqueValuesFor('Subject')": lambda catalog, n: catalog.uniqueValuesFor("Subject"),
-        "a count of a type, up to 10,000": lambda catalog, n: counted(catalog(portal_type="Document"), DEEP),
-        "25 rows behind the first 10,000, by slice": lambda catalog, n: shown(
-            catalog(portal_type="Document", sort_on="created")[DEEP : DEEP + PAGE]
-        ),
     }
     measures = {}
     for name, action in actions.items():
-        times = [timed(action, uncached(place), n) for n in range(iterations)]
+        measures[name] = summary([timed(action, uncached(place), n) for n in range(iterations)])
         catalog = uncached(place)
-        measures[name] = summary(times)
-        pages, rows = effort(connection, lambda action=action, catalog=catalog: action(catalog, iterations + 1))
-        measures[f"{name}: pages read"] = value(pages, "pages")
-        measures[f"{name}: rows read"] = value(rows, "rows")
+        read = effort(connection, lambda action=action, catalog=catalog: action(catalog, iterations + 1))
+        measures[f"{name}: pages read"] = value(read, "pages")
+    return measures
+
+
+def sizes(connection: Any, rows: int) -> Measures:
+    """Return the sizes of the catalog's table, of each of its indexes, and of what else grows with the site."""
+    [(table,)] = connection.execute(RELATION).fetchall()
+    megabytes = {name: size / MEGABYTE for name, size in connection.execute(SIZES)}
+    parts = {"its SQL indexes": f"{table}_", "its words": "pgcatalog_words", "its lists by number": "pgcatalog_sets"}
+    sums = {
+        part: sum(size for name, size in megabytes.items() if name.startswith(prefix)) for part, prefix in parts.items()
+    }
+    sums = {"its table, texts included": megabytes[table], **sums}
+    measures = {"size: the catalog, a row": value(sum(sums.values()) * MEGABYTE / rows, "bytes")}
+    measures |= {f"size: {part}": value(size, "MB") for part, size in sums.items()}
+    for name, size in sorted(megabytes.items(), key=lambda item: -item[1]):
+        if name.startswith(f"{table}_"):
+            measures[f"size: index {name.removeprefix(f'{table}_')}"] = value(size, "MB")
+    return measures
+
+
+def vacuumed(place: PloneSite, connection: Any) -> Measures:
+    """Change a third of the rows; return what VACUUM takes, and the pages that a count reads before and after."""
+    [(table,)] = connection.execute(RELATION).fetchall()
+    connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+    measures = {"pages read by a count, all visible": value(pages_of_a_count(place, connection), "pages")}
+    change = f"UPDATE {table} SET modified = modified + interval '1 minute' WHERE rid % 3 = 0"
+    measures["a third of the rows changed by one statement"] = value(timed(connection.execute, change), "s")
+    measures["pages read by a count, a third changed"] = value(pages_of_a_count(place, connection), "pages")
+    vacuum = f"VACUUM (ANALYZE) {table}"
+    measures["VACUUM ANALYZE after it"] = value(timed(connection.execute, vacuum), "s")
+    measures["pages read by a count, vacuumed"] = value(pages_of_a_count(place, connection), "pages")
+    connection.execute(f"ALTER TABLE {table} RESET (autovacuum_enabled)")
     return measures

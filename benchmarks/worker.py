@@ -31,17 +31,25 @@ class WorkerFailed(RuntimeError):
 
 
 class Worker:
-    """The process that runs *module* with *options*; *progress* is told what comes next."""
+    """The process that runs *module* with *options*; *progress* is told what comes next.
 
-    def __init__(self, module: str, options: dict[str, Any], progress: Callable[[str], None]) -> None:
+    *checkout*, if given, is the folder of another version of this project, whose code and Python (``.venv``) are run.
+    """
+
+    def __init__(
+        self, module: str, options: dict[str, Any], progress: Callable[[str], None], checkout: Path | None = None
+    ) -> None:
         self.turns = 0
         self.result: Any = None
         self._module = module
         self._progress = progress
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  as long as the process
-        command = [sys.executable, "-W", "ignore", "-m", "benchmarks.worker", module, json.dumps(options)]
+        python = checkout / ".venv" / "bin" / "python" if checkout else sys.executable
+        command = [python, "-W", "ignore", "-m", "benchmarks.worker", module, json.dumps(options)]
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=self._log, text=True)
+        self._process = subprocess.Popen(
+            command, cwd=checkout or ROOT, stdin=pipe, stdout=pipe, stderr=self._log, text=True
+        )
 
     def go_on(self) -> bool:
         """Let it work up to its next progress; return False when it has come to its end.  Raises WorkerFailed."""

@@ -1,12 +1,15 @@
 """Sphinx configuration; build with ``make docs``."""
 
 from pathlib import Path
+from typing import Any
 
 import runpy
+import sys
 import tomllib
 
 
 _root = Path(__file__).parents[1]
+sys.path.insert(0, str(_root))
 _project = tomllib.loads((_root / "pyproject.toml").read_text("utf-8"))["project"]
 
 project = _project["name"]
@@ -24,3 +27,19 @@ copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
 html_title = f"{project} {release}"
+
+
+def setup(app: Any) -> None:
+    """Let the page with the benchmark's results be made before pages are looked for."""
+    app.connect("builder-inited", write_results)
+
+
+def write_results(app: Any) -> None:
+    from benchmarks.report import ALL_RESULTS
+    from benchmarks.report import all_results
+    from benchmarks.report import load
+
+    text = all_results(load())
+    # A page that has not changed is not read again.
+    if not ALL_RESULTS.exists() or ALL_RESULTS.read_text("utf-8") != text:
+        ALL_RESULTS.write_text(text, "utf-8")

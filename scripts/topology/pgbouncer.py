@@ -1,7 +1,7 @@
 """Zope processes on one PostgreSQL, directly and through PgBouncer: connections and statements of both."""
 
 from benchmarks.marks import put_between
-from benchmarks.table import Table
+from benchmarks.tables import Table
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import ExitStack
