@@ -12,10 +12,10 @@ from decimal import Decimal
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.date import DateIndexTranslator
 from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
-from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
 from plone.pgcatalog.indexes.recurring import DateRecurringIndexTranslator
 from plone.pgcatalog.indexes.simple import BooleanIndexTranslator
 from plone.pgcatalog.indexes.simple import FieldIndexTranslator
+from plone.pgcatalog.indexes.simple import KeywordIndexTranslator
 from plone.pgcatalog.indexes.simple import UUIDIndexTranslator
 from Products.DateRecurringIndex.index import DateRecurringIndex
 from Products.PluginIndexes.BooleanIndex.BooleanIndex import BooleanIndex

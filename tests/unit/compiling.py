@@ -5,10 +5,10 @@ from plone.folder.nogopip import GopipIndex
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.date import DateIndexTranslator
-from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
 from plone.pgcatalog.indexes.simple import FieldIndexTranslator
 from plone.pgcatalog.indexes.simple import GopipIndexTranslator
+from plone.pgcatalog.indexes.simple import KeywordIndexTranslator
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.sql.expression import Fragment

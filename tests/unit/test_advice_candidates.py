@@ -11,8 +11,9 @@ from plone.pgcatalog.advice.candidates import Filter
 from plone.pgcatalog.advice.candidates import filters_of
 from plone.pgcatalog.advice.candidates import IndexStatistics
 from plone.pgcatalog.advice.candidates import sort_columns
-from plone.pgcatalog.query.compiler import by_rid
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import NEWEST_FIRST
+from plone.pgcatalog.query.compiler import OLDEST_FIRST
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.ranked import Score
 from plone.pgcatalog.sql.column import Column
@@ -42,7 +43,7 @@ A, B, C = map(column, "abc")
 BYTES = Column("t", "tsvector", is_long=True)
 
 
-def compiled(where: Condition, order: tuple[Order, ...] = (by_rid(),), score: Any = None) -> CompiledQuery:
+def compiled(where: Condition, order: tuple[Order, ...] = (OLDEST_FIRST,), score: Any = None) -> CompiledQuery:
     return CompiledQuery(where, order, score, Window())
 
 
@@ -77,9 +78,9 @@ def test_filters_are_the_conjuncts_about_one_column_each(where: Condition, expec
 
 
 def test_sort_columns() -> None:
-    terms = (Order('"a"', True, A), Order('"b"', column=B), by_rid(True))
+    terms = (Order('"a"', True, A), Order('"b"', column=B), NEWEST_FIRST)
     assert sort_columns(compiled(EVERYTHING, terms)) == ("a", "b")
-    assert sort_columns(compiled(EVERYTHING, (Order("lower(x)"), by_rid()))) == ()
+    assert sort_columns(compiled(EVERYTHING, (Order("lower(x)"), OLDEST_FIRST))) == ()
     assert sort_columns(compiled(EVERYTHING)) == ()
 
 

@@ -1,8 +1,8 @@
 """The dialect of UnIndex, as SQL of a FieldIndex and a KeywordIndex."""
 
 from plone.pgcatalog.indexes.base import NOTHING
-from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
 from plone.pgcatalog.indexes.simple import FieldIndexTranslator
+from plone.pgcatalog.indexes.simple import KeywordIndexTranslator
 from plone.pgcatalog.indexes.unindex import MISSING
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex

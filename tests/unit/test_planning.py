@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from plone.pgcatalog.database.planning import PLAN_CUSTOM
 from plone.pgcatalog.database.planning import PLAN_GENERIC
 from plone.pgcatalog.database.planning import with_planner_hints
-from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
+from plone.pgcatalog.indexes.simple import KeywordIndexTranslator
 from plone.pgcatalog.query.bind import hide_unselective_indexes
 from plone.pgcatalog.query.bind import plans_once
 from plone.pgcatalog.query.bind import SELECTIVE_SHARE

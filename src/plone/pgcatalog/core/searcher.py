@@ -23,9 +23,9 @@ from plone.pgcatalog.observe.trace import report_slow
 from plone.pgcatalog.observe.trace import Trace
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.protocols import CatalogTool
-from plone.pgcatalog.query.compiler import by_rid
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import OLDEST_FIRST
 from plone.pgcatalog.query.compiler import query_key
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.expression import LimitExceeded
@@ -88,7 +88,7 @@ def find(
 
 def everything(catalog: Catalog) -> CatalogSearchResults:
     """Return all rows of *catalog*, ordered by rid."""
-    return CatalogSearchResults(catalog, catalog.view(), CompiledQuery(EVERYTHING, (by_rid(),), None, Window()))
+    return CatalogSearchResults(catalog, catalog.view(), CompiledQuery(EVERYTHING, (OLDEST_FIRST,), None, Window()))
 
 
 def as_searched(catalog: Catalog, configuration: Configuration, query: Mapping[str, Any]) -> Catalog:

@@ -11,7 +11,7 @@ levels for ``level < 0``, a ``navtree_start`` or ``level`` below it finds nothin
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import chain
 from itertools import takewhile
 from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
@@ -32,6 +32,7 @@ from plone.pgcatalog.sql.predicate import has_value
 from plone.pgcatalog.sql.predicate import Predicate
 from Products.PluginIndexes.util import safe_callable
 from typing import Any
+from typing import NamedTuple
 
 import re
 
@@ -71,8 +72,7 @@ def storable_path(path: str) -> str:
     return path.encode()[:MAX_BYTES].decode(errors="ignore")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """What one or more search paths find: equal paths, children, whole subtrees, and other conditions.
 
     Kept apart so that many search paths become one array instead of many conditions.
@@ -86,13 +86,7 @@ class Found:
     @staticmethod
     def union(parts: Iterable["Found"]) -> "Found":
         """Return what any of *parts* finds."""
-        every = list(parts)
-        return Found(
-            tuple(path for each in every for path in each.paths),
-            tuple(path for each in every for path in each.parents),
-            tuple(path for each in every for path in each.subtrees),
-            tuple(condition for each in every for condition in each.others),
-        )
+        return Found(*(tuple(chain.from_iterable(kind)) for kind in zip(*parts, strict=True)))
 
 
 class PathColumns:

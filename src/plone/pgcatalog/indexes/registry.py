@@ -4,7 +4,6 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.date import DateIndexTranslator
 from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
 from plone.pgcatalog.indexes.daterange import DateRangeInRangeIndexTranslator
-from plone.pgcatalog.indexes.keyword import KeywordIndexTranslator
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
 from plone.pgcatalog.indexes.path import PathIndexTranslator
 from plone.pgcatalog.indexes.recurring import DateRecurringIndexTranslator
@@ -12,6 +11,7 @@ from plone.pgcatalog.indexes.simple import BooleanIndexTranslator
 from plone.pgcatalog.indexes.simple import CompositeIndexTranslator
 from plone.pgcatalog.indexes.simple import FieldIndexTranslator
 from plone.pgcatalog.indexes.simple import GopipIndexTranslator
+from plone.pgcatalog.indexes.simple import KeywordIndexTranslator
 from plone.pgcatalog.indexes.simple import TopicIndexTranslator
 from plone.pgcatalog.indexes.simple import UUIDIndexTranslator
 from plone.pgcatalog.interfaces import IPGIndexTranslator

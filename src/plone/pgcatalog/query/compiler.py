@@ -135,7 +135,7 @@ def compile_query(
     if score is None and expression is not None and not sorters:
         score = expression.score(ranked)
     if any(t.order_by() == () for t, _ in sorters):
-        return CompiledQuery(where, (by_rid(),), None, window(query, limit), tuple(sort), len(sorters), is_stable)
+        return CompiledQuery(where, (OLDEST_FIRST,), None, window(query, limit), tuple(sort), len(sorters), is_stable)
     if not_null:
         where = all_of((where, *not_null))
     return CompiledQuery(where, order, score, window(query, limit), (), len(sorters), is_stable)
@@ -159,12 +159,8 @@ def order_terms(
             filled = columns.get(e)
             opaque = Condition(f"{e} IS NOT NULL", (), translator.columns())
             not_null.append(opaque if filled is None else has_value(filled))
-    return (*terms, by_rid(limited and len(sorters) == 1 and sorters[0][1])), not_null
-
-
-def by_rid(descending: bool = False) -> Order:
-    """Return the term that ends every ORDER BY."""
-    return NEWEST_FIRST if descending else OLDEST_FIRST
+    newest_first = limited and len(sorters) == 1 and sorters[0][1]
+    return (*terms, NEWEST_FIRST if newest_first else OLDEST_FIRST), not_null
 
 
 def sort_directions(count: int, order: Any) -> list[bool]:
