@@ -57,16 +57,6 @@ def test_other_connections_of_the_process_profit(filled: Any, db: Any) -> None:
     assert not traffic[0].matching("pgcatalog_")
 
 
-def test_rows_that_are_known_are_not_read_again(filled: Any) -> None:
-    """After a page that brought nothing new, the next one is read without its metadata."""
-    shown(filled)
-    shown(filled, portal_type="Document", sort_on="created")
-    with traced(filled) as traffic:
-        assert len(shown(filled, portal_type="Document", sort_on="getId", sort_order="reverse")) == 30
-    assert traffic[0].round_trips == 1
-    assert not traffic[0].matching("page.idx")
-
-
 def test_a_commit_that_changes_no_catalog_keeps_the_answers(filled: Any) -> None:
     transaction.begin()
     """The first search tells the process that it has changed none; the others cost nothing again."""

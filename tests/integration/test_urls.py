@@ -6,9 +6,9 @@ from io import BytesIO
 from plone.pgcatalog.classic.request import LONGEST
 from plone.pgcatalog.indexes.path import MOST_CONTAINERS
 from plone.pgcatalog.request import with_request
-from plone.pgcatalog.results.urls import CONTEXTS
-from plone.pgcatalog.results.urls import contexts
-from plone.pgcatalog.results.urls import URLs
+from plone.pgcatalog.results.brain import CONTEXTS
+from plone.pgcatalog.results.brain import contexts
+from plone.pgcatalog.results.brain import URLs
 from tests.integration import site as sites
 from tests.integration.fixtures import SiteWith
 from tests.integration.web import Response

@@ -31,7 +31,7 @@ SOURCE = Path(plone.pgcatalog.__file__).parent
 VISITORS = {
     *("classic.did_you_mean", "classic.live_search", "classic.page_facets", "discovery.highlight", "discovery.suggest"),
     *("fulltext.lexicon", "fulltext.tsquery", "fulltext.tuning", "indexes.keys", "indexes.path"),
-    *("observe.searches", "results.urls"),
+    *("observe.searches", "results.brain"),
 }
 #: Module -> what its regular expressions see.
 OTHERS = {

@@ -2,7 +2,6 @@
 
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.core.catalog import Catalog
-from plone.pgcatalog.discovery import features
 from typing import Any
 
 import inspect
@@ -15,7 +14,7 @@ TOOL = PlonePGCatalogTool()
 #: A protocol, and what stands behind it; classes of psycopg keep an attribute or two in their instances.
 REAL = [
     (protocols.CatalogTool, TOOL),
-    (protocols.Catalog, Catalog(TOOL, features)),
+    (protocols.Catalog, Catalog(TOOL)),
     (protocols.Connection, psycopg.Connection),
     (protocols.Cursor, psycopg.Cursor),
 ]

@@ -13,7 +13,6 @@ from plone.pgcatalog.compat.zcatalog import unless_patched
 from plone.pgcatalog.controlpanel.registry_records import set_slow_query_ms
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
-from plone.pgcatalog.discovery import features
 from plone.pgcatalog.discovery.similar import more_like_this
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import suggest
@@ -24,7 +23,7 @@ from plone.pgcatalog.query.expression import as_dict
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.query.expression import with_lists
-from plone.pgcatalog.results.iterate import BATCH
+from plone.pgcatalog.results.stream import BATCH
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.zmi.page import page_of
@@ -167,7 +166,7 @@ class PlonePGCatalogTool(CatalogTool):
     @property
     def _core(self) -> Catalog:
         """The catalog itself, for our own code."""
-        return Catalog(self, features)
+        return Catalog(self)
 
     @property
     def _catalog(self) -> _CatalogCompat:

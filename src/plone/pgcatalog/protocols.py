@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from plone.pgcatalog.indexes.base import IndexTranslator
     from plone.pgcatalog.indexing.pending import CatalogPending
     from plone.pgcatalog.indexing.pending import Entry
-    from plone.pgcatalog.results.features import Features
     from plone.pgcatalog.results.results import CatalogSearchResults
     from plone.pgcatalog.results.view import CatalogView
     from psycopg import ConnectionInfo
@@ -82,9 +81,6 @@ class Catalog(Protocol):
 
     @property
     def tool(self) -> CatalogTool: ...
-
-    @property
-    def features(self) -> Features: ...
 
     @property
     def configuration(self) -> Configuration: ...

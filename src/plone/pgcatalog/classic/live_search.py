@@ -4,11 +4,10 @@ Plone's pattern asks and shows it as before: ``items`` are pages, and nothing el
 makes a combobox of it all.
 """
 
-from collections.abc import Callable
 from functools import cached_property
 from plone.pgcatalog.core.searcher import bad_values
+from plone.pgcatalog.discovery.suggest import Completions
 from plone.pgcatalog.discovery.suggest import correction
-from plone.pgcatalog.discovery.suggest import suggest_later
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.request import number_in
@@ -44,8 +43,8 @@ class LiveSearch(AjaxSearch):
     """
 
     corrected: str | None = None
-    #: What returns the words that the last one may become, which are asked for together with the pages.
-    _words: Callable[[], list[str]] = list
+    #: The words that the last one may become, which are read together with the pages.
+    _words: Completions | None = None
 
     def __call__(self) -> str:
         if not IPGCatalogTool.providedBy(getToolByName(self.context, "portal_catalog")):
@@ -78,10 +77,12 @@ class LiveSearch(AjaxSearch):
         catalog, text = getToolByName(self.context, "portal_catalog"), self._text
         if not text or not IPGCatalogTool.providedBy(catalog):
             return super().results(*args, **options)
-        if _LAST_WORD.search(text) and self.request.form.get("page", "1") == "1":
-            self._words = suggest_later(catalog, text, WORDS + 1, self._place)
-        found = super().results(*args, **options)
-        if self._has_rows(found):
+        with catalog._core.session.batch():
+            if _LAST_WORD.search(text) and self.request.form.get("page", "1") == "1":
+                self._words = Completions(catalog, text, WORDS + 1, self._place)
+            found = super().results(*args, **options)
+            has_rows = self._has_rows(found)
+        if has_rows:
             return found
         better = correction(catalog, text, self._place)
         if better is None:
@@ -130,17 +131,16 @@ class LiveSearch(AjaxSearch):
         except (TypeError, ValueError):
             rows = 1
         if isinstance(found, CatalogSearchResults):
-            found.read_at_once()
             found.count_along()
         return len(found[: max(1, min(rows, MAX_ROWS))]) > 0
 
     def _completions(self, total: int) -> list[str]:
         """Return what has been typed with its last word completed; nothing on later pages, or beside a correction."""
         last = _LAST_WORD.search(self._text)
-        if last is None or not total or self.corrected is not None:
+        if self._words is None or last is None or not total or self.corrected is not None:
             return []
         begin = self._text[: last.start()]
-        return [begin + word for word in self._words() if word != last[0].lower()][:WORDS]
+        return [begin + word for word in self._words.words() if word != last[0].lower()][:WORDS]
 
     def _link(self, text: str, label: Any) -> dict[str, str]:
         url = f"{self.context.absolute_url()}/@@search?{urlencode({SOURCE_INDEX: text})}"

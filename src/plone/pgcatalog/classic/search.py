@@ -94,17 +94,22 @@ class SearchPage(PageRequest):
     def update(self) -> None:
         """Search, and once more for what was meant if that finds nothing."""
         self.address  # noqa: B018  which refuses what is too long for the links of the page
-        with bad_values():
-            self.found = self._search(self.text)
-            self.found.results  # noqa: B018  which compiles the query
-        if self.text and not self.catalog._core.session.knows_states():
-            # The states take a message of their own, or a page after a change has more to read: all at once then.
-            if_possible(lambda: self.found.look_up(self.text))
+        session = self.catalog._core.session
+        with session.batch():
+            with bad_values():
+                self.found = self._search(self.text)
+                self.found.results  # noqa: B018  which compiles the query
+            if self.text and not session.knows_states():
+                # The states take a message of their own, or a page after a change has more to read: all at once then.
+                if_possible(lambda: self.found.look_up(self.text))
+            self.found.read()
         if not self.text or not self.found.is_empty:
             return
         better = if_possible(lambda: self.found.better(self.text))
         meant = self._search(better) if better else None
         # To the page operators are words, and all words are beginnings: it may find nothing all the same.
+        if meant is not None:
+            meant.read()
         if meant is None or meant.is_empty:
             return
         if self.request.form.get(AS_TYPED) == self.text:
@@ -154,9 +159,9 @@ class SearchPage(PageRequest):
 
     @cached_property
     def hits(self) -> list[Hit]:
-        # Read in the message that asks for the folders.
-        snippets = self.found.snippets(self._brains)
-        folders = self._folders
+        with self.catalog._core.session.batch():
+            snippets = self.found.snippets(self._brains)
+            folders = self._folders
         return hits(
             self._brains,
             context=self.context,

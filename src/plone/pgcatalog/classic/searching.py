@@ -14,9 +14,9 @@ from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import Facets
 from plone.pgcatalog.discovery.facets import Counting
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
-from plone.pgcatalog.discovery.similar import similar_later
-from plone.pgcatalog.discovery.snippets import snippets_later
-from plone.pgcatalog.discovery.suggest import correction_later
+from plone.pgcatalog.discovery.similar import Similar
+from plone.pgcatalog.discovery.snippets import Snippets
+from plone.pgcatalog.discovery.suggest import Correction
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
@@ -46,17 +46,17 @@ class PageSearch:
     similar: str | None = None
     #: Up to how many hits are counted, 0 for all.
     limit: int = 0
-    _better: dict[str, Callable[[], str | None]] = field(default_factory=dict)
+    _better: dict[str, Correction] = field(default_factory=dict)
 
     @cached_property
     def _criteria(self) -> dict[str, Any]:
         """The base, with what it means to be similar."""
         if self.similar is None:
             return dict(self.base)
-        found = similar_later(self.catalog, self.similar, SIMILAR, self.base)
-        bool(self.similar_title)  # they are found in its message
-        results = found()
-        return {**self.base, WHERE: expression_in(results.criteria)}
+        with self.catalog._core.session.batch():
+            similar = Similar(self.catalog, self.similar, SIMILAR, self.base)
+            bool(self.similar_title)
+        return {**self.base, WHERE: expression_in(similar.results().criteria)}
 
     @cached_property
     def similar_title(self) -> str | None:
@@ -80,18 +80,23 @@ class PageSearch:
 
     @cached_property
     def results(self) -> Any:
-        """The results, whose window is the page; the facets are counted in the message that reads it."""
-        self._counting  # noqa: B018
+        """The results, whose window is the page; without facets it is counted in the message that reads it."""
         results = self._found(self._query, self.start, self.size)
         if self.limit:
             results.count_up_to(self.limit)
+        if self._counting is None:
+            results.count_along()
         return results
 
     def _found(self, query: Mapping[str, Any], start: int, size: int) -> Any:
-        """Return a part of what *query* finds, which is read in one message."""
-        results = self.catalog.searchResults(**query, b_start=start, b_size=size)
-        results.read_at_once()
-        return results
+        """Return a part of what *query* finds."""
+        return self.catalog.searchResults(**query, b_start=start, b_size=size)
+
+    def read(self) -> None:
+        """Read the page, and what an open batch has collected; the facets are counted in the same message."""
+        with self.catalog._core.session.batch():
+            self._counting  # noqa: B018
+            bool(self.results)
 
     @property
     def is_empty(self) -> bool:
@@ -118,16 +123,16 @@ class PageSearch:
         return self.results.highlighter()
 
     def look_up(self, text: str) -> None:
-        """Have the words that *text* may mean looked up in the message that reads the page: ``better`` may be asked."""
-        self._better[text] = correction_later(self.catalog, text, self._place)
+        """Have the words that *text* may mean looked up in the message of an open batch: ``better`` may be asked."""
+        self._better[text] = Correction(self.catalog, text, self._place)
 
     def better(self, text: str) -> str | None:
         """Return the text that somebody who has typed *text* may have meant, in what they may see; None for none.
 
         It may find nothing.
         """
-        found = self._better.get(text) or correction_later(self.catalog, text, self._place)
-        return found()
+        found = self._better.get(text) or Correction(self.catalog, text, self._place)
+        return found.text()
 
     @property
     def _place(self) -> dict[str, Any]:
@@ -135,11 +140,8 @@ class PageSearch:
         return {name: value for name, value in self._query.items() if name not in (SOURCE_INDEX, *SORTING)}
 
     def snippets(self, brains: Iterable[Any]) -> Callable[[], dict[int, str]]:
-        """Return what will return record id -> HTML for *brains*, hits of this page.
-
-        Their texts are read in the next message.
-        """
-        return snippets_later(self.results, brains) if self.highlighter else dict
+        """Return what returns record id -> HTML for *brains*, hits of this page; see ``Snippets``."""
+        return Snippets(self.results, brains).by_rid if self.highlighter else dict
 
     @cached_property
     def _counting(self) -> Counting | None:
@@ -157,7 +159,7 @@ class PageSearch:
     @cached_property
     def counts(self) -> Facets:
         """The counted facets by index; none if counting took too long."""
-        bool(self.results)  # they are counted in its message
+        self.read()
         try:
             return Facets() if self._counting is None else self._counting.facets()
         except SearchTimeout:

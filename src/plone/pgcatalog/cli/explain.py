@@ -6,7 +6,7 @@ from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.advice.replay import statement_of
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
-from plone.pgcatalog.core import normalise
+from plone.pgcatalog.core import searcher
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.objects import VALUE_ERRORS
@@ -78,7 +78,7 @@ def statement(catalog: Catalog, query: dict[str, Any], part: str) -> Statement:
     check_names(catalog, query)
     try:
         query = catalog.make_query(query)
-        normalise.sort_of(query, catalog.configuration)
+        searcher.sort_of(query, catalog.configuration)
     except (CatalogError, *VALUE_ERRORS) as error:
         raise ReplayError(f"the catalog refuses the query: {error}") from error
     return statement_of(catalog, compiled(catalog, query, *sort_of(query)), part)

@@ -12,7 +12,7 @@ from plone.pgcatalog.core import catalog
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
-from plone.pgcatalog.core.normalise import merged
+from plone.pgcatalog.core.searcher import merged
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import IndexTranslator

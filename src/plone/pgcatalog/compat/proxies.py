@@ -21,13 +21,13 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.query.expression import with_lists
+from plone.pgcatalog.results.answer import ENTRY_BYTES
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import VALUES
-from plone.pgcatalog.results.hits import ENTRY_BYTES
-from plone.pgcatalog.results.keys import collected_keys
-from plone.pgcatalog.results.keys import key_counts
-from plone.pgcatalog.results.python_sort import entries
 from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.results.view import collected_keys
+from plone.pgcatalog.results.view import entries
+from plone.pgcatalog.results.view import key_counts
 from types import FunctionType
 from typing import Any
 from typing import TYPE_CHECKING

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from plone.pgcatalog.fulltext.lexicon import STEM
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
-from plone.pgcatalog.results.keys import key_rids
+from plone.pgcatalog.results.view import key_rids
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.predicate import equals
 from typing import Any

@@ -24,7 +24,7 @@ from plone.pgcatalog.observe.searches import Counted
 from plone.pgcatalog.observe.searches import KEPT_DAYS
 from plone.pgcatalog.observe.searches import top_searches
 from plone.pgcatalog.observe.searches import top_searches_statement
-from plone.pgcatalog.results.later import Later
+from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -266,8 +266,9 @@ class SearchPanel(ControlPanelFormWrapper):
             return None
         query = Search(self.context, self.request).filter_query({SOURCE_INDEX: self.text})
         query = {name: value for name, value in query.items() if not name.startswith("sort_")}
-        assert self._searches or not record_searches(tool)  # reads them in the preview's first message
-        return preview(tool, query, values)
+        with tool._core.session.batch():
+            assert self._searches or not record_searches(tool)  # reads them in the preview's first message
+            return preview(tool, query, values)
 
     def shares(self, hit: Hit) -> list[dict[str, Any]]:
         """Return the parts of a page that make it relevant, the largest share first."""
@@ -280,13 +281,13 @@ class SearchPanel(ControlPanelFormWrapper):
         return 0 if hit.place_before is None else hit.place_before - hit.place
 
     @cached_property
-    def _searches(self) -> Later | None:
+    def _searches(self) -> Read | None:
         """What is read of the counted searches; None when nobody counts them."""
         tool = self.context.portal_catalog
         if not IPGCatalogTool.providedBy(tool) or not record_searches(tool):
             return None
         catalog = tool._core
-        return Later(catalog.view(), lambda state: top_searches_statement(catalog.zoid))
+        return Read(catalog.view(), lambda state: top_searches_statement(catalog.zoid))
 
     @property
     def searches(self) -> tuple[list[Counted], list[Counted]] | None:

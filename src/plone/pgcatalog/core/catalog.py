@@ -8,9 +8,9 @@ from ExtensionClass import Base
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.configuration import Configuration
-from plone.pgcatalog.core.normalise import canonical
-from plone.pgcatalog.core.normalise import merged
-from plone.pgcatalog.core.normalise import rewritten
+from plone.pgcatalog.core.searcher import canonical
+from plone.pgcatalog.core.searcher import merged
+from plone.pgcatalog.core.searcher import rewritten
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
@@ -27,7 +27,6 @@ from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.results.brain import brain_class
-from plone.pgcatalog.results.features import Features
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.settings import RESTRICTIONS
@@ -45,21 +44,16 @@ PENDING_BITS = 32
 
 
 class Catalog(Base):
-    """The catalog of *tool*, which may be acquisition-wrapped; *features* is what its results can do besides.
-
-    ``tool._core`` is the one of a tool.
-    """
+    """The catalog of *tool*, which may be acquisition-wrapped: ``tool._core``."""
 
     def __init__(
         self,
         tool: CatalogTool,
-        features: Features,
         configuration: Configuration | None = None,
         translators: Mapping[str, IndexTranslator] | None = None,
     ) -> None:
         # In a tuple: an attribute of its own would be wrapped in this object's acquisition context.
         self._bound = (tool,)
-        self.features = features
         self._configuration = configuration
         self._translators = translators
         self._jar: Any = None
@@ -67,11 +61,11 @@ class Catalog(Base):
 
     def __of__(self, tool: CatalogTool) -> "Catalog":
         """Return the one bound to the wrapped *tool*: what ``tool._core`` gives."""
-        return Catalog(tool, self.features, self._configuration, self._translators)
+        return Catalog(tool, self._configuration, self._translators)
 
     def pinned(self, configuration: Configuration, translators: Mapping[str, IndexTranslator]) -> "Catalog":
         """Return the catalog with this *configuration*, whatever becomes of the tool, and these *translators*."""
-        pinned = Catalog(self.tool, self.features, configuration, translators)
+        pinned = Catalog(self.tool, configuration, translators)
         pinned._jar, pinned._zoid = self._jar, self._zoid
         return pinned
 

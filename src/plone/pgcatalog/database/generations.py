@@ -7,11 +7,8 @@ A failover to an asynchronous standby, and a restored backup, take transactions 
 (generations, xmin) come again then, for other content; ids of transactions, which are times, do not.
 """
 
-from collections import defaultdict
 from collections import deque
 from collections.abc import Mapping
-from plone.pgcatalog.database.hit_rate import Habits
-from plone.pgcatalog.database.hit_rate import HitRate
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.statistics import Selectivity
@@ -60,10 +57,6 @@ class Generations:
         self.trigrams: str | None = None
         #: whether the server's own settings leave room for large bitmaps; None as long as nobody has asked
         self.has_memory: bool | None = None
-        #: catalog -> what the process's cache had of its last pages
-        self.hit_rates: defaultdict[int, HitRate] = defaultdict(HitRate)
-        #: catalog -> what is asked of its results
-        self.habits: defaultdict[int, Habits] = defaultdict(Habits)
         #: the lists that columns hold the numbers of
         self.sets = KnownSets()
         #: which share of the rows of catalogs has which values

@@ -7,8 +7,10 @@ snapshot.  One SAVEPOINT per snapshot keeps an SQL error local to its query.
 from Acquisition import aq_base
 from Acquisition import aq_parent
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import contextmanager
 from plone.pgcatalog import storage
 from plone.pgcatalog.database.errors import OWN_LIMIT
 from plone.pgcatalog.database.errors import set_limit
@@ -95,8 +97,8 @@ class Session:
         self.open_results: WeakSet[Any] = WeakSet()
         #: catalog -> overlay that shows its pending rows
         self.overlays: dict[int, Any] = {}
-        #: catalog -> statements that wait for a message to go along with, each a ``results.later.Later``
-        self.waiting: dict[int, list[Any]] = {}
+        #: catalog -> what an open batch has collected, each a ``results.view.Read``; None without one
+        self._collected: dict[int, list[Any]] | None = None
         #: seconds that statements which went along have taken so far
         self.going_along = 0.0
 
@@ -161,7 +163,8 @@ class Session:
         self._has_savepoint = False
         self.overlays.clear()
         self.open_results.clear()
-        self.waiting.clear()
+        if self._collected is not None:
+            self._collected.clear()
 
     def complete_results(self, ending: bool = False) -> None:
         """Let results read what they still need, before the pending rows change or the snapshot is *ending*."""
@@ -169,6 +172,45 @@ class Session:
             for results in list(self.open_results):
                 results.complete(ending)
             self.open_results.clear()
+
+    # -- batches
+
+    @property
+    def is_batching(self) -> bool:
+        """True inside of ``batch``."""
+        return self._collected is not None
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Collect what is to be read: it goes in the message of the first rows that somebody inside needs, or of the end.
+
+        Whoever counts a result inside has its first rows read, too.  A batch inside of another is part of that.
+        """
+        if self._collected is not None:
+            yield
+            return
+        self._collected = {}
+        try:
+            yield
+            for reads in [reads for reads in self._collected.values() if reads]:
+                reads[0].send()
+        finally:
+            self._collected = None
+
+    def collect(self, zoid: int, *reads: Any) -> None:
+        """Have *reads* of the catalog *zoid* go in the message of the open batch, if there is one."""
+        if self._collected is not None:
+            self._collected.setdefault(zoid, []).extend(reads)
+
+    def uncollect(self, zoid: int, read: Any) -> None:
+        """Have *read* go in no other message than its own."""
+        reads = (self._collected or {}).get(zoid, [])
+        if read in reads:
+            reads.remove(read)
+
+    def take_collected(self, zoid: int) -> list[Any]:
+        """Return what the open batch has collected of the catalog *zoid*, and forget it: it goes in the next message."""
+        return [] if self._collected is None else self._collected.pop(zoid, [])
 
     # -- reading
 

@@ -15,8 +15,8 @@ from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.values import frozen
@@ -72,26 +72,26 @@ def facets(
 class Counting:
     """The counting of *query* for the search of *results*, in *seconds* at most.
 
-    From the cache, or in the message of the next page that is read, unless the ``facets`` are wanted before.
+    From the cache, or read; in an open batch it goes in the message of that.
     """
 
     def __init__(self, results: CatalogSearchResults, query: FacetQuery, seconds: float | None) -> None:
         self._made = FacetStatement(results.catalog, query)
         self._view = results.catalog.search_view()
         self._asked: Statement | None = None
-        self._later: Later | None = None
+        self._read: Read | None = None
         if not self._made.is_empty and (not self._view.session.knows_states() or self._known() is None):
-            self._later = Later(self._view, self._statement, seconds)
+            self._read = Read(self._view, self._statement, seconds)
 
     def facets(self) -> Facets:
         """Return the counts.  Raises SearchTimeout."""
         return self._made.facets([] if self._made.is_empty else self._row())
 
     def _row(self) -> Sequence[Any]:
-        row = self._known() if self._later is None or self._later.answer is None else None
+        row = self._known() if self._read is None or self._read.answer is None else None
         if row is None:
-            later = self._later or Later(self._view, self._statement)
-            row = next(iter(later.rows()), ())
+            read = self._read or Read(self._view, self._statement)
+            row = next(iter(read.rows()), ())
             key = self._key()
             if row and key is not None:
                 result_cache().put(key, row, _size(row))

@@ -1,6 +1,5 @@
 """More like this: rows whose text shares the characteristic words of another row's text."""
 
-from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
 from plone.pgcatalog.discovery.vocabulary import LEXEME
@@ -17,7 +16,7 @@ from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Combinable
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import Or
-from plone.pgcatalog.results.later import Later
+from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import PATH
 from plone.pgcatalog.sql.column import RID
@@ -70,25 +69,28 @@ def more_like_this(tool: CatalogTool, what: Any, limit: int, query: Mapping[str,
     is not catalogued, or not for him, or has no text, is like nothing.  Raises TypeError for another *what*, and QueryError
     for a catalog without a text index.
     """
-    return similar_later(tool, what, limit, query)()
+    return Similar(tool, what, limit, query).results()
 
 
-def similar_later(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, Any]) -> Callable[[], Any]:
-    """Return what will return ``more_like_this``; the rows are found in the next message, or then."""
-    rows = _similar_rows(tool, what, limit, query) if limit > 0 else None
-    given = expression_in(query)
+class Similar:
+    """What ``more_like_this`` returns; in an open batch the rows are found in the message of that."""
 
-    def made() -> Any:
-        found = rows.rows() if rows is not None else []
-        if not found:
-            return tool.searchResults(where=Or())
-        like = RankedRows(tuple(rid for rid, _ in found), tuple(score for _, score in found))
-        return tool.searchResults(**{**query, WHERE: like if given is None else And(like, given)})
+    def __init__(self, tool: CatalogTool, what: Any, limit: int, query: Mapping[str, Any]) -> None:
+        self._tool = tool
+        self._query = query
+        self._rows = _similar_rows(tool, what, limit, query) if limit > 0 else None
 
-    return made
+    def results(self) -> Any:
+        """Return the results.  Raises as ``CatalogView.ask``."""
+        rows = self._rows.rows() if self._rows is not None else []
+        if not rows:
+            return self._tool.searchResults(where=Or())
+        like = RankedRows(tuple(rid for rid, _ in rows), tuple(score for _, score in rows))
+        given = expression_in(self._query)
+        return self._tool.searchResults(**{**self._query, WHERE: like if given is None else And(like, given)})
 
 
-def _similar_rows(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, Any]) -> Later:
+def _similar_rows(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, Any]) -> Read:
     """Return what brings record ids and scores."""
     # An expired page, too, may be looked at by who may view it.
     itself = tool.searchResults(where=_itself(what), show_inactive=True).condition
@@ -118,7 +120,7 @@ def _similar_rows(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, 
         values = (*params, *one.params, *counted, *counted, *params, *where.params, limit)
         return Statement(text, values, where.is_costly)
 
-    return Later(view, view.binding(statement, itself, results.condition))
+    return Read(view, view.binding(statement, itself, results.condition))
 
 
 def _itself(what: Any) -> Combinable:

@@ -1,6 +1,5 @@
 """Snippets of a page of results: where in its text each of them says what was searched for."""
 
-from collections.abc import Callable
 from collections.abc import Iterable
 from itertools import chain
 from plone.pgcatalog.discovery.highlight import body_of
@@ -11,8 +10,8 @@ from plone.pgcatalog.fulltext.word_lookup import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query import bind
-from plone.pgcatalog.results.later import Later
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.predicate import any_value
@@ -38,31 +37,34 @@ def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int =
     The words that were searched for are in ``<mark>``, and there is no other markup. Without such words it is the
     beginning of the text. One statement. What this search does not find is left out.
     """
-    return snippets_later(results, brains, length)()
+    return Snippets(results, brains, length).by_rid()
 
 
-def snippets_later(
-    results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH
-) -> Callable[[], dict[int, str]]:
-    """Return what will return ``snippets``; the texts are read in the next message, or then."""
-    brains = list(brains)
-    if not brains or results.query.is_empty:
-        return dict
-    catalog, marks = results.catalog, highlighter(results)
-    view = catalog.search_view()
-    found = any_value(RID, [brain.getRID() for brain in brains]) & results.query.where
-    asked = f"rid, {source_column(catalog)}"
-    texts = Later(view, view.binding(lambda stored: bind.select(asked, bind.condition(found, stored), stored), found))
+class Snippets:
+    """The snippets of *brains* of *results*, see ``snippets``; in an open batch their texts come in the message of that."""
 
-    def made() -> dict[int, str]:
-        sources: dict[int, str] = dict(texts.rows())
+    def __init__(self, results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH) -> None:
+        self._results = results
+        self._brains = [] if results.query.is_empty else list(brains)
+        self._length = length
+        catalog = results.catalog
+        view = catalog.search_view()
+        where = any_value(RID, [brain.getRID() for brain in self._brains]) & results.query.where
+        columns = f"rid, {source_column(catalog)}"
+        statement = view.binding(lambda stored: bind.select(columns, bind.condition(where, stored), stored), where)
+        self._texts = Read(view, statement) if self._brains else None
+
+    def by_rid(self) -> dict[int, str]:
+        """Return record id -> HTML.  Raises as ``CatalogView.ask``."""
+        if self._texts is None:
+            return {}
+        texts: dict[int, str] = dict(self._texts.rows())
+        marks = highlighter(self._results)
         return {
-            brain.getRID(): marks.snippet(_text(brain, sources[brain.getRID()]), length)
-            for brain in brains
-            if brain.getRID() in sources
+            brain.getRID(): marks.snippet(_text(brain, texts[brain.getRID()]), self._length)
+            for brain in self._brains
+            if brain.getRID() in texts
         }
-
-    return made
 
 
 def source_column(catalog: Catalog) -> str:

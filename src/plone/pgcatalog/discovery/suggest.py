@@ -1,6 +1,5 @@
 """Suggestions from the site's own words: what a word that is being typed may become, and what a mistyped one may mean."""
 
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.discovery.vocabulary import finds_something
@@ -37,30 +36,34 @@ def suggest(tool: CatalogTool, text: str, limit: int = LIMIT, query: Mapping[str
     They stand in what ``searchResults(**query)`` of the catalog *tool* finds, together with the other words of *text*.
     When there are few, those come behind that begin so but for one letter.  One statement, or two.
     """
-    return suggest_later(tool, text, limit, query)()
+    return Completions(tool, text, limit, query).words()
 
 
-def suggest_later(
-    tool: CatalogTool, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None
-) -> Callable[[], list[str]]:
-    """Return what will return ``suggest``; words that begin so are looked up in the next message, or then."""
-    runs = _RUN.findall(storable_text(text)[-MAX_TEXT:])
-    lexicon = lexicon_of(tool)
-    prefix = _single(lexicon, runs[-1]) if runs else None
-    if prefix is None or limit < 1:
-        return list
-    others = [as_word(run) for run in runs[:-1][-MAX_WORDS:] if words(lexicon, [run])]
-    vocabulary = Vocabulary(tool, {**(query or {}), **({SOURCE_INDEX: " ".join(others)} if others else {})})
-    beginning = vocabulary.beginning_with(prefix, limit)
+class Completions:
+    """What ``suggest`` returns; in an open batch, words that begin so come in the message of that."""
 
-    def suggested() -> list[str]:
-        found = beginning()
-        if len(found) < min(FEW_SUGGESTIONS, limit) and len(prefix) > EXACT_PREFIX + 1:
-            near = vocabulary.nearly_beginning_with(prefix, limit)()
-            found += [word for word in near if word not in found][: limit - len(found)]
+    def __init__(
+        self, tool: CatalogTool, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None
+    ) -> None:
+        runs = _RUN.findall(storable_text(text)[-MAX_TEXT:])
+        lexicon = lexicon_of(tool)
+        self._limit = limit
+        self._prefix = _single(lexicon, runs[-1]) if runs and limit > 0 else None
+        if self._prefix is not None:
+            others = [as_word(run) for run in runs[:-1][-MAX_WORDS:] if words(lexicon, [run])]
+            query = {**(query or {}), **({SOURCE_INDEX: " ".join(others)} if others else {})}
+            self._vocabulary = Vocabulary(tool, query)
+            self._beginning = self._vocabulary.beginning_with(self._prefix, limit)
+
+    def words(self) -> list[str]:
+        """Return the words.  Raises as ``CatalogView.ask``."""
+        if self._prefix is None:
+            return []
+        found = self._beginning()
+        if len(found) < min(FEW_SUGGESTIONS, self._limit) and len(self._prefix) > EXACT_PREFIX + 1:
+            near = self._vocabulary.nearly_beginning_with(self._prefix, self._limit)()
+            found += [word for word in near if word not in found][: self._limit - len(found)]
         return found
-
-    return suggested
 
 
 def _single(lexicon: Any, run: str) -> str | None:
@@ -86,25 +89,27 @@ def correction(tool: CatalogTool, text: str, query: Mapping[str, Any] | None = N
 
     One statement.
     """
-    return correction_later(tool, text, query)()
+    return Correction(tool, text, query).text()
 
 
-def correction_later(tool: CatalogTool, text: str, query: Mapping[str, Any] | None = None) -> Callable[[], str | None]:
-    """Return what will return ``correction``; the words are looked up in the next message, or then."""
-    text = storable_text(text)
-    asked = _plain_words(lexicon_of(tool), text)
-    words = sorted({word for _, word in asked})
-    there = Vocabulary(tool, query or {}).near(words, max(map(allowed_edits, words))) if words else dict
+class Correction:
+    """What ``correction`` returns; in an open batch the words are looked up in the message of that."""
 
-    def made() -> str | None:
-        better = _corrections(there(), words)
-        corrected = text
-        for token, word in reversed(asked):
+    def __init__(self, tool: CatalogTool, text: str, query: Mapping[str, Any] | None = None) -> None:
+        self._text = storable_text(text)
+        self._tokens = _plain_words(lexicon_of(tool), self._text)
+        self._words = sorted({word for _, word in self._tokens})
+        edits = max(map(allowed_edits, self._words), default=0)
+        self._near = Vocabulary(tool, query or {}).near(self._words, edits) if self._words else dict
+
+    def text(self) -> str | None:
+        """Return the corrected text, None if nothing better is known.  Raises as ``CatalogView.ask``."""
+        better = _corrections(self._near(), self._words)
+        corrected = self._text
+        for token, word in reversed(self._tokens):
             if word in better:
                 corrected = corrected[: token.start()] + _as_typed(better[word], token[0]) + corrected[token.end() :]
-        return None if corrected == text else corrected
-
-    return made
+        return None if corrected == self._text else corrected
 
 
 def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:

@@ -16,7 +16,7 @@ from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.expression import find
-from plone.pgcatalog.results.later import Later
+from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Statement
 from typing import Any
@@ -131,7 +131,7 @@ class Vocabulary:
     def beginning_with(self, text: str, limit: int) -> Callable[[], list[str]]:
         """Return what will return up to *limit* words that begin with *text*, the most frequent first.
 
-        One statement, in the next message or then.
+        One statement, in the message of an open batch or then.
         """
         return self._like(text, "", (), limit)
 
@@ -145,21 +145,21 @@ class Vocabulary:
     def near(self, words: Sequence[str], edits: int) -> Callable[[], dict[str, int]]:
         """Return what will return word -> its documents: *words* that are there, and neighbours of the others that are.
 
-        Neighbours are all that may be up to *edits* edits away, and some that are further.  One statement, in the next
-        message or then.
+        Neighbours are all that may be up to *edits* edits away, and some that are further.  One statement, in the
+        message of an open batch or then.
         """
         session, column = self._view.session, (self._catalog.zoid, self._column.name)
         if not session.generations.newest:
             session.read_states()  # tells whether pg_trgm is there
 
-        def later() -> Later:
+        def read() -> Read:
             near = near_sql(session.generations.trigrams, max(1, NEIGHBOURS // len(words)), NOT_SEEN)
-            return self._later(
+            return self._read(
                 lambda seen: THESE_OR_NEAR.format(near=near, seen=seen),
                 lambda seen: (*seen, list(words), *column, *column, edits, *seen),
             )
 
-        found = later()
+        found = read()
 
         def there() -> dict[str, int]:
             try:
@@ -168,19 +168,19 @@ class Vocabulary:
                 if session.generations.trigrams is None:
                     raise
                 session.generations.trigrams = None  # somebody has dropped the extension
-                return dict(later().rows())
+                return dict(read().rows())
 
         return there
 
     def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> Callable[[], list[str]]:
         candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
         values = (self._catalog.zoid, self._column.name, text[:1], beginning(text), *params)
-        found = self._later(
+        found = self._read(
             lambda seen: BEGINNING.format(candidates=candidates, seen=seen, limit=limit), lambda seen: (*values, *seen)
         )
         return lambda: [word for word, _ in sorted(found.rows(), key=lambda counted: (-counted[1], counted[0]))]
 
-    def _later(self, sql: Callable[[str], str], params: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Later:
+    def _read(self, sql: Callable[[str], str], params: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Read:
         """Return what brings the rows of the SQL, and its values, that are made with ``SEEN`` and the values of that."""
         texts = (self._catalog.zoid, self._column.name)
 
@@ -200,4 +200,4 @@ class Vocabulary:
             # Not costly, even if the restriction is: a scan stops at the first row that has a word.
             return Statement(sql(seen), params((*texts, *restricted, *restricted)), is_costly=False)
 
-        return Later(self._view, self._view.binding(statement, self._where))
+        return Read(self._view, self._view.binding(statement, self._where))

@@ -15,9 +15,12 @@ from plone.pgcatalog.fulltext.lexicon import query_words
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.restapi.parameters import Parameters
+from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.restapi.deserializer.dxfields import DefaultFieldDeserializer
 from plone.restapi.interfaces import IFieldDeserializer
+from plone.restapi.interfaces import ISerializeToJson
 from plone.restapi.interfaces import ISerializeToJsonSummary
+from plone.restapi.serializer.catalog import LazyCatalogResultSerializer
 from plone.restapi.serializer.converters import json_compatible
 from plone.restapi.services import Service
 from typing import Any
@@ -74,6 +77,17 @@ def documents(
     return answer
 
 
+@implementer(ISerializeToJson)
+@adapter(CatalogSearchResults, IPGCatalogLayer)
+class ResultsSerializer(LazyCatalogResultSerializer):
+    """Plone's answer with a page of results, which is read in the message that counts them."""
+
+    def __call__(self, fullobjects: bool = False) -> Any:
+        with self.lazy_resultset.view.session.batch():
+            self.lazy_resultset.actual_result_count  # noqa: B018
+        return super().__call__(fullobjects)
+
+
 class SearchGet(Service):
     """Searches below the context for what the user may see; see the reference for parameters and response."""
 
@@ -83,8 +97,8 @@ class SearchGet(Service):
         limit = parameters.count_limit
         if limit:
             results.count_up_to(limit)
-        brains = list(results)
         total = results.actual_result_count
+        brains = list(results)
         wanted = brains if parameters.flag("snippets", True) else []
         snippets = results.snippets(wanted, parameters.snippet_length)
         answer: dict[str, Any] = {

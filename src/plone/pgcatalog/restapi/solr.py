@@ -57,6 +57,7 @@ class SolrGet(Service):
         return self._answer(parameters, results) | spelling
 
     def _answer(self, parameters: SolrParameters, results: Any) -> dict[str, Any]:
+        total = results.actual_result_count
         brains = list(results)
         snippets = results.snippets(brains, parameters.snippet_length)
         fields = (*FIELDS, "review_state", *parameters.settings.get("fieldList", []))
@@ -68,7 +69,7 @@ class SolrGet(Service):
         ]
         facets = count_facets(parameters, parameters.facets, results)
         answer = {
-            "response": {"numFound": results.actual_result_count, "start": parameters.start, "docs": docs},
+            "response": {"numFound": total, "start": parameters.start, "docs": docs},
             "portal_path": "/".join(getSite().getPhysicalPath()),
             "facet_groups": groups,
             "facet_fields": _facet_fields(parameters, facets or {}),

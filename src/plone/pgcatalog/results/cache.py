@@ -5,6 +5,7 @@ whose snapshot shows that state find them, so nothing is invalidated, and answer
 Rows outlive states: a row says itself for which version, and for which state, it is right (``results.rows.Row``).
 """
 
+from collections import Counter
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,6 +57,11 @@ class Count:
     misses: int = 0
 
 
+def has_idx(row: Any) -> bool:
+    """Return whether *row*, None for none, has its idx."""
+    return row is not None and row.idx is not None
+
+
 class ResultCache:
     """Keeps values with their sizes up to *limit* bytes in all, none larger than a quarter of it; safe for threads.
 
@@ -72,6 +78,8 @@ class ResultCache:
         self._rows: Entries = OrderedDict()
         #: source -> rid -> row: the same once more, to be found quickly
         self._sources: dict[str, dict[int, Any]] = {}
+        #: source -> how many of its rows have their idx
+        self._with_idx: Counter[str] = Counter()
         self._lock = threading.Lock()
         #: catalog -> bytes that its site's settings ask for
         self._limits: dict[Any, int] = {}
@@ -102,6 +110,10 @@ class ResultCache:
         """
         return self._sources.setdefault(source, {})
 
+    def rows_with_idx(self, source: str) -> int:
+        """Return how many rows of *source* there are with their idx."""
+        return self._with_idx[source]
+
     def count(self, kind: str, hits: int, misses: int) -> None:
         """Count *hits* and *misses* of entries of one *kind*."""
         count = self.counts[kind]
@@ -122,7 +134,7 @@ class ResultCache:
                 entries[key] = value, size
                 self._resize(key, size)
                 if entries is self._rows:
-                    self._sources.setdefault(key[1], {})[key[2]] = value
+                    self._place(key, value)
                 self._shrink()
             else:
                 self._forget(key)
@@ -153,9 +165,14 @@ class ResultCache:
         self.counts[key[0]].bytes += size
         self.size += size
 
+    def _place(self, key: Key, row: Any) -> None:
+        rows = self._sources.setdefault(key[1], {})
+        self._with_idx[key[1]] += has_idx(row) - has_idx(rows.get(key[2]))
+        rows[key[2]] = row
+
     def _forget(self, key: Key) -> None:
         if key[0] == ROWS:
-            self._sources.get(key[1], {}).pop(key[2], None)
+            self._with_idx[key[1]] -= has_idx(self._sources.get(key[1], {}).pop(key[2], None))
 
     def clear(self, kind: str | None = None) -> None:
         """Forget the entries of *kind*; None for everything."""

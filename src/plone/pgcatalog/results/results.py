@@ -10,15 +10,15 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import CompiledQuery
-from plone.pgcatalog.results.hits import Finder
-from plone.pgcatalog.results.hits import Hits
-from plone.pgcatalog.results.hits import unsorted
-from plone.pgcatalog.results.iterate import BATCH
-from plone.pgcatalog.results.iterate import BrainStream
-from plone.pgcatalog.results.python_sort import sort_rows
+from plone.pgcatalog.results.answer import Answer
+from plone.pgcatalog.results.position import sort_rows
+from plone.pgcatalog.results.reader import Reader
+from plone.pgcatalog.results.reader import unsorted
 from plone.pgcatalog.results.rows import IDX_BATCH
 from plone.pgcatalog.results.rows import Row
 from plone.pgcatalog.results.rows import RowLoader
+from plone.pgcatalog.results.stream import BATCH
+from plone.pgcatalog.results.stream import BrainStream
 from plone.pgcatalog.results.view import CatalogView
 from types import MappingProxyType
 from typing import Any
@@ -54,7 +54,8 @@ class CatalogSearchResults(LazyMap):
         self._loader = RowLoader(view, array("q"), catalog.excluded_keys)
         self._query = query
         self._needs_python = bool(query.python_sort) or not query.window.fits_sql
-        self._finder = Finder(view, unsorted(query) if self._needs_python else query, self._loader)
+        pages = criteria.get("b_size") is not None
+        self._reader = Reader(view, unsorted(query) if self._needs_python else query, self._loader, pages)
         self._sorted: Sequence[int] | None = None
         self._assigned: int | None = None
         self._count_limit: int | None = None
@@ -98,7 +99,7 @@ class CatalogSearchResults(LazyMap):
         """(index name, reverse) pairs."""
         return self._asked[4]
 
-    # -- what rooms above do with it
+    # -- what rooms above do with it, imported when somebody asks for it
 
     def iterate(self, batch: int = BATCH) -> BrainStream:
         """Return an iterator over the brains of all rows, read *batch* by batch, sorted as the search says, else by rid.
@@ -112,31 +113,35 @@ class CatalogSearchResults(LazyMap):
 
         Returns {name: Facet}; for *options* and errors see ``discovery.facets.facets``.
         """
-        return self.catalog.features.facets(self, names, **options)
+        from plone.pgcatalog.discovery.facets import facets
+
+        return facets(self, names, **options)
 
     @property
     def facet_counts(self) -> Any:
         """``["facet_fields"][index name][value as text]`` is the number of rows, for eea.facetednavigation."""
-        return self.catalog.features.facet_counts(self)
+        from plone.pgcatalog.discovery.facets import facet_counts
+
+        return facet_counts(self)
 
     def highlighter(self) -> Any:
         """Return what marks the words of this search in any text (a ``Highlighter``); false when it asks for none."""
-        return self.catalog.features.highlighter(self)
+        from plone.pgcatalog.discovery.snippets import highlighter
+
+        return highlighter(self)
 
     def snippets(self, brains: Iterable[Any], *args: Any, **options: Any) -> dict[int, str]:
         """Return record id -> HTML for *brains* of this result, a page of it; see ``discovery.snippets.snippets``."""
-        return self.catalog.features.snippets(self, brains, *args, **options)
+        from plone.pgcatalog.discovery.snippets import snippets
+
+        return snippets(self, brains, *args, **options)
 
     # -- reading
-
-    def read_at_once(self) -> None:
-        """Have rows come with their metadata, also where the process probably has that: for a page of few messages."""
-        self._finder.guesses = False
 
     def count_along(self) -> None:
         """Have all rows counted in the message that reads the first ones: for who will want both."""
         if not self._needs_python:
-            self._finder.count_along()
+            self._reader.count_along()
 
     def count_up_to(self, limit: int) -> None:
         """Have ``actual_result_count`` be *limit* where more rows match, which are not counted; ``is_limited`` tells.
@@ -147,43 +152,43 @@ class CatalogSearchResults(LazyMap):
             raise ValueError("a limit to counting is not negative")
         self._count_limit = limit
         if not self._needs_python:
-            self._finder.count_up_to(limit)
+            self._reader.count_up_to(limit)
 
     @property
     def is_limited(self) -> bool:
         """True if more rows match than ``actual_result_count`` says."""
         if self._count_limit is None or self._needs_python or self._assigned is not None:
             return False
-        return self._finder.total() is None
+        return self._reader.total() is None
 
     @property
-    def _hits(self) -> Hits:
-        return self._finder.hits
+    def _answer(self) -> Answer:
+        return self._reader.answer
 
     @property
     def _rids(self) -> Sequence[int]:
         """The record ids of the rows that are known."""
-        return self._hits.rids if self._sorted is None else self._sorted
+        return self._answer.ids if self._sorted is None else self._sorted
 
-    def _first(self, wanted: int, with_idx: bool = True) -> None:
+    def _first(self, wanted: int) -> None:
         if self._needs_python:
             self._sort_rows()
         else:
-            self._finder.first(wanted, with_idx)
+            self._reader.first(wanted)
         self._has_read()
 
     def _all(self, with_paths: bool = False) -> None:
         if self._needs_python:
             self._sort_rows()
         else:
-            self._finder.rest(with_paths)
+            self._reader.rest(with_paths)
         self._has_read()
 
     def _sort_rows(self) -> None:
         """Sort in Python, and cut what SQL cannot."""
         if self._sorted is None:
-            self._finder.rest(with_paths=True)
-            rids: Sequence[int] = self._hits.rids
+            self._reader.rest(with_paths=True)
+            rids: Sequence[int] = self._answer.ids
             if self._query.python_sort:
                 rows = [(rid, path, None) for rid, path in zip(rids, self._loader.paths(rids), strict=True)]
                 sorted_rows = sort_rows(self.view, self.catalog.translator, rows, self._query.python_sort)
@@ -195,13 +200,13 @@ class CatalogSearchResults(LazyMap):
         self._loader.rids = self._rids
         if self._on_start is not None:
             on_start, self._on_start = self._on_start, None
-            on_start(bool(self._rids or self._hits.total))
+            on_start(bool(self._rids or self._answer.total))
 
     def complete(self, ending: bool = False) -> None:
         """Read what is still open: before a change of the catalog all of it, before the *ending* of the transaction
         which rows there are.
         """
-        if self._finder.is_open or (self._needs_python and self._sorted is None):
+        if not self._answer.whole or (self._needs_python and self._sorted is None):
             self._all(with_paths=not ending)
         if not ending and self._assigned is None:
             self.actual_result_count  # noqa: B018
@@ -209,10 +214,13 @@ class CatalogSearchResults(LazyMap):
     # -- the sequence
 
     def __len__(self) -> int:
-        if self._needs_python or self._query.window.size is not None:
-            self._first(1, with_idx=False)
-        if self._sorted is None and self._finder.is_open:
-            total = self._finder.whole_total()
+        if self._needs_python:
+            self._first(1)
+        elif self._query.window.size is not None:
+            self._reader.window()
+            self._has_read()
+        if self._sorted is None and not self._answer.whole:
+            total = self._reader.whole_total()
             self._has_read()
             return total
         return len(self._rids)
@@ -228,7 +236,7 @@ class CatalogSearchResults(LazyMap):
             self._sort_rows()
         if self._assigned is not None:
             return self._assigned
-        total = self._finder.total()
+        total = self._reader.total()
         self._has_read()
         if total is None:
             assert self._count_limit is not None
@@ -245,8 +253,6 @@ class CatalogSearchResults(LazyMap):
         index = index_of(index)
         if len(self._rids) <= index < WINDOW:
             self._first(index - index % IDX_BATCH + IDX_BATCH)
-        else:
-            self._finder.note_rows()
         if not 0 <= index < len(self._rids):
             self._all()
         rid = self._rids[index]
@@ -297,11 +303,11 @@ class CatalogSearchResults(LazyMap):
     def _new_brain(self, rid: int, row: Row | None) -> Any:
         if self._query.score is None:
             return self._brain_of(self._loader, rid, 1, 1, row)
-        hits = self._hits
-        if len(self._scores) != len(hits.rids):
-            self._scores = dict(zip(hits.rids, hits.scores, strict=True))
+        answer = self._answer
+        if len(self._scores) != len(answer.ids):
+            self._scores = dict(zip(answer.ids, answer.scores, strict=True))
         score = self._scores[rid]
         # As ZCatalog's brains have them: the score, and normalised 0..100.
-        best = next((s for s in hits.scores if s <= HIGHEST_SCORE), 0.0)
+        best = next((s for s in answer.scores if s <= HIGHEST_SCORE), 0.0)
         normalized = min(int(100.0 * score / (best or 1.0)), 100)
         return self._brain_of(self._loader, rid, int(score * 1000) or 1, normalized, row)

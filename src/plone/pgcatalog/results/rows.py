@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from DateTime import DateTime
 from datetime import date
 from datetime import datetime
-from plone.pgcatalog.database.hit_rate import ROUND_TRIP_ROWS
 from plone.pgcatalog.database.prefetch import batch_size
 from plone.pgcatalog.database.prefetch import prefetch
 from plone.pgcatalog.indexing.codec import decode
 from plone.pgcatalog.query.bind import split_version
+from plone.pgcatalog.results.brain import URLs
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.results.urls import URLs
 from plone.pgcatalog.results.view import CatalogView
 from transaction.interfaces import TransientError
 from typing import Any
@@ -26,6 +25,10 @@ import orjson
 
 #: Rows whose idx is loaded together.
 IDX_BATCH = 50
+#: The part of a catalog's rows that a process has to have to leave metadata, and paths, out of what it reads.
+MOST_ROWS = 0.9
+#: How many rows with their idx take as long as another round trip.
+ROUND_TRIP_ROWS = 25
 #: Upper limit: sequential reads double the batch up to this.
 MOST_IDX = 800
 #: Upper limit of the rows whose versions are compared to learn paths: the path alone takes less of the database.
@@ -69,6 +72,12 @@ class Row:
         #: decoded values of the idx that can be shared
         self.values: dict[str, Any] = {}
 
+    def confirm(self, stamp: Stamp | None) -> None:
+        """Note that the row is right in the state *stamp*, None being one of the transaction's own."""
+        self.used = True
+        if stamp is not None and not self.is_newer(stamp):
+            self.stamp = stamp
+
     def is_newer(self, stamp: Stamp | None) -> bool:
         """Return whether the row was seen in a later state than *stamp*, None for an unknown one."""
         return stamp is not None and self.stamp is not None and self.stamp.tid > stamp.tid
@@ -98,13 +107,55 @@ class RowGone(TransientError, KeyError):
     """
 
 
-class RowLoader:
-    """Finds the rows with the *rids* of a result: in the process's cache, or by SQL; those it has used it keeps.
+class RowStore:
+    """The rows of one catalog in the process's cache, each in the version that was seen last.
 
-    The cache has one entry for each row, in the version that was seen last.  It is used when a statement has told that
-    the snapshot has the same version, or when the row's ``stamp`` is that of the snapshot.  What is pending, and what was
-    read when the transaction saw another state than the result's, is the loader's own.  *excluded_keys* are keys of idx
-    that no brain asks for.
+    *source* tells the catalog, and the keys of idx that are left out; None for a snapshot whose history nobody knows:
+    versions are those of one, so nothing is found and nothing kept.
+    """
+
+    def __init__(self, source: str | None) -> None:
+        self._source = source
+        self._rows: Mapping[int, Row] = {} if source is None else result_cache().rows(source)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are with their idx."""
+        return 0 if self._source is None else result_cache().rows_with_idx(self._source)
+
+    def get(self, rid: int) -> Row | None:
+        """Return the row *rid* in whatever version."""
+        return self._rows.get(rid)
+
+    def get_whole(self, rids: Iterable[int]) -> dict[int, Row]:
+        """Return those of *rids* that are there with their idx, in whatever version."""
+        return {rid: row for rid in rids if (row := self._rows.get(rid)) is not None and row.idx is not None}
+
+    def confirm(self, rid: int, version: str, stamp: Stamp | None) -> Row | None:
+        """Return the row *rid* with its idx if it is there in this *version*, which the state *stamp* has, else None."""
+        row = self._rows.get(rid)
+        if row is None or row.idx is None or row.version != version:
+            return None
+        row.confirm(stamp)
+        return row
+
+    def put(self, rows: Sequence[tuple[int, Row, int]]) -> None:
+        """Keep *rows*, (rid, row, bytes of its idx as JSON), where there is none that was seen in a later state."""
+        if self._source is None:
+            return
+        put = result_cache().put
+        for rid, row, size in rows:
+            former = self._rows.get(rid)
+            if former is None or not former.is_newer(row.stamp or row.placed):
+                put((ROWS, self._source, rid), row, ROW_BYTES + len(row.path or "") + IDX_FACTOR * size)
+
+
+class RowLoader:
+    """Finds the rows with the *rids* of a result: in the process's cache, or by SQL.
+
+    A row of the cache is used when a statement has told that the snapshot has the same version, or when its ``stamp`` is
+    that of the snapshot.  What is pending, and what was read when the transaction saw another state than the result's, is
+    the loader's own.  *excluded_keys* are keys of idx that no brain asks for.
     """
 
     def __init__(self, view: CatalogView, rids: Sequence[int], excluded_keys: Sequence[str] = ()) -> None:
@@ -145,28 +196,26 @@ class RowLoader:
     # -- the process's cache
 
     @property
-    def _source(self) -> str | None:
-        """What distinguishes the catalog's rows in the cache; None for a snapshot whose history nobody knows: versions
-        are those of one.
-        """
+    def store(self) -> RowStore:
+        """The catalog's rows in the cache."""
         history = self.view.session.history.number
-        return None if history is None else f"{history} {self.view.zoid} {self._excluded}"
+        return RowStore(None if history is None else f"{history} {self.view.zoid} {self._excluded}")
 
-    def _cached(self) -> Mapping[int, Row]:
-        """Return the rows that the cache has, in whatever version."""
-        source = self._source
-        return {} if source is None else result_cache().rows(source)
+    def has_most(self) -> bool:
+        """Return whether the cache has MOST_ROWS of the catalog, of which PostgreSQL tells about how many rows it has."""
+        state = self.view.session.generations.newest.get(self.view.zoid)
+        return state is not None and 0 < MOST_ROWS * state.rows <= self.store.count
 
     def find(self, rids: Iterable[int]) -> dict[int, Row]:
         """Take those of *rids* whose rows, or paths, the cache has for the state of the result; return ``rows``."""
         rows, stamp, hits = self.rows, self._stamp, 0
         if rows is not self._stamped:
             return rows
-        cached = self._cached()
+        store = self.store
         for rid in rids:
             if rid in rows:
                 continue
-            row = cached.get(rid)
+            row = store.get(rid)
             if row is None:
                 continue
             if row.stamp == stamp:
@@ -180,37 +229,22 @@ class RowLoader:
             result_cache().count(ROWS, hits, 0)
         return rows
 
-    def _give(self, found: Sequence[tuple[int, Row, int]]) -> None:
-        """Give the cache the rows *found*, (rid, row, bytes of its idx as JSON), unless that has newer ones."""
-        source = self._source
-        if source is None or not found:
-            return
-        cached, put = self._cached(), result_cache().put
-        for rid, row, size in found:
-            known = cached.get(rid)
-            if known is None or not known.is_newer(row.stamp or row.placed):
-                put((ROWS, source, rid), row, ROW_BYTES + len(row.path or "") + IDX_FACTOR * size)
-
     # -- what statements have brought
 
-    def keep(self, found: Sequence[Sequence[Any]], share: bool = True) -> tuple[int, int]:
+    def keep(self, found: Sequence[Sequence[Any]], share: bool = True) -> None:
         """Take what was *found*: (rid, path, score) and, for a page with versions, a text of ``CatalogView.idx_texts``.
 
-        Returns how many of these rows were known already, and how many of these even in this state.  The process keeps
-        them for other results if they are to *share*.
+        The process keeps these rows for other results if they are to *share*.
         """
         if len(found[0]) > 3:
-            return self._take([(row[0], row[1], row[3]) for row in found], share)
+            self._take([(row[0], row[1], row[3]) for row in found], share)
+            return
         rows = self.find([row[0] for row in found])
-        new = [(row[0], row[1]) for row in found if row[0] not in rows or rows[row[0]].path is None]
-        if new:
-            self.place(new)
-        current = sum(rows[row[0]].idx is not None for row in found)
-        return current, current
+        self.place([(row[0], row[1]) for row in found if row[0] not in rows or rows[row[0]].path is None])
 
     def place(self, found: Iterable[tuple[int, str]]) -> None:
         """Take the paths *found*, (rid, path) pairs, of rows without one."""
-        rows, stamp, cached = self.rows, self._stamp, self._cached()
+        rows, stamp, store = self.rows, self._stamp, self.store
         new = []
         for rid, path in found:
             row = rows.get(rid)
@@ -221,44 +255,38 @@ class RowLoader:
             rows[rid] = Row(path)
             if rows is not self._stamped:
                 continue
-            row = cached.get(rid)
+            row = store.get(rid)
             if row is not None and row.path == path:
                 row.placed = stamp
             else:
                 new.append((rid, Row(path, placed=stamp), 0))
-        self._give(new)
+        store.put(new)
 
-    def _take(self, found: Iterable[tuple[int, str, str]], share: bool = True) -> tuple[int, int]:
+    def _take(self, found: Iterable[tuple[int, str, str]], share: bool = True) -> None:
         """Take what was *found*, (rid, path, text of ``CatalogView.idx_texts``); see ``keep``.
 
         Rows that the cache has in the same version are the right ones.  The others have no idx if the text has none.
         """
-        rows, cached = self.rows, self._cached()
+        rows, store = self.rows, self.store
         stamp = self._stamp if rows is self._stamped else None
-        known = current = 0
+        confirmed = 0
         new = []
         for rid, path, text in found:
             version, idx = split_version(text)
-            row = cached.get(rid)
-            if row is not None and row.idx is not None and row.version == version:
-                known += 1
-                row.used = True
-                current += row.stamp == stamp
-            elif idx:
-                row = Row(path, orjson.loads(idx), version, stamp)
-                new.append((rid, row, len(idx)))
+            row = store.confirm(rid, version, stamp)
+            if row is not None:
+                confirmed += 1
             else:
-                row = Row(path, version=version)
-            self._use(rid, row, rows, stamp)
-        result_cache().count(ROWS, known, len(new))
+                row = Row(path, orjson.loads(idx) if idx else None, version, stamp)
+                if idx:
+                    new.append((rid, row, len(idx)))
+            self._use(rid, row, rows)
+        result_cache().count(ROWS, confirmed, len(new))
         if share:
-            self._give(new)
-        return known, current
+            store.put(new)
 
-    def _use(self, rid: int, row: Row, rows: dict[int, Row], stamp: Stamp | None) -> None:
-        """Put *row*, which is the right one in the state *stamp*, into *rows*; None is a state of the transaction's own."""
-        if stamp is not None and not row.is_newer(stamp):
-            row.stamp = stamp
+    def _use(self, rid: int, row: Row, rows: dict[int, Row]) -> None:
+        """Put *row*, which is the right one, into *rows*."""
         seen = rows.get(rid)
         if seen is not None and seen.path is not None and seen.path != row.path:
             # The transaction has moved the object.
@@ -291,7 +319,7 @@ class RowLoader:
         self.find(rids)
         wanted = [rid for rid in rids if self._path(rid) is None]
         # What is committed does not say where the transaction has moved an object.
-        known = self._probable(wanted) if self.view.is_committed else {}
+        known = self.store.get_whole(wanted) if self.view.is_committed else {}
         if ROUND_TRIP_ROWS < len(known) <= MOST_CONFIRMED:
             self._read((), known)
             wanted = [rid for rid in wanted if self._path(rid) is None]
@@ -351,7 +379,7 @@ class RowLoader:
                 ahead = self._without_idx(self.find(ahead), ahead)
             else:
                 ahead = ()
-            known = self._probable([*rids, *ahead])
+            known = self.store.get_whole([*rids, *ahead])
             self._read([rid for rid in rids if rid not in known], known)
         rows = self.rows
         for rid in rids:
@@ -367,11 +395,6 @@ class RowLoader:
     def _without_idx(self, rows: Mapping[int, Row], rids: Iterable[int]) -> list[int]:
         return [rid for rid in rids if (row := rows.get(rid)) is None or row.idx is None]
 
-    def _probable(self, rids: Iterable[int]) -> dict[int, Row]:
-        """Return those of *rids* of which the cache has some version, with their idx."""
-        cached = self._cached()
-        return {rid: row for rid in rids if (row := cached.get(rid)) is not None and row.idx is not None}
-
     def _read(self, rids: Sequence[int], known: Mapping[int, Row]) -> None:
         """Take the committed rows *rids*, and the rows that are *known*: of these, what has changed is read."""
         if not rids and not known:
@@ -383,11 +406,9 @@ class RowLoader:
         changed = {row[0] for row in found}
         for rid, row in known.items():
             if rid not in changed:
-                row.used = True
-                self._use(rid, row, rows, stamp)
-        confirmed = len(known) - len(changed.intersection(known))
-        self.view.session.generations.hit_rates[self.view.zoid].learn_listing(confirmed, len(rids) + len(known))
-        result_cache().count(ROWS, confirmed, 0)
+                row.confirm(stamp)
+                self._use(rid, row, rows)
+        result_cache().count(ROWS, len(known) - len(changed.intersection(known)), 0)
         # One without a path is gone.
         self._take(row for row in found if row[1] is not None)
 

@@ -3,11 +3,14 @@
 from array import array
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.errors import SearchTimeout
+from plone.pgcatalog.database.keywords import with_some_row
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import COLD_CONNECTION
@@ -15,6 +18,7 @@ from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.overlay import Overlay
 from plone.pgcatalog.indexing.pending import CatalogPending
@@ -26,8 +30,6 @@ from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.ranked import Source
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.results.later import ask_along
-from plone.pgcatalog.results.later import MAX_PARAMS
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.expression import Statement
@@ -47,8 +49,10 @@ TOO_LARGE = (
     psycopg.errors.TooManyArguments,
     psycopg.errors.TooManyColumns,
 )
-#: None when there is nothing to ask.
-Asked = Statement | None
+#: The protocol counts the values of a statement in two bytes.
+MAX_PARAMS = 65535
+#: Makes a statement for a state of the catalog, None being the snapshot's; it returns None when there is nothing to read.
+Maker = Callable[[CatalogState | None], Statement | None]
 
 
 class CatalogView:
@@ -171,15 +175,13 @@ class CatalogView:
 
         return self.run("rows", self.binding(statement, where))
 
-    def binding(
-        self, statement: Callable[[Stored], Asked], *conditions: Condition
-    ) -> Callable[[CatalogState | None], Asked]:
+    def binding(self, statement: Callable[[Stored], Statement | None], *conditions: Condition) -> Maker:
         """Return what makes *statement* for a state of the catalog, None being the snapshot's; see ``bound``."""
         return lambda state: self.bound(statement, *conditions, state=state)
 
     def bound(
-        self, statement: Callable[[Stored], Asked], *conditions: Condition, state: CatalogState | None = None
-    ) -> Asked:
+        self, statement: Callable[[Stored], Statement | None], *conditions: Condition, state: CatalogState | None = None
+    ) -> Statement | None:
         """Return *statement* for the rows as they are stored in *state*, by default the snapshot's.
 
         It binds no other *conditions* than these; None where there is nothing to ask.
@@ -242,8 +244,8 @@ class CatalogView:
         stored = self.stored()
         return query.order if stored is None else bind.order(query, stored)
 
-    def run(self, operation: str, statement: Callable[[CatalogState | None], Asked]) -> Rows:
-        """Run what *statement* returns for the snapshot's state.
+    def run(self, operation: str, statement: Maker, seconds: float | None = None) -> Rows:
+        """Run what *statement* makes for the snapshot's state, in *seconds*; in its message goes what a batch has collected.
 
         When nobody has met the snapshot's newest transaction yet, its state is read in the message of a first try with
         the one that is known; that counts if it names the same table.
@@ -252,22 +254,53 @@ class CatalogView:
         started, fetched, along = perf_counter(), self.session.fetching, self.session.going_along
         guess = self._guess()
         sent = None if guess is None else statement(guess)
-        rows = None if sent is None or guess is None else self._try(sent, guess)
+        rows = None
+        if sent is not None:
+            with suppress(psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
+                rows = self._send(sent, guess, seconds)
         if rows is None:
             sent = statement(None)
-            rows = None if sent is None else ask_along(self, sent)
+            rows = None if sent is None else self._send(sent, None, seconds)
         if self.trace is not None and sent is not None:
-            seconds, fetching = perf_counter() - started, self.session.fetching - fetched
-            seconds -= self.session.going_along - along
+            spent, fetching = perf_counter() - started, self.session.fetching - fetched
+            spent -= self.session.going_along - along
             cold = cold or (COLD_CONNECTION if self.session.met_new else "")
-            self.trace.ran(operation, sent, seconds, fetching, len(rows or ()), cold)
+            self.trace.ran(operation, sent, spent, fetching, len(rows or ()), cold)
         return rows or []
 
-    def _try(self, statement: Statement, guess: CatalogState) -> Rows | None:
+    def _send(self, statement: Statement, guess: CatalogState | None, seconds: float | None) -> Rows | None:
+        """Run *statement*, and in its message what a batch has collected; return its rows.
+
+        With a *guess* the states are read in the same message; None if the guess was wrong.  Raises as ``ask``.
+        """
+        reads = self.session.take_collected(self.zoid)
+        along = [(read, sent) for read in reads if (sent := read.statement(guess))] if self.is_committed else []
+        if not along or any(len(sent.params) > MAX_PARAMS for sent in (statement, *(sent for _, sent in along))):
+            rows: Rows = self.ask(statement, guess is not None, seconds)
+            return rows if self._is_right(guess) else None
+        limit = self.limit if seconds is None else seconds
+        too_slow = False
         try:
-            return ask_along(self, statement, guess)
-        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn):
-            return None
+            statements = [(statement, limit), *((sent, read.seconds) for read, sent in along)]
+            rows, *others = self.session.ask_all(statements, guess is not None)
+            if not self._is_right(guess):
+                self.session.collect(self.zoid, *reads)
+                return None
+            for (read, _), answer in zip(along, others, strict=True):
+                read.answer = answer
+            return rows
+        except psycopg.Error as error:
+            too_slow = isinstance(error, psycopg.errors.QueryCanceled)
+        # Each by itself says which of them has failed; of two, one that succeeds tells of the other.
+        found = self._send(statement, guess, seconds)
+        if too_slow and len(along) == 1:
+            along[0][0].is_too_slow = True
+        return found
+
+    def _is_right(self, guess: CatalogState | None) -> bool:
+        """Return whether the snapshot shows the catalog as *guess* has it, None being no guess."""
+        state = None if guess is None else self.read_state()
+        return guess is None or (state is not None and state.form == guess.form)
 
     def count(self, query: CompiledQuery) -> int:
         """Return the number of rows that match; one more than the query's ``count_limit`` for any number beyond that."""
@@ -281,30 +314,17 @@ class CatalogView:
         size: int | None,
         excluded_keys: Sequence[str] | None = None,
         with_idx: bool = True,
-    ) -> Rows:
-        """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result; the score of what is not ranked is None.
-
-        With *excluded_keys*, keys of idx that nobody wants, the rows have more in the fourth place, unless the transaction sees
-        changes of its own: their version, and *with_idx* the other keys, see ``idx_texts``.
-        """
-        return self.page_and_total(query, start, size, excluded_keys, with_idx, with_total=False)[0]
-
-    def page_and_total(
-        self,
-        query: CompiledQuery,
-        start: int,
-        size: int | None,
-        excluded_keys: Sequence[str] | None = None,
-        with_idx: bool = True,
-        with_total: bool = True,
+        with_total: bool = False,
     ) -> tuple[Rows, int | None]:
-        """Return what ``page`` does, and the number of all rows that match.
+        """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result, and the number of all rows that match.
 
-        That is None without *with_total* if it was not found out on the way, and always if there is no row.
+        The score of what is not ranked is None; so is the number without *with_total* if it was not found on the way, and
+        always if there is no row.  With *excluded_keys*, keys of idx that nobody wants, the rows have more in the fourth
+        place, unless the transaction sees changes of its own: their version, and *with_idx* the other keys, see ``idx_texts``.
         """
         column = None if size is None else with_total
 
-        def statement(state: CatalogState | None) -> Asked:
+        def statement(state: CatalogState | None) -> Statement | None:
             stored = self.stored(query.where, state=state)
             if stored is None:
                 return None
@@ -354,7 +374,7 @@ class CatalogView:
         versions by rid; a row that is gone has None for its path.
         """
 
-        def statement(state: CatalogState | None) -> Asked:
+        def statement(state: CatalogState | None) -> Statement | None:
             state = state or self.read_state()
             if state is None:
                 return None
@@ -371,3 +391,86 @@ class CatalogView:
         if entry.new or committed is None:
             return entry.idx
         return {k: v for k, v in committed.items() if k not in entry.vanished} | entry.idx
+
+
+class Read:
+    """What *statement* brings of the catalog of *view*; in an open ``Session.batch`` it goes in the message of that.
+
+    It does no harm to the others of the message if it fails: then it is repeated alone, and raises.  *seconds* is its time
+    limit, None for the view's.  With changes of its own, the transaction sends each alone.
+    """
+
+    def __init__(self, view: CatalogView, statement: Maker, seconds: float | None = None) -> None:
+        self.statement = statement
+        self.seconds: float | None = view.limit if seconds is None else seconds
+        self.answer: Rows | None = None
+        self.is_too_slow = False
+        self._view = view
+        view.session.collect(view.zoid, self)
+
+    def rows(self) -> Rows:
+        """Return what the statement brings, nothing if there is nothing to read.  Raises as ``CatalogView.ask``."""
+        if self.is_too_slow:
+            raise SearchTimeout(f"the search took longer than {self.seconds} s")
+        if self.answer is None:
+            self._view.session.uncollect(self._view.zoid, self)
+            self.answer = self._view.run("rows", self.statement, self.seconds)
+        return self.answer
+
+    def send(self) -> None:
+        """Send it with what else its batch has collected; if it fails, ``rows`` will say so."""
+        with suppress(psycopg.Error, SearchTimeout, LimitExceeded):
+            self.rows()
+
+
+# -- values of indexes
+
+
+def entries(view: CatalogView, translator: IndexTranslator, where: Condition = EVERYTHING) -> Iterator[tuple[int, Any]]:
+    """Yield (rid, entry) of the rows that match *where* and have a value in the index, ascending by rid."""
+    columns = translator.columns()
+    if not columns:
+        return
+    has_value = Condition(f"{columns[0].quoted} IS NOT NULL") & where
+    for rid, *values in view.select_values("rid", columns, has_value, "ORDER BY rid"):
+        yield rid, translator.entry(tuple(values))
+
+
+def key_counts(view: CatalogView, translator: IndexTranslator, key: str, where: Condition) -> Rows:
+    """Return (key, number of rows) of the rows that match *where*; see ``bind.key_counts``."""
+    return view.run("keys", view.binding(partial(bind.key_counts, translator.columns(), key, where), where))
+
+
+def key_rids(view: CatalogView, translator: IndexTranslator, key: str, where: Condition) -> Rows:
+    """Return (key, rid) of the rows that match *where*, in this order; *key* is the translator's expression of a key."""
+    return view.run("keys", view.binding(partial(bind.key_rids, translator.columns(), key, where), where))
+
+
+def collected_keys(view: CatalogView, translator: IndexTranslator, key: str) -> list[Any] | None:
+    """Return the keys of ``key_counts`` in their order, found by looking up those that there may be.
+
+    None where they are not known, or reading all rows takes no longer.
+    """
+    column = next(iter(translator.columns()), None)
+    if column is None or not column.can_be_interned or key != f"unnest({column.quoted})" or not view.is_committed:
+        return None
+    is_known = False
+
+    def statement(state: CatalogState | None) -> Statement | None:
+        nonlocal is_known
+        state = state or view.read_state()
+        sets = view.session.generations.sets
+        if state is not None and sets.newest < state.newest_set:
+            sets = view.session.known_sets()
+        keywords = sets.elements(column.name)
+        sent = None
+        if state is not None and column.name in state.collected and keywords is not None:
+            sent = with_some_row(state, column, keywords)
+        is_known = sent is not None
+        return sent
+
+    # Where they are not known in the newest state either, nobody waits for a second message.
+    if statement(view.session.generations.newest.get(view.zoid)) is None:
+        return None
+    rows = view.run("keys", statement)
+    return [row[0] for row in rows] if is_known else None

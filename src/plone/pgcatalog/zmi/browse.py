@@ -13,7 +13,6 @@ from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.request import number_in
-from plone.pgcatalog.results.view import Asked
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Statement
@@ -103,7 +102,7 @@ class Browser:
         [(plan,)] = self.view.session.execute(f"EXPLAIN (FORMAT JSON) {statement.sql}", statement.params)
         return int(plan[0]["Plan"]["Plan Rows"])
 
-    def statement(self, expressions: str, where: Condition, tail: str = "") -> Asked:
+    def statement(self, expressions: str, where: Condition, tail: str = "") -> Statement | None:
         """Return the statement for the rows that match *where*, a condition on paths."""
         return self.view.bound(lambda stored: bind.select(expressions, where, stored, tail))
 

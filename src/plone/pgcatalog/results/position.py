@@ -3,19 +3,17 @@
 from Acquisition import aq_base
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Iterator
 from contextlib import suppress
 from plone.folder.default import DefaultOrdering
 from plone.folder.nogopip import GopipIndex
 from plone.folder.nogopip import traverse
 from plone.folder.ordered import OrderedBTreeFolderBase
-from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.daterange import ALWAYS_SINCE
 from plone.pgcatalog.indexes.daterange import ALWAYS_UNTIL
 from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
 from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.results.view import entries
 from Products.CMFCore.interfaces import ISiteRoot
 from typing import Any
 from zope.annotation.interfaces import IAnnotations
@@ -35,16 +33,6 @@ def sort_rows(
         # None sorts first, as in ZCatalog; rows come ordered by rid, which breaks the ties.
         rows.sort(key=lambda row: (keys[row[0]] is not None, keys[row[0]]), reverse=reverse)
     return rows
-
-
-def entries(view: CatalogView, translator: IndexTranslator, where: Condition = EVERYTHING) -> Iterator[tuple[int, Any]]:
-    """Yield (rid, entry) of the rows that match *where* and have a value in the index, ascending by rid."""
-    columns = translator.columns()
-    if not columns:
-        return
-    has_value = Condition(f"{columns[0].quoted} IS NOT NULL") & where
-    for rid, *values in view.select_values("rid", columns, has_value, "ORDER BY rid"):
-        yield rid, translator.entry(tuple(values))
 
 
 def document_keys(view: CatalogView, translator: IndexTranslator, rows: list[Any]) -> Any:

@@ -88,7 +88,7 @@ class BrainStream(Iterator[Any]):
 
     def _read_batch(self) -> None:
         loader = RowLoader(self._view, array("q"), self._catalog.excluded_keys)
-        rows = self._view.page(self._remaining(), 0, self._size, loader.excluded_keys)
+        rows, _ = self._view.page(self._remaining(), 0, self._size, loader.excluded_keys)
         if len(rows) < self._size:
             self._rest = array("q")
             self._view.session.open_results.discard(self)

@@ -1,6 +1,7 @@
 """A result reads no more rows than somebody wants, none twice, and leaves what it has read for the next who asks."""
 
 from array import array
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from plone.pgcatalog.database.generations import Generations
@@ -8,11 +9,11 @@ from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import OLDEST_FIRST
 from plone.pgcatalog.query.compiler import Window
+from plone.pgcatalog.results.answer import Answer
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.results.hits import Finder
-from plone.pgcatalog.results.hits import Hits
-from plone.pgcatalog.results.hits import unsorted
+from plone.pgcatalog.results.reader import Reader
+from plone.pgcatalog.results.reader import unsorted
 from plone.pgcatalog.results.rows import RowLoader
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
@@ -32,14 +33,17 @@ class View:
 
     zoid = 1
 
-    def __init__(self, generation: int = 1, is_committed: bool = True) -> None:
+    def __init__(self, generation: int = 1, is_committed: bool = True, is_batching: bool = False) -> None:
         self.generation = generation
         self.is_committed = is_committed
         self.asked: list[tuple[Any, ...]] = []
         #: the number of rows that a page tells
         self.told: int | None = None
         self.session = SimpleNamespace(
-            knows_states=lambda: True, generations=Generations(), history=SimpleNamespace(number=None)
+            knows_states=lambda: True,
+            generations=Generations(),
+            history=SimpleNamespace(number=None),
+            is_batching=is_batching,
         )
 
     def stamp(self) -> Stamp | None:
@@ -48,13 +52,14 @@ class View:
     def is_current(self, stamp: Stamp | None) -> bool:
         return stamp == self.stamp()
 
-    def page(self, query: CompiledQuery, start: int, size: int | None, *more: Any) -> list[Any]:
-        self.asked.append(("page", start, size))
+    def page(
+        self, query: CompiledQuery, start: int, size: int | None, *more: Any
+    ) -> tuple[list[tuple[int, str, float | None]], int | None]:
+        _, _, with_total = more or (None, None, False)
+        self.asked.append(("page and total" if with_total else "page", start, size))
         end = None if size is None else start + size
-        return [(rid, f"/plone/{rid}", 1.5 if query.score else None) for rid in ROWS[start:end]]
-
-    def page_and_total(self, *asked: Any, with_total: bool) -> tuple[list[Any], int | None]:
-        return self.page(*asked), len(ROWS) if with_total else self.told
+        rows = [(rid, f"/plone/{rid}", 1.5 if query.score else None) for rid in ROWS[start:end]]
+        return rows, len(ROWS) if with_total and rows else self.told
 
     def rids(self, query: CompiledQuery) -> array[int]:
         self.asked.append(("rids",))
@@ -77,12 +82,12 @@ def query(value: str = "Document", score: Fragment | None = None, window: Window
     return CompiledQuery(where, (Order('"get_id"'), OLDEST_FIRST), score, window or Window())
 
 
-def finder(view: View, asked: CompiledQuery | None = None) -> Finder:
-    return Finder(view, asked or query(), RowLoader(view, array("q")))  # type: ignore[arg-type]
+def reader(view: View, asked: CompiledQuery | None = None, pages: bool = False) -> Reader:
+    return Reader(view, asked or query(), RowLoader(view, array("q")), pages)  # type: ignore[arg-type]
 
 
-def rids(found: Finder) -> Sequence[int]:
-    return list(found.hits.rids)
+def rids(found: Reader) -> Sequence[int]:
+    return list(found.answer.ids)
 
 
 # -- as much as is wanted
@@ -90,60 +95,60 @@ def rids(found: Finder) -> Sequence[int]:
 
 def test_nothing_is_asked_before_somebody_wants_to_know() -> None:
     view = View()
-    assert finder(view).is_open
+    assert not reader(view).answer.whole
     assert view.asked == []
 
 
 def test_the_first_rows_are_read_by_themselves_and_the_next_behind_them() -> None:
     view = View()
-    found = finder(view)
-    found.first(10, True)
+    found = reader(view)
+    found.first(10)
     assert rids(found) == ROWS[:10]
-    found.first(7, True)
-    found.first(20, True)
+    found.first(7)
+    found.first(20)
     assert rids(found) == ROWS[:20]
     assert view.asked == [("page", 0, 10), ("page", 10, 10)]
-    assert (found.is_open, found.hits.total) == (True, None)
+    assert (found.answer.whole, found.answer.total) == (False, None)
 
 
 def test_a_page_that_is_not_full_is_the_last_and_tells_how_many_there_are() -> None:
     view = View()
-    found = finder(view)
-    found.first(20, True)
-    found.first(30, True)
-    assert (rids(found), found.is_open, found.total()) == (ROWS, False, len(ROWS))
-    found.first(50, True)
+    found = reader(view)
+    found.first(20)
+    found.first(30)
+    assert (rids(found), found.answer.whole, found.total()) == (ROWS, True, len(ROWS))
+    found.first(50)
     found.rest()
     assert view.asked == [("page", 0, 20), ("page", 20, 10)]
 
 
 def test_all_rows_are_read_as_record_ids_only() -> None:
     view = View()
-    found = finder(view)
+    found = reader(view)
     found.rest()
     found.rest()
-    assert (rids(found), found.is_open, found.total()) == (ROWS, False, len(ROWS))
+    assert (rids(found), found.answer.whole, found.total()) == (ROWS, True, len(ROWS))
     assert view.asked == [("rids",)]
 
 
 def test_paths_and_scores_come_with_all_rows_when_they_are_wanted() -> None:
     for with_paths, score in ((True, None), (False, Fragment("1.5"))):
         view = View()
-        found = finder(view, query(score=score))
+        found = reader(view, query(score=score))
         found.rest(with_paths)
         assert rids(found) == ROWS
-        assert found.hits.scores == ((1.5,) * len(ROWS) if score else ())
+        assert found.answer.scores == ((1.5,) * len(ROWS) if score else ())
         assert view.asked == [("page", 0, None)]
         result_cache().clear()
 
 
 def test_the_number_of_rows_is_counted_once_and_brings_none() -> None:
     view = View()
-    found = finder(view)
+    found = reader(view)
     assert [found.total(), found.total()] == [len(ROWS)] * 2
-    assert (rids(found), found.is_open) == ([], True)
+    assert (rids(found), found.answer.whole) == ([], False)
     assert view.asked == [("count",)]
-    found.first(5, True)
+    found.first(5)
     assert found.total() == len(ROWS)
     assert len(view.asked) == 2
 
@@ -151,9 +156,9 @@ def test_the_number_of_rows_is_counted_once_and_brings_none() -> None:
 def test_the_number_of_rows_that_a_page_tells_is_not_asked_for() -> None:
     view = View()
     view.told = len(ROWS)
-    found = finder(view)
-    found.first(5, True)
-    assert (found.total(), found.is_open) == (len(ROWS), True)
+    found = reader(view)
+    found.first(5)
+    assert (found.total(), found.answer.whole) == (len(ROWS), False)
     assert view.asked == [("page", 0, 5)]
 
 
@@ -169,42 +174,109 @@ def test_the_number_of_rows_that_a_page_tells_is_not_asked_for() -> None:
 )
 def test_a_window_is_read_at_once_and_nothing_beyond(window: Window, expected: list[int], total: int | None) -> None:
     view = View()
-    found = finder(view, query(window=window))
-    found.first(1, True)
-    assert (rids(found), found.is_open, found.hits.total) == (expected, False, total)
+    found = reader(view, query(window=window))
+    found.first(1)
+    assert (rids(found), found.answer.whole, found.answer.total) == (expected, True, total)
     assert view.asked == ([("page", window.start, window.size)] if window.size else [])
     assert found.total() == len(ROWS)
 
 
 def test_what_can_find_nothing_is_never_asked() -> None:
     view = View()
-    found = finder(view, CompiledQuery(NOTHING, (OLDEST_FIRST,), None, Window()))
-    found.first(10, True)
+    found = reader(view, CompiledQuery(NOTHING, (OLDEST_FIRST,), None, Window()))
+    found.first(10)
     found.rest()
-    assert (rids(found), found.is_open, found.total()) == ([], False, 0)
+    assert (rids(found), found.answer.whole, found.total()) == ([], True, 0)
     assert view.asked == []
+
+
+# -- rules: what is read together
+
+
+@pytest.mark.parametrize("count", [Reader.total, Reader.window])
+def test_whoever_counts_a_page_gets_its_rows_with_the_number_of_all(count: Callable[[Reader], Any]) -> None:
+    view = View()
+    found = reader(view, query(window=Window(5, 10)), pages=True)
+    count(found)
+    found.first(1)
+    assert (rids(found), found.total()) == (ROWS[5:15], len(ROWS))
+    assert view.asked == [("page and total", 5, 10)]
+
+
+def test_whoever_reads_a_page_has_nothing_counted() -> None:
+    view = View()
+    reader(view, query(window=Window(5, 10)), pages=True).first(1)
+    assert view.asked == [("page", 5, 10)]
+
+
+@pytest.mark.parametrize("window", [Window(0, 10), Window()])
+def test_whoever_counts_another_result_gets_no_rows(window: Window) -> None:
+    view = View()
+    assert reader(view, query(window=window)).total() == len(ROWS)
+    assert view.asked == [("count",)]
+
+
+def test_a_page_without_room_is_counted_only() -> None:
+    view = View()
+    assert reader(view, query(window=Window(0, 0)), pages=True).total() == len(ROWS)
+    assert view.asked == [("count",)]
+
+
+def test_whoever_counts_in_an_open_batch_gets_the_first_rows() -> None:
+    view = View(is_batching=True)
+    found = reader(view)
+    assert found.total() == len(ROWS)
+    found.first(20)
+    assert view.asked == [("page and total", 0, 50)]
+
+
+def test_a_count_behind_the_last_row_is_read_by_itself() -> None:
+    view = View()
+    assert reader(view, query(window=Window(50, 5)), pages=True).total() == len(ROWS)
+    assert view.asked == [("page and total", 50, 5), ("count",)]
+
+
+def test_a_page_is_counted_only_when_somebody_says_so() -> None:
+    view = View()
+    found = reader(view, query(window=Window(0, 5)))
+    found.count_along()
+    found.first(1)
+    assert found.total() == len(ROWS)
+    assert view.asked == [("page and total", 0, 5)]
+
+
+def test_many_requests_for_both_change_nothing_for_the_next() -> None:
+    """What others have read before decides nothing."""
+    for value in range(20):
+        found = reader(View(), query(str(value)))
+        found.total()
+        found.first(10)
+    view = View()
+    reader(view).total()
+    reader(view, query("Event")).first(10)
+    assert view.asked == [("count",), ("page", 0, 10)]
 
 
 # -- what others have read
 
 
 def test_the_next_who_asks_the_same_reads_nothing() -> None:
-    finder(View()).first(10, True)
+    reader(View()).first(10)
     view = View()
-    found = finder(view)
-    found.first(10, True)
+    found = reader(view)
+    found.first(10)
     assert rids(found) == ROWS[:10]
     assert view.asked == []
-    found.first(12, True)
+    found.first(12)
     assert view.asked == [("page", 10, 2)]
 
 
 def test_a_number_of_rows_that_is_known_stays_known() -> None:
-    finder(View()).total()
-    finder(View()).first(10, True)
+    reader(View()).total()
+    reader(View()).first(10)
     view = View()
-    found = finder(view)
-    found.first(10, True)
+    found = reader(view)
+    found.first(10)
     assert found.total() == len(ROWS)
     assert view.asked == []
 
@@ -213,29 +285,29 @@ def test_a_number_of_rows_that_is_known_stays_known() -> None:
     ("view", "asked"), [(View(generation=2), query()), (View(), query("Event")), (View(), query(window=Window(0, 10)))]
 )
 def test_another_state_and_another_query_are_asked_for(view: View, asked: CompiledQuery) -> None:
-    finder(View()).first(10, True)
-    finder(view, asked).first(10, True)
+    reader(View()).first(10)
+    reader(view, asked).first(10)
     assert view.asked == [("page", 0, 10)]
 
 
 def test_who_has_changed_the_catalog_reads_for_themselves_and_leaves_nothing() -> None:
-    finder(View()).first(10, True)
+    reader(View()).first(10)
     own = View(is_committed=False)
-    finder(own).first(12, True)
+    reader(own).first(12)
     assert own.asked == [("page", 0, 12)]
     view = View()
-    finder(view).first(12, True)
+    reader(view).first(12)
     assert view.asked == [("page", 10, 2)]
 
 
 def test_what_was_read_before_a_change_is_not_kept_as_what_comes_behind_it() -> None:
     view = View()
-    found = finder(view)
-    found.first(5, True)
+    found = reader(view)
+    found.first(5)
     view.generation = 2
-    found.first(10, True)
+    found.first(10)
     later = View(generation=2)
-    finder(later).first(5, True)
+    reader(later).first(5)
     assert later.asked == [("page", 0, 5)]
 
 
@@ -243,9 +315,9 @@ def test_what_was_read_before_a_change_is_not_kept_as_what_comes_behind_it() -> 
 
 
 def test_more_rows_and_scores_take_more_bytes() -> None:
-    sizes = [Hits(), Hits((1,)), Hits((1,), (0.5,)), Hits((1, 2, 3), (0.5, 0.5, 0.5))]
-    assert sorted(sizes, key=lambda hits: hits.bytes) == sizes
-    assert len({hits.bytes for hits in sizes}) == len(sizes)
+    sizes = [Answer(), Answer((1,)), Answer((1,), (0.5,)), Answer((1, 2, 3), (0.5, 0.5, 0.5))]
+    assert sorted(sizes, key=lambda answer: answer.bytes) == sizes
+    assert len({answer.bytes for answer in sizes}) == len(sizes)
 
 
 def test_python_sorts_and_cuts_all_rows_of_the_same_condition() -> None:

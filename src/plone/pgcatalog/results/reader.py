@@ -1,0 +1,167 @@
+"""Answers a compiled query, as far as somebody wants to know: from the process's cache, or by one statement.
+
+What a statement brings besides the answer follows from rules, never from what other requests did:
+
+- a page of up to IDX_BATCH rows says the version of each, and brings its metadata, unless the process has most rows of the
+  catalog (``RowLoader.has_most``); in an open batch it always does;
+- a count, or the length of a page, brings both where both are wanted for sure: *pages* says that a query has ``b_size``;
+  else in an open batch;
+- rows bring no count, unless ``count_along`` says so.
+"""
+
+from array import array
+from collections.abc import Hashable
+from dataclasses import replace
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import Window
+from plone.pgcatalog.results.answer import Answer
+from plone.pgcatalog.results.answer import NOTHING_MATCHES
+from plone.pgcatalog.results.answer import UNKNOWN
+from plone.pgcatalog.results.cache import HITS
+from plone.pgcatalog.results.cache import Key
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.rows import IDX_BATCH
+from plone.pgcatalog.results.rows import RowLoader
+from plone.pgcatalog.results.view import CatalogView
+from typing import Any
+
+
+class Reader:
+    """Answers *query* in *view*; what it reads of rows it gives to *loader*.  *pages*: somebody wants a page and the total."""
+
+    def __init__(self, view: CatalogView, query: CompiledQuery, loader: RowLoader, pages: bool = False) -> None:
+        self.view = view
+        self.query = query
+        self.loader = loader
+        self.answer = NOTHING_MATCHES if query.is_empty else UNKNOWN
+        self._stamp: Stamp | None = None
+        #: None while the answer is nobody else's
+        self._query_key: Hashable = None
+        self._key: Key | None = None
+        self._started = False
+        self._pages = pages
+        self._counts_along = False
+
+    # -- the cache
+
+    def start(self) -> None:
+        """Take what the cache knows."""
+        if self._started:
+            return
+        self._started = True
+        if not self.view.is_committed or self.query.is_empty:
+            return
+        self._query_key = self.query.key
+        if self.view.session.knows_states():
+            self._find_stamp()
+        # Else the first statement will tell the state, too.
+
+    def _find_stamp(self) -> None:
+        stamp = self.view.stamp()
+        if self._query_key is None or stamp is None:
+            return
+        self._stamp = stamp
+        self._key = (HITS, stamp, self._query_key)
+        self.loader.share(stamp)
+        cached = result_cache().get(self._key)
+        if cached is not None:
+            self.answer = self.answer.merged(cached)
+
+    def _learn(self, answer: Answer) -> None:
+        """Take *answer*, read just now, and keep it for others."""
+        if self._stamp is None:
+            self._find_stamp()
+            answer = self.answer.merged(answer)
+        self.answer = answer
+        if self._key is not None and self.view.is_current(self._stamp):
+            result_cache().put(self._key, answer, answer.bytes)
+
+    # -- reading
+
+    def first(self, wanted: int) -> None:
+        """Know at least the first *wanted* rows, or all there are."""
+        self.start()
+        if not self.answer.whole and len(self.answer.ids) < wanted:
+            self._read_page(wanted, self._counts_along)
+
+    def window(self) -> None:
+        """Know the rows of a window, for whoever wants their number: if there are *pages*, that of all rows, too."""
+        self._counts_along = self._counts_along or self._pages
+        self.first(1)
+
+    def _read_page(self, wanted: int, with_total: bool) -> None:
+        """Know the first *wanted* rows, which are not known, and *with_total* how many there are."""
+        start, size = self.query.window.start + len(self.answer.ids), self.query.window.size
+        if size is None:
+            size = wanted - len(self.answer.ids)
+        rows: list[Any] = []
+        total = None
+        if size:
+            excluded = self.loader.excluded_keys if size <= IDX_BATCH else None
+            brings_metadata = self.view.session.is_batching or not self.loader.has_most()
+            with_total = with_total and self.answer.total is None
+            rows, total = self.view.page(self.query, start, size, excluded, brings_metadata, with_total)
+        self._learn(self.answer.with_page(self.query, rows, size, total))
+        if rows:
+            self.loader.keep(rows)
+
+    def rest(self, with_paths: bool = False) -> None:
+        """Know all rows, and with *with_paths* where they are."""
+        if self.query.window.size is not None:
+            self.first(1)
+        self.start()
+        if self.answer.whole:
+            return
+        # Where rows are that the process has is told by their versions.
+        if self.query.score or (with_paths and not self.loader.has_most()):
+            rows, _ = self.view.page(self.query, 0, None)
+            scores = tuple(row[2] or 0.0 for row in rows) if self.query.score else ()
+            self._learn(Answer(array("q", [row[0] for row in rows]), scores, True, len(rows)))
+            if rows:
+                self.loader.keep(rows)
+        else:
+            ids = self.view.rids(self.query)
+            self._learn(Answer(ids, (), True, len(ids)))
+
+    # -- counting
+
+    def count_along(self) -> None:
+        """Have the rows counted by the statement that reads the first of them."""
+        self._counts_along = True
+
+    def count_up_to(self, limit: int) -> None:
+        """Have counting stop behind *limit* rows."""
+        self.query = replace(self.query, count_limit=limit)
+
+    def total(self) -> int | None:
+        """Return the number of rows that match, limits aside; None if there are more than are to be counted."""
+        limit = self.query.count_limit
+        self.start()
+        if self.answer.exceeds(limit):
+            return None
+        if self.answer.total is None and self._wants_rows():
+            self._read_page(IDX_BATCH, with_total=True)
+        if self.answer.total is None and not self.answer.exceeds(limit):
+            self._learn(self.answer.with_count(self.view.count(self.query), limit))
+        total = self.answer.total
+        return None if total is None or (limit is not None and total > limit) else total
+
+    def _wants_rows(self) -> bool:
+        """Return whether whoever counts wants the first rows, too, which are not known."""
+        if self.answer.ids or self.answer.whole:
+            return False
+        return self.view.session.is_batching if self.query.window.size is None else self._pages
+
+    def whole_total(self) -> int:
+        """Return the number of rows that match, however many there are."""
+        if self.query.count_limit is not None:
+            self.query = replace(self.query, count_limit=None)
+        total = self.total()
+        assert total is not None
+        return total
+
+
+def unsorted(query: CompiledQuery) -> CompiledQuery:
+    """Return *query* without what Python has to do: its sort, and a window that SQL cannot cut."""
+    return replace(query, python_sort=(), window=Window())

@@ -1,0 +1,143 @@
+"""What is read in a batch goes in one message: it saves others, and does no harm."""
+
+from plone.pgcatalog.database.errors import SearchTimeout
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.view import Read
+from plone.pgcatalog.sql.expression import Statement
+from tests.integration.content import create
+from tests.integration.traffic import traced
+from typing import Any
+
+import psycopg
+import pytest
+import transaction
+
+
+@pytest.fixture
+def pages(portal: Any) -> Any:
+    """The site with a page that the process knows nothing of in this transaction."""
+    create(portal, "Document", "page", title="A page")
+    transaction.commit()
+    transaction.begin()
+    assert len(portal.portal_catalog.unrestrictedSearchResults(getId="nothing")) == 0
+    result_cache().clear()
+    return portal
+
+
+def read(portal: Any, sql: str, seconds: float | None = None) -> Read:
+    return Read(portal.portal_catalog._core.search_view(), lambda state: Statement(sql), seconds)
+
+
+def page(portal: Any) -> list[str]:
+    return [brain.getId for brain in portal.portal_catalog.unrestrictedSearchResults(getId="page")[:5]]
+
+
+def batch(portal: Any) -> Any:
+    return portal.portal_catalog._core.session.batch()
+
+
+def test_a_batch_takes_one_message(pages: Any) -> None:
+    with traced(pages) as traffic, batch(pages):
+        first, second = read(pages, "SELECT 1"), read(pages, "SELECT 2", 5.0)
+        assert page(pages) == ["page"]
+        assert (first.rows(), second.rows()) == ([(1,)], [(2,)])
+    assert traffic[0].round_trips == 1, traffic[0].statements
+
+
+def test_the_end_sends_what_nobody_has_waited_for(pages: Any) -> None:
+    with traced(pages) as traffic:
+        with batch(pages):
+            first, second = read(pages, "SELECT 1"), read(pages, "SELECT 2")
+        assert (first.answer, second.answer) == ([(1,)], [(2,)])
+    assert traffic[0].round_trips == 1, traffic[0].statements
+
+
+def test_a_batch_in_a_batch_is_part_of_it(pages: Any) -> None:
+    with traced(pages) as traffic, batch(pages):
+        with batch(pages):
+            first = read(pages, "SELECT 1")
+        assert first.answer is None
+        assert page(pages) == ["page"]
+        assert first.answer == [(1,)]
+    assert traffic[0].round_trips == 1, traffic[0].statements
+
+
+def test_without_a_batch_each_is_read_alone(pages: Any) -> None:
+    first = read(pages, "SELECT 1")
+    with traced(pages) as traffic:
+        assert page(pages) == ["page"]
+        assert first.rows() == [(1,)]
+    assert traffic[0].round_trips == 2, traffic[0].statements
+    assert len(traffic[0].matching("SELECT 1")) == 1
+
+
+def test_whoever_counts_in_a_batch_has_the_rows(pages: Any) -> None:
+    found = pages.portal_catalog.unrestrictedSearchResults(portal_type="Document")
+    with traced(pages) as traffic:
+        with batch(pages):
+            number = len(found)
+        assert len([brain.getId for brain in found]) == number == 1
+    assert traffic[0].round_trips == 1, traffic[0].statements
+
+
+def test_one_that_fails_does_no_harm(pages: Any) -> None:
+    with batch(pages):
+        wrong, right = read(pages, "SELECT 1 / 0"), read(pages, "SELECT 2")
+        assert page(pages) == ["page"]
+    assert right.rows() == [(2,)]
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        wrong.rows()
+    assert len(pages.portal_catalog.unrestrictedSearchResults(getId="nowhere")) == 0
+
+
+def test_one_that_fails_at_the_end_says_so_when_it_is_wanted(pages: Any) -> None:
+    with batch(pages):
+        wrong, right = read(pages, "SELECT 1 / 0"), read(pages, "SELECT 2")
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        wrong.rows()
+    assert right.rows() == [(2,)]
+
+
+def test_one_that_takes_too_long_is_not_tried_again(pages: Any) -> None:
+    with traced(pages) as traffic:
+        with batch(pages):
+            slow = read(pages, "SELECT pg_sleep(10)", 0.05)
+            assert page(pages) == ["page"]
+        with pytest.raises(SearchTimeout):
+            slow.rows()
+    assert len(traffic[0].matching("pg_sleep")) == 1
+
+
+def test_an_error_inside_ends_the_batch(pages: Any) -> None:
+    first = None
+
+    def fail() -> None:
+        nonlocal first
+        with batch(pages):
+            first = read(pages, "SELECT 1")
+            pages.portal_catalog._core.view().select("1 / 0")
+
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        fail()
+    assert first is not None
+    assert not pages.portal_catalog._core.session.is_batching
+    assert first.rows() == [(1,)]
+
+
+def test_with_pending_changes_each_is_read_alone(pages: Any) -> None:
+    create(pages, "Document", "pending")
+    with batch(pages):
+        first = read(pages, "SELECT 1")
+        assert page(pages) == ["page"]
+        assert first.answer is None
+    assert first.rows() == [(1,)]
+
+
+def test_the_next_transaction_does_not_read_it(pages: Any) -> None:
+    with batch(pages):
+        read(pages, "SELECT 'former'")
+        transaction.commit()
+        transaction.begin()
+        with traced(pages) as traffic:
+            assert page(pages) == ["page"]
+    assert traffic[0].matching("former") == []

@@ -1,0 +1,88 @@
+"""The rows of a catalog in the process's cache: which version is right for which state, and how many there are."""
+
+from collections.abc import Iterator
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import ROWS
+from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.rows import Row
+from plone.pgcatalog.results.rows import RowStore
+
+import pytest
+
+
+FORMER, LATTER = (Stamp(1, 1, "relation", number, 100 + number) for number in (1, 2))
+
+
+@pytest.fixture(autouse=True)
+def empty() -> Iterator[None]:
+    result_cache().clear()
+    yield
+    result_cache().clear()
+
+
+@pytest.fixture
+def store() -> RowStore:
+    return RowStore("history 1")
+
+
+def row(version: str = "1.1", stamp: Stamp | None = FORMER) -> Row:
+    return Row("/plone/page", {"Title": "Page"}, version, stamp)
+
+
+def test_what_was_put_is_there_for_all_who_have_the_same_source(store: RowStore) -> None:
+    page = row()
+    store.put([(7, page, 20)])
+    assert RowStore("history 1").get(7) is page
+    assert RowStore("history 2").get(7) is None
+    assert RowStore(None).get(7) is None
+
+
+def test_a_history_that_nobody_knows_keeps_nothing() -> None:
+    RowStore(None).put([(7, row(), 20)])
+    assert len(result_cache()) == 0
+    assert RowStore(None).count == 0
+
+
+def test_a_row_is_confirmed_in_its_version_only(store: RowStore) -> None:
+    page = row()
+    store.put([(7, page, 20)])
+    assert store.confirm(7, "2.1", LATTER) is None
+    assert page.stamp == FORMER
+    assert store.confirm(7, "1.1", LATTER) is page
+    assert (page.stamp, page.used) == (LATTER, True)
+    assert store.confirm(8, "1.1", LATTER) is None
+
+
+def test_an_older_snapshot_does_not_set_the_state_back(store: RowStore) -> None:
+    page = row(stamp=LATTER)
+    store.put([(7, page, 20)])
+    assert store.confirm(7, "1.1", FORMER) is page
+    assert page.stamp == LATTER
+    store.put([(7, row("0.9", FORMER), 20)])
+    assert store.get(7) is page
+
+
+def test_a_transaction_with_changes_confirms_without_a_state(store: RowStore) -> None:
+    page = row()
+    store.put([(7, page, 20)])
+    assert store.confirm(7, "1.1", None) is page
+    assert page.stamp == FORMER
+
+
+def test_a_path_alone_is_no_whole_row(store: RowStore) -> None:
+    store.put([(7, Row("/plone/page", placed=FORMER), 0), (8, row(), 20)])
+    assert store.confirm(7, "", FORMER) is None
+    assert store.get_whole([7, 8, 9]).keys() == {8}
+    assert store.count == 1
+
+
+def test_whole_rows_are_counted_whatever_becomes_of_them(store: RowStore) -> None:
+    store.put([(7, Row("/plone/page", placed=FORMER), 0)])
+    store.put([(7, row(), 20), (8, row(), 20)])
+    store.put([(8, row("1.2", LATTER), 20)])
+    assert store.count == 2
+    result_cache().clear(ROWS)
+    assert store.count == 0
+    limit = result_cache().limit
+    store.put([(number, row(), limit // 15) for number in range(100)])
+    assert store.count == len(result_cache()) < 100
