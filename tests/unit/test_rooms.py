@@ -1,9 +1,20 @@
-"""What stands where: the picture in the documentation, and who alone may do certain things."""
+"""What stands where: the picture in the documentation, who alone may do certain things, keys of locks, and that no module reads SQL."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from plone.pgcatalog.catalog import PlonePGCatalogTool
+from plone.pgcatalog.core.catalog import Catalog
+from plone.pgcatalog.sql import locks
+from tests.unit.sources import SOURCE
+from typing import Any
+from zodb_pgjsonb.cache_warmer import WARMER_LOCK_NS
+from zodb_pgjsonb.startup_locks import STARTUP_DDL_LOCK_NS
 
 import ast
+import inspect
 import plone.pgcatalog
+import plone.pgcatalog.protocols as protocols
+import psycopg
 import pytest
 import re
 import tomllib
@@ -60,3 +71,163 @@ def test_private_names_of_the_storage_are_in_one_module() -> None:
     private = re.compile(r"\b(?:storage|_normal_storage|_main)\._\w+|\._normal_storage\b")
     found = {path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.py") if private.search(path.read_text())}
     assert found - SERVERS == {"storage.py"}
+
+
+KEYS = {name: value for name, value in vars(locks).items() if name.isupper() and isinstance(value, int)}
+
+
+def test_no_two_kinds_of_work_have_the_same_key() -> None:
+    assert len(KEYS) > 1
+    assert len({*KEYS.values(), WARMER_LOCK_NS, STARTUP_DDL_LOCK_NS}) == len(KEYS) + len(
+        {WARMER_LOCK_NS, STARTUP_DDL_LOCK_NS}
+    )
+
+
+def test_keys_are_integers_of_postgresql() -> None:
+    for key in KEYS.values():
+        for zoid in (0, 2**31 - 1, 2**31, 2**63 - 1):
+            assert all(0 <= part < 2**31 for part in locks.of_catalog(key, zoid))
+
+
+def test_every_key_is_in_one_module() -> None:
+    """No statement has a key of its own, and no module another number that looks like one."""
+    for path in [*SOURCE.rglob("*.py"), *SOURCE.rglob("*.sql")]:
+        if path != SOURCE / "sql" / "locks.py":
+            text = path.read_text("utf-8")
+            assert not re.search(r"advisory\w*lock\w*\s*\(\s*\d", text), path
+            assert "0x7067" not in text.lower(), path
+
+
+PACKAGE = Path(__file__).parents[2] / "src" / "plone" / "pgcatalog"
+MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
+#: What the modules with regular expressions apply them to.
+REGULAR_EXPRESSIONS = {
+    "classic/did_you_mean.py": "search texts",
+    "cli/slow.py": "periods",
+    "classic/live_search.py": "search texts",
+    "classic/page_facets.py": "months in addresses",
+    "testing/host.py": "names of folders",
+    "database/restored.py": "our own base.sql, for the names that it makes",
+    "database/prepared.py": "placeholders, to number them: a part of rendering",
+    "discovery/highlight.py": "texts",
+    "discovery/suggest.py": "search texts",
+    "fulltext/lexicon.py": "words",
+    "fulltext/tsquery.py": "search texts",
+    "fulltext/tuning.py": "settings",
+    "indexes/keys.py": "values",
+    "indexes/path.py": "paths",
+    "observe/searches.py": "search texts",
+    "results/urls.py": "paths",
+    "sql/column.py": "names of indexes",
+    "zmi/page.py": "names of pages",
+}
+#: Attributes that are SQL, or parts of it.
+SQL = {"sql", "quoted", "ddl", "definition", "expression", "order_by"}
+READING = {
+    "casefold",
+    "count",
+    "endswith",
+    "find",
+    "findall",
+    "finditer",
+    "fullmatch",
+    "index",
+    "lower",
+    "lstrip",
+    "match",
+    "partition",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rfind",
+    "rpartition",
+    "rsplit",
+    "rstrip",
+    "search",
+    "split",
+    "startswith",
+    "strip",
+    "sub",
+    "upper",
+}
+#: What only SQL says, where somebody looks for it in a text.
+WORDS = re.compile(r"%s|::|\b(?:AND|ASC|BETWEEN|DESC|FROM|LIMIT|OFFSET|OR|ORDER BY|SELECT|USING|WHERE)\b")
+
+
+def is_sql(node: ast.expr) -> bool:
+    """Return whether *node* is SQL, or a part that was cut out of SQL."""
+    if isinstance(node, ast.Subscript):
+        return is_sql(node.value)
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "quote"
+    return isinstance(node, ast.Attribute) and node.attr in SQL
+
+
+def looks_for_sql(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and WORDS.search(node.value) is not None
+
+
+def reads_sql(source: str) -> Iterator[str]:
+    """Yield the expressions in *source* that read SQL."""
+    for node in ast.walk(ast.parse(source)):
+        reads = False
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in READING:
+            reads = is_sql(node.func.value) or any(is_sql(arg) or looks_for_sql(arg) for arg in node.args)
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            reads = is_sql(node.left) or looks_for_sql(node.left) or is_sql(node.comparators[0])
+        elif isinstance(node, ast.Subscript):
+            reads = is_sql(node.value)
+        if reads:
+            yield ast.unparse(node)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_module_reads_sql(name: str) -> None:
+    found = list(reads_sql(MODULES[name].read_text("utf-8")))
+    assert [read for read in found if "load_sql('base')" not in read] == []
+
+
+def test_regular_expressions_are_for_other_texts() -> None:
+    found = {
+        name
+        for name, path in MODULES.items()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if (isinstance(node, ast.Import) and "re" in [alias.name for alias in node.names])
+        or (isinstance(node, ast.ImportFrom) and node.module == "re")
+    }
+    assert found == set(REGULAR_EXPRESSIONS)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "_COSTLY.search(where.sql)",
+        'where.sql[: match.start()].count("x")',
+        '_PLACEHOLDER.findall(text[:3]).count("%s")',
+        'term.removesuffix(" DESC")',
+        'part.split(" AND ")',
+        "quote(name) in asked",
+        'index.definition.startswith("x")',
+        "column.quoted[1:-1]",
+        '" LIMIT " in text',
+    ],
+)
+def test_the_law_finds_what_was_once_done(source: str) -> None:
+    assert list(reads_sql(source))
+
+
+TOOL = PlonePGCatalogTool()
+#: A protocol, and what stands behind it; classes of psycopg keep an attribute or two in their instances.
+REAL = [
+    (protocols.CatalogTool, TOOL),
+    (protocols.Catalog, Catalog(TOOL)),
+    (protocols.Connection, psycopg.Connection),
+    (protocols.Cursor, psycopg.Cursor),
+]
+
+
+@pytest.mark.parametrize(("protocol", "real"), REAL)
+def test_members_exist(protocol: Any, real: Any) -> None:
+    missing = object()
+    names = [name for name in protocol.__protocol_attrs__ if inspect.getattr_static(real, name, missing) is missing]
+    assert names == []

@@ -1,13 +1,18 @@
-"""The command pgcatalog itself: what it lists, and what it loads for it."""
+"""The command pgcatalog itself: what it lists, what it loads for it, and its recorded sessions in the reference."""
 
 from pathlib import Path
+from plone.pgcatalog.cli import commands
 from plone.pgcatalog.cli.commands import COMMANDS
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.cli.commands import SECTIONS
+from plone.pgcatalog.indexing import rebuild_worker
+from typing import Any
 
 import click
 import click.testing
+import os
 import pytest
+import re
 import subprocess
 import sys
 
@@ -140,3 +145,57 @@ def test_wrong_arguments_are_told_before_plone_is_started(
     done = click.testing.CliRunner().invoke(main, [command, str(conf), *more])
     assert done.exit_code in (1, 2), done.exception
     assert told in done.output
+
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+PAGE = (REFERENCE / "commands.md").read_text("utf-8")
+SECTION = re.compile(r"^## pgcatalog (\w+)\n(.*?)(?=^## |\Z)", re.M | re.S)
+INCLUDE = re.compile(r"^```\{literalinclude\} (\S+)$", re.M)
+
+SESSIONS = [(name, path) for name, section in SECTION.findall(PAGE) for path in INCLUDE.findall(section)]
+
+
+@pytest.mark.parametrize(("command", "path"), SESSIONS)
+def test_a_session_is_of_its_command(command: str, path: str) -> None:
+    text = (REFERENCE / path).read_text("utf-8")
+    lines = text.splitlines()
+    assert lines[0].startswith(f"$ pgcatalog {command}")
+    assert len(lines) > 1
+    assert not re.search(r"/tmp|/root|/home|/usr|host=|user=|password=|Traceback", text)
+
+
+def test_every_session_is_shown() -> None:
+    assert {path for _, path in SESSIONS} == {f"cli/{path.name}" for path in (REFERENCE / "cli").iterdir()}
+
+
+def test_every_command_has_a_session() -> None:
+    assert set(commands.COMMANDS) == {path.stem for path in (REFERENCE / "cli").iterdir()}
+
+
+def test_few_objects_are_visited_by_one_process_and_many_by_all_cores() -> None:
+    assert rebuild_worker.default_workers(rebuild_worker.FEW_OBJECTS) == 1
+    assert rebuild_worker.default_workers(rebuild_worker.FEW_OBJECTS + 1) == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["-v", "wsgi.ini"], "zope.conf"),
+        (["other.ini", "wsgi.ini"], "zope.conf"),
+        (["debug", "zope.conf"], "zope.conf"),
+        (["missing.ini"], None),
+        (["broken.ini"], None),
+        (["run.py"], None),
+        ([], None),
+    ],
+)
+def test_the_zope_conf_of_a_process_is_told_by_its_command(
+    tmp_path: Path, monkeypatch: Any, arguments: list[str], found: str | None
+) -> None:
+    (tmp_path / "zope.conf").write_text("")
+    (tmp_path / "wsgi.ini").write_text("[server:main]\nport = 1\n[app:zope]\nzope_conf = %(here)s/zope.conf\n")
+    (tmp_path / "other.ini").write_text("[a]\nb = 1\n")
+    (tmp_path / "broken.ini").write_bytes(b"\xff not an ini")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["runwsgi", *arguments])
+    assert rebuild_worker.own_zope_conf() == (found and str(tmp_path / found))
