@@ -184,7 +184,7 @@ class _CatalogCompat(ZCatalogCatalog):
             query = self.make_query(query)
         indexes = [] if sort_index is None else sort_index if isinstance(sort_index, list) else [sort_index]
         for index in indexes:
-            index.documentToKeyMap  # noqa: B018  AttributeError for an index that cannot sort, as in ZCatalog
+            check_sorts(index)
         if isinstance(reverse, bool | int):
             directions = [bool(reverse)] * len(indexes)
         else:
@@ -279,3 +279,8 @@ def any_patched(names: tuple[str, ...]) -> bool:
         if name not in _unpatched or _stock[name] is not _unpatched[name]:
             return True
     return False
+
+
+def check_sorts(index: Any) -> Any:
+    """Raise AttributeError if *index* cannot sort, as ZCatalog does; return its method."""
+    return index.documentToKeyMap

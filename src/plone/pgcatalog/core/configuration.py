@@ -151,9 +151,13 @@ def parts_of(base: Any) -> Sequence[Any]:
     indexes = list(base._indexes.values())
     load(indexes)
     for index in indexes:
-        # Read as any attribute, so that the connection's cache keeps it.
-        index.id  # noqa: B018
+        touch(index)
     return [base, *indexes]
+
+
+def touch(index: Any) -> Any:
+    """Read an attribute of *index*, so that the connection's cache keeps it."""
+    return index.id
 
 
 def load(indexes: Sequence[Any]) -> None:

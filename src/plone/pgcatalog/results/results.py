@@ -209,7 +209,7 @@ class CatalogSearchResults(LazyMap):
         if not self._answer.whole or (self._needs_python and self._sorted is None):
             self._all(with_paths=not ending)
         if not ending and self._assigned is None:
-            self.actual_result_count  # noqa: B018
+            self._count()
 
     # -- the sequence
 
@@ -232,6 +232,13 @@ class CatalogSearchResults(LazyMap):
     @property
     def actual_result_count(self) -> int:
         """The number of rows that match, limits aside but that of ``count_up_to``."""
+        return self._count()
+
+    @actual_result_count.setter
+    def actual_result_count(self, value: int) -> None:
+        self._assigned = value
+
+    def _count(self) -> int:
         if self._needs_python:
             self._sort_rows()
         if self._assigned is not None:
@@ -242,10 +249,6 @@ class CatalogSearchResults(LazyMap):
             assert self._count_limit is not None
             return self._count_limit
         return total
-
-    @actual_result_count.setter
-    def actual_result_count(self, value: int) -> None:
-        self._assigned = value
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
