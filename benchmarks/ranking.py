@@ -125,7 +125,7 @@ def fill(site: Any, oracle: Okapi, content: list[Page]) -> None:
             catalog._catalog.catalogObject(page, f"{root}/{page.id}")
         transaction.commit()
     with psycopg.connect(site._p_jar.db().storage._dsn, autocommit=True) as connection:
-        count_words(connection, catalog._catalog.zoid)
+        count_words(connection, catalog._core.zoid)
         connection.execute("VACUUM ANALYZE")
     transaction.begin()
 
@@ -165,7 +165,7 @@ def ratios(catalog: Any, asked: list[str], settings: Mapping[str, Any], rounds: 
     Both are measured in turns, and the fastest of *rounds* counts: what else the machine does makes it only slower.
     """
     use(catalog, settings)
-    view, translator = catalog._catalog.view(), catalog._catalog.translator(INDEX)
+    view, translator = catalog._core.view(), catalog._core.translator(INDEX)
     pairs: list[list[float]] = []
     for query in asked:
         own = catalog.unrestrictedSearchResults({INDEX: query}).query

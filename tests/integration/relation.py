@@ -29,7 +29,7 @@ def damage(dsn: str, statement: str) -> None:
 
 def filled(catalog: Any, *statements: str) -> str:
     """Run *statements* on the relation of *catalog*, beside the site, and return its name; what was known is known no more."""
-    relation: str = catalog._catalog.view().read_state().relation
+    relation: str = catalog._core.view().read_state().relation
     # What is temporary lasts for several transactions here.
     with connect_directly(catalog._p_jar._normal_storage.pg_connection.info.dsn, "test") as other:
         other.execute(NUMBER_OF)

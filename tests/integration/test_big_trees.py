@@ -146,7 +146,7 @@ def committed_rows(portal: Any, under: tuple[str, ...]) -> list[tuple[Any, ...]]
     """(path, place in the table, writing transaction) of the committed rows below *under*."""
     jar = portal._p_jar
     session = Session.of(jar)
-    relation = session.read_states()[portal.portal_catalog._catalog.zoid].relation
+    relation = session.read_states()[portal.portal_catalog._core.zoid].relation
     roots = [f"/plone/{id}" for id in under]
     with psycopg.connect(jar.db().storage._dsn) as connection:
         return connection.execute(
@@ -325,7 +325,7 @@ def test_a_search_sends_as_much_however_much_is_pending(portal: Any) -> None:
 def test_a_pending_row_is_found_by_an_index(portal: Any, condition: str, value: str) -> None:
     catalog = portal.portal_catalog
     pend(catalog, range(1000))
-    relation, params = catalog._catalog.view().source()
+    relation, params = catalog._core.view().source()
     session = Session.of(portal._p_jar)
     rows = session.execute(f"EXPLAIN SELECT rid, path FROM {relation} WHERE {condition}", (*params, value))
     plan = "\n".join(line for (line,) in rows)

@@ -187,7 +187,7 @@ def test_no_scan_of_the_rows(portal: Any) -> None:
     catalog = portal.portal_catalog
     relation_filled(catalog, MANY_ROWS)
     transaction.begin()
-    view = catalog._catalog.view()
+    view = catalog._core.view()
     state = view.read_state()
     column = view.layout.with_interned(state.interned).columns[[*view.layout.names].index("subject")]
     statement = keywords.with_some_row(state, column, ["red", "green", "blue"])

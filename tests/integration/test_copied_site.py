@@ -340,7 +340,7 @@ def test_a_rebuild_that_runs_or_failed_is_told(site: Site) -> None:
         # As long as its lock is held, no job gets any further.
         runner = Rebuild(portal.portal_catalog)
         runner.connection.execute(
-            "SELECT pg_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, portal.portal_catalog._catalog.zoid)
+            "SELECT pg_advisory_lock(%s, %s)", locks.of_catalog(locks.REBUILD, portal.portal_catalog._core.zoid)
         )
         site.press(PANEL)
         assert background_ended()

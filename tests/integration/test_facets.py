@@ -391,7 +391,7 @@ def test_a_time_limit_ends_it_and_the_transaction_goes_on(compared: Any) -> None
     ours, oracle, _ = compared
     transaction.begin()
     slow = "SELECT count(*), pg_sleep(5) FROM pg_class"
-    view = ours._catalog.view()
+    view = ours._core.view()
     with pytest.raises(SearchTimeout, match=r"0\.05 s"):
         view.ask(Statement(slow), seconds=0.05)
     found = oracle(path="/plone")
@@ -419,7 +419,7 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
 
     results = catalog.unrestrictedSearchResults(**query)
     asked = FacetQuery(results.criteria, results.sort, names, {}, options.get("exclude_own", False), 100)
-    view = catalog._catalog.view()
+    view = catalog._core.view()
     made = FacetStatement(catalog._catalog, asked)
     stored = view.stored(*made.conditions)
     made = made.changed(lambda condition: bind.condition(condition, stored))
@@ -430,7 +430,7 @@ def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: An
 
 @pytest.mark.parametrize("exclude_own", [False, True])
 def test_twenty_thousand_rows_are_read_once_and_never_sorted(big: Any, exclude_own: bool) -> None:
-    relation = big._catalog.view().read_state().relation
+    relation = big._core.view().read_state().relation
     names = ["portal_type", "review_state", "Creator", "Subject"]
     query = {"allowedRolesAndUsers": ["Anonymous"], "portal_type": ["Document", "Event"]}
     plan = plan_of(big, query, names, exclude_own=exclude_own)

@@ -235,7 +235,7 @@ def test_ties_neither_repeat_nor_lose_rows(big: Any) -> None:
 
 
 def test_a_late_batch_begins_at_an_index(big: Any) -> None:
-    view = big._catalog.view()
+    view = big._core.view()
     results = big.unrestrictedSearchResults(is_folderish=False, sort_on="modified", sort_order="descending")
     stream = results.iterate(1000)
     for _ in range(10_000):

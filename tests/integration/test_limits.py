@@ -241,7 +241,7 @@ def test_a_limit_costs_no_message_and_ends_with_its_statement(catalog: Any, port
     for query in (shown, f"{shown} AS again", shown):
         for _ in range(3):
             transaction.begin()
-            view = catalog._catalog.search_view()
+            view = catalog._core.search_view()
             connection.prepare_threshold = threshold
             assert view.execute(query) == [("20s",)]
             assert view.ask(Statement(query), seconds=1.5) == [("1500ms",)]
@@ -254,8 +254,8 @@ def test_a_limit_costs_no_message_and_ends_with_its_statement(catalog: Any, port
 
 def test_without_a_limit_none_is_set(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sites.override_settings(monkeypatch, search_timeout=0.0)
-    assert catalog._catalog.search_view().execute("SELECT current_setting('statement_timeout')") == [("0",)]
-    assert catalog._catalog.search_view().execute("SELECT 1") == [(1,)]
+    assert catalog._core.search_view().execute("SELECT current_setting('statement_timeout')") == [("0",)]
+    assert catalog._core.search_view().execute("SELECT 1") == [(1,)]
 
 
 @pytest.fixture(scope="module")
@@ -274,7 +274,7 @@ def strict(site_template: str, postgres: Any) -> Iterator[Web]:
 @pytest.mark.direct("a setting of a database is for new sessions")
 def test_a_stricter_limit_of_the_database_stays(strict: Web) -> None:
     with sites.application(strict.db) as app:
-        view = app.plone.portal_catalog._catalog.search_view()
+        view = app.plone.portal_catalog._core.search_view()
         shown = "SELECT current_setting('statement_timeout')"
         assert view.execute(shown) == [("2s",)]
         assert view.ask(Statement(shown), seconds=1) == [("1s",)]

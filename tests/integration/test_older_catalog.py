@@ -164,7 +164,7 @@ def test_a_catalog_without_texts_is_no_division_by_zero(dsn: str) -> None:
         portal.remark = "The first commit brings the tables"
         transaction.commit()
         with connect_directly(dsn, "test") as connection:
-            assert count_words(connection, portal.portal_catalog._catalog.zoid)
+            assert count_words(connection, portal.portal_catalog._core.zoid)
         transaction.begin()
         assert found(portal.portal_catalog, "running") == []
         save(portal)

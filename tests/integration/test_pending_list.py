@@ -73,7 +73,7 @@ def statements(site: Any, query: dict[str, Any]) -> dict[str, Any]:
     """Return what asks for all rows of *query*: their number, and the best or all of them."""
     catalog = site.portal_catalog
     compiled = catalog.searchResults(**query).query
-    view = catalog._catalog.view()
+    view = catalog._core.view()
     if compiled.score is None:
         return {"count": count_statement(view, compiled), "rids": rids_statement(view, compiled)}
     return {"count": count_statement(view, compiled), "page": page_statement(view, compiled, 0, 25)}
@@ -81,7 +81,7 @@ def statements(site: Any, query: dict[str, Any]) -> dict[str, Any]:
 
 def plans(site: Any, query: dict[str, Any]) -> dict[str, str]:
     """Return how PostgreSQL answers each of them."""
-    session = site.portal_catalog._catalog.session
+    session = site.portal_catalog._core.session
     found = statements(site, query)
     plans = {operation: plan_of(session, statement) for operation, statement in found.items()}
     once = {name: statement for name, statement in found.items() if statement.plans_once}
@@ -118,7 +118,7 @@ def check_plans(site: Any, word: str, more: dict[str, Any]) -> None:
 
 
 def relation_of(site: Any) -> str:
-    return str(site.portal_catalog._catalog.view().read_state().relation)
+    return str(site.portal_catalog._core.view().read_state().relation)
 
 
 def test_a_ranked_page_is_planned_once(site: Any) -> None:

@@ -209,7 +209,7 @@ def test_a_search_is_one_message_with_what_goes_before_it(portal: Any) -> None:
 
 @pytest.mark.parametrize(("rows", "mode"), [(FEW_ROWS - 1, "generic"), (FEW_ROWS, "custom"), (-1, "custom")])
 def test_large_catalogs_are_planned_for_each_value(portal: Any, rows: int, mode: str) -> None:
-    zoid = portal.portal_catalog._catalog.zoid
+    zoid = portal.portal_catalog._core.zoid
     with psycopg.connect(portal._p_jar._normal_storage.pg_connection.info.dsn, autocommit=True) as other:
         other.execute("UPDATE pg_class SET reltuples = %s WHERE relname = %s", (rows, f"pgcatalog_{zoid:x}"))
     create(portal, "Document", "page")
@@ -245,7 +245,7 @@ def test_texts_are_compared_by_their_index(portal: Any) -> None:
     filled(catalog, TEXTS)
     transaction.begin()
     session = Session.of(portal._p_jar)
-    view = catalog._catalog.view()
+    view = catalog._core.view()
     condition = view_condition(catalog, "w1*")
     for expressions in ("count(*)", "rid, path"):
         plan = plan_of(session, select_statement(view, expressions, condition))
@@ -263,7 +263,7 @@ def test_what_is_dear_to_compare_is_not_left_to_the_index_of_the_roles(
     relation = filled(catalog, TEXTS)
     transaction.begin()
     results = catalog.searchResults(**asked)
-    view, query = catalog._catalog.view(), results.query
+    view, query = catalog._core.view(), results.query
     statements = [count_statement(view, query)]
     if query.score is None:  # to rank rows all texts found are read, whichever way
         statements.append(rids_statement(view, query))
@@ -281,9 +281,9 @@ def test_who_sees_little_is_found_by_his_roles(portal: Any) -> None:
     create(portal, "Document", "page")
     transaction.commit()
     transaction.begin()
-    view = catalog._catalog.view()
+    view = catalog._core.view()
     session = view.session
-    assert session.read_states()[catalog._catalog.zoid].rows >= FEW_ROWS
+    assert session.read_states()[catalog._core.zoid].rows >= FEW_ROWS
     for role, index in (("Anonymous", "seen_by"), ("Manager", "searchable_text")):
         query = catalog._catalog.search({"SearchableText": "every", "allowedRolesAndUsers": [role]}).query
         plan = plan_of(session, count_statement(view, query))
@@ -292,7 +292,7 @@ def test_who_sees_little_is_found_by_his_roles(portal: Any) -> None:
         count_statement(view, query)
     assert traffic[0].round_trips == 0
     shares = session.generations.selectivity
-    roles = catalog._catalog.translator("allowedRolesAndUsers").column
+    roles = catalog._core.translator("allowedRolesAndUsers").column
     assert share(shares.shares(session.ask, relation), roles, [0]) == 0
     unknown = "pgcatalog_never_analyzed"
     assert share(Selectivity().shares(session.ask, unknown), roles, [0]) is None
@@ -310,7 +310,7 @@ def test_types_that_most_pages_have_are_compared_row_by_row(portal: Any, types: 
     transaction.commit()
     transaction.begin()
     results = catalog.unrestrictedSearchResults(SearchableText="every", portal_type=types)
-    view = catalog._catalog.view()
+    view = catalog._core.view()
     for statement in (count_statement(view, results.query), page_statement(view, results.query, 0, 10)):
         plan = plan_of(view.session, statement)
         used = set(re.findall(rf"(?:on|using) {relation}_(\w+) ", plan))
@@ -354,7 +354,7 @@ def test_waiting_for_the_server_is_no_decoding(portal: Any) -> None:
 
 def view_condition(catalog: Any, words: str) -> Any:
     """Return the condition of a text search."""
-    return catalog._catalog.translator("SearchableText").where({"SearchableText": words})
+    return catalog._core.translator("SearchableText").where({"SearchableText": words})
 
 
 def test_a_text_is_compared_last(portal: Any) -> None:

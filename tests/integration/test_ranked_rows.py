@@ -213,7 +213,7 @@ def test_changes_of_the_transaction_are_ranked_as_after_its_commit(site: Any) ->
 
 def test_no_more_texts_are_read_than_are_ranked(site: Any) -> None:
     """The text of no other row is looked at for a score, however all hits are found."""
-    view = site.portal_catalog._catalog.view()
+    view = site.portal_catalog._core.view()
     query = site.portal_catalog._catalog.search({"SearchableText": WORD}).query
     statement, params = page_statement(view, query, 0, 3)
     explained = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0]
@@ -232,7 +232,7 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def test_a_page_of_a_large_catalog_visits_no_more_hits_than_a_walk_would_take(site: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(ranked, "LARGE", LIMIT)
     monkeypatch.setattr(ranked, "WALKED", 1)
-    view = site.portal_catalog._catalog.view()
+    view = site.portal_catalog._core.view()
     bound = ranked.bound(view.read_state().rows, LIMIT)
     assert LIMIT < bound < PAGES
     statement, params = page_statement(view, site.portal_catalog._catalog.search({"SearchableText": WORD}).query, 0, 3)
@@ -249,7 +249,7 @@ def test_hits_that_are_all_old_are_found_without_a_walk_to_the_first_row(site: A
     monkeypatch.setattr(ranked, "LARGE", LIMIT)
     monkeypatch.setattr(ranked, "NEWEST", 1)
     monkeypatch.setattr(ranked, "bound", lambda rows, full: LIMIT)
-    view = site.portal_catalog._catalog.view()
+    view = site.portal_catalog._core.view()
     query = site.portal_catalog._catalog.search({"SearchableText": WORD, **options}).query
     statement, params = page_statement(view, query, 0, 1)
     plan = view.session.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)[0][0][0]["Plan"]
@@ -267,7 +267,7 @@ def test_hits_that_are_all_old_are_found_without_a_walk_to_the_first_row(site: A
 
 
 def test_large_catalogs_have_room_for_bitmaps(site: Any, monkeypatch: Any) -> None:
-    session = site.portal_catalog._catalog.view().session
+    session = site.portal_catalog._core.view().session
     assert memory(session) == "4MB"
     make_large(monkeypatch)
     assert memory(session) == "64MB"
@@ -278,7 +278,7 @@ def test_large_catalogs_have_room_for_bitmaps(site: Any, monkeypatch: Any) -> No
 
 @pytest.mark.direct("a setting of a session does not outlive a transaction")
 def test_large_catalogs_have_not_less_memory_than_an_administrator_has_given_them(site: Any, monkeypatch: Any) -> None:
-    session = site.portal_catalog._catalog.view().session
+    session = site.portal_catalog._core.view().session
     make_large(monkeypatch)
     session.execute("SET work_mem = '128MB'")
     monkeypatch.setattr(session.generations, "has_memory", None)

@@ -36,7 +36,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
         fill(portal)
         transaction.commit()
         with connect_directly(dsn, "test") as connection:
-            assert count_words(connection, portal.portal_catalog._catalog.zoid)
+            assert count_words(connection, portal.portal_catalog._core.zoid)
         transaction.begin()
         yield portal
         transaction.abort()

@@ -360,7 +360,7 @@ def test_visitors_counts_read_an_index_and_no_row(portal: Any, query: Callable[[
     relation_filled(catalog)  # once more: a row that an open snapshot does not show is not visible to all
     asked = {**query(catalog), **ANONYMOUS, "effectiveRange": portal.ZopeTime()}
     results = catalog.unrestrictedSearchResults(**asked)
-    view = catalog._catalog.view()
+    view = catalog._core.view()
     plan = plan_of(view.session, count_statement(view, results.query))
     assert f"Index Only Scan using {relation}_seen_by_" in plan
     assert len(results) >= 4000

@@ -15,6 +15,7 @@ from typing import Any
 from zope.component import getUtility
 from zope.schema import getFieldNames
 
+import gc
 import json
 import pytest
 import transaction
@@ -149,11 +150,24 @@ def test_the_cache_is_as_large_as_the_site_wants(catalog: Any, monkeypatch: Any)
     result_cache.cache_clear()
 
 
+class Database:
+    """Stands for an opened database."""
+
+
 def test_the_largest_wish_of_several_sites_counts() -> None:
-    cache = ResultCache(0)
-    for site, megabytes, limit in (("a", 5, 5), ("b", 9, 9), ("b", 1, 5), ("a", 0, 1)):
-        cache.set_limit(site, megabytes)
+    cache, database = ResultCache(0), Database()
+    for catalog, megabytes, limit in ((1, 5, 5), (2, 9, 9), (2, 1, 5), (1, 0, 1)):
+        cache.set_limit(database, catalog, megabytes)
         assert cache.limit == limit * 2**20
+
+
+def test_a_database_that_is_gone_wishes_nothing() -> None:
+    cache, database, other = ResultCache(0), Database(), Database()
+    cache.set_limit(other, 1, 9)
+    del other
+    gc.collect()
+    cache.set_limit(database, 1, 5)
+    assert cache.limit == 5 * 2**20
 
 
 # -- control panels

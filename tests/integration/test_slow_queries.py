@@ -118,7 +118,7 @@ def test_the_record_tells_times_query_and_statement(filled: Any, dsn: str) -> No
     search(filled, portal_type="Document", sort_on="modified", sort_limit=5)
     [row] = recorded(dsn, "catalog, path, query, left_out, total_ms, compile_ms, execute_ms, decode_ms, statement")
     zoid, path, query, left_out, total, compiled, executed, decoded, statement = row
-    assert (zoid, path, left_out) == (filled.portal_catalog._catalog.zoid, "/plone/portal_catalog", [])
+    assert (zoid, path, left_out) == (filled.portal_catalog._core.zoid, "/plone/portal_catalog", [])
     asked = {"query": {"portal_type": "Document"}, "where": None, "sort": [["modified", False]], "limit": 5}
     assert query == {**asked, "page": [0, 5]}
     assert min(compiled, executed, decoded) > 0
@@ -169,7 +169,7 @@ def test_odd_values_stop_no_search(filled: Any, dsn: str) -> None:
 
 
 def test_groups_tell_what_costs_most(filled: Any, dsn: str) -> None:
-    zoid = filled.portal_catalog._catalog.zoid
+    zoid = filled.portal_catalog._core.zoid
     with psycopg.connect(dsn) as connection:
         for shape, times in (("one", range(1, 101)), ("two", [5000]), ("three", [1, 3])):
             for ms in times:

@@ -132,7 +132,7 @@ def test_searches_use_it(rebuilt: Any, query: dict[str, Any], index: str, plan: 
     catalog = rebuilt.portal_catalog
     relation = relation_filled(catalog, MANY_ROWS)
     transaction.begin()
-    view = catalog._catalog.view()
+    view = catalog._core.view()
     results = catalog.unrestrictedSearchResults(**query)
     view.session.run(f"SET LOCAL plan_cache_mode = {plan}")
     statement = page_statement(view, results.query, 0, 20)
@@ -146,7 +146,7 @@ def test_keywords_are_looked_up_without_the_rows_that_have_none(portal: Any, dsn
         catalog, MANY_ROWS, """UPDATE "{0}" SET subject = ARRAY['tag' || rid % 100] WHERE rid % 50 = 0"""
     )
     transaction.begin()
-    view = catalog._catalog.view()
+    view = catalog._core.view()
     for query in ({"Subject": "tag3"}, {"Subject": {"query": ["tag0", "tag50"], "operator": "and"}}):
         results = catalog.unrestrictedSearchResults(**query)
         assert f"{relation}_subject" in plan_of(view.session, count_statement(view, results.query))

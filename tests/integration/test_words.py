@@ -25,7 +25,7 @@ def words_of(dsn: str, catalog: Any, column: str = "searchable_text") -> dict[st
     with psycopg.connect(dsn) as connection:
         rows = connection.execute(
             "SELECT word, documents FROM pgcatalog_words WHERE catalog = %s AND text_column = %s",
-            [catalog._catalog.zoid, column],
+            [catalog._core.zoid, column],
         ).fetchall()
     return {word: documents for word, documents in rows if not word.startswith(STEM)}
 
@@ -34,7 +34,7 @@ def texts_of(dsn: str, catalog: Any, column: str = "searchable_text") -> tuple[i
     with psycopg.connect(dsn) as connection:
         row = connection.execute(
             "SELECT documents, average_words FROM pgcatalog_texts WHERE catalog = %s AND text_column = %s",
-            [catalog._catalog.zoid, column],
+            [catalog._core.zoid, column],
         ).fetchone()
     assert row is not None
     return row
@@ -47,7 +47,7 @@ def entries(catalog: Any, index: str = "SearchableText") -> list[list[str]]:
 
 def count(dsn: str, catalog: Any) -> bool:
     with connect_directly(dsn, "test") as connection:
-        return count_words(connection, catalog._catalog.zoid)
+        return count_words(connection, catalog._core.zoid)
 
 
 def fill(portal: Any) -> None:
@@ -102,12 +102,12 @@ def test_a_count_waits_for_no_commit_and_no_commit_for_it(portal: Any, catalog: 
         committing.execute("UPDATE pgcatalog_state SET generation = generation + 1")
         with connect_directly(dsn, "test") as connection:
             connection.execute("SET lock_timeout = '1ms'")
-            assert count_words(connection, catalog._catalog.zoid)
+            assert count_words(connection, catalog._core.zoid)
 
 
 def test_only_one_process_counts_a_catalog(portal: Any, catalog: Any, dsn: str) -> None:
     with connect_directly(dsn, "test") as other:
-        other.execute("SELECT pg_advisory_lock(%s, %s)", locks.of_catalog(locks.COUNT_WORDS, catalog._catalog.zoid))
+        other.execute("SELECT pg_advisory_lock(%s, %s)", locks.of_catalog(locks.COUNT_WORDS, catalog._core.zoid))
         assert not count(dsn, catalog)
     assert count(dsn, catalog)
 

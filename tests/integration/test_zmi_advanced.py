@@ -80,7 +80,7 @@ def line_of(site: Site, name: str) -> Any:
 
 def relation(site: Site) -> str:
     with site.inside() as portal:
-        name: str = portal.portal_catalog._catalog.view().read_state().relation
+        name: str = portal.portal_catalog._core.view().read_state().relation
         return name
 
 

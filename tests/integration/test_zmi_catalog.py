@@ -71,7 +71,7 @@ def rid_of(site: Site, path: str) -> int:
 
 def test_pages_forwards_and_backwards_show_each_row_once_in_the_order_of_paths(site: Site) -> None:
     with site.inside() as portal:
-        view = portal.portal_catalog._catalog.view()
+        view = portal.portal_catalog._core.view()
         everything = sorted(path for (path,) in view.select("path"))
         browser = Browser(view, size=501)
         pages = [browser.page()]
@@ -90,14 +90,14 @@ def test_the_path_filter_is_zcatalogs(site: Site) -> None:
         catalog = portal.portal_catalog
         for folder in ("/plone/f", "/plone", "/plone/f/d3", "/plone/nothing", "/"):
             expected = sorted(b.getPath() for b in catalog.unrestrictedSearchResults(path=folder))
-            rows = Browser(catalog._catalog.view(), folder, 10_000).page().rows
+            rows = Browser(catalog._core.view(), folder, 10_000).page().rows
             # The generated rows are in no path index.
             assert [row.path for row in rows if not row.path.startswith("/plone/x")] == expected
 
 
 def test_neither_sort_nor_scan(site: Site) -> None:
     with site.inside() as portal:
-        view = portal.portal_catalog._catalog.view()
+        view = portal.portal_catalog._core.view()
         for folder, low in (("", ""), ("/plone", "/plone/"), ("/plone", "/plone/x3")):
             browser = Browser(view, folder)
             statement = browser.statement("rid, path", between(low, browser.high), "ORDER BY path ASC LIMIT 51")
@@ -109,7 +109,7 @@ def test_neither_sort_nor_scan(site: Site) -> None:
 
 def test_a_page_takes_a_few_statements_however_long_it_is(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     with site.inside() as portal:
-        view = portal.portal_catalog._catalog.view()
+        view = portal.portal_catalog._core.view()
         sent: list[str] = []
         real = view.session.ask
         monkeypatch.setattr(view.session, "ask", lambda s, *a, **kw: sent.append(s.sql) or real(s, *a, **kw))
@@ -124,7 +124,7 @@ def test_a_page_takes_a_few_statements_however_long_it_is(site: Site, monkeypatc
 def test_few_rows_are_counted_and_many_are_not(site: Site) -> None:
     with site.inside() as portal:
         catalog = portal.portal_catalog
-        view = catalog._catalog.view()
+        view = catalog._core.view()
         assert Browser(view).count() is None
         assert Browser(view, "/plone/none").count() == 0
         assert Browser(view, "/plone/f").count() == 8
@@ -133,7 +133,7 @@ def test_few_rows_are_counted_and_many_are_not(site: Site) -> None:
 
 def test_the_estimate_is_near(site: Site) -> None:
     with site.inside() as portal:
-        view = portal.portal_catalog._catalog.view()
+        view = portal.portal_catalog._core.view()
         assert ROWS / 2 < Browser(view).estimate() < ROWS * 2
         assert ROWS / 2 < Browser(view, "/plone").estimate() < ROWS * 2
 

@@ -10,6 +10,6 @@ import transaction
 def counted(dsn: str, catalog: Any) -> None:
     """Count the words of *catalog*, all committed, in the database *dsn*, and let the connection see it."""
     with connect_directly(dsn, "test") as connection:
-        assert count_words(connection, catalog._catalog.zoid)
+        assert count_words(connection, catalog._core.zoid)
         connection.execute("ANALYZE pgcatalog_words")
     transaction.begin()

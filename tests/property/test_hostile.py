@@ -99,7 +99,7 @@ def outcome(action: Any) -> type[BaseException] | None:
 
 def neighbours(portal: Any) -> list[tuple[Any, ...]]:
     """The committed rows of the objects that nobody touches."""
-    relation = portal.portal_catalog._catalog.session.read_states()[portal.portal_catalog._catalog.zoid].relation
+    relation = portal.portal_catalog._core.session.read_states()[portal.portal_catalog._core.zoid].relation
     with psycopg.connect(portal._p_jar.db().storage._dsn) as connection:
         return connection.execute(
             f'SELECT c.ctid, c.xmin, c::text, o.idx FROM "{relation}" c JOIN object_state o USING (zoid)'

@@ -13,16 +13,12 @@ from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.core.searcher import merged
-from plone.pgcatalog.database.layout import Layout
-from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.results.brain import brain_class
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.rows import RowLoader
-from plone.pgcatalog.results.view import CatalogView
 from Products.ZCatalog.Catalog import Catalog as ZCatalogCatalog
 from typing import Any
 
@@ -53,41 +49,12 @@ class _CatalogCompat(ZCatalogCatalog):
         """The tool, for ``aq_parent``."""
         return self.tool
 
-    # -- the catalog itself
-
     @property
     def core(self) -> Catalog:
+        """The catalog itself."""
         if not self._core:
             self._core = (self.tool._core,)
         return self._core[0]
-
-    @property
-    def jar(self) -> Any:
-        return self.core.jar
-
-    @property
-    def session(self) -> Session:
-        return self.core.session
-
-    @property
-    def zoid(self) -> int:
-        return self.core.zoid
-
-    @property
-    def counter(self) -> int:
-        return self.core.counter
-
-    def view(self) -> CatalogView:
-        return self.core.view()
-
-    def search_view(self) -> CatalogView:
-        return self.core.search_view()
-
-    def layout(self) -> Layout:
-        return self.core.layout()
-
-    def translator(self, name: str) -> IndexTranslator:
-        return self.core.translator(name)
 
     # -- indexes and columns
 
@@ -227,7 +194,7 @@ class _CatalogCompat(ZCatalogCatalog):
 
     def __getitem__(self, index: Any) -> Any:
         normalized, score, rid = index if isinstance(index, tuple) else (1, 1, index)
-        view = self.view()
+        view = self.core.view()
         path = view.paths([rid]).get(rid) if is_rid(rid) else None
         if path is None:
             raise KeyError(rid)

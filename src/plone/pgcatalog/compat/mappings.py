@@ -81,7 +81,7 @@ class RowTree(Tree):
 
     def __init__(self, catalog: "_CatalogCompat") -> None:
         self._catalog = catalog
-        self._view = catalog.view()
+        self._view = catalog.core.view()
 
     @property
     def _marks(self) -> dict[Any, Any]:

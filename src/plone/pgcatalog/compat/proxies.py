@@ -78,13 +78,13 @@ class PGIndex(ProxyBase):
     # -- asking the catalog
 
     def _pg_translator(self) -> IndexTranslator:
-        return self._pg_catalog().translator(self.id)
+        return self._pg_catalog().core.translator(self.id)
 
     def _pg_select(self, expressions: str, where: Condition = EVERYTHING, tail: str = "") -> list[Any]:
-        return self._pg_catalog().search_view().select(expressions, where, tail)
+        return self._pg_catalog().core.search_view().select(expressions, where, tail)
 
     def _pg_entries(self, where: Condition = EVERYTHING) -> Iterator[tuple[int, Any]]:
-        return entries(self._pg_catalog().view(), self._pg_translator(), where)
+        return entries(self._pg_catalog().core.view(), self._pg_translator(), where)
 
     def _pg_has_value(self) -> Condition:
         columns = self._pg_translator().columns()
@@ -157,7 +157,7 @@ class PGIndex(ProxyBase):
         self, name: Any, read: Callable[[CatalogView], tuple[Any, ...] | None]
     ) -> tuple[Any, ...] | None:
         """Return what *read* does, kept by *name* in memory while the catalog does not change."""
-        view = self._pg_catalog().search_view()
+        view = self._pg_catalog().core.search_view()
         stamp = view.stamp()
         cache_key = (VALUES, stamp, self.id, name)
         found: tuple[Any, ...] | None = None if stamp is None else result_cache().get(cache_key)
@@ -221,7 +221,7 @@ class PGIndex(ProxyBase):
         return True
 
     def getCounter(self) -> int:
-        return self._pg_catalog().counter
+        return self._pg_catalog().core.counter
 
     @property
     def _index(self) -> Any:

@@ -119,7 +119,7 @@ class Keys(Tree):
         expression = translator.key_expression()
         if expression is None:
             return []
-        view = index._pg_catalog().search_view()
+        view = index._pg_catalog().core.search_view()
         pairs = key_rids(view, translator, expression, index._pg_has_value())
         return grouped(((translator.key(key), rid) for key, rid in pairs), low, high, self._single)
 

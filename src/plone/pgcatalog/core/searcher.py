@@ -131,7 +131,7 @@ def find(
 ) -> CatalogSearchResults:
     """Return what *query* finds, sorted by *sort* whatever it says itself; *limit* is the ``sort_limit``."""
     criteria = canonical(rewritten(query, configuration, catalog.tool))
-    result_cache().set_limit((id(catalog.jar.db()), catalog.zoid), result_cache_mb(catalog.tool))
+    result_cache().set_limit(catalog.jar.db(), catalog.zoid, result_cache_mb(catalog.tool))
     trace = Trace(catalog, criteria, sort, limit)
     seen = as_searched(catalog, configuration, criteria)
     compiled = compiled_query(seen, configuration, criteria, sort, limit)

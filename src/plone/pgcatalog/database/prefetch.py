@@ -1,6 +1,7 @@
 """Objects that the storage loads together: those of a result's rows, and what a starting process reads ahead."""
 
 from collections.abc import Iterable
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.restored import PROFILE
 from plone.pgcatalog.database.restored import waiting_since
 from plone.pgcatalog.interfaces import IPGCatalogTool
@@ -45,12 +46,7 @@ TRANSFORMS = "portal_transforms"
 #: No more objects are read than this, of any site.
 MOST = 10_000
 #: The objects that an object refers to, directly or not; some are left out, and what only they refer to.
-PARTS = (
-    "WITH RECURSIVE part (zoid) AS ("
-    " SELECT %s::bigint UNION"
-    " SELECT ref FROM part JOIN object_state USING (zoid), unnest(refs) AS ref WHERE ref <> ALL(%s::bigint[])"
-    ") SELECT zoid FROM part LIMIT %s"
-)
+PARTS = load_sql("object_parts")
 
 
 def warm_up(database: Any) -> None:

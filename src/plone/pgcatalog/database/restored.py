@@ -27,15 +27,7 @@ FUNCTIONS = tuple(re.findall(r"^CREATE OR REPLACE FUNCTION (\w+)", load_sql("bas
 #: (table, column that came later)
 COLUMNS = tuple(re.findall(r"^ALTER TABLE (\w+) ADD COLUMN IF NOT EXISTS (\w+)", load_sql("base"), re.M))
 #: A table that is missing stands for its SQL indexes and columns.
-SHARED = """
-SELECT name FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NULL
-UNION ALL SELECT name || '()' FROM unnest(%s::text[]) AS name WHERE to_regproc(name) IS NULL
-UNION ALL SELECT name FROM unnest(%s::text[], %s::text[]) AS sql_index (of, name)
-    WHERE to_regclass(of) IS NOT NULL AND to_regclass(name) IS NULL
-UNION ALL SELECT of || '.' || name FROM unnest(%s::text[], %s::text[]) AS later (of, name)
-    WHERE to_regclass(of) IS NOT NULL AND NOT EXISTS (
-        SELECT FROM pg_attribute WHERE attrelid = to_regclass(of) AND attname = name AND NOT attisdropped)
-"""
+SHARED = load_sql("missing_shared")
 #: Tables of single catalogs, by the table that names them.
 OF_CATALOGS = {
     "pgcatalog_state": "SELECT relation AS name FROM pgcatalog_state WHERE to_regclass(quote_ident(relation)) IS NULL",
@@ -107,12 +99,7 @@ def bring_back(dsn: str) -> None:
 #: The class of the catalog tool, as the storage notes it.
 TOOL_CLASS = ("plone.pgcatalog.catalog", "PlonePGCatalogTool")
 #: Catalog tools with indexes, and without a table.
-TOOLS_WITHOUT_TABLE = (
-    "SELECT zoid FROM object_state o WHERE class_mod = %s AND class_name = %s"
-    " AND coalesce(state -> '_indexes', '{}') <> '{}'"
-    " AND NOT EXISTS (SELECT FROM pgcatalog_state s WHERE s.catalog = o.zoid"
-    " AND to_regclass(quote_ident(s.relation)) IS NOT NULL) ORDER BY zoid"
-)
+TOOLS_WITHOUT_TABLE = load_sql("tools_without_table")
 REFERRERS = (
     "SELECT zoid, state ->> 'id' AS id, (SELECT ref FROM unnest(refs) ref WHERE ref = ANY(%(zoids)s) LIMIT 1) AS ref"
     " FROM object_state WHERE refs && %(zoids)s::bigint[] AND zoid <> ALL(%(seen)s::bigint[])"
@@ -153,12 +140,7 @@ PROFILE = "plone.pgcatalog:default"
 GENERIC_SETUP = "{http://namespaces.zope.org/genericsetup}"
 TOOLS = "SELECT zoid FROM object_state WHERE class_mod = %s AND class_name = %s ORDER BY zoid"
 #: The version of our profile that the setup tools of sites have noted; they keep the versions in an object of their own.
-VERSIONS = (
-    "SELECT tool.zoid, versions.state -> 'data' -> %s -> '@t' ->> 0 AS version"
-    " FROM object_state tool JOIN object_state versions ON versions.zoid ="
-    " ('x' || (tool.state -> '_profile_upgrade_versions' -> '@ref' ->> 0))::bit(64)::bigint"
-    " WHERE tool.class_mod = 'Products.GenericSetup.tool' AND tool.class_name = 'SetupTool' ORDER BY tool.zoid"
-)
+VERSIONS = load_sql("profile_versions")
 
 
 @cache

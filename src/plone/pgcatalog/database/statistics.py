@@ -136,12 +136,7 @@ def nowhere(relations: list[str]) -> sql.Composable:
 SECONDS = 600.0
 #: Of all catalogs: which share of the rows has a value in each column.  And the values that columns of few different
 #: values have, and in which share of the rows each is.
-FREQUENCIES = Statement("""
-SELECT tablename::text, attname::text, 1 - null_frac,
-    CASE WHEN is_asked THEN most_common_vals::text::text[] END, CASE WHEN is_asked THEN most_common_freqs END
-FROM pg_stats, LATERAL (SELECT most_common_elems IS NULL AND n_distinct BETWEEN 1 AND 100) AS x (is_asked)
-WHERE schemaname = current_schema() AND tablename IN (SELECT relation FROM pgcatalog_state)
-""")
+FREQUENCIES = Statement(load_sql("frequencies"))
 
 #: Column -> share of the rows with a value; and with each of the values known.
 Shares = tuple[dict[str, float], dict[str, dict[str, float]]]

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import replace
 from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.merge import Current
@@ -24,22 +25,9 @@ import orjson
 
 
 #: xmin is the transaction that wrote a row: it differs when anybody has written the row anew.
-STORED_ROWS = """
-SELECT c.rid, c.path, c.zoid, c.xmin::text,
-    CASE WHEN o.xmin::text = pg_current_xact_id_if_assigned()::xid::text THEN NULL ELSE o.xmin::text END{values}
-FROM {relation} c LEFT JOIN object_state o ON o.zoid = c.zoid
-WHERE c.rid IN (
-    SELECT rid FROM {relation} WHERE path = ANY(%s::text[])
-    UNION SELECT rid FROM {relation} WHERE zoid = ANY(%s::bigint[]))
-"""
+STORED_ROWS = load_sql("rows_stored")
 #: A row that has come below one of some paths since the snapshot with the newest tid: its object is stored then.
-ARRIVED = """
-SELECT c.path FROM {relation} c
-JOIN unnest(%s::text[]) AS above (path) ON c.path > above.path || '/' AND c.path < above.path || '0'
-JOIN object_state o ON o.zoid = c.zoid AND o.tid > %s
-    AND o.xmin::text IS DISTINCT FROM pg_current_xact_id_if_assigned()::xid::text
-WHERE c.rid <> ALL(%s::bigint[]) LIMIT 1
-"""
+ARRIVED = load_sql("rows_arrived")
 #: Where the idx of a row is kept.
 IDX = "COALESCE(c.idx, CASE WHEN c.rid = c.zoid THEN o.idx END)"
 NEWEST = "(SELECT max(tid) FROM transaction_log)"

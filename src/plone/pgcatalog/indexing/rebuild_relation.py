@@ -13,6 +13,7 @@ from plone.pgcatalog.database import retirement
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.layout import idx_table
 from plone.pgcatalog.database.layout import Layout
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.overlay import sets_of
@@ -42,11 +43,7 @@ BEGIN = (
 NEXT_VERSION = "UPDATE pgcatalog_state SET version = version + 1 WHERE catalog = %s RETURNING version, relation"
 FIRST_STATE = "INSERT INTO pgcatalog_state (catalog, version, relation, columns, interned, generation) VALUES (%s, 0, %s, %s, %s, 0)"
 #: Columns of a relation with few different values, as ANALYZE has found; a negative number is a share of the rows.
-FEW_VALUES = """
-SELECT attname::text FROM pg_stats, pg_class c
-WHERE c.oid = to_regclass(%s) AND schemaname = current_schema() AND tablename = relname AND attname = ANY(%s::text[])
-    AND CASE WHEN n_distinct < 0 THEN -n_distinct * reltuples ELSE n_distinct END BETWEEN 1 AND least(%s, %s * reltuples)
-"""
+FEW_VALUES = load_sql("rebuild_few_values")
 #: A column is interned with no more lists than these, and no more than this share of the rows.
 MOST_LISTS, MOST_LISTS_PER_ROW = 500, 0.02
 TAKE = (
@@ -54,12 +51,7 @@ TAKE = (
     " WHERE catalog = %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING task"
 )
 #: What the live relation has and the walk has not met: it may have been catalogued by hand.
-UNVISITED = (
-    "INSERT INTO pgcatalog_rebuild_task (catalog, task)"
-    " SELECT %(catalog)s, json_build_array(NULL, json_agg(path))::text FROM ("
-    " SELECT path, row_number() OVER (ORDER BY path) / {slice} AS part FROM {live} l"
-    " WHERE NOT EXISTS (SELECT FROM {relation} n WHERE n.path = l.path)) AS unmet GROUP BY part"
-)
+UNVISITED = load_sql("rebuild_unvisited")
 
 
 class RebuildBusy(RuntimeError):

@@ -13,6 +13,7 @@ from functools import cache
 from plone.pgcatalog.settings import result_cache_mb
 from typing import Any
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import threading
 
@@ -81,8 +82,8 @@ class ResultCache:
         #: source -> how many of its rows have their idx
         self._with_idx: Counter[str] = Counter()
         self._lock = threading.Lock()
-        #: catalog -> bytes that its site's settings ask for
-        self._limits: dict[Any, int] = {}
+        #: opened database -> catalog -> bytes that the settings of its site ask for
+        self._limits: WeakKeyDictionary[Any, dict[int, int]] = WeakKeyDictionary()
 
     def _part(self, key: Key) -> Entries:
         return self._rows if key[0] == ROWS else self._answers
@@ -139,14 +140,17 @@ class ResultCache:
             else:
                 self._forget(key)
 
-    def set_limit(self, catalog: Any, megabytes: float) -> None:
-        """Let the settings of *catalog* ask for *megabytes*, 0 for no cache; the largest number that any asks for counts."""
+    def set_limit(self, database: Any, catalog: int, megabytes: float) -> None:
+        """Let the settings of the tool *catalog* ask for *megabytes*, 0 for no cache.
+
+        The largest number counts that any catalog of an opened *database* asks for.
+        """
         limit = int(megabytes * 2**20)
-        if self._limits.get(catalog) == limit:
+        if self._limits.get(database, {}).get(catalog) == limit:
             return
         with self._lock:
-            self._limits[catalog] = limit
-            self.limit = max(self._limits.values())
+            self._limits.setdefault(database, {})[catalog] = limit
+            self.limit = max(limit for limits in self._limits.values() for limit in limits.values())
             self._shrink()
 
     def _shrink(self) -> None:

@@ -1,0 +1,6 @@
+WITH RECURSIVE part (zoid) AS (
+    SELECT %s::bigint
+    UNION
+    SELECT ref FROM part JOIN object_state USING (zoid), unnest(refs) AS ref WHERE ref <> ALL(%s::bigint[])
+)
+SELECT zoid FROM part LIMIT %s
