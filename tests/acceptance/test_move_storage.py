@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "move-storage.md"
 FILE_DATA = b"what is in a file" * 100
-MISSING = "plone.pgcatalog.database.missing"
+MISSING = "plone.pgcatalog.indexing.transition"
 _numbers = itertools.count(1)
 
 

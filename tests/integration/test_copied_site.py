@@ -7,7 +7,7 @@ from lxml import html
 from OFS import ObjectManager
 from pathlib import Path
 from plone.pgcatalog.cli.commands import main
-from plone.pgcatalog.database.missing import is_unfilled
+from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.zmi import jobs

@@ -306,7 +306,7 @@ def test_the_statements_of_a_commit_are_spans(traced: Any) -> None:
     portal.page.title = "Another"
     portal.page.reindexObject()
     transaction.commit()
-    with portal.portal_catalog._catalog.session.connection.cursor() as cursor:
+    with portal.portal_catalog._core.session.connection.cursor() as cursor:
         cursor.execute("SELECT relation FROM pgcatalog_state")
         relation = cursor.fetchone()["relation"]
     written = [statement(s) for s in exporter.get_finished_spans()]

@@ -1,7 +1,7 @@
 """A transaction sees its own catalog changes, others do not, abort and rollback take them back."""
 
 from plone.pgcatalog.database.generations import Generations
-from plone.pgcatalog.database.missing import is_unfilled
+from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.indexing.verify import Verifier
 from tests.integration import site as sites
 from tests.integration.content import create

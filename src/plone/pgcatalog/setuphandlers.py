@@ -5,11 +5,11 @@ from plone.base.interfaces import INonInstallable
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.controlpanel.registry_records import copy_settings
 from plone.pgcatalog.core import cataloguer
-from plone.pgcatalog.database.missing import expect_filling
 from plone.pgcatalog.database.schema import renew_settings
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.rebuild_worker import rebuild_connection
+from plone.pgcatalog.indexing.transition import expect_filling
 from plone.pgcatalog.migration import successor
 from plone.pgcatalog.migration.tools import fill
 from plone.pgcatalog.migration.tools import is_filled_later

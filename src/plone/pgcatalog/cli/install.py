@@ -5,10 +5,10 @@ from plone.pgcatalog.cli.rebuild import run
 from plone.pgcatalog.cli.rebuild import STOPPED
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
-from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.rebuild_worker import default_workers
 from plone.pgcatalog.indexing.rebuild_worker import helpers
+from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.migration.tools import filling_later
 from plone.pgcatalog.migration.tools import refused_names

@@ -2,7 +2,7 @@
 
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
-from plone.pgcatalog.database.missing import is_unfilled
+from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.observe.jobs import compared
 from plone.pgcatalog.observe.jobs import told

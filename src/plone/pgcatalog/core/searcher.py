@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from DateTime.interfaces import DateTimeError
 from functools import partial
 from plone.pgcatalog.core.configuration import Configuration
-from plone.pgcatalog.database.missing import expects_relation
-from plone.pgcatalog.database.missing import report as report_missing
 from plone.pgcatalog.fulltext.term_statistics import request_count
 from plone.pgcatalog.fulltext.word_lookup import find_word_parts
 from plone.pgcatalog.fulltext.word_lookup import with_globs
 from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.indexing.transition import expects_relation
+from plone.pgcatalog.indexing.transition import report_missing
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.observe.trace import report_slow

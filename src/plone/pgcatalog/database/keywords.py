@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection
 from collections.abc import Sequence
 from plone.pgcatalog.database.layout import CatalogState
-from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.database.sets import MANY_LISTS
 from plone.pgcatalog.database.sets import save
 from plone.pgcatalog.database.sets import Sets
@@ -25,7 +25,7 @@ from psycopg import sql
 ROWS_PER_KEYWORD = 50
 #: Nearly all frequent keywords are in the newest rows, which are read at once: the GIN has long lists of such ones.
 NEWEST = 100
-WITH_SOME_ROW = load_sql("keywords_with_some_row")
+WITH_SOME_ROW = load_statement("keywords_with_some_row")
 #: Those of some columns that have more lists than a process knows.
 MANY = "SELECT name FROM pgcatalog_sets WHERE name = ANY(%s::text[]) GROUP BY name HAVING count(*) > %s"
 ALL = "SELECT DISTINCT unnest({column}) FROM {relation} LIMIT %s"

@@ -39,6 +39,11 @@ def load_sql(name: str) -> str:
     return (files(__package__) / "sql" / f"{name}.sql").read_text("utf-8")
 
 
+def load_statement(name: str) -> str:
+    """Return the statement of ``database/sql/<name>.sql``, which has no comments, in one line: each message is shorter."""
+    return " ".join(load_sql(name).split())
+
+
 @dataclass(frozen=True)
 class Layout:
     """The typed columns a catalog needs besides rid, path, zoid and idx, and its SQL indexes."""

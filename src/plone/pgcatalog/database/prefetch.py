@@ -1,7 +1,7 @@
 """Objects that the storage loads together: those of a result's rows, and what a starting process reads ahead."""
 
 from collections.abc import Iterable
-from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.database.restored import PROFILE
 from plone.pgcatalog.database.restored import waiting_since
 from plone.pgcatalog.interfaces import IPGCatalogTool
@@ -46,7 +46,7 @@ TRANSFORMS = "portal_transforms"
 #: No more objects are read than this, of any site.
 MOST = 10_000
 #: The objects that an object refers to, directly or not; some are left out, and what only they refer to.
-PARTS = load_sql("object_parts")
+PARTS = load_statement("object_parts")
 
 
 def warm_up(database: Any) -> None:

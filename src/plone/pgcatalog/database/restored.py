@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.protocols import Connection
 from psycopg import sql
 from typing import Any
@@ -99,7 +100,7 @@ def bring_back(dsn: str) -> None:
 #: The class of the catalog tool, as the storage notes it.
 TOOL_CLASS = ("plone.pgcatalog.catalog", "PlonePGCatalogTool")
 #: Catalog tools with indexes, and without a table.
-TOOLS_WITHOUT_TABLE = load_sql("tools_without_table")
+TOOLS_WITHOUT_TABLE = load_statement("tools_without_table")
 REFERRERS = (
     "SELECT zoid, state ->> 'id' AS id, (SELECT ref FROM unnest(refs) ref WHERE ref = ANY(%(zoids)s) LIMIT 1) AS ref"
     " FROM object_state WHERE refs && %(zoids)s::bigint[] AND zoid <> ALL(%(seen)s::bigint[])"
@@ -140,7 +141,7 @@ PROFILE = "plone.pgcatalog:default"
 GENERIC_SETUP = "{http://namespaces.zope.org/genericsetup}"
 TOOLS = "SELECT zoid FROM object_state WHERE class_mod = %s AND class_name = %s ORDER BY zoid"
 #: The version of our profile that the setup tools of sites have noted; they keep the versions in an object of their own.
-VERSIONS = load_sql("profile_versions")
+VERSIONS = load_statement("profile_versions")
 
 
 @cache

@@ -14,6 +14,7 @@ from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.layout import idx_table
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.indexing.overlay import sets_of
@@ -51,7 +52,7 @@ TAKE = (
     " WHERE catalog = %s ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING task"
 )
 #: What the live relation has and the walk has not met: it may have been catalogued by hand.
-UNVISITED = load_sql("rebuild_unvisited")
+UNVISITED = load_statement("rebuild_unvisited")
 
 
 class RebuildBusy(RuntimeError):

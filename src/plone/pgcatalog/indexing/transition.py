@@ -1,8 +1,10 @@
-"""What a commit does to a catalog's relation and to its row of pgcatalog_state, before it writes rows of the catalog.
+"""A catalog's relation: whether it is there, and what a commit does to it, and to its state, before it writes rows.
 
-``transition_of`` says what, without SQL; ``Transitions`` does it.
+A catalog is unfilled if its site was copied or imported, or came from another database without its table.
+``transition_of`` says, without SQL, what becomes of a relation; ``Transitions`` does it.
 """
 
+from Acquisition import aq_base
 from collections.abc import Collection
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +13,10 @@ from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.keywords import collect
 from plone.pgcatalog.database.keywords import lists_of_one
 from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.database.layout import is_unfilled as is_unfilled_relation
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.layout import load_sql
-from plone.pgcatalog.database.missing import has_indexes
-from plone.pgcatalog.database.missing import report as report_missing
+from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.database.retirement import forget_rebuild
 from plone.pgcatalog.database.retirement import retire_relation
 from plone.pgcatalog.database.session import Session
@@ -24,15 +26,27 @@ from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.database.sets import UNSAVED
 from plone.pgcatalog.indexing.overlay import sets_of
 from plone.pgcatalog.indexing.pending import CatalogPending
+from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
 from typing import Any
 from ZODB.POSException import ConflictError
+from ZODB.utils import z64
+
+import logging
 
 
-#: Advances the generation, and tells which of some lists nobody has saved; in one line, as each commit sends it.
-ADVANCE = " ".join(load_sql("state_advance").split()).format(unsaved=UNSAVED.format(numbers="%(numbers)s"))
+logger = logging.getLogger(__name__)
+
+MESSAGE = (
+    "%s has no table in this database, as after copying the objects from another one, copying or importing the site, or"
+    " restoring a dump in part: it knows nothing, or what has been saved since. pgcatalog rebuild, or its tab Advanced, fills it"
+)
+
+#: Advances the generation, and tells which of some lists nobody has saved.
+ADVANCE = load_statement("state_advance").format(unsaved=UNSAVED.format(numbers="%(numbers)s"))
 #: The columns whose keywords are known, when one has come to have too many.
 SAVE_COLLECTED = "UPDATE pgcatalog_state SET collected = %s WHERE catalog = %s"
 #: A rebuild beside the live relation follows these paths before it takes its place; '' makes it start over.
@@ -261,3 +275,37 @@ class Transitions:
 def sets_in(sets: Sets, names: Collection[str]) -> Sets:
     """Return those of *sets* that are lists of the columns *names*."""
     return {number: (name, values) for number, (name, values) in sets.items() if name in names}
+
+
+def has_indexes(tool: CatalogTool) -> bool:
+    """True for a catalog tool that can find something."""
+    return bool(aq_base(tool)._indexes)
+
+
+def expects_relation(tool: CatalogTool) -> bool:
+    """True for a catalog tool that was committed with indexes: that commit made its table."""
+    base = aq_base(tool)
+    return getattr(base, "_p_serial", z64) != z64 and not base._p_changed and has_indexes(tool)
+
+
+def is_unfilled(catalog: Catalog) -> bool:
+    """Return whether *catalog* has no table, or one with nothing but what was saved since."""
+    session = catalog.session
+    state = session.read_states().get(catalog.zoid)
+    if state is not None:
+        return is_unfilled_relation(state.relation)
+    return catalog.zoid not in session.pending and expects_relation(catalog.tool)
+
+
+def expect_filling(tool: CatalogTool) -> None:
+    """Have the table that this transaction makes for *tool*, a new catalog, count as unfilled until a rebuild has filled it."""
+    aq_base(tool)._v_reported_missing = True
+    tool._core.change().is_whole = False
+
+
+def report_missing(tool: CatalogTool) -> None:
+    """Log that *tool* has lost its table, once as long as the tool stays in its connection's cache."""
+    base = aq_base(tool)
+    if not getattr(base, "_v_reported_missing", False):
+        base._v_reported_missing = True
+        logger.error(MESSAGE, "/".join(tool.getPhysicalPath()))

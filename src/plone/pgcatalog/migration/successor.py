@@ -8,9 +8,9 @@ from Acquisition import aq_base
 from collections.abc import Iterator
 from itertools import batched
 from plone.pgcatalog.database.layout import load_sql
-from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.objects import content_of
+from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.migration.tools import add_indexes
 from plone.pgcatalog.migration.tools import fill
 from plone.pgcatalog.migration.tools import SUCCESSOR

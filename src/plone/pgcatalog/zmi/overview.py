@@ -5,7 +5,6 @@ from Acquisition import aq_parent
 from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import statistics
-from plone.pgcatalog.database.missing import is_unfilled
 from plone.pgcatalog.database.restored import PROFILE
 from plone.pgcatalog.database.restored import waiting_since
 from plone.pgcatalog.distribution import own_distribution
@@ -14,6 +13,7 @@ from plone.pgcatalog.i18n import restored
 from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.i18n import when
 from plone.pgcatalog.indexing.objects import site_path
+from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import HITS
