@@ -86,7 +86,7 @@ bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ou
 test-pooler: $(VENV)/.installed-bench  ## the integration tests through PgBouncer, and the table in docs/how-to/pgbouncer.md (POOLER_ARGS=...)
 	$(BIN)/python -m tests.integration.through_pooler $(POOLER_ARGS)
 
-topology: $(VENV)/.installed-bench  ## several machines on this one, and what they ask the servers (T=pgbouncer, standby, failover, vanish)
+topology: $(VENV)/.installed-bench  ## several machines on this one, and what they ask the servers (T=pgbouncer, standby, failover)
 	$(BIN)/python -m scripts.topology $(T) $(TOPOLOGY_ARGS)
 
 soak: $(VENV)/.installed-bench  ## ten minutes of load on a site whose PostgreSQL is killed meanwhile (SOAK_ARGS=...)

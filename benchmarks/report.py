@@ -66,8 +66,6 @@ HEADINGS = {
     "storage": "Storages: store and load",
     "zodb": "Storages: through the ZODB",
     "pack": "Storages: packing",
-    "codec": "Pickle and JSON",
-    "zodbbench": "A growing tree",
 }
 
 

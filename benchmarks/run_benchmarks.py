@@ -212,18 +212,6 @@ def plone(chosen: tuple[str, ...], output: Path | None, again: bool, **options: 
 
 
 @main.command()
-@click.option("--filestorage", type=FILE, help="Go through this Data.fs, too.")
-@click.option("--with-site", is_flag=True, help="Make a Plone site in a Data.fs, and go through that.")
-@repeated(200, 20)
-def codec(filestorage: Path | None, with_site: bool, output: Path | None, again: bool, **options: Any) -> None:
-    """Pickle against zodb-json-codec: ten shapes of records, and a FileStorage."""
-    # The name only: a result file has no paths of a machine.
-    kept = {**options, "filestorage": filestorage.name if filestorage else False, "with_site": with_site}
-    settings = {**options, "filestorage": str(filestorage.resolve()) if filestorage else None, "with_site": with_site}
-    run("codec", kept, [Job("benchmarks.codec", "codec", settings, several=True)], output, again)
-
-
-@main.command()
 @repeated(100, 10)
 def storage(output: Path | None, again: bool, **options: Any) -> None:
     """PGJsonbStorage against RelStorage: store and load."""
@@ -256,23 +244,8 @@ def pack(sizes: str, output: Path | None, again: bool) -> None:
     run("pack", {"sizes": sizes}, jobs, output, again)
 
 
-@main.command()
-@click.option("--count", default=100_000, show_default=True, help="Objects to insert.")
-@click.option("--batch", default=100, show_default=True, help="Objects in a transaction.")
-@click.option("--cache-size", default=20_000, show_default=True, help="Objects in the ZODB cache.")
-@KEPT
-@AGAIN
-def zodbbench(output: Path | None, again: bool, **options: Any) -> None:
-    """Objects of a kilobyte in a growing OOBTree: insertions and lookups, next to plain PostgreSQL."""
-    jobs = [
-        Job("benchmarks.zodbbench", name, options) for name in ("filestorage", "relstorage", "pgjsonb", "plain-sql")
-    ]
-    run("zodbbench", options, jobs, output, again)
-
-
 #: What the documentation shows: the name of a file, and what measures it.
 PLAN = {
-    "codec": "codec --with-site",
     "storage": "storage",
     "zodb": "zodb",
     "pack": "pack",
@@ -289,7 +262,6 @@ PLAN = {
     "level1-200000": "level1 --rows 200000 --iterations 20",
     "scale-100000": "scale --rows 100000 --iterations 10",
     "scale-200000": "scale --rows 200000 --iterations 10",
-    "zodbbench-1000000": "zodbbench --count 1000000 --batch 1000",
     "level1-1000000": "level1 --rows 1000000 --iterations 20",
     "scale-1000000": "scale --rows 1000000 --iterations 10",
 }

@@ -56,8 +56,6 @@ class Job:
     backend: str
     options: dict[str, Any] = field(default_factory=dict)
     checkout: Path | None = None
-    #: the result has several backends' results by their names
-    several: bool = False
 
     @property
     def id(self) -> str:
@@ -103,10 +101,9 @@ class ResultFile:
 
     def add(self, job: Job, result: dict[str, Any]) -> None:
         """Add what *job* found, and write the file."""
-        for backend, found in result.items() if job.several else [(job.backend, result)]:
-            mine = self.data["results"].setdefault(backend, {})
-            found["measures"] = mine.get("measures", {}) | found["measures"]
-            mine.update(found)
+        mine = self.data["results"].setdefault(job.backend, {})
+        result["measures"] = mine.get("measures", {}) | result["measures"]
+        mine.update(result)
         self.data["done"].append(job.id)
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -21,8 +21,7 @@ STORAGES = ("pgjsonb", "relstorage")
 PAIRS = {
     **dict.fromkeys(("level1", "level2", "search", "pages", "rebuild", "scale"), CATALOGS),
     "plone": ("pgjsonb-zcatalog", REFERENCE),
-    **dict.fromkeys(("storage", "zodb", "pack", "zodbbench"), STORAGES),
-    "codec": ("codec", "pickle"),
+    **dict.fromkeys(("storage", "zodb", "pack"), STORAGES),
 }
 ORDER = list(LABELS)
 #: What the benchmark ``pages`` measures of a kind of page.
@@ -101,11 +100,11 @@ def backends(data: Record) -> list[str]:
 def size_of(data: Record) -> int:
     """Return how many documents or rows the result is about."""
     options = data["options"]
-    return int(options.get("docs") or options.get("rows") or options.get("count") or 0)
+    return int(options.get("docs") or options.get("rows") or 0)
 
 
 def title(data: Record) -> str:
-    unit = {"level1": "rows", "scale": "rows", "zodbbench": "objects"}.get(data["command"], "documents")
+    unit = {"level1": "rows", "scale": "rows"}.get(data["command"], "documents")
     return f"{data['command']}, {size_of(data):,} {unit}" if size_of(data) else data["command"]
 
 
@@ -113,8 +112,6 @@ def tables(data: Record) -> Iterator[Table]:
     """Yield the tables of a result file."""
     if any(result["measures"] for result in data["results"].values()):
         yield measures_table(data)
-    if any("curve" in result for result in data["results"].values()):
-        yield from curve_tables(data)
     yield from page_tables(data) if data["command"] == "pages" else query_tables(data)
 
 
@@ -172,16 +169,6 @@ def query_tables(data: Record) -> Iterator[Table]:
         behind = f", cache {cache:,}" if cache else ""
         headers = ["", "found", *(LABELS[name] for name in by_backend), *read.values(), "ratio"]
         yield Table(f"{title(data)}: {touch}, {values} values, {state}{behind} (ms)", headers, rows)
-
-
-def curve_tables(data: Record) -> Iterator[Table]:
-    """Yield what was measured at each size."""
-    names = backends(data)
-    points = {name: {point["size"]: point for point in data["results"][name]["curve"]} for name in names}
-    sizes = sorted({size for each in points.values() for size in each})
-    for what in ("inserts per second", "ms per lookup"):
-        rows = [[f"{size:,}", *(number(points[n].get(size, {}).get(what)) for n in names)] for size in sizes]
-        yield Table(f"{data['command']}: {what}", ["objects", *(LABELS[name] for name in names)], rows)
 
 
 def page_pairs(data: Record, state: str, group: str | None = None) -> list[tuple[Record, Record]]:

@@ -5,7 +5,6 @@ Makes the demo's site on an embedded server, runs the commands on it, and writes
     .venv/bin/python -m scripts.record_cli --objects 2000
 """
 
-from benchmarks.marks import put_between
 from demo import server
 from demo.__main__ import progress
 from demo.__main__ import timed
@@ -14,12 +13,10 @@ from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from rich.console import Console
-from statistics import median
 
 import click
 import os
 import re
-import resource
 import shlex
 import subprocess
 import sys
@@ -51,19 +48,15 @@ SESSIONS = {
     "compare": [("compare CONF --site Plone --scratch SCRATCH", 0)],
     "install": [("install CONF --site Plone --dry-run", 0), ("install CONF --site Plone", 0)],
 }
-#: Commands that load no Zope, and what their libraries alone take: their start-up is measured in turns.
-STARTS = ("--help", "--version", "status --help", "status --dsn DSN", "check --help", "check --dsn DSN")
-LIBRARIES = "import click, psycopg, rich.console, rich.table"
-ROUNDS = 9
 #: What a command needs that begins with Plone's own catalog.
 STOCK = ("compare", "install")
 
 
 @click.command()
 @click.option("--objects", default=2000, show_default=True, type=click.IntRange(min=40), help="In the demo's site.")
-@click.argument("commands", nargs=-1, type=click.Choice([*SESSIONS, "startup"]))
+@click.argument("commands", nargs=-1, type=click.Choice(list(SESSIONS)))
 def main(objects: int, commands: tuple[str, ...]) -> None:
-    """Record COMMANDS, all by default; startup measures what those take that load no Zope."""
+    """Record COMMANDS, all by default."""
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(settings=DEMO_SETTINGS) as postgres:
         dsn = postgres.createdb("plone")
@@ -80,25 +73,6 @@ def main(objects: int, commands: tuple[str, ...]) -> None:
             is_ours = command == "install" or (is_ours and command not in ("uninstall", "compare"))
             text = "\n".join(record(session, lines, names) for session, lines in SESSIONS[command])
             (FOLDER / f"{command}.txt").write_text(text, "utf-8")
-        if not commands or "startup" in commands:
-            put_between(FOLDER.parent / "commands.md", "start-up", starts(dsn))
-
-
-def starts(dsn: str) -> str:
-    """Return a table of the processor's seconds, median of ROUNDS, that each of STARTS takes from beginning to end."""
-    lines = {
-        f"`pgcatalog {line}`": ["-m", "plone.pgcatalog.cli", *line.replace("DSN", dsn).split(" ", 2)] for line in STARTS
-    }
-    lines["click, psycopg and rich alone"] = ["-c", LIBRARIES]
-    seconds: dict[str, list[float]] = {name: [] for name in lines}
-    for _ in range(ROUNDS):
-        for name, arguments in lines.items():
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run([sys.executable, *arguments], capture_output=True, check=False)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            seconds[name].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    rows = [f"| {name} | {median(taken):.2f} |" for name, taken in seconds.items()]
-    return "\n".join(["| | seconds |", "|---|--:|", *rows])
 
 
 def make_site(folder: Path, dsn: str, objects: int) -> Path:

@@ -1,7 +1,6 @@
 """Records the page followed: ``python -m scripts.moving --documents 2000``, a site from each storage and back.
 
-Writes the transcripts to ``docs/reference/moves.md``, and the figures of the run into ``figures.json`` beside this file; from those
-of two runs with different numbers of documents it makes the page's table of times and room.
+Writes the transcripts to ``docs/reference/moves.md``.
 """
 
 from benchmarks.marks import put_between
@@ -10,17 +9,14 @@ from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from scripts.moving import page
 from scripts.moving import sources
-from scripts.moving import table
 from scripts.moving.walk import Walk
 from tests.integration import site as sites
 from typing import Any
 
 import click
-import json
 import tempfile
 
 
-FIGURES = Path(__file__).with_name("figures.json")
 SITE = "Plone"
 INTRODUCTION = """\
 ## From ZEO and RelStorage
@@ -39,7 +35,6 @@ def main(documents: int, kinds: tuple[str, ...]) -> None:
     """Follow docs/how-to/from-your-site.md with a site of so many documents, and write down what was printed."""
     sites.start_zope()
     transcripts = []
-    figures = json.loads(FIGURES.read_text("utf-8")) if FIGURES.exists() else {}
     with tempfile.TemporaryDirectory() as temporary:
         data = Path(temporary) / "data"
         data.mkdir()
@@ -50,12 +45,10 @@ def main(documents: int, kinds: tuple[str, ...]) -> None:
             # One server for each, as the page's names of databases are the same.
             with EmbeddedPostgres(settings={**DEMO_SETTINGS, **page.settings()}) as postgres:
                 walk = Walk(folder, postgres, kind)
-                figures[f"{kind}-{objects}"] = {"objects": objects, **follow(walk, data)}
+                follow(walk, data)
             transcripts.append("\n".join([f"### From {sources.KINDS[kind]}", "", "```text", *walk.transcript, "```"]))
-            FIGURES.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n", "utf-8")
     introduction = INTRODUCTION.format(documents=documents, objects=objects)
     put_between(page.TRANSCRIPTS, "transcripts", "\n\n".join([introduction, *transcripts]))
-    table.write(figures, page.PAGE)
 
 
 def make_site(folder: Path, documents: int) -> int:
@@ -74,8 +67,8 @@ def opened(db: Any) -> Any:
     return sites.inside(db, SITE)
 
 
-def follow(walk: Walk, data: Path) -> dict[str, Any]:
-    """Follow the page from the site in *data*, there and back; return what it took."""
+def follow(walk: Walk, data: Path) -> None:
+    """Follow the page from the site in *data*, there and back."""
     # They import Plone, which needs the configuration of Zope.
     from plone.pgcatalog.cli.target import main_storage
     from plone.pgcatalog.migration import copying
@@ -93,11 +86,9 @@ def follow(walk: Walk, data: Path) -> dict[str, Any]:
     with walk.old_storage():
         walk.rehearse()
         walk.switch()
-    whole, files = walk.bytes_of("plone")
     complete(PGJsonbStorage(dsn=walk.dsn("plone"), cache_warm_pct=0))
     walk.go_back()
     complete(main_storage(str(walk.folder / "back" / "zope.conf")).open())
-    return {"bytes": whole - files, "file_bytes": files, "seconds": {k: round(s, 1) for k, s in walk.seconds.items()}}
 
 
 def complete(storage: Any) -> None:

@@ -29,7 +29,7 @@ class StepFailed(RuntimeError):
 class Walk:
     """One site on its way from a storage of *kind*, and back; *folder* is where the page's relative paths begin.
 
-    ``transcript`` is what an administrator has seen, ``seconds`` how long each step took.
+    ``transcript`` is what an administrator has seen.
     """
 
     folder: Path
@@ -37,7 +37,6 @@ class Walk:
     kind: str
     site: str = "Plone"
     transcript: list[str] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         sources.folders(self.folder)
@@ -126,7 +125,6 @@ class Walk:
                 check=False,
             )
             seconds = monotonic() - started
-            self.seconds[" ".join(typed.split()[1:2]) if name != "back" else f"back {typed.split()[1]}"] = seconds
             printed = done.stdout.rstrip().replace(self.host, "localhost").replace(str(self.folder), "/srv/plone")
             self.transcript += [
                 f"$ {typed}",
@@ -136,15 +134,6 @@ class Walk:
             ]
             if done.returncode:
                 raise StepFailed(f"{line}\n{done.stdout}\n{done.stderr}")
-
-    def bytes_of(self, database: str) -> tuple[int, int]:
-        """Return the size of *database*, and how much of it is the files, in bytes."""
-        with psycopg.connect(self.dsn(database)) as connection:
-            row = connection.execute(
-                "SELECT pg_database_size(current_database()), coalesce(pg_total_relation_size(to_regclass('blob_state')), 0)"
-            ).fetchone()
-        assert row is not None
-        return int(row[0]), int(row[1])
 
     # -- the parts of the page
 

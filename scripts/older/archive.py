@@ -1,34 +1,15 @@
-"""The databases that Plone 6.0 and 6.1 have made: FileStorages with blobs, in one archive."""
+"""The databases that Plone 6.0 and 6.1 have made (by ``scripts/older`` in commit 63226fe): FileStorages with blobs, in one archive."""
 
 from pathlib import Path
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from typing import Any
 
-import lzma
 import tarfile
 
 
 VERSIONS = ("6.0", "6.1")
 ARCHIVE = Path(__file__).with_name("sites.tar.xz")
-#: Text without alignment, with a dictionary that spans both sites, which have much in common.
-FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "lp": 0, "pb": 0}]
-
-
-def pack(folder: Path) -> None:
-    """Make the archive of the sites that are in *folder* under their versions."""
-    with lzma.open(ARCHIVE, "wb", filters=FILTERS) as stream, tarfile.open(fileobj=stream, mode="w") as tar:
-        for version in VERSIONS:
-            for name in ("Data.fs", "blobs"):
-                tar.add(folder / version / name, f"{version}/{name}", filter=_anonymous)
-
-
-def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    if member.name.endswith(".lock"):
-        return None
-    member.uid = member.gid = member.mtime = 0
-    member.uname = member.gname = ""
-    return member
 
 
 def unpack(version: str, folder: Path) -> None:

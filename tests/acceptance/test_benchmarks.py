@@ -11,13 +11,10 @@ from benchmarks.wire import Relay
 from benchmarks.worker import take_turns
 from benchmarks.worker import Worker
 from benchmarks.worker import WorkerFailed
-from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from typing import Any
-from ZODB.DB import DB
-from ZODB.FileStorage import FileStorage
 
 import json
 import psycopg
@@ -25,7 +22,6 @@ import pytest
 import shlex
 import subprocess
 import sys
-import transaction
 
 
 ROOT = Path(__file__).parents[2]
@@ -220,41 +216,6 @@ def test_storages_are_compared(results: Path, command: str, options: tuple[str, 
     for backend in data["results"]:
         assert set(medians(data, backend)) == names
         assert min(medians(data, backend).values()) > 0
-
-
-@pytest.fixture
-def data_fs(tmp_path: Path) -> Iterator[Path]:
-    """A FileStorage with some transactions."""
-    path = tmp_path / "Data.fs"
-    db = DB(FileStorage(str(path)))
-    connection = db.open()
-    for number in range(3):
-        connection.root()[f"key{number}"] = {"number": number}
-        transaction.commit()
-    connection.close()
-    db.close()
-    return path
-
-
-@pytest.mark.slow
-def test_codec_compares_shapes_and_a_filestorage(results: Path, data_fs: Path) -> None:
-    data = measured(results, "codec", "--filestorage", str(data_fs), *QUICK)
-    pickled, coded = medians(data, "pickle"), medians(data, "codec")
-    assert pickled.keys() == coded.keys()
-    shapes = {name.partition(" ")[2] for name in coded if name.startswith("decode ")}
-    assert len(shapes) == 10
-    assert {f"{step} {shape}" for step in ("encode", "roundtrip", "size") for shape in shapes} <= coded.keys()
-    assert coded["FileStorage, records"] == 4
-    assert coded["FileStorage, unreadable records"] == 0
-
-
-@pytest.mark.slow
-def test_zodbbench_gives_a_curve(results: Path) -> None:
-    data = measured(results, "zodbbench", "--count", "200", "--batch", "50")
-    assert set(data["results"]) == {"filestorage", "relstorage", "pgjsonb", "plain-sql"}
-    for result in data["results"].values():
-        assert [point["size"] for point in result["curve"]] == [100, 200]
-        assert all(point["inserts per second"] > 0 for point in result["curve"])
 
 
 @pytest.fixture(scope="module")
