@@ -39,8 +39,6 @@ OTHERS = {
     "database.prepared": "our own statements",
     "cli.slow": "a period",
     "database.restored": "our own base.sql",
-    "demo.fetch": "pages of the demo",
-    "demo.words": "texts of the demo",
     "sql.column": "names of indexes",
     "zmi.page": "templates of Zope",
 }
