@@ -10,7 +10,6 @@ from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.distribution import refuse_mixture
 from plone.pgcatalog.indexing import processor
 from plone.pgcatalog.observe import searches
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.storage import is_supported
 from typing import Any
 
@@ -53,6 +52,6 @@ def count_search(event: Any) -> None:
     searches.count_noted(event.request)
 
 
-def drop_catalog(tool: CatalogTool, event: Any) -> None:
+def drop_catalog(tool: Any, event: Any) -> None:
     """Drop the relation of a catalog tool that is being deleted, alone or with its site."""
     cataloguer.drop(tool._core)

@@ -21,6 +21,7 @@ from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.advice.replay import statement_of
 from plone.pgcatalog.advice.trial import Measure
 from plone.pgcatalog.advice.trial import Trial
+from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.i18n import _
@@ -35,7 +36,6 @@ from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.observe.log import SlowQueryLog
 from plone.pgcatalog.observe.record import page_in
-from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection

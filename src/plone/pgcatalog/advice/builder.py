@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import partial
 from plone.pgcatalog.advice.candidates import Candidate
 from plone.pgcatalog.advice.candidates import PREFIX
+from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
@@ -23,7 +24,6 @@ from plone.pgcatalog.i18n import MessageError
 from plone.pgcatalog.indexes.base import quote
 from plone.pgcatalog.observe.log import Execute
 from plone.pgcatalog.observe.log import log_sql
-from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection

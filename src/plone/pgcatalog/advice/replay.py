@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.i18n import _
@@ -14,7 +15,6 @@ from plone.pgcatalog.observe import plan
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.record import page_in
 from plone.pgcatalog.observe.record import recall
-from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery

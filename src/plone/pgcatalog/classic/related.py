@@ -3,7 +3,6 @@
 from plone.app.layout.viewlets.common import ViewletBase
 from plone.pgcatalog.discovery.similar import more_like_this
 from plone.pgcatalog.interfaces import IPGCatalogTool
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.settings import related_pages
 from plone.registry.interfaces import IRegistry
 from Products.CMFCore.utils import getToolByName
@@ -27,7 +26,7 @@ class RelatedPages(ViewletBase):
             super().update()
             self.pages = self._found(catalog, wanted)
 
-    def _found(self, catalog: CatalogTool, wanted: int) -> list[dict[str, str]]:
+    def _found(self, catalog: Any, wanted: int) -> list[dict[str, str]]:
         types = Search(self.context, self.request).filter_types([])
         root = "/".join(self.portal_state.navigation_root().getPhysicalPath())
         brains = more_like_this(catalog, self.context, wanted, {"portal_type": types, "path": root})

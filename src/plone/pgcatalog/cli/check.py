@@ -17,7 +17,8 @@ from plone.pgcatalog.database.statistics import has_catalogs
 from plone.pgcatalog.distribution import mixture
 from plone.pgcatalog.distribution import version_of
 from plone.pgcatalog.observe.health import collect
-from plone.pgcatalog.protocols import Connection
+from psycopg import Connection
+from typing import Any
 
 import click
 import dataclasses
@@ -106,7 +107,7 @@ def storage_findings(databases: list[Configured]) -> Iterator[Finding]:
             yield Finding(ERROR, "storage", text, remedy)
 
 
-def catalog_findings(connection: Connection) -> Iterator[Finding]:
+def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
     """Yield what ``pgcatalog status`` calls attention to."""
     if not has_catalogs(connection) and not is_expected(connection):
         return

@@ -7,7 +7,7 @@ from plone.pgcatalog.advice.replay import statement_of
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.core import searcher
-from plone.pgcatalog.protocols import Catalog
+from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.sql.expression import Statement

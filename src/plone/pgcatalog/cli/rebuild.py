@@ -18,9 +18,8 @@ from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import Worker
 from plone.pgcatalog.observe.jobs import rebuilt
 from plone.pgcatalog.observe.jobs import told
-from plone.pgcatalog.protocols import CatalogTool
-from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.storage import dsn_of
+from psycopg import Connection
 from rich.console import Console
 from rich.progress import BarColumn
 from rich.progress import MofNCompleteColumn
@@ -28,6 +27,7 @@ from rich.progress import Progress
 from rich.progress import TextColumn
 from rich.progress import TimeElapsedColumn
 from rich.progress import TimeRemainingColumn
+from typing import Any
 
 import click
 import json
@@ -110,7 +110,7 @@ def report_abandoned(relation: str | None, as_json: bool) -> None:
         click.echo(f"{relation} is dropped" if relation else "no rebuild was interrupted")
 
 
-def help_out(catalog: CatalogTool, skip_broken: bool) -> None:
+def help_out(catalog: Any, skip_broken: bool) -> None:
     """Visit objects for a rebuild that another process has begun, or is about to."""
     connection = rebuild_connection(catalog)
     try:
@@ -122,7 +122,7 @@ def help_out(catalog: CatalogTool, skip_broken: bool) -> None:
         connection.close()
 
 
-def wait_for(connection: Connection, catalog: CatalogTool, seconds: float = 30.0) -> None:
+def wait_for(connection: Connection[Any], catalog: Any, seconds: float = 30.0) -> None:
     """Return when there is a rebuild of *catalog* with objects to visit; raises RebuildGone after *seconds*."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

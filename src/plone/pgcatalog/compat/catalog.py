@@ -14,7 +14,6 @@ from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.core.searcher import merged
 from plone.pgcatalog.indexing.objects import is_rid
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.results.brain import brain_class
 from plone.pgcatalog.results.results import CatalogSearchResults
@@ -30,12 +29,12 @@ class _CatalogCompat(ZCatalogCatalog):
     Its methods answer where ZCatalog's own are asked: see ``lend`` below.
     """
 
-    def __init__(self, tool: CatalogTool) -> None:
+    def __init__(self, tool: Any) -> None:
         # In tuples: attributes of their own would be wrapped in this object's acquisition context.
         self._bound = (tool,)
         self._core: tuple[Catalog, ...] = ()
 
-    def __of__(self, tool: CatalogTool) -> "_CatalogCompat":
+    def __of__(self, tool: Any) -> "_CatalogCompat":
         """Return the one bound to the wrapped *tool*: what ``tool._catalog`` gives."""
         return _CatalogCompat(tool)
 

@@ -24,7 +24,6 @@ from plone.pgcatalog.indexing.objects import is_storable
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.expression import WHERE
 from plone.pgcatalog.results.brain import brain_class
 from plone.pgcatalog.results.results import CatalogSearchResults
@@ -48,7 +47,7 @@ class Catalog(Base):
 
     def __init__(
         self,
-        tool: CatalogTool,
+        tool: Any,
         configuration: Configuration | None = None,
         translators: Mapping[str, IndexTranslator] | None = None,
     ) -> None:
@@ -59,7 +58,7 @@ class Catalog(Base):
         self._jar: Any = None
         self._zoid: int | None = None
 
-    def __of__(self, tool: CatalogTool) -> "Catalog":
+    def __of__(self, tool: Any) -> "Catalog":
         """Return the one bound to the wrapped *tool*: what ``tool._core`` gives."""
         return Catalog(tool, self._configuration, self._translators)
 

@@ -10,13 +10,17 @@ from plone.pgcatalog.indexing.extract import metadata_of
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import oid_of
 from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.predicate import equals
 from typing import Any
+from typing import TYPE_CHECKING
 
 
-def catalog_object(catalog: Catalog, obj: Any, uid: str, idxs: Any = None, update_metadata: bool = True) -> int:
+if TYPE_CHECKING:
+    from plone.pgcatalog.core.catalog import Catalog
+
+
+def catalog_object(catalog: "Catalog", obj: Any, uid: str, idxs: Any = None, update_metadata: bool = True) -> int:
     """Put *obj* (an indexable wrapper) into *catalog*, under *uid*; return how many columns it has.
 
     The other arguments and the errors are those of ``entry``.
@@ -27,7 +31,7 @@ def catalog_object(catalog: Catalog, obj: Any, uid: str, idxs: Any = None, updat
 
 
 def entry(
-    catalog: Catalog,
+    catalog: "Catalog",
     obj: Any,
     uid: str,
     idxs: Any = None,
@@ -67,7 +71,7 @@ def with_rewriters(configuration: Configuration, idxs: Iterable[str]) -> list[st
     return list(names)
 
 
-def update_metadata(catalog: Catalog, obj: Any, uid: str) -> None:
+def update_metadata(catalog: "Catalog", obj: Any, uid: str) -> None:
     """Take the metadata of *obj*, catalogued under *uid*, anew."""
     extraction = Extraction(uid, CachedAttributes(obj))
     extraction.add_metadata(catalog.names)
@@ -75,13 +79,13 @@ def update_metadata(catalog: Catalog, obj: Any, uid: str) -> None:
     catalog.change().put(Entry(clean_path(uid), oid_of(obj, catalog.jar), idx=extraction.idx, vanished=vanished))
 
 
-def uncatalog_object(catalog: Catalog, uid: Any) -> None:
+def uncatalog_object(catalog: "Catalog", uid: Any) -> None:
     """Remove *uid*; an unknown one is no error."""
     if isinstance(uid, str):
         catalog.change().delete(clean_path(uid))
 
 
-def move(catalog: Catalog, rid: int, path: str) -> str:
+def move(catalog: "Catalog", rid: int, path: str) -> str:
     """Give the row *rid* the *path*, where another row goes; return its former one.  Raises KeyError for an unknown row.
 
     All that is indexed stays as it is, the values of path indexes too.
@@ -101,25 +105,25 @@ def move(catalog: Catalog, rid: int, path: str) -> str:
     return str(former)
 
 
-def clear(catalog: Catalog) -> None:
+def clear(catalog: "Catalog") -> None:
     """Forget everything that is catalogued."""
     catalog.change().clear()
 
 
-def drop(catalog: Catalog) -> None:
+def drop(catalog: "Catalog") -> None:
     """Forget everything, and drop the relation with the commit."""
     clear(catalog)
     catalog.change().dropped = True
 
 
-def clear_index(catalog: Catalog, name: str) -> None:
+def clear_index(catalog: "Catalog", name: str) -> None:
     """Empty the index *name* for all rows; raises KeyError."""
     columns = frozenset(c.name for c in catalog.translator(name).columns())
     if columns:
         catalog.change().clear_columns(columns)
 
 
-def unindex(catalog: Catalog, name: str, rid: int) -> None:
+def unindex(catalog: "Catalog", name: str, rid: int) -> None:
     """Empty the index *name* for the row *rid*; an unknown row is no error."""
     translator = catalog.translator(name)
     columns = {c.name: None for c in translator.columns()}

@@ -19,7 +19,6 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import strip_data
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing.objects import site_path
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.compiler import CompiledQueries
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -64,7 +63,7 @@ class Configuration:
     compiled: CompiledQueries = field(default_factory=CompiledQueries)
 
     @classmethod
-    def of(cls, tool: CatalogTool) -> "Configuration":
+    def of(cls, tool: Any) -> "Configuration":
         """Return the configuration of the catalog *tool* in the state it has now.
 
         Raises CatalogError for an index type that nobody can translate.

@@ -17,8 +17,6 @@ from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.observe.trace import report_slow
 from plone.pgcatalog.observe.trace import Trace
-from plone.pgcatalog.protocols import Catalog
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import OLDEST_FIRST
@@ -38,7 +36,12 @@ from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.storage import dsn_of
 from Products.ZCatalog.Catalog import CatalogError
 from typing import Any
+from typing import TYPE_CHECKING
 from zExceptions import BadRequest
+
+
+if TYPE_CHECKING:
+    from plone.pgcatalog.core.catalog import Catalog
 
 
 #: (index name, reverse) pairs
@@ -101,7 +104,7 @@ def is_sortable(index: Any) -> bool:
     return hasattr(aq_base(index), "documentToKeyMap")
 
 
-def rewritten(query: Mapping[str, Any], configuration: Configuration, tool: CatalogTool) -> Mapping[str, Any]:
+def rewritten(query: Mapping[str, Any], configuration: Configuration, tool: Any) -> Mapping[str, Any]:
     """Return *query* as the indexes of the *tool* that rewrite queries want it; what holds several values is a list."""
     query = with_lists(query)
     for index in configuration.rewriters.values():
@@ -117,7 +120,7 @@ def canonical(query: Mapping[str, Any]) -> dict[str, Any]:
 # -- a search
 
 
-def search(catalog: Catalog, query: Mapping[str, Any]) -> CatalogSearchResults:
+def search(catalog: "Catalog", query: Mapping[str, Any]) -> CatalogSearchResults:
     """Return what the query dict *query* finds in *catalog*, sorted and limited as it says.
 
     Raises CatalogError for a bad ``sort_on``, and what indexes raise for wrong values.
@@ -127,7 +130,7 @@ def search(catalog: Catalog, query: Mapping[str, Any]) -> CatalogSearchResults:
 
 
 def find(
-    catalog: Catalog, configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
+    catalog: "Catalog", configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
 ) -> CatalogSearchResults:
     """Return what *query* finds, sorted by *sort* whatever it says itself; *limit* is the ``sort_limit``."""
     criteria = canonical(rewritten(query, configuration, catalog.tool))
@@ -143,12 +146,12 @@ def find(
     return CatalogSearchResults(seen, view, compiled, criteria, sort, started)
 
 
-def everything(catalog: Catalog) -> CatalogSearchResults:
+def everything(catalog: "Catalog") -> CatalogSearchResults:
     """Return all rows of *catalog*, ordered by rid."""
     return CatalogSearchResults(catalog, catalog.view(), CompiledQuery(EVERYTHING, (OLDEST_FIRST,), None, Window()))
 
 
-def as_searched(catalog: Catalog, configuration: Configuration, query: Mapping[str, Any]) -> Catalog:
+def as_searched(catalog: "Catalog", configuration: Configuration, query: Mapping[str, Any]) -> "Catalog":
     """Return *catalog* as this search sees it, now and later: with its translators."""
     translators = with_globs(catalog, configuration.translators, query)
     if parts_of_words(catalog.tool) and SOURCE_INDEX in translators:
@@ -159,7 +162,7 @@ def as_searched(catalog: Catalog, configuration: Configuration, query: Mapping[s
 
 
 def compiled_query(
-    catalog: Catalog, configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
+    catalog: "Catalog", configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
 ) -> CompiledQuery:
     """Return *query* compiled, from memory if the same has been asked in the saved state of these settings."""
     key = None
@@ -172,7 +175,7 @@ def compiled_query(
     return compiled
 
 
-def log_missing(tool: CatalogTool, view: CatalogView) -> None:
+def log_missing(tool: Any, view: CatalogView) -> None:
     """Log it when the catalog *tool* should have a table and has none."""
     session = view.session
     known = view.zoid in session.pending or not session.knows_states() or view.zoid in session.read_states()
@@ -181,7 +184,7 @@ def log_missing(tool: CatalogTool, view: CatalogView) -> None:
 
 
 def report(
-    catalog: Catalog, view: CatalogView, compiled: CompiledQuery, query: Mapping[str, Any], trace: Trace, found: bool
+    catalog: "Catalog", view: CatalogView, compiled: CompiledQuery, query: Mapping[str, Any], trace: Trace, found: bool
 ) -> None:
     """Called when a result first reads rows: feed the query report, note the words, schedule what is done now and then."""
     report_slow(catalog.tool, query, trace.seconds)

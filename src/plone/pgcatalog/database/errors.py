@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from plone.pgcatalog.protocols import Connection
+from psycopg import Connection
 from psycopg.errors import AdminShutdown
 from psycopg.errors import DeadlockDetected
 from psycopg.errors import IdleInTransactionSessionTimeout
@@ -13,6 +13,7 @@ from psycopg.errors import SerializationFailure
 from psycopg.errors import TooManyConnections
 from psycopg_pool import PoolTimeout
 from transaction.interfaces import TransientError
+from typing import Any
 from ZODB.POSException import ConflictError
 
 import logging
@@ -101,7 +102,7 @@ def transient_when_locked() -> Iterator[None]:
 
 
 @contextmanager
-def transient_when_lost(connection: Connection) -> Iterator[None]:
+def transient_when_lost(connection: Connection[Any]) -> Iterator[None]:
     """Raise ServiceUnavailable instead of the psycopg.Error with which *connection*, or a read for a standby, was lost.
 
     Which one depends on why the server ended it: a session that idled for too long is no OperationalError.

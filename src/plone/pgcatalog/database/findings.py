@@ -13,7 +13,7 @@ from plone.pgcatalog.database.direct import follows_statements
 from plone.pgcatalog.database.direct import is_way_named
 from plone.pgcatalog.database.direct import shares_sessions
 from plone.pgcatalog.database.layout import load_sql
-from plone.pgcatalog.protocols import Connection
+from psycopg import Connection
 from typing import Any
 
 import psycopg
@@ -49,9 +49,9 @@ class Finding:
         return f"{self.level}: {self.subject}: {self.text}. {self.remedy}"
 
 
-def database_findings(connection: Connection) -> Iterator[Finding]:
+def database_findings(connection: Connection[Any]) -> Iterator[Finding]:
     """Yield what is to say of the server, the rights of the connection's role, and what is going on."""
-    server = connection.execute(load_sql("findings_server")).fetchone()
+    [server] = connection.execute(load_sql("findings_server")).fetchall()
     yield from server_findings(server)
     yield from rights_findings(connection, server)
     yield from transaction_findings(connection)
@@ -86,7 +86,7 @@ def server_findings(server: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(WARNING, "settings", text, remedy)
 
 
-def rights_findings(connection: Connection, server: dict[str, Any]) -> Iterator[Finding]:
+def rights_findings(connection: Connection[Any], server: dict[str, Any]) -> Iterator[Finding]:
     """Yield what the role of *connection* cannot do; *server* is a row of health_server.sql."""
     role, schema = server["role"], server["schema"]
     if not server["may_create"]:
@@ -104,7 +104,7 @@ def rights_findings(connection: Connection, server: dict[str, Any]) -> Iterator[
         )
 
 
-def transaction_findings(connection: Connection) -> Iterator[Finding]:
+def transaction_findings(connection: Connection[Any]) -> Iterator[Finding]:
     """Yield transactions that have been open for long: they hold retired tables and dead rows."""
     for row in connection.execute(load_sql("findings_transactions"), [LONG]).fetchall():
         text = f"process {row['pid']} ({row['application'] or 'no name'}, {row['state']}) has one open for"
@@ -124,7 +124,7 @@ def table_findings(catalog: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(WARNING, "statistics", text, "Run pgcatalog vacuum; look for long transactions.")
 
 
-def reference_findings(connection: Connection) -> Iterator[Finding]:
+def reference_findings(connection: Connection[Any]) -> Iterator[Finding]:
     """Yield a finding if objects of the storage refer to some that are gone, as after a pack beside saves without us."""
     [found] = connection.execute("SELECT to_regclass('object_state') IS NOT NULL AS is_there").fetchall()
     if not found["is_there"]:
@@ -155,7 +155,7 @@ def disk_findings(folder: str | None, needed: int) -> Iterator[Finding]:
 
 
 def connection_findings(
-    connection: Connection, processes: int, threads: int, pool_size: int, pool_max: int
+    connection: Connection[Any], processes: int, threads: int, pool_size: int, pool_max: int
 ) -> Iterator[Finding]:
     """Yield what is wrong with the sizes of pools for *processes* of Zope with so many *threads*.
 
@@ -168,7 +168,7 @@ def connection_findings(
         text = f"pool-max-size {pool_max} of the storage is smaller than pool-size {pool_size} of the ZODB"
         remedy = f"Set pool-max-size {pool_size + 1} in zope.conf: each ZODB connection keeps one of the pool."
         yield Finding(ERROR, "pool", text, remedy)
-    server = connection.execute(load_sql("findings_server")).fetchone()
+    [server] = connection.execute(load_sql("findings_server")).fetchall()
     allowed = server["max_connections"] - server["reserved"]
     if server["database_limit"] >= 0:
         allowed = min(allowed, server["database_limit"])
@@ -179,7 +179,7 @@ def connection_findings(
         yield Finding(ERROR, "connections", text, remedy)
 
 
-def pooler_findings(connection: Connection, dsn: str) -> Iterator[Finding]:
+def pooler_findings(connection: Connection[Any], dsn: str) -> Iterator[Finding]:
     """Yield what is wrong with the pooler that *connection*, to the database *dsn*, goes through.
 
     Nothing is if it gives each client a session of the server until the end.

@@ -13,12 +13,13 @@ from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.database.sets import MANY_LISTS
 from plone.pgcatalog.database.sets import save
 from plone.pgcatalog.database.sets import Sets
-from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.values import set_number
+from psycopg import Cursor
 from psycopg import sql
+from typing import Any
 
 
 #: PostgreSQL looks up a keyword in a GIN in about the time in which it reads so many rows.
@@ -36,7 +37,7 @@ def lists_of_one(name: str, keywords: Collection[str]) -> Sets:
     return {set_number(name, [keyword]): (name, [keyword]) for keyword in keywords}
 
 
-def collect(cursor: Cursor, names: Collection[str], new: Sets) -> frozenset[str]:
+def collect(cursor: Cursor[Any], names: Collection[str], new: Sets) -> frozenset[str]:
     """Save the *new* lists of one; return the columns of *names* that are still collected: not those with too many."""
     counts = Counter(name for name, _ in new.values())
     few = [name for name in names if counts[name] <= MANY_LISTS]
@@ -47,7 +48,7 @@ def collect(cursor: Cursor, names: Collection[str], new: Sets) -> frozenset[str]
     return frozenset(few)
 
 
-def collect_all(cursor: Cursor, relation: str, names: Collection[str]) -> frozenset[str]:
+def collect_all(cursor: Cursor[Any], relation: str, names: Collection[str]) -> frozenset[str]:
     """Save all keywords in the columns *names* of *relation*, which are read whole; return as ``collect`` does.
 
     Those that no row has any more are expected to be forgotten next, so that they do not count.

@@ -10,7 +10,7 @@ from importlib.resources import files
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.layout import load_statement
-from plone.pgcatalog.protocols import Connection
+from psycopg import Connection
 from psycopg import sql
 from typing import Any
 from xml.etree import ElementTree
@@ -48,7 +48,7 @@ HAS_TOOL = "SELECT EXISTS (SELECT FROM object_state WHERE class_mod = %s AND cla
 LOCK_SECONDS = 30.0
 
 
-def missing_shared(connection: Connection) -> list[str]:
+def missing_shared(connection: Connection[Any]) -> list[str]:
     """Return the names of what is missing of what all catalogs share: tables, SQL indexes, functions, columns.
 
     Reads only; the rows of *connection* are dicts.
@@ -62,7 +62,7 @@ def missing_shared(connection: Connection) -> list[str]:
     return [row["name"] for row in connection.execute(SHARED, values).fetchall()]
 
 
-def missing(connection: Connection) -> list[str]:
+def missing(connection: Connection[Any]) -> list[str]:
     """Return the names of all that is missing in the database of *connection*, whose rows are dicts; reads only."""
     shared = missing_shared(connection)
     names = list(shared)
@@ -74,18 +74,24 @@ def missing(connection: Connection) -> list[str]:
     for row in connection.execute(WITHOUT_LISTS).fetchall():
         columns = sql.SQL(", ").join(map(sql.Identifier, row["interned"]))
         asked = sql.SQL(HAS_NUMBERS).format(relation=sql.Identifier(row["relation"]), columns=columns)
-        if connection.execute(asked).fetchone()["found"]:
+        if is_there(connection, asked):
             names.append(f"rows of pgcatalog_sets for {row['relation']}")
     return names
 
 
-def is_expected(connection: Connection) -> bool:
+def is_there(connection: Connection[Any], query: Any, values: Any = None) -> bool:
+    """True when what *query* has found is not nothing."""
+    [row] = connection.execute(query, values).fetchall()
+    return bool(row["found"])
+
+
+def is_expected(connection: Connection[Any]) -> bool:
     """True when the database of *connection*, whose rows are dicts, has or has had a catalog."""
-    if connection.execute(ARE_THERE, [list(TABLES)]).fetchone()["found"]:
+    if is_there(connection, ARE_THERE, [list(TABLES)]):
         return True
-    if not connection.execute(ARE_THERE, [["object_state"]]).fetchone()["found"]:
+    if not is_there(connection, ARE_THERE, [["object_state"]]):
         return False
-    return bool(connection.execute(HAS_TOOL, TOOL_CLASS).fetchone()["found"])
+    return is_there(connection, HAS_TOOL, TOOL_CLASS)
 
 
 def bring_back(dsn: str) -> None:
@@ -108,14 +114,14 @@ REFERRERS = (
 ROOT = 0
 
 
-def sites_without_table(connection: Connection) -> dict[int, str]:
+def sites_without_table(connection: Connection[Any]) -> dict[int, str]:
     """Return zoid of the catalog tool -> path of its site, for those that have no table; rows of *connection* are dicts."""
     zoids = [row["zoid"] for row in connection.execute(TOOLS_WITHOUT_TABLE, TOOL_CLASS)]
     paths = {zoid: path_above(connection, zoid) for zoid in zoids}
     return {zoid: path for zoid, path in paths.items() if path is not None}
 
 
-def path_above(connection: Connection, tool: int) -> str | None:
+def path_above(connection: Connection[Any], tool: int) -> str | None:
     """Return the path of what contains the object *tool*, by the ids of the objects that refer to it.
 
     None for one that the root does not reach: it was deleted, and waits to be packed.
@@ -161,7 +167,7 @@ def waiting_since(version: Any) -> list[str]:
     return [title for to, title in steps() if to > int(number)] if str(number).isdecimal() else []
 
 
-def waiting(connection: Connection) -> Iterator[dict[str, Any]]:
+def waiting(connection: Connection[Any]) -> Iterator[dict[str, Any]]:
     """Yield ``site``, a path, and ``steps``, the titles of the steps that wait there, for each site with our catalog.
 
     Reads only; the rows of *connection* are dicts.

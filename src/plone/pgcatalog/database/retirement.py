@@ -7,11 +7,12 @@ from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.layout import idx_table
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.layout import view_name
-from plone.pgcatalog.protocols import Connection
-from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql import locks
+from psycopg import Connection
+from psycopg import Cursor
 from psycopg import sql
 from psycopg.errors import LockNotAvailable
+from typing import Any
 
 
 RETIRE_LEFT_OVER = (
@@ -29,17 +30,17 @@ CLEAR = (
 )
 
 
-def retire_left_over(cursor: Cursor, zoid: int) -> None:
+def retire_left_over(cursor: Cursor[Any], zoid: int) -> None:
     """Retire what is left over of relations of the catalog tool with oid *zoid*: none that it has, or is being rebuilt into."""
     cursor.execute(RETIRE_LEFT_OVER, [f"^pgcatalog_{zoid:x}(_[0-9]+)*(_idx)?$"])
 
 
-def retire_relation(cursor: Cursor, relation: str) -> None:
+def retire_relation(cursor: Cursor[Any], relation: str) -> None:
     """Mark *relation* for dropping: a snapshot older than this commit may still read it."""
     cursor.execute("INSERT INTO pgcatalog_retired (relation) VALUES (%s) ON CONFLICT DO NOTHING", (relation,))
 
 
-def drop_retired(cursor: Cursor) -> list[str]:
+def drop_retired(cursor: Cursor[Any]) -> list[str]:
     """Drop retired relations that no snapshot can need any more, and return their names; none when that had to wait.
 
     Their foreign key makes a DROP lock object_state, against every reader of every site.  So this is no part of a
@@ -61,7 +62,7 @@ def drop_retired(cursor: Cursor) -> list[str]:
         return []
 
 
-def forget_rebuild(cursor: Cursor, zoid: int) -> None:
+def forget_rebuild(cursor: Cursor[Any], zoid: int) -> None:
     """End the rebuild of the catalog tool with oid *zoid*, if there is one, and retire what it has made."""
     cursor.execute("DELETE FROM pgcatalog_rebuild WHERE catalog = %s RETURNING relation", (zoid,))
     for row in cursor.fetchall():
@@ -70,12 +71,12 @@ def forget_rebuild(cursor: Cursor, zoid: int) -> None:
         retire_relation(cursor, relation)
 
 
-def vacuum_analyze(connection: Connection, relation: str) -> None:
+def vacuum_analyze(connection: Connection[Any], relation: str) -> None:
     """Have PostgreSQL remove the dead rows of *relation*, and renew what it knows of its values; outside of a transaction."""
     connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(relation)))
 
 
-def clear_stale(connection: Connection) -> int:
+def clear_stale(connection: Connection[Any]) -> int:
     """Clear the idx of objects without a row, batch by batch; return how many there were."""
     cleared, last = 0, -1
     while True:

@@ -14,14 +14,15 @@ from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.layout import relation_name
 from plone.pgcatalog.database.layout import view_name
-from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import SQLIndex
 from plone.pgcatalog.sql.values import LIST_SQL
+from psycopg import Cursor
 from psycopg import InternalError
 from psycopg import NotSupportedError
 from psycopg import ProgrammingError
 from psycopg import sql
+from typing import Any
 
 import logging
 
@@ -38,13 +39,13 @@ IS_TAKEN = "SELECT coalesce(to_regclass(quote_ident(%s)), to_regclass(quote_iden
 logger = logging.getLogger(__name__)
 
 
-def free_relation(cursor: Cursor, zoid: int, version: int) -> tuple[int, str]:
+def free_relation(cursor: Cursor[Any], zoid: int, version: int) -> tuple[int, str]:
     """Return number and name of the first relation from *version* on that the catalog tool with oid *zoid* can get.
 
     Tables whose state is lost may have the names of earlier ones, as in a dump that was restored in part.
     """
     relation = relation_name(zoid, version)
-    while cursor.execute(IS_TAKEN, [relation, idx_table(relation)]).fetchone()[0]:
+    while cursor.execute(IS_TAKEN, [relation, idx_table(relation)]).fetchone() == (True,):
         if is_unfilled(relation):
             relation += "_0"
         else:
@@ -53,7 +54,7 @@ def free_relation(cursor: Cursor, zoid: int, version: int) -> tuple[int, str]:
     return version, relation
 
 
-def create_relation(cursor: Cursor, relation: str, layout: Layout) -> None:
+def create_relation(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
     """Create an empty *relation* with all columns and indexes of *layout*."""
     columns = "".join(f",\n    {c.ddl}" for c in in_row_order(layout.columns))
     cursor.execute(
@@ -70,7 +71,7 @@ def create_relation(cursor: Cursor, relation: str, layout: Layout) -> None:
     create_view(cursor, relation, layout)
 
 
-def renew_settings(cursor: Cursor, relation: str) -> None:
+def renew_settings(cursor: Cursor[Any], relation: str) -> None:
     """Give *relation*, which an older version may have made, the settings that a new one gets.
 
     Nobody who reads or writes waits for that; it waits for VACUUM and whoever makes SQL indexes.  Raises
@@ -80,11 +81,11 @@ def renew_settings(cursor: Cursor, relation: str) -> None:
     set_parameters(cursor, relation)
 
 
-def set_parameters(cursor: Cursor, relation: str) -> None:
+def set_parameters(cursor: Cursor[Any], relation: str) -> None:
     cursor.execute(sql.SQL(load_sql("relation_settings")).format(relation=sql.Identifier(relation)))
 
 
-def create_view(cursor: Cursor, relation: str, layout: Layout) -> None:
+def create_view(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
     """Create the view of *relation*, or replace it: rows with their lists, and with their idx wherever that is kept."""
     columns = [
         sql.SQL("{} AS {}").format(
@@ -100,14 +101,14 @@ def create_view(cursor: Cursor, relation: str, layout: Layout) -> None:
     )
 
 
-def keep_in_row(cursor: Cursor, relation: str, names: Iterable[str]) -> None:
+def keep_in_row(cursor: Cursor[Any], relation: str, names: Iterable[str]) -> None:
     """Give the columns *names* of a new *relation* STORAGE MAIN."""
     clauses = [sql.SQL("ALTER COLUMN {} SET STORAGE MAIN").format(sql.Identifier(name)) for name in names]
     if clauses:
         cursor.execute(sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(relation), sql.SQL(", ").join(clauses)))
 
 
-def add_columns(cursor: Cursor, relation: str, columns: Sequence[Column]) -> None:
+def add_columns(cursor: Cursor[Any], relation: str, columns: Sequence[Column]) -> None:
     """Add *columns* to *relation*.
 
     Raises psycopg.errors.LockNotAvailable when readers hold the table for longer than LOCK_TIMEOUT.
@@ -117,14 +118,15 @@ def add_columns(cursor: Cursor, relation: str, columns: Sequence[Column]) -> Non
     keep_in_row(cursor, relation, [c.name for c in columns if c.stays_in_row])
 
 
-def complete_columns(cursor: Cursor, relation: str, names: Sequence[str]) -> frozenset[str]:
+def complete_columns(cursor: Cursor[Any], relation: str, names: Sequence[str]) -> frozenset[str]:
     """Return those of the columns *names* that have a value in every row of *relation*; reads it whole."""
     found = sql.SQL(", ").join(sql.SQL("count(*) = count({})").format(sql.Identifier(name)) for name in names)
     cursor.execute(sql.SQL("SELECT {} FROM {}").format(found, sql.Identifier(relation)))
-    return frozenset(name for name, is_complete in zip(names, cursor.fetchone(), strict=True) if is_complete)
+    [row] = cursor.fetchall()
+    return frozenset(name for name, is_complete in zip(names, row, strict=True) if is_complete)
 
 
-def fitting_indexes(cursor: Cursor, relation: str, indexes: Iterable[SQLIndex]) -> list[SQLIndex]:
+def fitting_indexes(cursor: Cursor[Any], relation: str, indexes: Iterable[SQLIndex]) -> list[SQLIndex]:
     """Return *indexes* as they pay for the rows that *relation* has, which are read: without NULLs where most are.
 
     An entry for a row without a value takes as much write-ahead log as another one, and hardly any search asks for it.
@@ -133,12 +135,12 @@ def fitting_indexes(cursor: Cursor, relation: str, indexes: Iterable[SQLIndex]) 
     names = sorted({index.column for index in indexes if index.column and not index.lists})
     counts = sql.SQL("").join(sql.SQL(", count({})").format(sql.Identifier(name)) for name in names)
     cursor.execute(sql.SQL("SELECT count(*){} FROM {}").format(counts, sql.Identifier(relation)))
-    rows, *found = cursor.fetchone()
+    [(rows, *found)] = cursor.fetchall()
     rare = {name for name, count in zip(names, found, strict=True) if count < RARE * rows}
     return [index.without_nulls() if index.column in rare else index for index in indexes]
 
 
-def create_indexes(cursor: Cursor, relation: str, indexes: Iterable[SQLIndex]) -> None:
+def create_indexes(cursor: Cursor[Any], relation: str, indexes: Iterable[SQLIndex]) -> None:
     """Create those of *indexes* that *relation* does not have yet."""
     for index in indexes:
         cursor.execute(
@@ -150,7 +152,7 @@ def create_indexes(cursor: Cursor, relation: str, indexes: Iterable[SQLIndex]) -
         )
 
 
-def advised_indexes(cursor: Cursor, zoid: int, columns: Iterable[str]) -> list[SQLIndex]:
+def advised_indexes(cursor: Cursor[Any], zoid: int, columns: Iterable[str]) -> list[SQLIndex]:
     """Return the indexes made on advice for the catalog tool with oid *zoid*, which a relation with *columns* can have."""
     cursor.execute(
         "SELECT name, definition FROM pgcatalog_indexes WHERE catalog = %s AND columns <@ %s::text[] ORDER BY name",
@@ -159,7 +161,7 @@ def advised_indexes(cursor: Cursor, zoid: int, columns: Iterable[str]) -> list[S
     return [SQLIndex(*(row.values() if isinstance(row, dict) else row)) for row in cursor.fetchall()]
 
 
-def create_advised_indexes(cursor: Cursor, zoid: int, relation: str, columns: Iterable[str]) -> None:
+def create_advised_indexes(cursor: Cursor[Any], zoid: int, relation: str, columns: Iterable[str]) -> None:
     """Create the advised indexes of the catalog tool with oid *zoid* on *relation*, which has *columns*.
 
     One that the relation cannot have is left out, with a line in the log: neither a commit nor a rebuild may fail for it.

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import CONTAINS
 from plone.pgcatalog.sql.predicate import ElementBetween
 from plone.pgcatalog.sql.predicate import Predicate
 from plone.pgcatalog.sql.values import names_elements
+from psycopg import Cursor
 from psycopg import sql
 from typing import Any
 
@@ -194,7 +194,7 @@ class KnownSets:
         return set().union(*found)
 
 
-def save(cursor: Cursor, sets: Sets) -> None:
+def save(cursor: Cursor[Any], sets: Sets) -> None:
     """Save the lists *sets* that are not there yet."""
     if sets:
         names = [name for name, _ in sets.values()]
@@ -202,10 +202,10 @@ def save(cursor: Cursor, sets: Sets) -> None:
         cursor.execute(SAVE, [list(sets), names, [orjson.dumps(values).decode() for _, values in sets.values()]])
 
 
-def forget_unused(cursor: Cursor) -> None:
+def forget_unused(cursor: Cursor[Any]) -> None:
     """Remove the lists that no row of any catalog has, in a commit; not while a rebuild fills a relation."""
     cursor.execute("SELECT EXISTS (SELECT FROM pgcatalog_rebuild)")
-    (is_filling,) = cursor.fetchone()
+    [(is_filling,)] = cursor.fetchall()
     if is_filling:
         return
     cursor.execute("SELECT relation, interned, collected FROM pgcatalog_state")

@@ -13,9 +13,9 @@ from persistent.timestamp import TimeStamp
 from plone.pgcatalog.database.layout import is_unfilled
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.restored import missing_shared
-from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.expression import Statement
+from psycopg import Connection
 from psycopg import sql
 from time import monotonic
 from typing import Any
@@ -64,7 +64,7 @@ def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
     return result
 
 
-def has_catalogs(connection: Connection) -> bool:
+def has_catalogs(connection: Connection[Any]) -> bool:
     """True when the database has the tables that all catalogs share."""
     return not missing_shared(connection)
 
@@ -80,7 +80,7 @@ def standby(execute: Execute) -> dict[str, Any] | None:
     return None
 
 
-def catalogs(connection: Connection, found: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
+def catalogs(connection: Connection[Any], found: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
     """Return the catalogs *found* by ``overview``, all if None, each with its number of ``rows`` and its ``site``.
 
     That is the first path, None when it is empty; ``unfilled`` says that it has only what was saved since the site was
@@ -90,11 +90,12 @@ def catalogs(connection: Connection, found: list[dict[str, Any]] | None = None) 
     for catalog in found:
         relation = sql.Identifier(catalog["relation"])
         query = sql.SQL("SELECT count(*) AS rows, min(path) AS site FROM {}").format(relation)
-        catalog.update(connection.execute(query).fetchone())
+        [row] = connection.execute(query).fetchall()
+        catalog.update(row)
     return found
 
 
-def executing(connection: Connection) -> Execute:
+def executing(connection: Connection[Any]) -> Execute:
     """Return what runs a statement on *connection* and returns its rows."""
     return lambda query, values: connection.execute(query, values).fetchall()
 
@@ -104,7 +105,7 @@ def saved_at(tid: int) -> datetime | None:
     return datetime.fromtimestamp(TimeStamp(tid.to_bytes(8, "big")).timeTime(), UTC) if tid else None
 
 
-def retired(connection: Connection) -> list[dict[str, Any]]:
+def retired(connection: Connection[Any]) -> list[dict[str, Any]]:
     """Return the relations that wait to be dropped, with their sizes in bytes."""
     found: list[dict[str, Any]] = connection.execute(
         "SELECT relation, coalesce(pg_total_relation_size(to_regclass(quote_ident(relation))), 0) AS bytes"
@@ -113,16 +114,18 @@ def retired(connection: Connection) -> list[dict[str, Any]]:
     return found
 
 
-def rows_without_idx(connection: Connection, relation: str) -> int:
+def rows_without_idx(connection: Connection[Any], relation: str) -> int:
     """Return how many rows of *relation* have no metadata at all."""
     query = sql.SQL(ROWS_WITHOUT_IDX).format(relation=sql.Identifier(relation))
-    return int(connection.execute(query).fetchone()["n"])
+    [row] = connection.execute(query).fetchall()
+    return int(row["n"])
 
 
-def stale_objects(connection: Connection, relations: list[str]) -> int:
+def stale_objects(connection: Connection[Any], relations: list[str]) -> int:
     """Return how many objects have an idx and no row in any of *relations*, which are all of the database."""
     query = sql.SQL(STALE).format(nowhere=nowhere(relations))
-    return int(connection.execute(query).fetchone()["n"])
+    [row] = connection.execute(query).fetchall()
+    return int(row["n"])
 
 
 def nowhere(relations: list[str]) -> sql.Composable:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from copy import copy
+from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.discovery.facet_groups import children_of
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
@@ -21,7 +22,6 @@ from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
-from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in

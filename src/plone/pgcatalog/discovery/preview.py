@@ -7,7 +7,6 @@ from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.fulltext.tuning import tuning_in
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.indexing.objects import site_path
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import site_settings
@@ -37,7 +36,7 @@ class Hit:
     shares: dict[str, float]
 
 
-def preview(tool: CatalogTool, query: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Hit]:
+def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Hit]:
     """Return the first SHOWN hits of ``searchResults(**query)`` of *tool* as they are with *settings*, those of its site by name.
 
     Nothing is changed.  The query must search in SearchableText, and have no ``sort_on``.  Three statements.
@@ -63,9 +62,7 @@ def preview(tool: CatalogTool, query: Mapping[str, Any], settings: Mapping[str, 
     ]
 
 
-def _searched_with(
-    tool: CatalogTool, results: CatalogSearchResults, settings: Mapping[str, Any]
-) -> CatalogSearchResults:
+def _searched_with(tool: Any, results: CatalogSearchResults, settings: Mapping[str, Any]) -> CatalogSearchResults:
     """Return what the search of *results* finds with *settings*."""
     catalog = results.catalog
     text = catalog.translator(SOURCE_INDEX)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from plone.pgcatalog.discovery.vocabulary import LEXEME
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.expression import expression_in
@@ -62,7 +61,7 @@ SELECT rid, score FROM hits WHERE rid <> (SELECT rid FROM found) ORDER BY score 
 """
 
 
-def more_like_this(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, Any]) -> Any:
+def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Any:
     """Return the *limit* results of *query* that are most like *what* by their text, ranked by that.
 
     *what* is a brain, an object or a UID.  Both it and the results are what the user may see on the catalog *tool*; what
@@ -75,7 +74,7 @@ def more_like_this(tool: CatalogTool, what: Any, limit: int, query: Mapping[str,
 class Similar:
     """What ``more_like_this`` returns; in an open batch the rows are found in the message of that."""
 
-    def __init__(self, tool: CatalogTool, what: Any, limit: int, query: Mapping[str, Any]) -> None:
+    def __init__(self, tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> None:
         self._tool = tool
         self._query = query
         self._rows = _similar_rows(tool, what, limit, query) if limit > 0 else None
@@ -90,7 +89,7 @@ class Similar:
         return self._tool.searchResults(**{**self._query, WHERE: like if given is None else And(like, given)})
 
 
-def _similar_rows(tool: CatalogTool, what: Any, limit: int, query: Mapping[str, Any]) -> Read:
+def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Read:
     """Return what brings record ids and scores."""
     # An expired page, too, may be looked at by who may view it.
     itself = tool.searchResults(where=_itself(what), show_inactive=True).condition

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 from itertools import chain
+from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.discovery.highlight import body_of
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.highlight import LENGTH
 from plone.pgcatalog.fulltext.tuning import Words
 from plone.pgcatalog.fulltext.word_lookup import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
-from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Read

@@ -12,7 +12,6 @@ from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.tsquery import as_word
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.settings import SOURCE_INDEX
 from typing import Any
 
@@ -30,7 +29,7 @@ _RUN = re.compile(r"\w+")
 _TOKEN = re.compile(r"-?[\w*?]+")
 
 
-def suggest(tool: CatalogTool, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> list[str]:
+def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> list[str]:
     """Return up to *limit* words that begin with the last word of *text*, the most frequent first.
 
     They stand in what ``searchResults(**query)`` of the catalog *tool* finds, together with the other words of *text*.
@@ -42,9 +41,7 @@ def suggest(tool: CatalogTool, text: str, limit: int = LIMIT, query: Mapping[str
 class Completions:
     """What ``suggest`` returns; in an open batch, words that begin so come in the message of that."""
 
-    def __init__(
-        self, tool: CatalogTool, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> None:
         runs = _RUN.findall(storable_text(text)[-MAX_TEXT:])
         lexicon = lexicon_of(tool)
         self._limit = limit
@@ -72,7 +69,7 @@ def _single(lexicon: Any, run: str) -> str | None:
     return found[0] if len(found) == 1 and len(found[0]) <= MAX_LENGTH else None
 
 
-def did_you_mean(tool: CatalogTool, text: str, query: Mapping[str, Any] | None = None) -> str | None:
+def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> str | None:
     """Return *text* with words of the site in place of unknown ones, None when nothing better is known.
 
     The words stand in what ``searchResults(**query)`` of the catalog *tool* finds, and the whole text finds some of it.
@@ -84,7 +81,7 @@ def did_you_mean(tool: CatalogTool, text: str, query: Mapping[str, Any] | None =
     return corrected
 
 
-def correction(tool: CatalogTool, text: str, query: Mapping[str, Any] | None = None) -> str | None:
+def correction(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> str | None:
     """Return *text* as ``did_you_mean`` does, but maybe one that finds nothing: its words may stand in different pages.
 
     One statement.
@@ -95,7 +92,7 @@ def correction(tool: CatalogTool, text: str, query: Mapping[str, Any] | None = N
 class Correction:
     """What ``correction`` returns; in an open batch the words are looked up in the message of that."""
 
-    def __init__(self, tool: CatalogTool, text: str, query: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, tool: Any, text: str, query: Mapping[str, Any] | None = None) -> None:
         self._text = storable_text(text)
         self._tokens = _plain_words(lexicon_of(tool), self._text)
         self._words = sorted({word for _, word in self._tokens})

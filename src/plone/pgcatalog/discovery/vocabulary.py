@@ -12,7 +12,6 @@ from plone.pgcatalog.fulltext.edits import beginning
 from plone.pgcatalog.fulltext.edits import EXACT_PREFIX
 from plone.pgcatalog.fulltext.edits import near_beginnings
 from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.expression import find
@@ -89,12 +88,12 @@ UNION ALL SELECT word, documents FROM candidate WHERE {seen}
 NOT_SEEN = "(SELECT word FROM these WHERE NOT is_seen)"
 
 
-def lexicon_of(tool: CatalogTool) -> Any:
+def lexicon_of(tool: Any) -> Any:
     """Return the lexicon of the text index of the catalog *tool*; raises QueryError when there is no such index."""
     return find(tool._core.translator, SOURCE_INDEX).index.getLexicon()
 
 
-def finds_something(tool: CatalogTool, query: Mapping[str, Any]) -> bool:
+def finds_something(tool: Any, query: Mapping[str, Any]) -> bool:
     """Return whether ``searchResults(**query)`` of the catalog *tool* finds any row.  One statement, without ranking."""
     results = tool.searchResults(**query)
     view = results.catalog.search_view()
@@ -121,7 +120,7 @@ def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, asked: str = "u
 class Vocabulary:
     """The words of what ``searchResults(**query)`` of the catalog *tool*, which has the text index, finds."""
 
-    def __init__(self, tool: CatalogTool, query: Mapping[str, Any]) -> None:
+    def __init__(self, tool: Any, query: Mapping[str, Any]) -> None:
         results = tool.searchResults(**query)
         self._catalog = results.catalog
         self._where: Condition = results.condition

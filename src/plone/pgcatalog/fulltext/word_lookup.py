@@ -17,13 +17,17 @@ from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import quote
-from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Statement
 from typing import Any
+from typing import TYPE_CHECKING
 
 import psycopg
+
+
+if TYPE_CHECKING:
+    from plone.pgcatalog.core.catalog import Catalog
 
 
 def text_queries(criteria: Mapping[str, Any], texts: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -53,7 +57,7 @@ LAST = "\U0010ffff"
 
 
 def with_globs(
-    catalog: Catalog, translators: Mapping[str, IndexTranslator], query: Mapping[str, Any]
+    catalog: "Catalog", translators: Mapping[str, IndexTranslator], query: Mapping[str, Any]
 ) -> Mapping[str, IndexTranslator]:
     """Return *translators*, those of *catalog*, for a search by *query*, a whole query dict: text indexes know the words
     that are like those with wildcards inside.  One statement for each index whose text has some.
@@ -85,7 +89,7 @@ def _patterns(node: Any) -> Iterator[str]:
         yield pattern
 
 
-def _words_like(catalog: Catalog, translator: ZCTextIndexTranslator, patterns: Sequence[str]) -> tsquery.Globs:
+def _words_like(catalog: "Catalog", translator: ZCTextIndexTranslator, patterns: Sequence[str]) -> tsquery.Globs:
     """Return the words of the text index of *translator* that are like each of *patterns*; None where they are too many.
 
     None for each as long as the transaction has changed the catalog, and where the words have never been counted.
@@ -136,7 +140,7 @@ MAX_WORDS = 10
 Parts = dict[str, tuple[str, ...]]
 
 
-def find_word_parts(catalog: Catalog, query: Mapping[str, Any]) -> Parts:
+def find_word_parts(catalog: "Catalog", query: Mapping[str, Any]) -> Parts:
     """Return what the words that *query*, a whole query dict, wants are a part of.
 
     *catalog* has the text index.  Raises psycopg.Error.

@@ -13,7 +13,6 @@ from plone.pgcatalog.indexes.cached_attributes import KnownToLack
 from plone.pgcatalog.indexes.path import storable_path
 from plone.pgcatalog.indexes.path import UNSTORABLE
 from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.protocols import CatalogTool
 from Products.CMFCore.interfaces import ISiteRoot
 from typing import Any
 from ZODB.POSException import POSKeyError
@@ -60,7 +59,7 @@ def clean_path(uid: str) -> str:
     return storable_path(uid)
 
 
-def site_path(tool: CatalogTool) -> str | None:
+def site_path(tool: Any) -> str | None:
     """Return the path of the site whose portal_catalog *tool* is, None if it is another catalog."""
     parent = aq_parent(aq_inner(tool))
     if tool.getId() != "portal_catalog" or not ISiteRoot.providedBy(parent):
@@ -73,7 +72,7 @@ CONVERSATION = "plone.app.discussion:conversation"
 
 
 def content_of(
-    catalog: CatalogTool,
+    catalog: Any,
     on_dangling: Callable[[str], object] = lambda path: None,
     on_gone: Callable[[str], object] | None = None,
 ) -> Iterator[tuple[str, Any]]:
@@ -88,7 +87,7 @@ def content_of(
 
 
 def _below(
-    container: Any, catalog: CatalogTool, on_dangling: Callable[[str], object], on_gone: Callable[[str], object] | None
+    container: Any, catalog: Any, on_dangling: Callable[[str], object], on_gone: Callable[[str], object] | None
 ) -> Iterator[tuple[str, Any]]:
     path = "/".join(container.getPhysicalPath())
     for id in _there(lambda: child_ids(container), path, on_gone):
@@ -156,13 +155,13 @@ def child(container: Any, id: str) -> Any:
     return dict(container.objectItems()).get(id) if base_hasattr(container, "objectItems") else None
 
 
-def object_at(catalog: CatalogTool, path: str) -> Any:
+def object_at(catalog: Any, path: str) -> Any:
     """Return the object whose physical path is *path*, None when there is none."""
     obj = catalog.unrestrictedTraverse(path, None)
     return obj if obj is not None and "/".join(obj.getPhysicalPath()) == path else None
 
 
-def fresh_entry(catalog: CatalogTool, path: str, obj: Any, lacking: KnownToLack | None = None) -> Entry:
+def fresh_entry(catalog: Any, path: str, obj: Any, lacking: KnownToLack | None = None) -> Entry:
     """Return what cataloguing *obj* under *path* would put into *catalog*; raises what indexers raise.
 
     *lacking* is that of ``CachedAttributes``.

@@ -13,8 +13,8 @@ from plone.pgcatalog.indexing.pending import by_name
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.pending import SeenRow
-from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql.expression import Statement
+from psycopg import Cursor
 from psycopg.errors import UndefinedColumn
 from psycopg.errors import UndefinedTable
 from typing import Any
@@ -101,7 +101,7 @@ def _seen(state: CatalogState, entries: Sequence[Entry]) -> _Seen:
 
 
 def merge(
-    cursor: Cursor,
+    cursor: Cursor[Any],
     state: CatalogState,
     types: dict[str, str],
     entries: list[Entry],
@@ -132,7 +132,7 @@ def merge(
 
 
 def currents(
-    cursor: Cursor, state: CatalogState, types: dict[str, str], merge: Merge
+    cursor: Cursor[Any], state: CatalogState, types: dict[str, str], merge: Merge
 ) -> Iterable[tuple[Entry, Current]]:
     """Yield the changed entries of *merge*, completed to what they would write, and what their rows have now."""
     for rid, entry in merge.changed.items():
@@ -144,6 +144,6 @@ def currents(
             f" FROM {quote(state.relation)} c LEFT JOIN object_state o ON o.zoid = c.zoid WHERE c.rid = %s",
             [*columns.values(), rid],
         )
-        path, now, ours, idx = cursor.fetchone()
+        [(path, now, ours, idx)] = cursor.fetchall()
         current = Current(path, by_name(names, now), by_name(columns, ours), orjson.loads(idx or "{}"))
         yield replace(entry, columns=columns), current

@@ -32,12 +32,12 @@ from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.indexing.writer import Writer
-from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.request import application
 from plone.pgcatalog.storage import adapt
 from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.storage import pooled_connection
 from plone.pgcatalog.storage import processors
+from psycopg import Cursor
 from typing import Any
 from weakref import ref
 from ZODB.POSException import ConflictError
@@ -91,7 +91,7 @@ class PGCatalogStateProcessor:
                     return {"idx": dump_change(pending, entry)}
         return None
 
-    def finalize(self, cursor: Cursor) -> None:
+    def finalize(self, cursor: Cursor[Any]) -> None:
         """Write all catalogs that have something pending; an exception aborts the commit.
 
         Raises ClockBehind or HistoryChanged for a commit that others would not see, or that has not seen others.
@@ -103,7 +103,7 @@ class PGCatalogStateProcessor:
                     Writer(cursor, manager.session, pending, manager.idx_written).write()
                     self._clean_up(manager.session, pending)
 
-    def undone(self, cursor: Cursor, tid: int, restored: Any, deleted: Any, entries: Any) -> None:
+    def undone(self, cursor: Cursor[Any], tid: int, restored: Any, deleted: Any, entries: Any) -> None:
         """Let the catalogs follow the undo of *tid*, as soon as it is committed."""
         follow_undo(self._database(), cursor, tid)
 
@@ -168,7 +168,7 @@ ATTEMPTS = 5
 WHOLE_CATALOG = ""
 
 
-def follow_undo(database: Any, cursor: Cursor, tid: int) -> None:
+def follow_undo(database: Any, cursor: Cursor[Any], tid: int) -> None:
     """Have the changes of *tid* followed when the undo that is running with *cursor* is committed."""
     cursor.execute("SELECT catalog, path FROM pgcatalog_changes WHERE tid = %s", [tid])
     changes: dict[int, list[str]] = {}

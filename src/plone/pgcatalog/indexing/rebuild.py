@@ -37,11 +37,11 @@ from plone.pgcatalog.indexing.rebuild_worker import RebuildGone
 from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import VISITING
 from plone.pgcatalog.indexing.rebuild_worker import Worker
-from plone.pgcatalog.protocols import CatalogTool
-from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.request import application
 from plone.pgcatalog.sql import locks
+from psycopg import Cursor
 from psycopg.pq import TransactionStatus
+from typing import Any
 from zope.component.hooks import setSite
 
 import logging
@@ -89,7 +89,7 @@ class Rebuild:
     One that begins visits the objects at *paths* only, if they are given, and else all content.
     """
 
-    def __init__(self, catalog: CatalogTool, skip_broken: bool = False, paths: Sequence[str] | None = None) -> None:
+    def __init__(self, catalog: Any, skip_broken: bool = False, paths: Sequence[str] | None = None) -> None:
         self.catalog = catalog
         self.core = catalog._core
         self.zoid = self.core.zoid
@@ -248,12 +248,12 @@ class Rebuild:
 class Swap:
     """Lets *target* take over in a commit; the storage's lock keeps all other commits waiting meanwhile."""
 
-    def __init__(self, catalog: CatalogTool, target: RebuildTarget, skip_broken: bool) -> None:
+    def __init__(self, catalog: Any, target: RebuildTarget, skip_broken: bool) -> None:
         self.catalog = catalog
         self.target = target
         self.skip_broken = skip_broken
 
-    def __call__(self, cursor: Cursor, state: CatalogState) -> CatalogState:
+    def __call__(self, cursor: Cursor[Any], state: CatalogState) -> CatalogState:
         """Follow the rest of the log, move idx, and return the *state* to save; raises StartOver."""
         target = relation.read(cursor, self.target.catalog)
         if target is None or target.relation != self.target.relation:
@@ -281,7 +281,7 @@ class Swap:
             collected=collect_all(cursor, target.relation, self.catalog._core.layout().lists - target.interned),
         )
 
-    def _follow(self, cursor: Cursor, target: RebuildTarget) -> None:
+    def _follow(self, cursor: Cursor[Any], target: RebuildTarget) -> None:
         """Follow the log to its end, by objects as the last commit has left them: those of another connection."""
         if not relation.read_log(cursor, target, 1)[0]:
             return

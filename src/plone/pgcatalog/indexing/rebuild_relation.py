@@ -21,9 +21,9 @@ from plone.pgcatalog.indexing.overlay import sets_of
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.writer import dump
-from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.values import as_stored
+from psycopg import Cursor
 from psycopg.errors import LockNotAvailable
 from typing import Any
 
@@ -75,7 +75,7 @@ class RebuildTarget:
     started: datetime
 
 
-def read(cursor: Cursor, catalog: int, lock: str = "") -> RebuildTarget | None:
+def read(cursor: Cursor[Any], catalog: int, lock: str = "") -> RebuildTarget | None:
     """Return the rebuild of *catalog* that is under way; *lock*, such as ``FOR KEY SHARE``, keeps it there."""
     cursor.execute(f"{READ} WHERE catalog = %s {lock}", [catalog])
     row = cursor.fetchone()
@@ -86,7 +86,7 @@ def read(cursor: Cursor, catalog: int, lock: str = "") -> RebuildTarget | None:
 
 
 def begin(
-    cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str], paths: Sequence[str] | None = None
+    cursor: Cursor[Any], catalog: int, layout: Layout, root: tuple[str, str], paths: Sequence[str] | None = None
 ) -> RebuildTarget:
     """Begin a rebuild, or return the one that was begun with the same columns.
 
@@ -106,7 +106,7 @@ def begin(
 
 
 def _begin(
-    cursor: Cursor, catalog: int, layout: Layout, root: tuple[str, str], paths: Sequence[str] | None
+    cursor: Cursor[Any], catalog: int, layout: Layout, root: tuple[str, str], paths: Sequence[str] | None
 ) -> RebuildTarget:
     version, live = _next_version(cursor, catalog, layout)
     version, relation = schema.free_relation(cursor, catalog, version)
@@ -118,7 +118,7 @@ def _begin(
         " ON DELETE CASCADE, idx JSONB NOT NULL)"
     )
     cursor.execute(f"SELECT count(*) FROM {quote(live)}")
-    (total,) = cursor.fetchone() if paths is None else (len(paths),)
+    [(total,)] = cursor.fetchall() if paths is None else [(len(paths),)]
     names, lists = list(layout.names), sorted(interned)
     cursor.execute(BEGIN, [catalog, relation, version, names, lists, layout.signature, total])
     if paths is None:
@@ -130,14 +130,14 @@ def _begin(
     return target
 
 
-def _few_lists(cursor: Cursor, live: str, layout: Layout) -> frozenset[str]:
+def _few_lists(cursor: Cursor[Any], live: str, layout: Layout) -> frozenset[str]:
     """Return the columns of which the relation *live* has few different lists, far fewer than rows."""
     names = [c.name for c in layout.columns if c.can_be_interned]
     cursor.execute(FEW_VALUES, [quote(live), names, MOST_LISTS, MOST_LISTS_PER_ROW])
     return frozenset(name for (name,) in cursor.fetchall())
 
 
-def _next_version(cursor: Cursor, catalog: int, layout: Layout) -> tuple[int, str]:
+def _next_version(cursor: Cursor[Any], catalog: int, layout: Layout) -> tuple[int, str]:
     """Reserve a number for the new relation; return it and the name of the live one."""
     cursor.execute(NEXT_VERSION, [catalog])
     row: tuple[int, str] | None = cursor.fetchone()
@@ -153,7 +153,7 @@ def _next_version(cursor: Cursor, catalog: int, layout: Layout) -> tuple[int, st
 # -- tasks
 
 
-def add_tasks(cursor: Cursor, catalog: int, container: str | None, ids: Sequence[str]) -> None:
+def add_tasks(cursor: Cursor[Any], catalog: int, container: str | None, ids: Sequence[str]) -> None:
     """Have the objects *ids* in *container*, a path, visited; or for None the objects whose paths are *ids*."""
     tasks = [json.dumps([container, ids[i : i + SLICE]]) for i in range(0, len(ids), SLICE)]
     if tasks:
@@ -162,7 +162,7 @@ def add_tasks(cursor: Cursor, catalog: int, container: str | None, ids: Sequence
         )
 
 
-def take_task(cursor: Cursor, catalog: int) -> tuple[str | None, list[str]] | None:
+def take_task(cursor: Cursor[Any], catalog: int) -> tuple[str | None, list[str]] | None:
     """Take a task that no other worker holds: (container, ids), or (None, paths); None when there is none.
 
     It comes back if the transaction is rolled back.
@@ -175,33 +175,33 @@ def take_task(cursor: Cursor, catalog: int) -> tuple[str | None, list[str]] | No
     return container, names
 
 
-def has_tasks(cursor: Cursor, catalog: int) -> bool:
+def has_tasks(cursor: Cursor[Any], catalog: int) -> bool:
     """True as long as a task waits or is being worked on."""
     cursor.execute("SELECT EXISTS (SELECT FROM pgcatalog_rebuild_task WHERE catalog = %s)", [catalog])
-    (found,) = cursor.fetchone()
+    [(found,)] = cursor.fetchall()
     return bool(found)
 
 
-def live_relation(cursor: Cursor, catalog: int) -> str:
+def live_relation(cursor: Cursor[Any], catalog: int) -> str:
     """Return the name of the relation that searches read."""
     cursor.execute("SELECT relation FROM pgcatalog_state WHERE catalog = %s", [catalog])
-    (relation,) = cursor.fetchone()
+    [(relation,)] = cursor.fetchall()
     return str(relation)
 
 
-def add_rest(cursor: Cursor, target: RebuildTarget) -> None:
+def add_rest(cursor: Cursor[Any], target: RebuildTarget) -> None:
     """Have the paths visited that are in the live relation only."""
     live = live_relation(cursor, target.catalog)
     query = UNVISITED.format(slice=SLICE, live=quote(live), relation=quote(target.relation))
     cursor.execute(query, {"catalog": target.catalog})
 
 
-def set_phase(cursor: Cursor, target: RebuildTarget, phase: str) -> None:
+def set_phase(cursor: Cursor[Any], target: RebuildTarget, phase: str) -> None:
     """Note that *target* is in *phase* now."""
     cursor.execute("UPDATE pgcatalog_rebuild SET phase = %s WHERE catalog = %s", [phase, target.catalog])
 
 
-def advance(cursor: Cursor, target: RebuildTarget, count: int) -> None:
+def advance(cursor: Cursor[Any], target: RebuildTarget, count: int) -> None:
     """Note that *count* more objects are done."""
     cursor.execute("UPDATE pgcatalog_rebuild SET done = done + %s WHERE catalog = %s", [count, target.catalog])
 
@@ -209,7 +209,7 @@ def advance(cursor: Cursor, target: RebuildTarget, count: int) -> None:
 # -- log
 
 
-def read_log(cursor: Cursor, target: RebuildTarget, limit: int) -> tuple[list[int], set[str]]:
+def read_log(cursor: Cursor[Any], target: RebuildTarget, limit: int) -> tuple[list[int], set[str]]:
     """Return the oldest *limit* entries of the log: their ids, and their paths."""
     cursor.execute(
         "SELECT id, path FROM pgcatalog_rebuild_change WHERE catalog = %s ORDER BY id LIMIT %s", [target.catalog, limit]
@@ -218,14 +218,14 @@ def read_log(cursor: Cursor, target: RebuildTarget, limit: int) -> tuple[list[in
     return [id for id, _ in rows], {path for _, path in rows}
 
 
-def live_paths(cursor: Cursor, target: RebuildTarget, paths: Iterable[str]) -> set[str]:
+def live_paths(cursor: Cursor[Any], target: RebuildTarget, paths: Iterable[str]) -> set[str]:
     """Return those of *paths* that the live relation has."""
     live = live_relation(cursor, target.catalog)
     cursor.execute(f"SELECT path FROM {quote(live)} WHERE path = ANY(%s::text[])", [list(paths)])
     return {path for (path,) in cursor.fetchall()}
 
 
-def sibling_paths(cursor: Cursor, target: RebuildTarget, paths: Iterable[str]) -> set[str]:
+def sibling_paths(cursor: Cursor[Any], target: RebuildTarget, paths: Iterable[str]) -> set[str]:
     """Return the paths that *target* has of the live relation's objects at *paths*: they may share an idx."""
     live = live_relation(cursor, target.catalog)
     cursor.execute(
@@ -236,7 +236,7 @@ def sibling_paths(cursor: Cursor, target: RebuildTarget, paths: Iterable[str]) -
     return {path for (path,) in cursor.fetchall()}
 
 
-def forget_log(cursor: Cursor, ids: list[int]) -> None:
+def forget_log(cursor: Cursor[Any], ids: list[int]) -> None:
     """Remove log entries that have been followed."""
     cursor.execute("DELETE FROM pgcatalog_rebuild_change WHERE id = ANY(%s)", [ids])
 
@@ -249,7 +249,7 @@ class Rows:
 
     def __init__(
         self,
-        cursor: Cursor,
+        cursor: Cursor[Any],
         target: RebuildTarget,
         layout: Layout,
         pending: CatalogPending,

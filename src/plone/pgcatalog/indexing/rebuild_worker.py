@@ -25,10 +25,9 @@ from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.rebuild_relation import RebuildTarget
 from plone.pgcatalog.indexing.rebuild_relation import Rows
-from plone.pgcatalog.protocols import CatalogTool
-from plone.pgcatalog.protocols import Connection
-from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.storage import writable_dsn_of
+from psycopg import Connection
+from psycopg import Cursor
 from typing import Any
 from ZODB.POSException import ConflictError
 
@@ -69,14 +68,14 @@ class RebuildGone(RuntimeError):
     """The rebuild was ended by somebody else, or the catalog is gone."""
 
 
-def rebuild_connection(catalog: CatalogTool) -> psycopg.Connection[Any]:
+def rebuild_connection(catalog: Any) -> psycopg.Connection[Any]:
     """Return a new connection to the database of *catalog*, for the rebuild's own writing; rows are tuples."""
     # What a crash of the server loses is a batch with its task: it is done again.
     return connect_directly(writable_dsn_of(catalog._core.jar), "rebuild", 0, durable=False, prepare_threshold=5)
 
 
 def entries_of(
-    catalog: CatalogTool, path: str, found: Callable[[], Iterable[tuple[str, Any]]], skip_broken: bool, lacking: Lacking
+    catalog: Any, path: str, found: Callable[[], Iterable[tuple[str, Any]]], skip_broken: bool, lacking: Lacking
 ) -> list[Entry]:
     """Return the entries of the (path, object) pairs of *found*; *path* names what is looked at.
 
@@ -101,7 +100,7 @@ class SetSaver:
     That of a batch would keep everybody else from adding lists until it ends.
     """
 
-    def __init__(self, catalog: CatalogTool) -> None:
+    def __init__(self, catalog: Any) -> None:
         self._catalog = catalog
         self._relation = ""
         self._saved: set[int] = set()
@@ -123,7 +122,7 @@ class SetSaver:
 class Worker:
     """Works on the tasks of the rebuild of *catalog*, a wrapped tool, with *connection*, as ``rebuild_connection`` gives it."""
 
-    def __init__(self, catalog: CatalogTool, connection: Connection, skip_broken: bool = False) -> None:
+    def __init__(self, catalog: Any, connection: Connection[Any], skip_broken: bool = False) -> None:
         self.catalog = catalog
         self.core = catalog._core
         self.zoid = self.core.zoid
@@ -161,7 +160,7 @@ class Worker:
                 self.core.jar.cacheGC()
         raise AssertionError("unreachable")
 
-    def _step(self, cursor: Cursor) -> int | None:
+    def _step(self, cursor: Cursor[Any]) -> int | None:
         target = relation.read(cursor, self.zoid, "FOR KEY SHARE")
         if target is None:
             raise RebuildGone(RebuildGone.__doc__)
@@ -182,7 +181,7 @@ class Worker:
             self._write(cursor, target, entries)
         return visited
 
-    def _write(self, cursor: Cursor, target: RebuildTarget, entries: list[Entry]) -> None:
+    def _write(self, cursor: Cursor[Any], target: RebuildTarget, entries: list[Entry]) -> None:
         self.save_sets.begin(target)
         rows_of(self.catalog, cursor, target, self.save_sets).replace(entries)
         relation.advance(cursor, target, len(entries))
@@ -192,7 +191,7 @@ class Worker:
         for path in paths:
             yield entries_of(self.catalog, path, partial(found_at, self.catalog, path), self.skip_broken, self.lacking)
 
-    def _in(self, cursor: Cursor, container: str, ids: list[str]) -> Iterator[list[Entry]]:
+    def _in(self, cursor: Cursor[Any], container: str, ids: list[str]) -> Iterator[list[Entry]]:
         """Yield the entries of the objects *ids* in *container*, and have visited what is in them."""
         parent = walk_to(self.catalog.getPhysicalRoot(), container)
         if parent is None:
@@ -202,7 +201,7 @@ class Worker:
             visit = partial(self._visit, cursor, parent, id, path)
             yield entries_of(self.catalog, path, visit, self.skip_broken, self.lacking)
 
-    def _visit(self, cursor: Cursor, parent: Any, id: str, path: str) -> Iterator[tuple[str, Any]]:
+    def _visit(self, cursor: Cursor[Any], parent: Any, id: str, path: str) -> Iterator[tuple[str, Any]]:
         obj = child(parent, id)
         if obj is None or aq_base(obj) is aq_base(self.catalog):
             return
@@ -218,13 +217,13 @@ def walk_to(root: Any, path: str) -> Any:
     return obj
 
 
-def found_at(catalog: CatalogTool, path: str) -> list[tuple[str, Any]]:
+def found_at(catalog: Any, path: str) -> list[tuple[str, Any]]:
     """Return the pair of *path* and its object, or nothing."""
     obj = object_at(catalog, path)
     return [] if obj is None else [(path, obj)]
 
 
-def rows_of(catalog: CatalogTool, cursor: Cursor, target: RebuildTarget, save_sets: Callable[[Sets], None]) -> Rows:
+def rows_of(catalog: Any, cursor: Cursor[Any], target: RebuildTarget, save_sets: Callable[[Sets], None]) -> Rows:
     """Return what writes rows for *catalog*; raises StartOver when *target* has not the columns for them."""
     core = catalog._core
     layout = core.layout()
@@ -236,8 +235,8 @@ def rows_of(catalog: CatalogTool, cursor: Cursor, target: RebuildTarget, save_se
 
 
 def follow_log(
-    catalog: CatalogTool,
-    cursor: Cursor,
+    catalog: Any,
+    cursor: Cursor[Any],
     target: RebuildTarget,
     skip_broken: bool,
     limit: int,

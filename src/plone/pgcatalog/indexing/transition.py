@@ -26,16 +26,19 @@ from plone.pgcatalog.database.sets import Sets
 from plone.pgcatalog.database.sets import UNSAVED
 from plone.pgcatalog.indexing.overlay import sets_of
 from plone.pgcatalog.indexing.pending import CatalogPending
-from plone.pgcatalog.protocols import Catalog
-from plone.pgcatalog.protocols import CatalogTool
-from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
+from psycopg import Cursor
 from typing import Any
+from typing import TYPE_CHECKING
 from ZODB.POSException import ConflictError
 from ZODB.utils import z64
 
 import logging
+
+
+if TYPE_CHECKING:
+    from plone.pgcatalog.core.catalog import Catalog
 
 
 logger = logging.getLogger(__name__)
@@ -123,7 +126,7 @@ class Transitions:
     *has_idx* are the zoids whose idx went into object_state together with their state.
     """
 
-    def __init__(self, cursor: Cursor, session: Session, pending: CatalogPending, has_idx: set[int]) -> None:
+    def __init__(self, cursor: Cursor[Any], session: Session, pending: CatalogPending, has_idx: set[int]) -> None:
         self.cursor = cursor
         self.session = session
         self.pending = pending
@@ -277,18 +280,18 @@ def sets_in(sets: Sets, names: Collection[str]) -> Sets:
     return {number: (name, values) for number, (name, values) in sets.items() if name in names}
 
 
-def has_indexes(tool: CatalogTool) -> bool:
+def has_indexes(tool: Any) -> bool:
     """True for a catalog tool that can find something."""
     return bool(aq_base(tool)._indexes)
 
 
-def expects_relation(tool: CatalogTool) -> bool:
+def expects_relation(tool: Any) -> bool:
     """True for a catalog tool that was committed with indexes: that commit made its table."""
     base = aq_base(tool)
     return getattr(base, "_p_serial", z64) != z64 and not base._p_changed and has_indexes(tool)
 
 
-def is_unfilled(catalog: Catalog) -> bool:
+def is_unfilled(catalog: "Catalog") -> bool:
     """Return whether *catalog* has no table, or one with nothing but what was saved since."""
     session = catalog.session
     state = session.read_states().get(catalog.zoid)
@@ -297,13 +300,13 @@ def is_unfilled(catalog: Catalog) -> bool:
     return catalog.zoid not in session.pending and expects_relation(catalog.tool)
 
 
-def expect_filling(tool: CatalogTool) -> None:
+def expect_filling(tool: Any) -> None:
     """Have the table that this transaction makes for *tool*, a new catalog, count as unfilled until a rebuild has filled it."""
     aq_base(tool)._v_reported_missing = True
     tool._core.change().is_whole = False
 
 
-def report_missing(tool: CatalogTool) -> None:
+def report_missing(tool: Any) -> None:
     """Log that *tool* has lost its table, once as long as the tool stays in its connection's cache."""
     base = aq_base(tool)
     if not getattr(base, "_v_reported_missing", False):

@@ -13,7 +13,6 @@ from plone.pgcatalog.indexing.objects import is_there
 from plone.pgcatalog.indexing.overlay import ScratchTable
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.writer import dump
-from plone.pgcatalog.protocols import CatalogTool
 from Products.CMFCore.indexing import processQueue
 from typing import Any
 from ZODB.POSException import POSKeyError
@@ -54,7 +53,7 @@ class Verifier:
     ``checked`` counts the objects looked at; *progress* is told it after each batch of them.
     """
 
-    def __init__(self, catalog: CatalogTool, progress: Callable[[int], None] = lambda checked: None) -> None:
+    def __init__(self, catalog: Any, progress: Callable[[int], None] = lambda checked: None) -> None:
         self.catalog = catalog
         self.core = catalog._core
         self.progress = progress

@@ -14,9 +14,9 @@ from plone.pgcatalog.indexing.overlay import by_columns
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.transition import Transitions
-from plone.pgcatalog.protocols import Cursor
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.values import as_stored
+from psycopg import Cursor
 from psycopg.rows import tuple_row
 from typing import Any
 from ZODB.POSException import ConflictError
@@ -44,7 +44,7 @@ class Writer:
     *has_idx* are the zoids whose idx went into object_state together with their state.
     """
 
-    def __init__(self, cursor: Cursor, session: Session, pending: CatalogPending, has_idx: set[int]) -> None:
+    def __init__(self, cursor: Cursor[Any], session: Session, pending: CatalogPending, has_idx: set[int]) -> None:
         self.cursor = cursor.connection.cursor(row_factory=tuple_row)
         self.session = session
         self.pending = pending

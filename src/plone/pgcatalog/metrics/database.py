@@ -7,7 +7,7 @@ from datetime import datetime
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.observe.health import attention
 from plone.pgcatalog.observe.health import of_sites
-from plone.pgcatalog.protocols import Connection
+from psycopg import Connection
 from typing import Any
 
 import time
@@ -54,7 +54,7 @@ CONNECTIONS = {
 }
 
 
-def database_metrics(connection: Connection, check: bool = False) -> Iterator[Metric]:
+def database_metrics(connection: Connection[Any], check: bool = False) -> Iterator[Metric]:
     """Yield the figures of the database of *connection*, whose rows are dicts.
 
     *check* adds what must be 0, for which all rows are read.
@@ -97,10 +97,10 @@ def of_standby(standby: dict[str, Any] | None) -> Iterator[Metric]:
         yield gauge("pgcatalog_standby_lag_seconds", lag, "How old the state may be that the standby shows, at most")
 
 
-def clock_offset(connection: Connection) -> float:
+def clock_offset(connection: Connection[Any]) -> float:
     """Return by how many seconds the clock of this machine is ahead of the server's; half a round trip is in doubt."""
     sent = time.time()
-    row = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8 AS seconds").fetchone()
+    [row] = connection.execute("SELECT extract(epoch FROM clock_timestamp())::float8 AS seconds").fetchall()
     received = time.time()
     return (sent + received) / 2 - float(row["seconds"])
 

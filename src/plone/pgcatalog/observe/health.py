@@ -8,7 +8,7 @@ from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import joined
 from plone.pgcatalog.observe.jobs import JOBS
-from plone.pgcatalog.protocols import Connection
+from psycopg import Connection
 from typing import Any
 
 
@@ -27,7 +27,7 @@ NOTHING: dict[str, Any] = {"catalogs": [], "retired": [], "connections": None, "
 NAMED = 3
 
 
-def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
+def collect(connection: Connection[Any], check: bool = False) -> dict[str, Any]:
     """Return what ``statistics.overview`` does, with rows, what is missing, sites without a table, upgrade steps that
     wait, and ``attention`` in English, as JSON data; only what is missing if that is of what all catalogs share.
 
@@ -48,7 +48,7 @@ def collect(connection: Connection, check: bool = False) -> dict[str, Any]:
     return found
 
 
-def of_sites(connection: Connection) -> dict[str, Any]:
+def of_sites(connection: Connection[Any]) -> dict[str, Any]:
     """Return what ``attention`` is to know of sites besides the figures of their catalogs; rows of *connection* are dicts."""
     without_table = [{"catalog": zoid, "site": site} for zoid, site in sites_without_table(connection).items()]
     return {

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import stored
-from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.sql import locks
+from psycopg import Connection
 from typing import Any
 
 import logging
@@ -35,7 +35,7 @@ END = (
 TRY_LOCK = "SELECT pg_try_advisory_lock(%(lock)s, hashtext(%(catalog)s || ' ' || %(name)s))"
 
 
-def begin(connection: Connection, catalog: int, name: str) -> bool:
+def begin(connection: Connection[Any], catalog: int, name: str) -> bool:
     """Note on *connection* that the job *name* of the catalog with tool oid *catalog* begins; False if one is running.
 
     It runs until ``end``, or until the server knows that the connection is closed.  Raises psycopg.Error.
@@ -47,7 +47,7 @@ def begin(connection: Connection, catalog: int, name: str) -> bool:
     return bool(free)
 
 
-def end(connection: Connection, catalog: int, name: str, lines: Iterable[str], failed: bool) -> None:
+def end(connection: Connection[Any], catalog: int, name: str, lines: Iterable[str], failed: bool) -> None:
     """Note how the job has ended: *lines* are messages that say what came out.  A database out of reach is logged."""
     message = "\n".join(map(stored, lines)).replace("\0", "")
     try:

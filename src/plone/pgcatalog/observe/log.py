@@ -15,8 +15,12 @@ from plone.pgcatalog.database.background import EXIT_SECONDS
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.statistics import LONG_MS
 from plone.pgcatalog.database.statistics import TIMES_MEDIAN
-from plone.pgcatalog.protocols import Catalog
 from typing import Any
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from plone.pgcatalog.core.catalog import Catalog
 
 
 #: When this process began.
@@ -190,7 +194,7 @@ class SlowQueryLog:
         return self._execute(log_sql(name), {"catalog": self.zoid, **choice.values, **values})
 
 
-def log_of(catalog: Catalog) -> SlowQueryLog:
+def log_of(catalog: "Catalog") -> SlowQueryLog:
     """Return the log of *catalog*, as its snapshot sees it."""
     return SlowQueryLog(catalog.session.execute, catalog.zoid)
 

@@ -12,8 +12,8 @@ from plone.pgcatalog.i18n import percent
 from plone.pgcatalog.observe.log import Figures
 from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import History
-from plone.pgcatalog.protocols import Connection
 from plone.pgcatalog.sql.expression import Statement
+from psycopg import Connection
 from typing import Any
 
 
@@ -30,7 +30,7 @@ CONDITIONS = ("Index Cond", "Recheck Cond", "Filter", "Hash Cond", "Join Filter"
 REMOVED = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
 
 
-def explain_rows(connection: Connection, statement: Statement, options: str) -> list[tuple[Any, ...]]:
+def explain_rows(connection: Connection[Any], statement: Statement, options: str) -> list[tuple[Any, ...]]:
     """Return what EXPLAIN with *options* says of *statement*, planned as a search plans it, in a read-only transaction."""
     with connection.transaction():
         connection.execute("SET TRANSACTION READ ONLY")
@@ -41,7 +41,7 @@ def explain_rows(connection: Connection, statement: Statement, options: str) -> 
     return found
 
 
-def explain_json(connection: Connection, statement: Statement, run: bool = True) -> dict[str, Any]:
+def explain_json(connection: Connection[Any], statement: Statement, run: bool = True) -> dict[str, Any]:
     """Return the plan of *statement* as PostgreSQL's JSON data; with *run* it is run for that.
 
     The rows of *connection* are tuples.  Raises psycopg.Error.

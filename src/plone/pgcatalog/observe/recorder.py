@@ -19,7 +19,7 @@ from plone.pgcatalog.observe.log import STARTED
 from plone.pgcatalog.observe.plan import explain_json
 from plone.pgcatalog.observe.plan import summary
 from plone.pgcatalog.observe.record import SlowQuery
-from plone.pgcatalog.protocols import Connection
+from psycopg import Connection
 from psycopg.types.json import Jsonb
 from time import monotonic
 from typing import Any
@@ -135,7 +135,7 @@ class Recorder:
         else:
             self.recorded += len(entries)
 
-    def _keep(self, connection: Connection, entries: list[SlowQuery]) -> None:
+    def _keep(self, connection: Connection[Any], entries: list[SlowQuery]) -> None:
         times: defaultdict[tuple[int, str, str], list[float]] = defaultdict(list)
         for entry in entries:
             times[entry.kind].append(entry.total_ms)
@@ -146,7 +146,7 @@ class Recorder:
             cursor.executemany(log_sql("count_hour"), hours)
         connection.execute(log_sql("prune"), {"rows": KEPT_ROWS, "days": KEPT_DAYS})
 
-    def _keep_plans(self, connection: Connection, entries: list[SlowQuery]) -> None:
+    def _keep_plans(self, connection: Connection[Any], entries: list[SlowQuery]) -> None:
         """Explain one query of each kind that was not explained for long, a few at most."""
         newest = {entry.kind: entry for entry in entries}
         wanted = (entry for kind, entry in newest.items() if self._plans.left_out(kind) is not None)
@@ -158,7 +158,7 @@ class Recorder:
                 connection.execute(log_sql("keep_plan"), values)
 
 
-def plan_of(connection: Connection, entry: SlowQuery) -> dict[str, Any] | None:
+def plan_of(connection: Connection[Any], entry: SlowQuery) -> dict[str, Any] | None:
     """Return what is kept of the plan of *entry*, which is run again for that; None if that is not possible.
 
     A query that takes too long is only planned, and one of rows that were not committed cannot be run by anybody else.

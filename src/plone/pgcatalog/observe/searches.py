@@ -17,17 +17,21 @@ from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
 from plone.pgcatalog.observe.log import log_sql
-from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import dsn_of
 from typing import Any
+from typing import TYPE_CHECKING
 from zope.globalrequest import getRequest
 
 import atexit
 import logging
 import psycopg
 import re
+
+
+if TYPE_CHECKING:
+    from plone.pgcatalog.core.catalog import Catalog
 
 
 logger = logging.getLogger(__name__)
@@ -106,7 +110,7 @@ def record(dsn: str, catalog: int, text: str, found: bool) -> None:
         recorders[dsn].put(catalog, words, found)
 
 
-def note(catalog: Catalog, asked: Any, found: bool) -> None:
+def note(catalog: "Catalog", asked: Any, found: bool) -> None:
     """Note in the request that *asked*, a query for words, was answered by *catalog*, and whether it has *found* anything.
 
     Only the first search of a visitor who has not logged in, whom nothing but public pages answer.

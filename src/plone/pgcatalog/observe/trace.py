@@ -10,8 +10,6 @@ from plone.pgcatalog.observe.record import keep
 from plone.pgcatalog.observe.record import shape_of
 from plone.pgcatalog.observe.record import SlowQuery
 from plone.pgcatalog.observe.recorder import Throttle
-from plone.pgcatalog.protocols import Catalog
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.request import asking_path
 from plone.pgcatalog.settings import slow_query_mask
 from plone.pgcatalog.settings import slow_query_ms
@@ -21,8 +19,13 @@ from Products.ZCatalog.plan import CatalogPlan
 from threading import get_ident
 from time import perf_counter
 from typing import Any
+from typing import TYPE_CHECKING
 
 import logging
+
+
+if TYPE_CHECKING:
+    from plone.pgcatalog.core.catalog import Catalog
 
 
 #: Upper ends of the buckets, in seconds; the last one is open.
@@ -66,7 +69,7 @@ def totals() -> Iterator[tuple[str, str, float, list[int]]]:
 class ReportEntry(CatalogPlan):
     """One entry of the report; grouped by the names in the query, not by their values."""
 
-    def __init__(self, tool: CatalogTool, query: Mapping[str, Any], threshold: float, seconds: float) -> None:
+    def __init__(self, tool: Any, query: Mapping[str, Any], threshold: float, seconds: float) -> None:
         self.cid = tuple(tool.getPhysicalPath())
         self.key = self.make_key(query)
         self.threshold = threshold
@@ -78,7 +81,7 @@ class ReportEntry(CatalogPlan):
         return frozenset()
 
 
-def report_slow(tool: CatalogTool, query: Mapping[str, Any], seconds: float) -> None:
+def report_slow(tool: Any, query: Mapping[str, Any], seconds: float) -> None:
     """Put *query*, answered by the catalog *tool* in *seconds*, into the report if it was slow."""
     threshold = slow_query_ms(tool) / 1000
     if 0 < threshold <= seconds:
@@ -100,7 +103,7 @@ class Trace:
 
     __slots__ = ("_catalog", "_compile", "_query", "_started", "seconds")
 
-    def __init__(self, catalog: Catalog, query: Any, sort: Sequence[tuple[str, bool]], limit: Any) -> None:
+    def __init__(self, catalog: "Catalog", query: Any, sort: Sequence[tuple[str, bool]], limit: Any) -> None:
         self._catalog = catalog
         self._query = (query, sort, limit)
         self._compile = 0.0

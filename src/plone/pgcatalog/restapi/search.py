@@ -13,7 +13,6 @@ from plone.pgcatalog.discovery.suggest import LIMIT
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.fulltext.lexicon import query_words
 from plone.pgcatalog.interfaces import IPGCatalogLayer
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.restapi.parameters import Parameters
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.restapi.deserializer.dxfields import DefaultFieldDeserializer
@@ -181,7 +180,7 @@ class SuggestGet(Service):
         }
 
 
-def beginning(catalog: CatalogTool, text: str) -> str:
+def beginning(catalog: Any, text: str) -> str:
     """Return a search for titles with all words of *text*, the last of which may be its beginning only; "" without any."""
     words = query_words(catalog._core.translator("Title").index.getLexicon(), text.replace("*", " ").replace("?", " "))
     return " AND ".join([*(f'"{word}"' for word in words[:-1]), *(f"{word}*" for word in words[-1:])])

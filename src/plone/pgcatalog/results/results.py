@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from operator import index as index_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
-from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.answer import Answer
 from plone.pgcatalog.results.position import sort_rows
@@ -22,7 +21,12 @@ from plone.pgcatalog.results.stream import BrainStream
 from plone.pgcatalog.results.view import CatalogView
 from types import MappingProxyType
 from typing import Any
+from typing import TYPE_CHECKING
 from ZTUtils.Lazy import LazyMap
+
+
+if TYPE_CHECKING:
+    from plone.pgcatalog.core.catalog import Catalog
 
 
 #: A slice that ends within this many rows is read by itself; beyond, the ids of all rows are.
@@ -43,7 +47,7 @@ class CatalogSearchResults(LazyMap):
 
     def __init__(
         self,
-        catalog: Catalog,
+        catalog: "Catalog",
         view: CatalogView,
         query: CompiledQuery,
         criteria: Mapping[str, Any] = MappingProxyType({}),
@@ -70,7 +74,7 @@ class CatalogSearchResults(LazyMap):
     # -- what was asked
 
     @property
-    def catalog(self) -> Catalog:
+    def catalog(self) -> "Catalog":
         """The catalog as this search saw it: its indexes, and the translators of this search."""
         return self._asked[0]
 

@@ -14,7 +14,6 @@ from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import NOTHING
-from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.results.rows import RowLoader
@@ -23,6 +22,11 @@ from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.predicate import equals
 from typing import Any
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from plone.pgcatalog.core.catalog import Catalog
 
 
 #: Rows of a batch, unless the caller says otherwise.
@@ -35,7 +39,7 @@ class BrainStream(Iterator[Any]):
     #: Untrusted code, such as a Script (Python), may iterate; it gets no attribute by name.
     __allow_access_to_unprotected_subobjects__: Mapping[str, int] = {}
 
-    def __init__(self, catalog: Catalog, query: CompiledQuery, batch: int) -> None:
+    def __init__(self, catalog: "Catalog", query: CompiledQuery, batch: int) -> None:
         if batch < 1:
             raise QueryError(f"a batch has at least one row, not {batch!r}")
         if query.python_sort:

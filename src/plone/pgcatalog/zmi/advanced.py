@@ -19,7 +19,6 @@ from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.observe.jobs import compared
 from plone.pgcatalog.observe.jobs import rebuilt
 from plone.pgcatalog.observe.jobs import vacuumed
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.zmi import jobs
@@ -36,7 +35,7 @@ from typing import Any
 NAMED = 20
 
 
-def rebuild(tool: CatalogTool, report: Report, skip_broken: bool = False) -> list[str]:
+def rebuild(tool: Any, report: Report, skip_broken: bool = False) -> list[str]:
     """Rebuild the catalog *tool* beside the live one, or resume an interrupted rebuild."""
     runner = Rebuild(tool, skip_broken)
     zope_conf = own_zope_conf()
@@ -48,7 +47,7 @@ def rebuild(tool: CatalogTool, report: Report, skip_broken: bool = False) -> lis
     return [rebuilt(target.done)]
 
 
-def verify(tool: CatalogTool, report: Report, repair: bool = False) -> list[str]:
+def verify(tool: Any, report: Report, repair: bool = False) -> list[str]:
     """Compare the catalog *tool* with the content, and mend what differs when *repair* says so."""
     total = len(tool)
     verifier = Verifier(tool, lambda done: report(done, total, _("Comparing")))
@@ -62,7 +61,7 @@ def verify(tool: CatalogTool, report: Report, repair: bool = False) -> list[str]
     return [compared(verifier.checked, len(found), left if repair else None), *lines]
 
 
-def vacuum(tool: CatalogTool, report: Report) -> list[str]:
+def vacuum(tool: Any, report: Report) -> list[str]:
     """Do what ``pgcatalog vacuum`` does, for the table of the catalog *tool* only."""
     catalog = tool._core
     state = catalog.view().read_state()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
@@ -20,8 +21,6 @@ from plone.pgcatalog.observe.jobs import end
 from plone.pgcatalog.observe.jobs import JOBS
 from plone.pgcatalog.observe.jobs import reason
 from plone.pgcatalog.observe.jobs import STOPPED
-from plone.pgcatalog.protocols import Catalog
-from plone.pgcatalog.protocols import CatalogTool
 from plone.pgcatalog.request import opened_at
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.storage import writable_dsn_of
@@ -110,7 +109,7 @@ def stop(catalog: Catalog, name: str) -> None:
         connection.execute(STOP, {"catalog": catalog.zoid, "name": name})
 
 
-def start(tool: CatalogTool, name: str, work: Work) -> None:
+def start(tool: Any, name: str, work: Work) -> None:
     """Have a thread do *work* with the catalog *tool*.  Raises JobError, also when such a job is running already."""
     catalog = tool._core
     values = {"catalog": catalog.zoid, "name": name}

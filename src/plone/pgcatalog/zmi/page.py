@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from inspect import Parameter
 from inspect import signature
+from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import ms
 from plone.pgcatalog.i18n import percent
 from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.i18n import when
 from plone.pgcatalog.indexing.transition import is_unfilled
-from plone.pgcatalog.protocols import Catalog
 from plone.pgcatalog.zmi.jobs import Job
 from plone.pgcatalog.zmi.jobs import jobs_of
 from plone.protect import CheckAuthenticator
