@@ -2,19 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from plone.pgcatalog.catalog import PlonePGCatalogTool
-from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.sql import locks
 from tests.unit.sources import SOURCE
-from typing import Any
 from zodb_pgjsonb.cache_warmer import WARMER_LOCK_NS
 from zodb_pgjsonb.startup_locks import STARTUP_DDL_LOCK_NS
 
 import ast
-import inspect
 import plone.pgcatalog
-import plone.pgcatalog.protocols as protocols
-import psycopg
 import pytest
 import re
 import tomllib
@@ -214,20 +208,3 @@ def test_regular_expressions_are_for_other_texts() -> None:
 )
 def test_the_law_finds_what_was_once_done(source: str) -> None:
     assert list(reads_sql(source))
-
-
-TOOL = PlonePGCatalogTool()
-#: A protocol, and what stands behind it; classes of psycopg keep an attribute or two in their instances.
-REAL = [
-    (protocols.CatalogTool, TOOL),
-    (protocols.Catalog, Catalog(TOOL)),
-    (protocols.Connection, psycopg.Connection),
-    (protocols.Cursor, psycopg.Cursor),
-]
-
-
-@pytest.mark.parametrize(("protocol", "real"), REAL)
-def test_members_exist(protocol: Any, real: Any) -> None:
-    missing = object()
-    names = [name for name in protocol.__protocol_attrs__ if inspect.getattr_static(real, name, missing) is missing]
-    assert names == []
