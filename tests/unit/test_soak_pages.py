@@ -1,7 +1,5 @@
 """The figures about failovers in the documentation are those of the stored runs, and these kept every promise."""
 
-from benchmarks.marks import put_between
-from pathlib import Path
 from tests.soak import overview
 from tests.soak import report
 from tests.unit.sources import between
@@ -29,11 +27,3 @@ def test_the_page_on_the_soak_has_the_stored_runs(name: str) -> None:
 def test_the_stored_runs_kept_every_promise(name: str) -> None:
     summary = json.loads(text(overview.RESULTS / name))
     assert summary["broken"] == report.broken(summary) == []
-
-
-def test_what_is_put_between_marks_is_found_there(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("a\n<!-- b -->\nold\n<!-- end of b -->\nc\n", "utf-8")
-    put_between(page, "b", "new")
-    assert between(page, "b") == "new"
-    assert text(page) == "a\n<!-- b -->\n\nnew\n\n<!-- end of b -->\nc\n"

@@ -4,13 +4,8 @@ from pathlib import Path
 from tests.acceptance.plone_suites import results
 from tests.acceptance.plone_suites.compare import compare
 from tests.acceptance.plone_suites.compare import load_bound
-from tests.acceptance.plone_suites.compare import markdown
-from tests.acceptance.plone_suites.compare import telling_line
 from tests.acceptance.plone_suites.driver import select
-from tests.acceptance.plone_suites.job import Job
-from tests.acceptance.plone_suites.job import Progress
 from tests.acceptance.plone_suites.page import load_left_out
-from tests.acceptance.plone_suites.page import page
 from typing import Any
 
 import pytest
@@ -64,35 +59,6 @@ def test_a_bound_test_is_excused_with_its_reason() -> None:
     suite = only_suite(result(a="ok"), result(a="fail"), {re.compile("a"): "because"})
     assert suite.bound == {"a": "because"}
     assert suite.passed
-    assert "(bound to ZCatalog: because) `a`" in markdown([suite])
-
-
-def test_the_report_names_the_regressions() -> None:
-    report = markdown(compare(result(a="ok"), result(a="fail"), {}))
-    assert "| s | 1 | 1 / 0 / 0, 2 | 0 / 1 / 0, 2 | 1 | 0 |" in report
-    assert "- `a` fail: ValueError: x" in report
-
-
-def test_a_compact_result_is_read_as_a_full_one(tmp_path: Path) -> None:
-    full = result(a="ok", b="fail")
-    results.save(results.compact(full), tmp_path / "compact.json")
-    assert only_suite(results.load(tmp_path / "compact.json"), full).passed
-
-
-@pytest.mark.parametrize(
-    ("err", "expected"),
-    [
-        ("", ""),
-        (
-            "Traceback:\n  x\npsycopg.errors.Broken: no\nDETAIL: y\n",
-            "psycopg.errors.Broken: no",
-        ),
-        ("AssertionError: 1 != 2\n\n- 1\n+ 2\n", "AssertionError: 1 != 2"),
-        ("unexpected success", "unexpected success"),
-    ],
-)
-def test_the_telling_line_of_a_traceback(err: str, expected: str) -> None:
-    assert telling_line(err) == expected
 
 
 def test_tiers_include_each_other() -> None:
@@ -103,32 +69,6 @@ def test_tiers_include_each_other() -> None:
     assert select(["module:a.b"]) == {"module:a.b": {"modules": ["a.b"]}}
     with pytest.raises(KeyError):
         select(["no such suite"])
-
-
-def test_progress_survives_a_torn_line(tmp_path: Path) -> None:
-    progress = Progress(tmp_path / "progress")
-    progress.append(start="a")
-    progress.append(id="a", status="ok")
-    progress.append(start="b")
-    with progress.path.open("a") as file:
-        file.write('{"id": "b", "sta')
-    assert list(progress.finished()) == ["a"]
-    assert progress.unfinished() == "b"
-
-
-def test_no_test_is_unfinished_between_two(tmp_path: Path) -> None:
-    progress = Progress(tmp_path / "progress")
-    assert progress.unfinished() is None
-    progress.append(start="a")
-    progress.append(id="a", status="ok")
-    progress.append(layer_error="x", err="y")
-    assert progress.unfinished() is None
-
-
-def test_a_job_is_read_as_it_was_written(tmp_path: Path) -> None:
-    job = Job(["m"], [], None, ["a"], "p:default", "host=x", "suite_", "progress", 5.0)
-    job.write(tmp_path / "job.json")
-    assert Job.read(tmp_path / "job.json") == job
 
 
 @pytest.mark.parametrize("tier", ["quick", "medium", "wide", "addons"])
@@ -153,14 +93,3 @@ def test_every_bound_test_exists() -> None:
     suites = results.stored_controls()["suites"].values()
     ids = [test for suite in suites for test, result in suite["tests"].items() if result["status"] == "ok"]
     assert [pattern.pattern for pattern in load_bound() if not any(pattern.search(test) for test in ids)] == []
-
-
-def test_the_page_shows_all_that_is_not_equal() -> None:
-    control = result(a="ok", b="ok", c="fail", d="ok")
-    candidate = result(a="fail", b="fail", c="fail", d="ok")
-    text = page(compare(control, candidate, {re.compile("a"): "asks for a class"}), candidate, "make it")
-    assert "```sh\nmake it\n```" in text
-    assert "| s | 4 | 3 / 1 / 0, 2 | 1 / 3 / 0, 2 | 1 | 1 |" in text
-    assert "- `a`: asks for a class" in text
-    assert "- `c`: ValueError: x" in text
-    assert text.endswith("## Tests that count against us\n\n- `b`\n")

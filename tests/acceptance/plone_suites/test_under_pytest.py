@@ -1,7 +1,6 @@
 """The runner of tests written for pytest, in a process as the driver starts it, without Plone."""
 
 from pathlib import Path
-from tests.acceptance.plone_suites.collecting import is_wanted
 from tests.acceptance.plone_suites.driver import ROOT
 from tests.acceptance.plone_suites.driver import select
 from tests.acceptance.plone_suites.job import Job
@@ -102,12 +101,6 @@ def test_every_test_that_is_wanted_and_not_done_gets_its_result(sdist: Path) -> 
     (problem,) = [record for record in progress.records() if "import_error" in record]
     assert "no_such_module" in problem["err"]
     assert progress.unfinished() is None
-
-
-@pytest.mark.parametrize("options", [{"only": "test_a$"}, {"ids": ["a.b/x.py::test_a"]}, {"exclude": ["test_b"]}])
-def test_a_part_is_asked_for(tmp_path: Path, options: dict[str, Any]) -> None:
-    job = job_for(tmp_path, **options)
-    assert [name for name in ("a", "b") if is_wanted(f"a.b/x.py::test_{name}", job)] == ["a"]
 
 
 def test_the_source_distributions_are_pinned_and_those_of_the_suites() -> None:
