@@ -111,7 +111,7 @@ REGULAR_EXPRESSIONS = {
     "indexes/keys.py": "values",
     "indexes/path.py": "paths",
     "observe/searches.py": "search texts",
-    "results/urls.py": "paths",
+    "results/brain.py": "paths",
     "sql/column.py": "names of indexes",
     "zmi/page.py": "names of pages",
 }
