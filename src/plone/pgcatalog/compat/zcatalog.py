@@ -101,20 +101,20 @@ class Around:
     def __init__(self, make: Callable[[Any, bool], Any]) -> None:
         self._make = make
         #: the inherited attribute, and what was made of it
-        self._known: tuple[Any, Any] = (self, None)
+        self._attribute: tuple[Any, Any] = (self, None)
 
     def __set_name__(self, cls: type, name: str) -> None:
         self._cls, self._name = cls, name
 
     def __get__(self, instance: Any, cls: type | None = None) -> Any:
         base, value = inherited(self._cls, self._name)
-        known, made = self._known
-        if known is not value:
-            made = self._make(value, is_stock(base, self._name, value))
-            self._known = (value, made)
-        if hasattr(made, "__of__"):
-            return made if instance is None else made.__of__(instance)
-        return made.__get__(instance, cls)
+        former, attribute = self._attribute
+        if former is not value:
+            attribute = self._make(value, is_stock(base, self._name, value))
+            self._attribute = (value, attribute)
+        if hasattr(attribute, "__of__"):
+            return attribute if instance is None else attribute.__of__(instance)
+        return attribute.__get__(instance, cls)
 
 
 def unless_patched(method: Callable[..., Any]) -> Any:

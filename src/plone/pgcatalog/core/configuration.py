@@ -70,21 +70,21 @@ class Configuration:
         """
         base = aq_base(tool)
         base._p_activate()
-        known, tid = vars(base).get(ATTRIBUTE, (None, None))
+        configuration, tid = vars(base).get(ATTRIBUTE, (None, None))
         now = unchanged_tid(base._p_jar)
         path = tool.getPhysicalPath()
-        if known is not None and now is not None and now == tid and path == known.path:
+        if configuration is not None and now is not None and now == tid and path == configuration.path:
             # The snapshot in which it was right, and nothing has been changed since.
-            return known  # type: ignore[no-any-return]
+            return configuration  # type: ignore[no-any-return]
         tuning = site_tuning(site_settings(tool), lambda: site_path(tool))
         unsaved = unsaved_oids(base._p_jar)
         states = [state_of(part, unsaved) for part in parts_of(base)]
         is_saved = not any(isinstance(state, dict) for state in states)
         state = (path, tuning, *states)
-        if known is None or known.state != state:
-            known = configured(cls, base, path, tuning, state, is_saved)
-        setattr(base, ATTRIBUTE, (known, now if is_saved else None))
-        return known  # type: ignore[no-any-return]
+        if configuration is None or configuration.state != state:
+            configuration = configured(cls, base, path, tuning, state, is_saved)
+        setattr(base, ATTRIBUTE, (configuration, now if is_saved else None))
+        return configuration  # type: ignore[no-any-return]
 
 
 def configured(
@@ -98,10 +98,10 @@ def configured(
     """Return the configuration of *base*, an unwrapped tool that is at *path*."""
     translators: dict[str, IndexTranslator] = {}
     for name, index in base._indexes.items():
-        known = translator_class(index.meta_type)
-        if known is None:
+        translator_type = translator_class(index.meta_type)
+        if translator_type is None:
             raise CatalogError(f"no translator for indexes of type {index.meta_type!r} ({name})")
-        translator = translators[name] = known(settings_copy(base, index), base._index_columns[name])
+        translator = translators[name] = translator_type(settings_copy(base, index), base._index_columns[name])
         translator.physical_path = (*path, name)
         translator.relate(translators.__getitem__)
         if name == SOURCE_INDEX:

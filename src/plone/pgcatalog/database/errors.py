@@ -148,12 +148,12 @@ class SearchTimeout(QueryCanceled):
     """A search took longer than it was given; the transaction stays usable.  Over the web it is a 503."""
 
 
-def set_limit(seconds: float, own: int) -> str:
+def set_limit(seconds: float, server_limit: int) -> str:
     """Return the command that lets the statements behind it take *seconds* at the most; raises ValueError for 0 and less.
 
-    A stricter limit of the server's *own*, in milliseconds, stays; 0 is none.
+    A stricter *server_limit*, in milliseconds, stays; 0 is none.
     """
     if not seconds > 0:
         raise ValueError(f"a time limit is more than 0 seconds, not {seconds!r}")
     milliseconds = max(1, round(min(seconds * 1000, MOST)))
-    return f"SET LOCAL statement_timeout = {min(milliseconds, own or MOST):d}"
+    return f"SET LOCAL statement_timeout = {min(milliseconds, server_limit or MOST):d}"

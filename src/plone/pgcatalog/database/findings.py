@@ -56,8 +56,8 @@ def database_findings(connection: Connection[Any]) -> Iterator[Finding]:
     yield from rights_findings(connection, server)
     yield from transaction_findings(connection)
     has_catalogs = statistics.has_catalogs(connection)
-    known = statistics.overview(statistics.executing(connection)) if has_catalogs else {"catalogs": []}
-    for catalog in known["catalogs"]:
+    overview = statistics.overview(statistics.executing(connection)) if has_catalogs else {"catalogs": []}
+    for catalog in overview["catalogs"]:
         yield from table_findings(catalog)
         # A rebuild keeps the old table until the new one is complete.
         if server["is_local"]:

@@ -168,8 +168,8 @@ def check_order(database: Any, cursor: Any) -> None:
     Raises HistoryChanged if a transaction that the process has seen is gone.
     """
     expected, history = newest_known(database), Generations.of(database).number
-    with cursor.connection.cursor(row_factory=tuple_row) as own:
-        newest, is_there, _ = own.execute(NEWEST, [expected, expected, schema.LOCK_TIMEOUT]).fetchone()
+    with cursor.connection.cursor(row_factory=tuple_row) as plain:
+        newest, is_there, _ = plain.execute(NEWEST, [expected, expected, schema.LOCK_TIMEOUT]).fetchone()
     if expected and not is_there:
         change_history(database, history)
         raise HistoryChanged

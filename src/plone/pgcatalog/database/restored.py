@@ -73,8 +73,8 @@ def missing(connection: Connection[Any]) -> list[str]:
         return names
     for row in connection.execute(WITHOUT_LISTS).fetchall():
         columns = sql.SQL(", ").join(map(sql.Identifier, row["interned"]))
-        asked = sql.SQL(HAS_NUMBERS).format(relation=sql.Identifier(row["relation"]), columns=columns)
-        if is_there(connection, asked):
+        has_numbers = sql.SQL(HAS_NUMBERS).format(relation=sql.Identifier(row["relation"]), columns=columns)
+        if is_there(connection, has_numbers):
             names.append(f"rows of pgcatalog_sets for {row['relation']}")
     return names
 

@@ -163,10 +163,10 @@ class Selectivity:
     def learn(self, rows: Iterable[Sequence[Any]]) -> None:
         """Take the *rows* of FREQUENCIES."""
         shares: dict[str, Shares] = {}
-        for relation, name, share, known, frequencies in rows:
+        for relation, name, share, common, frequencies in rows:
             filled, values = shares.setdefault(relation, ({}, {}))
             filled[name] = share
-            values[name] = dict(zip(known or (), frequencies or (), strict=False))
+            values[name] = dict(zip(common or (), frequencies or (), strict=False))
         self._shares = shares  # only now: other threads look at it meanwhile
         self._read = monotonic()
 

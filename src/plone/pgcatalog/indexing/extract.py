@@ -125,8 +125,8 @@ class Lacking:
         if container is None:
             return False
         base = aq_base(container)
-        _, known = self._containers.setdefault(id(base), (base, {}))
-        found = known.get(name)
-        if found is None:
-            found = known[name] = getattr(getattr(container, name, None), "meta_type", None) == SCRIPT
-        return found
+        _, gives = self._containers.setdefault(id(base), (base, {}))
+        is_script = gives.get(name)
+        if is_script is None:
+            is_script = gives[name] = getattr(getattr(container, name, None), "meta_type", None) == SCRIPT
+        return is_script

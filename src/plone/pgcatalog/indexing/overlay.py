@@ -175,9 +175,9 @@ class Overlay:
             f" FROM {quote(state.relation)} WHERE rid = ANY(%s::bigint[])",
             ([e.rid for e in entries],),
         )
-        known = {c.name: c for c in self.stored.columns}
-        for names, group in by_columns(entries, known):
-            columns = [known[name] for name in names]
+        by_name = {c.name: c for c in self.stored.columns}
+        for names, group in by_columns(entries, by_name):
+            columns = [by_name[name] for name in names]
             assignments = ", ".join(f"{c.quoted} = %s::{c.type}" for c in columns)
             self.session.write_overlay(
                 f"UPDATE {self.table.name} SET {assignments} WHERE rid = %s",
@@ -194,11 +194,11 @@ def sets_of(entries: Iterable[Entry], names: Collection[str]) -> Iterator[tuple[
                 yield set_number(name, values), name, values
 
 
-def by_columns(entries: list[Entry], known: Any) -> list[tuple[tuple[str, ...], list[Entry]]]:
-    """Group partial *entries* by the set of *known* columns they change, leaving out those that change none."""
+def by_columns(entries: list[Entry], names: Any) -> list[tuple[tuple[str, ...], list[Entry]]]:
+    """Group partial *entries* by the columns of *names* that they change, leaving out those that change none."""
     groups: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
-        columns = tuple(sorted(n for n in entry.columns if n in known))
+        columns = tuple(sorted(n for n in entry.columns if n in names))
         if columns:
             groups.setdefault(columns, []).append(entry)
     return list(groups.items())

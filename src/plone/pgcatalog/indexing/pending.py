@@ -315,8 +315,8 @@ class CatalogPending:
     def see(self, rows: Iterable[SeenRow]) -> None:
         """Note the committed *rows*, each with the most that is known of it."""
         for row in rows:
-            known = self.seen.get(row.rid)
-            if known is None or len(known.names) <= len(row.names):
+            before = self.seen.get(row.rid)
+            if before is None or len(before.names) <= len(row.names):
                 self.seen[row.rid] = row
 
     def snapshot(self) -> Mark:

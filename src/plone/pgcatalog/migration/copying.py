@@ -154,14 +154,14 @@ def repair(source: Source, target: Any, oids: list[int]) -> None:
 
 def _restore(source: Source, target: Any, oid: bytes, tid: bytes, meta: Any) -> None:
     """Store an object without asking for a conflict: a copy may have left a record that says that it was removed."""
-    known = p64(source.tids[u64(oid)])
-    data = source.storage.loadSerial(oid, known)
+    newest = p64(source.tids[u64(oid)])
+    data = source.storage.loadSerial(oid, newest)
     if u64(oid) not in source.blobs:
         target.restore(oid, tid, data, "", None, meta)
         return
     # The storage takes the file away.
     folder = tempfile.mkdtemp(dir=target.temporaryDirectory())
-    name = shutil.copy(source.storage.loadBlob(oid, known), folder)
+    name = shutil.copy(source.storage.loadBlob(oid, newest), folder)
     target.restoreBlob(oid, tid, data, name, None, meta)
 
 

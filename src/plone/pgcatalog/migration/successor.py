@@ -83,8 +83,8 @@ def abandon(tool: Any) -> bool:
 def fill_in_batches(tool: Any, successor: Any) -> Iterator[tuple[int, int]]:
     """Catalogue into *successor* what it does not know, batch by batch; yields how many paths it has, of how many."""
     paths = paths_of(tool)
-    known = successor._catalog.uids
-    rest = [path for path in paths if path not in known]
+    uids = successor._catalog.uids
+    rest = [path for path in paths if path not in uids]
     done = len(paths) - len(rest)
     yield done, len(paths)
     for batch in batched(rest, BATCH):
@@ -99,12 +99,12 @@ def fill_in_batches(tool: Any, successor: Any) -> Iterator[tuple[int, int]]:
 def catch_up(tool: Any, successor: Any) -> None:
     """Bring *successor* to what *tool* knows in this transaction."""
     paths = paths_of(tool)
-    known = successor._catalog.uids
+    uids = successor._catalog.uids
     wanted = set(paths)
-    for path in [path for path in known if path not in wanted]:
+    for path in [path for path in uids if path not in wanted]:
         successor.uncatalog_object(path)
     changed = changed_since(tool, getattr(aq_base(successor), HORIZON))
-    fill(successor, [path for path in paths if path in changed or path not in known])
+    fill(successor, [path for path in paths if path in changed or path not in uids])
 
 
 def horizon(tool: Any) -> str:
