@@ -229,7 +229,7 @@ def test_export_of_an_unknown_column_or_site_is_a_clear_error(dsn: str) -> None:
 
 
 def test_export_reads_batch_by_batch(dsn: str) -> None:
-    from plone.pgcatalog.cli.export import BATCH
+    from plone.pgcatalog.cli.data import BATCH
 
     damage(dsn, f"INSERT INTO {{}} (rid, path) SELECT -n, '/plone/x' || n FROM generate_series(1, {BATCH * 2}) n")
     assert len(run("export", "--dsn", dsn, "--columns", "rid").stdout.splitlines()) > BATCH * 2

@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from plone.pgcatalog.advice.replay import ReplayError
 from plone.pgcatalog.cli.commands import main
-from plone.pgcatalog.cli.explain import QueryType
-from plone.pgcatalog.cli.explain import sort_of
+from plone.pgcatalog.cli.work import QueryType
+from plone.pgcatalog.cli.work import sort_of
 from plone.pgcatalog.i18n import when
 from plone.pgcatalog.observe import recorder
 from tests.acceptance.cli import pgcatalog

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog import distribution
-from plone.pgcatalog.cli import check_site
+from plone.pgcatalog.cli import site as cli_site
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database import findings as health
 from plone.pgcatalog.database.direct import session_of
@@ -152,7 +152,7 @@ def dict_rows(connection: Any) -> Any:
 
 
 def test_a_storage_that_is_none_of_ours(tmp_path: Path) -> None:
-    from plone.pgcatalog.cli.check import storage_findings
+    from plone.pgcatalog.cli.look import storage_findings
     from plone.pgcatalog.cli.target import configured_databases
 
     [database] = configured_databases(write_conf(tmp_path, FILE))
@@ -282,7 +282,7 @@ def in_site(dsn: str, change: Any) -> list[health.Finding]:
     """Return what is found in the catalog of a site after *change*."""
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         change(portal)
-        return list(check_site.catalog_findings("/plone", portal.portal_catalog))
+        return list(cli_site.catalog_findings("/plone", portal.portal_catalog))
 
 
 def add_foreign_index(portal: Any) -> None:
@@ -303,11 +303,11 @@ def test_a_sound_site_has_nothing_to_say(stock_dsn: str, dsn: str) -> None:
 
 
 def test_figures_that_everybody_may_read(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    [finding] = check_site.metrics_findings(app)
+    [finding] = cli_site.metrics_findings(app)
     assert (finding.level, finding.subject) == ("warning", "metrics")
     assert "PLONE_OBSERVABILITY_METRICS_ALLOWLIST" in finding.remedy
     monkeypatch.setenv("PLONE_OBSERVABILITY_METRICS_ALLOWLIST", "10.0.0.0/8")
-    assert list(check_site.metrics_findings(app)) == []
+    assert list(cli_site.metrics_findings(app)) == []
 
 
 def test_columns_that_the_table_has_not(dsn: str) -> None:
@@ -329,7 +329,7 @@ def test_a_catalog_that_was_left_on_another_storage(zope: None) -> None:
         connection.root()["site"] = site = Folder("site")
         site._setOb("portal_catalog", PlonePGCatalogTool())
     connection = database.open()
-    [finding] = check_site.catalog_findings("/site", connection.root()["site"].portal_catalog)
+    [finding] = cli_site.catalog_findings("/site", connection.root()["site"].portal_catalog)
     assert (finding.level, finding.subject) == ("error", "storage")
     connection.close()
     database.close()

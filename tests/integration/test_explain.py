@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from plone.pgcatalog.advice.replay import explain
 from plone.pgcatalog.advice.replay import explain_example
 from plone.pgcatalog.advice.replay import ReplayError
-from plone.pgcatalog.cli.explain import statement
+from plone.pgcatalog.cli.work import statement
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe.log import Choice
 from plone.pgcatalog.observe.log import Example

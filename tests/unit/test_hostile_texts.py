@@ -37,7 +37,7 @@ VISITORS = {
 OTHERS = {
     "testing.host": "the output of PostgreSQL's programs",
     "database.prepared": "our own statements",
-    "cli.slow": "a period",
+    "cli.look": "a period",
     "database.restored": "our own base.sql",
     "sql.column": "names of indexes",
     "zmi.page": "templates of Zope",

@@ -45,7 +45,7 @@ def test_what_a_visitor_sees_counts() -> None:
 
 
 def test_a_rehearsal_ends_with_one_sentence() -> None:
-    from plone.pgcatalog.cli.compare import verdict as sentence
+    from plone.pgcatalog.cli.set_up import verdict as sentence
 
     query = SiteQuery("listing", "/site", {})
     same = compare(query, Answer(["a"], [], {}, 3.0, 3.0), Answer(["a"], [], {}, 2.0, 0.1))

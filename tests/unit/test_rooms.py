@@ -97,7 +97,7 @@ MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE
 #: What the modules with regular expressions apply them to.
 REGULAR_EXPRESSIONS = {
     "classic/did_you_mean.py": "search texts",
-    "cli/slow.py": "periods",
+    "cli/look.py": "periods",
     "classic/live_search.py": "search texts",
     "classic/page_facets.py": "months in addresses",
     "testing/host.py": "names of folders",

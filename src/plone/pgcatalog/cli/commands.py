@@ -4,35 +4,41 @@ A command's module is imported when the command runs or tells its own help, so t
 """
 
 from importlib import import_module
+from pathlib import Path
 
 import click
+import subprocess
+import sys
 
 
 MODULES = "plone.pgcatalog.cli"
 #: The sections of the help: name of a command -> its module, and what it is for.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Set up and look after a site": {
-        "check": ("check", "Look for what keeps a site from working well, and say what to do."),
-        "copy": ("copy", "Copy the objects of a site to another storage."),
-        "install": ("install", "Install the catalog in a site, in batches."),
-        "uninstall": ("uninstall", "Give a site Plone's own catalog back, in batches."),
-        "compare": ("compare", "Rehearse the installation on a copy of a site."),
-        "status": ("status", "Show sizes, indexes, connections and rebuilds."),
-        "verify": ("verify", "Compare the catalog with the content."),
-        "rebuild": ("rebuild", "Rebuild the catalog beside the live one."),
-        "vacuum": ("vacuum", "Clear what is left over, and run VACUUM ANALYZE."),
-        "metrics": ("metrics", "Print, or serve, figures for Prometheus."),
-        "export": ("export", "Write all rows as JSON lines or CSV."),
+        "check": ("look", "Look for what keeps a site from working well, and say what to do."),
+        "copy": ("data", "Copy the objects of a site to another storage."),
+        "install": ("set_up", "Install the catalog in a site, in batches."),
+        "uninstall": ("set_up", "Give a site Plone's own catalog back, in batches."),
+        "compare": ("set_up", "Rehearse the installation on a copy of a site."),
+        "status": ("look", "Show sizes, indexes, connections and rebuilds."),
+        "verify": ("work", "Compare the catalog with the content."),
+        "rebuild": ("work", "Rebuild the catalog beside the live one."),
+        "vacuum": ("data", "Clear what is left over, and run VACUUM ANALYZE."),
+        "metrics": ("look", "Print, or serve, figures for Prometheus."),
+        "export": ("data", "Write all rows as JSON lines or CSV."),
     },
     "Make searches faster": {
-        "slow": ("slow", "Show the slow queries."),
-        "explain": ("explain", "Show the SQL of a query and how PostgreSQL runs it."),
-        "advise": ("advise", "Suggest SQL indexes for the slow queries."),
+        "slow": ("look", "Show the slow queries."),
+        "explain": ("work", "Show the SQL of a query and how PostgreSQL runs it."),
+        "advise": ("work", "Suggest SQL indexes for the slow queries."),
     },
     "Measure": {
-        "bench": ("delegate", "Run the benchmark of a checkout."),
+        "bench": ("commands", "Run the benchmark of a checkout."),
     },
 }
+#: The benchmark is part of a checkout, not of the installed package.
+BENCHMARK = Path(__file__).parents[4] / "benchmarks" / "run_benchmarks.py"
+FORWARD = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
@@ -84,3 +90,12 @@ def main(ctx: click.Context) -> None:
     sentence = None if ctx.invoked_subcommand == "check" else mixture()
     if sentence is not None:
         raise click.ClickException(sentence)
+
+
+@click.command(context_settings=FORWARD, add_help_option=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def bench(arguments: tuple[str, ...]) -> None:
+    """The benchmark against ZCatalog; takes the commands of benchmarks/run_benchmarks.py."""
+    if not BENCHMARK.is_file():
+        raise click.UsageError("the benchmark is part of a checkout of plone.pgcatalog, which this is not")
+    raise SystemExit(subprocess.run([sys.executable, str(BENCHMARK), *arguments], check=False).returncode)

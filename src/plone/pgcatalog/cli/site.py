@@ -1,14 +1,25 @@
 """Opens a Plone site from a zope.conf for a command."""
 
+from Acquisition import aq_base
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from plone.pgcatalog.cli.target import configured_databases
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.findings import ERROR
+from plone.pgcatalog.database.findings import Finding
+from plone.pgcatalog.database.findings import WARNING
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.migration.tools import refused_names
+from plone.pgcatalog.migration.tools import unknown_indexes
 from plone.pgcatalog.request import opened_at
+from plone.pgcatalog.storage import is_supported
 from Products.CMFCore.interfaces import ISiteRoot
+from Products.ZCatalog.Catalog import CatalogError
+from Products.ZCatalog.ZCatalog import ZCatalog
 from typing import Any
 from ZConfig import ConfigurationError
+from zope.component import queryMultiAdapter
 from zope.component.hooks import setSite
 
 import click
@@ -98,3 +109,82 @@ def open_zope(zope_conf: str) -> Any:
             return Zope2.DB
     except ConfigurationError as error:
         raise SiteError(f"{zope_conf} cannot be read: {error}") from error
+
+
+# -- what ``pgcatalog check`` finds
+
+#: An address that is in no network: reserved for documentation (RFC 5737).
+STRANGER = "203.0.113.1"
+
+
+def site_findings(zope_conf: str, path: str | None) -> Iterator[Finding]:
+    """Yield what is wrong with the catalogs of the site at *path*, or of all sites; a site that is not there is one, too."""
+    try:
+        with open_root(zope_conf) as app:
+            sites = sites_of(app)
+            names = {"/".join(site.getPhysicalPath()): site for site in sites}
+            if path is not None and f"/{path.strip('/')}" not in names:
+                there = ", ".join(sorted(names)) or "none"
+                yield Finding(ERROR, "site", f"there is no site {path!r}", f"There are: {there}.")
+                return
+            yield from metrics_findings(app)
+            for name, site in sorted(names.items()):
+                if path is None or name == f"/{path.strip('/')}":
+                    setSite(site)
+                    yield from catalog_findings(name, getattr(site, "portal_catalog", None))
+    except SiteError as error:
+        yield Finding(ERROR, "site", error.message, "Mend what the message names, and check again.")
+
+
+def metrics_findings(app: Any) -> Iterator[Finding]:
+    """Yield a finding if plone.observability shows its figures to everybody who reaches *app*, the root of Zope."""
+    if find_spec("plone.observability") is None:
+        return
+    from plone.observability.metrics.access import is_allowed
+    from plone.observability.metrics.view import MetricsView
+
+    view = queryMultiAdapter((app, app.REQUEST), name="metrics")
+    # A site may have registered it with a permission.
+    if isinstance(view, MetricsView) and getattr(view, "__roles__", None) is None and is_allowed(STRANGER, {}):
+        yield Finding(
+            WARNING,
+            "metrics",
+            "@@metrics of plone.observability tells everybody how many objects there are, private ones included",
+            "Set PLONE_OBSERVABILITY_METRICS_ALLOWLIST, for this command, too: docs/how-to/monitor.md.",
+        )
+
+
+def catalog_findings(site: str, tool: Any) -> Iterator[Finding]:
+    """Yield what is wrong with *tool*, the catalog of *site*, ours or one that ours is to replace."""
+    if IPGCatalogTool.providedBy(tool):
+        yield from own_findings(site, tool)
+    elif isinstance(aq_base(tool), ZCatalog):
+        for name, meta_type in unknown_indexes(tool):
+            text = f"{site}: the type of the index {name}, {meta_type}, cannot be kept in PostgreSQL"
+            yield Finding(ERROR, "index", text, "Remove it, or register an IPGIndexTranslator for its type.")
+        for reason in refused_names(tool):
+            yield Finding(ERROR, "index", f"{site}: {reason}", "Add it under another name, and remove it.")
+    else:
+        text = f"{site}: portal_catalog is {type(aq_base(tool)).__name__}, which is neither Plone's nor ours"
+        yield Finding(ERROR, "catalog", text, "Install the package that it is of, or remove it.")
+
+
+def own_findings(site: str, tool: Any) -> Iterator[Finding]:
+    """Yield what is wrong with our *tool*; what its table lacks altogether is told by the database."""
+    core = tool._core
+    if not is_supported(tool._p_jar):
+        text = f"{site}: the catalog is in PostgreSQL, the objects are not"
+        yield Finding(ERROR, "storage", text, "Open the site on zodb-pgjsonb, or uninstall the catalog there first.")
+        return
+    try:
+        layout = core.layout()
+    except CatalogError as error:
+        yield Finding(
+            ERROR, "index", f"{site}: {error}", "Install the package that translates it, or remove the index."
+        )
+        return
+    state = core.session.read_states().get(core.zoid)
+    missing = [] if state is None else [name for name in layout.names if name not in state.columns]
+    if missing:
+        text = f"{site}: the table has no column {', '.join(missing)} yet, so these indexes are stale"
+        yield Finding(WARNING, "index", text, "Pgcatalog rebuild fills them.")

@@ -1,19 +1,57 @@
-"""What a command works on: a zope.conf, or for commands that need no site a bare DSN."""
+"""What a command works on (a zope.conf, or for commands that need no site a bare DSN), and how it tells what came out."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
+from functools import wraps
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
 from psycopg.rows import dict_row
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
 from typing import Any
+from typing import NamedTuple
 
 import click
+import json
 import psycopg
 
 
 CONF = click.Path(exists=True, dir_okay=False)
+
+
+class Result(NamedTuple):
+    """What came out of a command: JSON *data*, the same in *lines* and tables for people, and the exit *code*."""
+
+    data: dict[str, Any]
+    lines: Iterable[str | Table]
+    code: int = 0
+
+
+def prints_result(command: Callable[..., Result | None]) -> Callable[..., None]:
+    """Add the option ``--json`` to a command that returns its result; it is printed, and ends the process."""
+
+    @wraps(command)
+    def printed(*args: Any, as_json: bool, **options: Any) -> None:
+        result = command(*args, **options)
+        if result is None:
+            return
+        if as_json:
+            click.echo(json.dumps(result.data, ensure_ascii=False, default=datetime.isoformat))
+        else:
+            for line in result.lines:
+                if isinstance(line, Table):
+                    Console().print(line)
+                else:
+                    click.echo(line)
+        raise SystemExit(result.code)
+
+    option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+    return option(printed)
 
 
 def needs_site(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,11 +65,10 @@ def needs_site(command: Callable[..., Any]) -> Callable[..., Any]:
 def needs_database(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the optional argument ZOPE_CONF and the option ``--dsn`` to a command, which gets a *dsn*."""
 
+    @wraps(command)
     def with_dsn(*args: Any, zope_conf: str | None, dsn: str | None, **options: Any) -> Any:
         return command(*args, dsn=find_dsn(zope_conf, dsn), **options)
 
-    with_dsn.__name__, with_dsn.__doc__ = command.__name__, command.__doc__
-    with_dsn.__dict__.update(command.__dict__)
     return click.argument("zope_conf", type=CONF, required=False)(
         click.option("--dsn", envvar="PGCATALOG_DSN", help="The database, instead of a ZOPE_CONF.")(with_dsn)
     )
@@ -81,22 +118,16 @@ def _databases(zope_conf: str) -> list[Any]:
 
 def configured_databases(zope_conf: str) -> list[Configured]:
     """Return the databases of *zope_conf*, without opening one; raises click.UsageError."""
-    found = []
-    for database in _databases(zope_conf):
-        config = database.config
-        jsonb = _jsonb(config.storage)
-        section = _section_of(config.storage)
-        found.append(
-            Configured(
-                database.name,
-                "/" in config.mount_points,
-                section,
-                config.pool_size,
-                getattr(jsonb, "dsn", None),
-                getattr(jsonb, "pool_max_size", None),
-            )
-        )
-    return found
+    return [configured(database) for database in _databases(zope_conf)]
+
+
+def configured(database: Any) -> Configured:
+    """Return what is to know of a *database* that ZConfig has read."""
+    config = database.config
+    jsonb = _jsonb(config.storage)
+    is_main, section = "/" in config.mount_points, _section_of(config.storage)
+    dsn, pool_max = getattr(jsonb, "dsn", None), getattr(jsonb, "pool_max_size", None)
+    return Configured(database.name, is_main, section, config.pool_size, dsn, pool_max)
 
 
 def _section_of(storage: Any) -> str:
@@ -130,3 +161,15 @@ def connected(dsn: str, read_only: bool = True) -> Iterator[psycopg.Connection[d
         raise click.UsageError("there is no catalog of plone.pgcatalog in this database") from error
     except psycopg.Error as error:
         raise click.ClickException(str(error).strip()) from error
+
+
+@contextmanager
+def counting(console: Console) -> Iterator[Any]:
+    """Yield a function that begins a line of progress, and returns what to call with the number of transactions."""
+    with Progress("{task.description}: {task.completed} transactions", console=console, transient=True) as progress:
+
+        def begin(description: str) -> Any:
+            task = progress.add_task(description, total=None)
+            return lambda transactions: progress.update(task, completed=transactions)
+
+        yield begin

@@ -1,0 +1,313 @@
+"""``pgcatalog install``, ``uninstall`` and ``compare``: a site's catalog moves to PostgreSQL, or back, or on trial."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from contextlib import contextmanager
+from plone.pgcatalog.cli.site import open_site
+from plone.pgcatalog.cli.target import counting
+from plone.pgcatalog.cli.target import needs_site
+from plone.pgcatalog.cli.target import prints_result
+from plone.pgcatalog.cli.target import Result
+from plone.pgcatalog.cli.work import rebuild_result
+from plone.pgcatalog.cli.work import run_rebuild
+from plone.pgcatalog.cli.work import STOPPED
+from plone.pgcatalog.indexing.rebuild import Rebuild
+from plone.pgcatalog.indexing.rebuild_worker import default_workers
+from plone.pgcatalog.indexing.rebuild_worker import helpers
+from plone.pgcatalog.indexing.transition import is_unfilled
+from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.migration import copying
+from plone.pgcatalog.migration import successor
+from plone.pgcatalog.migration.tools import filling_later
+from plone.pgcatalog.migration.tools import refused_names
+from plone.pgcatalog.migration.tools import unknown_indexes
+from plone.pgcatalog.request import opened_at
+from plone.pgcatalog.storage import is_supported
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.pgcatalog.testing.embedded import EmbeddedPostgresError
+from Products.CMFCore.indexing import processQueue
+from rich.console import Console
+from rich.progress import Progress
+from rich.progress import track
+from rich.table import Table
+from time import monotonic
+from typing import Any
+
+import click
+import os
+import transaction
+
+
+PROFILE = "profile-plone.pgcatalog:default"
+UNINSTALL = "profile-plone.pgcatalog:uninstall"
+
+
+# -- install
+
+
+@click.command()
+@needs_site
+@click.option("--dry-run", is_flag=True, help="Only say what would be done, and what is in the way.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Processes that visit objects; by default one for each core, and one only for few objects.",
+)
+@click.option("--skip-broken", is_flag=True, help="Leave out objects that cannot be catalogued, and name them.")
+@prints_result
+def install(zope_conf: str, site: str, dry_run: bool, workers: int | None, skip_broken: bool) -> Result:
+    """Install the catalog in a site: switch to it in a short transaction, then fill it in batches.
+
+    Searches find nothing, and then what was saved since, until it is filled: do it while nobody visits the site.
+    An interrupted installation is resumed by the same command.
+
+    Exit code 0: done, or the catalog was there; 1: the dry run has found something in the way; 2: it cannot be done.
+    """
+    try:
+        with open_site(zope_conf, site, ours=None) as portal:
+            tool, paths = portal.portal_catalog, None
+            if not IPGCatalogTool.providedBy(tool):
+                reasons = obstacles(tool)
+                if dry_run:
+                    return rehearsal(tool, reasons)
+                if reasons:
+                    raise click.UsageError("; ".join(reasons))
+                paths = switch(portal)
+            elif not is_unfilled(tool._core):
+                text = "the catalog is installed, there is nothing to do"
+                return Result({"installed": True, "objects": 0}, [text])
+            elif dry_run:
+                text = "the catalog is installed and was not filled: pgcatalog install fills it"
+                return Result({"installed": True, "filled": False}, [text], 1)
+            count = workers or default_workers(None if paths is None else len(paths))
+            with (
+                closing(Rebuild(portal.portal_catalog, skip_broken, paths)) as runner,
+                helpers(count - 1, zope_conf, site, skip_broken),
+            ):
+                return rebuild_result(*run_rebuild(runner))
+    except STOPPED as error:
+        raise click.UsageError(str(error)) from error
+
+
+def obstacles(tool: Any) -> list[str]:
+    """Return why our catalog cannot take the place of *tool*, a ZCatalog."""
+    if not is_supported(tool._p_jar):
+        return ["the objects are not in zodb-pgjsonb: move them first"]
+    types = [
+        f"the type of the index {name}, {kind}, cannot be kept in PostgreSQL" for name, kind in unknown_indexes(tool)
+    ]
+    return types + refused_names(tool)
+
+
+def rehearsal(tool: Any, reasons: list[str]) -> Result:
+    """Return what would become of *tool*, a ZCatalog, and what *reasons* are in the way."""
+    catalog = tool._catalog
+    counts = {"objects": len(catalog), "indexes": len(catalog.indexes), "columns": len(catalog.names)}
+    text = "would catalogue {objects} objects, with {indexes} indexes and {columns} metadata columns".format(**counts)
+    lines = [text, *(f"in the way: {reason}" for reason in reasons)]
+    return Result({**counts, "obstacles": reasons}, lines, 1 if reasons else 0)
+
+
+def switch(portal: Any) -> list[str]:
+    """Put our catalog, empty, into the place of the one of *portal*, and commit; return the paths that that one knew."""
+    processQueue()
+    paths = list(portal.portal_catalog._catalog.uids)
+    with filling_later():
+        portal.portal_setup.runAllImportStepsFromProfile(PROFILE)
+    transaction.get().note("catalog: installed, to be filled")
+    transaction.commit()
+    return paths
+
+
+# -- uninstall
+
+#: How often the last transaction is tried when others change the catalog meanwhile.
+ATTEMPTS = 5
+
+
+@click.command()
+@needs_site
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--abandon", is_flag=True, help="Forget what an interrupted uninstallation has filled, and stop.")
+@prints_result
+def uninstall(zope_conf: str, site: str, dry_run: bool, abandon: bool) -> Result:
+    """Give a site Plone's own catalog back: fill it in batches, then switch to it in one transaction.
+
+    Our catalog answers meanwhile, and changes are followed.  An interrupted uninstallation is resumed by the same command.
+
+    Exit code 0: done; 2: it cannot be done, and the site's catalog is as it was.
+    """
+    with open_site(zope_conf, site) as portal:
+        tool = portal.portal_catalog
+        if abandon:
+            done = successor.abandon(tool)
+            return Result({"abandoned": done}, ["what was filled is forgotten" if done else "none was interrupted"])
+        if dry_run:
+            begun = successor.successor_of(tool)
+            counts = {
+                "objects": len(successor.paths_of(tool)),
+                "done": 0 if begun is None else len(begun._catalog.uids),
+            }
+            return Result(counts, ["would catalogue {objects} objects, {done} are done".format(**counts)])
+        started = monotonic()
+        count = fill(tool)
+        switch_back(portal)
+        seconds = monotonic() - started
+    text = f"{count} objects catalogued by Plone's own catalog in {seconds:.1f} s"
+    return Result({"objects": count, "seconds": round(seconds, 3)}, [text])
+
+
+def fill(tool: Any) -> int:
+    """Fill the successor of *tool* with a progress bar; return how many paths it knows."""
+    total = 0
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("Cataloguing", total=None)
+        for done, total in successor.fill_in_batches(tool, successor.begin(tool)):
+            progress.update(task, completed=done, total=total)
+    return total
+
+
+def switch_back(portal: Any) -> None:
+    """Let the successor take its place, and commit; raises what a commit raises when others are faster five times."""
+    for attempt in transaction.manager.attempts(ATTEMPTS):
+        with attempt as txn:
+            txn.note("catalog: uninstalled")
+            portal.portal_setup.runAllImportStepsFromProfile(UNINSTALL)
+
+
+# -- compare
+
+#: So many paths of a difference are named.
+NAMED = 5
+
+
+@click.command()
+@needs_site
+@click.option(
+    "--scratch",
+    metavar="DSN",
+    help="An empty database for the copy; by default one of an embedded server, deleted at the end.",
+)
+@click.option(
+    "--limit", default=200, show_default=True, type=click.IntRange(min=1), help="Number of queries of each kind."
+)
+@click.option("--repeats", default=3, show_default=True, type=click.IntRange(min=1), help="Times each query is timed.")
+@prints_result
+def compare(zope_conf: str, site: str, scratch: str | None, limit: int, repeats: int) -> Result:
+    """Rehearse the migration of a site with Plone's own catalog, and compare the answers before and after.
+
+    The site's database is copied, and the profile installed in the copy; the site itself is only read.  The queries are
+    those of its navigation, listings, collections and listing blocks.
+
+    Exit code 0: all answers are the same; 1: some differ, and are shown; 2: it cannot be done.
+    """
+    # Slow ones are in the table; nobody wants each in the log, or in the log of the copy.
+    os.environ["PGCATALOG_SLOW_QUERY_MS"] = "0"
+    try:
+        with database_for(scratch) as dsn:
+            comparisons, seconds = rehearse(zope_conf, site, dsn, limit, repeats, Console(stderr=True))
+    except (EmbeddedPostgresError, RuntimeError) as error:
+        raise click.UsageError(str(error)) from error
+    data = {"seconds": seconds, "queries": [comparison_data(c) for c in comparisons]}
+    return Result(data, compare_lines(comparisons, seconds), 0 if all(c.is_fine for c in comparisons) else 1)
+
+
+@contextmanager
+def database_for(dsn: str | None) -> Iterator[str]:
+    """Yield *dsn*, or that of an embedded server; ScratchError at once for a database that is not empty, or out of reach."""
+    if dsn:
+        copying.check_empty(dsn)
+        yield dsn
+        return
+    with EmbeddedPostgres() as server:
+        yield server.createdb("scratch")
+
+
+def rehearse(
+    zope_conf: str, site: str, dsn: str, limit: int, repeats: int, console: Console
+) -> tuple[list[Any], dict[str, float]]:
+    """Ask, copy, install, ask again; return the comparisons, and how long each step took in seconds."""
+    with open_site(zope_conf, site, ours=False) as portal:
+        # These import Plone, which needs the configuration of Zope.
+        from plone.pgcatalog.migration.compare import ask
+        from plone.pgcatalog.migration.compare import compare
+        from plone.pgcatalog.migration.compare import site_queries
+
+        queries = list(track(site_queries(portal, limit), "Looking for the site's own queries", console=console))
+        progress = track(queries, "Asking Plone's own catalog", console=console)
+        before = [ask(portal.portal_catalog, query, repeats) for query in progress]
+        storage, path = portal._p_jar.db().storage, portal.getPhysicalPath()
+    started = monotonic()
+    with counting(console) as count:
+        copying.copy_to_scratch(storage, dsn, count("Copying the objects"))
+    copied = monotonic()
+    with copying.opened(dsn) as database, opened_at(database, "/".join(path)) as portal:
+        console.print("Installing the catalog")
+        portal.portal_setup.runAllImportStepsFromProfile(PROFILE)
+        transaction.commit()
+        copying.analyze(dsn)
+        installed = monotonic()
+        progress = track(queries, "Asking the new catalog", console=console)
+        after = [ask(portal.portal_catalog, query, repeats) for query in progress]
+    seconds = {"copy": round(copied - started, 3), "install": round(installed - copied, 3)}
+    return [compare(*three) for three in zip(queries, before, after, strict=True)], seconds
+
+
+def comparison_data(comparison: Any) -> dict[str, Any]:
+    """Return a *comparison* as JSON data."""
+    times = {name: round(getattr(comparison, name), 3) for name in ("before_ms", "after_ms", "cached_ms")}
+    return {
+        "kind": comparison.query.kind,
+        "path": comparison.query.path,
+        "verdict": comparison.verdict,
+        "missing": comparison.missing,
+        "additional": comparison.additional,
+        **times,
+    }
+
+
+def compare_lines(comparisons: list[Any], seconds: dict[str, float]) -> Iterator[str | Table]:
+    """Yield a table of the kinds, and what differs."""
+    table = Table("queries", title="The site's own queries before and after, in ms", title_justify="left")
+    for heading in ("number", "same", "ties", "order", "differ", "before", "after", "cached"):
+        table.add_column(heading, justify="right")
+    for kind in dict.fromkeys(c.query.kind for c in comparisons):
+        those = [c for c in comparisons if c.query.kind == kind]
+        verdicts = [sum(c.verdict == v for c in those) for v in ("same", "ties", "order", "different")]
+        times = [sum(getattr(c, name) for c in those) for name in ("before_ms", "after_ms", "cached_ms")]
+        table.add_row(kind, str(len(those)), *map(str, verdicts), *(f"{ms:.1f}" for ms in times))
+    yield table
+    for c in comparisons:
+        if not c.is_fine:
+            yield f"{c.verdict}: {c.query.kind} of {c.query.path}: {c.query.query}"
+            for word, paths in (("missing", c.missing), ("additional", c.additional)):
+                if paths:
+                    more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
+                    yield f"  {word}: {', '.join(paths[:NAMED])}{more}"
+    yield (
+        f"{seconds['copy']:.1f} s to copy the objects, {seconds['install']:.1f} s to install the catalog;"
+        " the site is as it was"
+    )
+    yield verdict(comparisons)
+
+
+def verdict(comparisons: list[Any]) -> str:
+    """Return one sentence about all *comparisons*."""
+    wrong = sum(not c.is_fine for c in comparisons)
+    before, after, cached = (
+        sum(getattr(c, name) for c in comparisons) for name in ("before_ms", "after_ms", "cached_ms")
+    )
+    answers = (
+        f"{wrong} of {len(comparisons)} answers differ" if wrong else f"All {len(comparisons)} answers are the same"
+    )
+    if not before or not after or not cached:
+        return f"{answers}."
+    return (
+        f"{answers}, and without the cache PostgreSQL is {speed(before, after)} Plone's own catalog,"
+        f" with the cache {speed(before, cached)} it."
+    )
+
+
+def speed(before: float, after: float) -> str:
+    """Return how fast something is that takes *after* ms, beside something that takes *before* ms."""
+    return f"{before / after:.1f} times as fast as" if after <= before else f"{after / before:.1f} times slower than"
