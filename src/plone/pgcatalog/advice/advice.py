@@ -22,7 +22,7 @@ from plone.pgcatalog.advice.replay import statement_of
 from plone.pgcatalog.advice.trial import Measure
 from plone.pgcatalog.advice.trial import Trial
 from plone.pgcatalog.core.catalog import Catalog
-from plone.pgcatalog.database.connections import plain
+from plone.pgcatalog.database.connections import errors_as
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import joined
@@ -40,8 +40,6 @@ from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection
 from typing import Any
-
-import psycopg
 
 
 #: So many of the shapes that cost most time are looked at.
@@ -126,12 +124,9 @@ def adviser_of(catalog: Catalog) -> Iterator["Adviser"]:
     state = catalog.view().read_state()
     if state is None:
         raise AdviceError(_("the catalog has no table yet"))
-    try:
-        with connect_directly(writable_dsn_of(catalog.jar), "advice", SECONDS) as connection:
-            connection.execute("SET plan_cache_mode = force_custom_plan")
-            yield Adviser(catalog, connection, state.relation)
-    except psycopg.Error as error:
-        raise AdviceError(_("PostgreSQL: ${error}", {"error": plain(error)})) from error
+    with errors_as(AdviceError), connect_directly(writable_dsn_of(catalog.jar), "advice", SECONDS) as connection:
+        connection.execute("SET plan_cache_mode = force_custom_plan")
+        yield Adviser(catalog, connection, state.relation)
 
 
 class Adviser:
@@ -183,21 +178,21 @@ class Adviser:
             raise ReplayError(
                 _("${operation} is read by record id, for which there is an index", {"operation": group.operation})
             )
-        found, problem = [], _("there is no example any more")
+        examples, problem = [], _("there is no example any more")
         for example in log.examples(Choice(key=group.key), SEEN):
             try:
                 _query, compiled = compile_example(self.catalog, example)
                 page = page_in(example.query)
-                found.append((compiled, statement_of(self.catalog, compiled, group.operation, page)))
+                examples.append((compiled, statement_of(self.catalog, compiled, group.operation, page)))
             except ReplayError as error:
                 problem = error.message
-        if not found:
+        if not examples:
             raise ReplayError(problem)
-        newest = found[0][0]
+        newest = examples[0][0]
         sort = sort_columns(newest) if group.operation == "page" else ()
-        filters = steady([filters_of(compiled) for compiled, _ in found])
-        statements = tuple(statement for _, statement in found[:EXAMPLES])
-        return Question(group, statements, filters, sort, union(columns_of(compiled) for compiled, _ in found))
+        filters = steady([filters_of(compiled) for compiled, _ in examples])
+        statements = tuple(statement for _, statement in examples[:EXAMPLES])
+        return Question(group, statements, filters, sort, union(columns_of(compiled) for compiled, _ in examples))
 
     def _best(self, trial: Trial, question: Question) -> Suggestion | str:
         """Return the index that helps most, or why there is none."""
@@ -250,12 +245,12 @@ def find_candidate(catalog: Catalog, name: str) -> tuple[Candidate, str]:
 
 def union(sets: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
     """Return all elements of *sets*; None if one is not known."""
-    found: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
     for each in sets:
         if each is None:
             return None
-        found |= each
-    return found
+        names |= each
+    return names
 
 
 def steady(examples: Sequence[tuple[Filter, ...]]) -> tuple[Filter, ...]:
@@ -266,11 +261,11 @@ def steady(examples: Sequence[tuple[Filter, ...]]) -> tuple[Filter, ...]:
 
 def text_bytes(catalog: Catalog) -> dict[str, int]:
     """Return how long the values of the *catalog*'s text columns can be, for those where that is known."""
-    found = {"path": PATH_BYTES}
+    sizes = {"path": PATH_BYTES}
     for name in catalog.indexes:
         translator = catalog.translator(name)
         is_key = isinstance(translator, FieldIndexTranslator)
         for column in translator.columns():
             if column.type == "text":
-                found[column.name] = KEY_BYTES if is_key else PATH_BYTES
-    return found
+                sizes[column.name] = KEY_BYTES if is_key else PATH_BYTES
+    return sizes

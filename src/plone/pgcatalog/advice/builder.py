@@ -17,7 +17,7 @@ from plone.pgcatalog.advice.candidates import PREFIX
 from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.database.connections import plain
+from plone.pgcatalog.database.connections import errors_as
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import MessageError
@@ -31,7 +31,6 @@ from psycopg import sql
 from typing import Any
 
 import logging
-import psycopg
 import threading
 
 
@@ -111,33 +110,23 @@ class IndexTarget:
         return cls(writable_dsn_of(catalog.jar), catalog.zoid, state.relation)
 
     def index(self, name: str) -> str:
-        """Return the full name of the index *name*."""
         return f"{self.relation}_{name}"
 
     def run(self, purpose: str, statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Run a short *statement* on a connection of its own; return its rows.  Raises BuildError for what PostgreSQL refuses."""
-        with errors_told(), connect(self.dsn, purpose) as connection:
+        with errors_as(BuildError), connect(self.dsn, purpose) as connection:
             cursor = connection.execute(statement, {"catalog": self.zoid, **values})
             return cursor.fetchall() if cursor.description else []
 
     @contextmanager
     def working(self, purpose: str) -> Iterator[Connection[Any]]:
         """Yield a connection with a session of its own, for work of any length.  Raises BuildError."""
-        with errors_told(), connect_directly(self.dsn, purpose, seconds=0) as connection:
+        with errors_as(BuildError), connect_directly(self.dsn, purpose, seconds=0) as connection:
             try:
                 yield connection
             finally:
                 if not connection.closed:
                     connection.execute(locks.RELEASE)
-
-
-@contextmanager
-def errors_told() -> Iterator[None]:
-    """Make an error of the database a BuildError."""
-    try:
-        yield
-    except psycopg.Error as error:
-        raise BuildError(_("PostgreSQL: ${error}", {"error": plain(error)})) from error
 
 
 def apply(target: IndexTarget, candidate: Candidate, reason: str) -> None:
@@ -147,7 +136,6 @@ def apply(target: IndexTarget, candidate: Candidate, reason: str) -> None:
 
 
 def register(target: IndexTarget, candidate: Candidate, reason: str) -> None:
-    """Note that *candidate* is to be an index.  Raises BuildError."""
     values = {"definition": candidate.definition, "columns": list(candidate.columns), "reason": reason}
     target.run("register index", REGISTER, {"name": candidate.name, **values})
 

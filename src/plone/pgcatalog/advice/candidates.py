@@ -83,17 +83,16 @@ def index_statistics(execute: Execute, relation: str) -> list[IndexStatistics]:
 
 def duplicates(indexes: list[IndexStatistics]) -> dict[str, str]:
     """Return for each index that another one makes superfluous the name of that one."""
-    found: dict[str, str] = {}
+    better: dict[str, str] = {}
     for index in indexes:
         for other in indexes:
-            if other.name != index.name and other.name not in found and covers(other, index):
-                found[index.name] = other.name
+            if other.name != index.name and other.name not in better and covers(other, index):
+                better[index.name] = other.name
                 break
-    return found
+    return better
 
 
 def covers(larger: IndexStatistics, smaller: IndexStatistics) -> bool:
-    """True when *larger* answers all that *smaller* does."""
     if smaller.is_unique or not (larger.is_valid and smaller.is_valid) or larger.method != smaller.method:
         return False
     if larger.predicate != smaller.predicate or "" in smaller.keys:
@@ -132,14 +131,14 @@ class Filter:
 
 def filters_of(query: CompiledQuery) -> tuple[Filter, ...]:
     """Return the conditions that all rows *query* finds fulfil, as far as they are about one column each."""
-    found: dict[tuple[str, str], Filter] = {}
+    filters: dict[tuple[str, str], Filter] = {}
     for part in query.where.conjuncts():
         kind = kind_of(part)
         if kind and part.columns:
             name = part.columns[0].name
             value = part.params[0] if kind == "equal" else None
-            found.setdefault((name, kind), Filter(name, kind, value))
-    return tuple(found.values())
+            filters.setdefault((name, kind), Filter(name, kind, value))
+    return tuple(filters.values())
 
 
 def kind_of(part: Condition) -> str | None:
@@ -167,12 +166,12 @@ def columns_of(query: CompiledQuery) -> frozenset[str] | None:
             return None
         # What is ranked by are the columns that it looks for words in.
         conditions += [condition for group in query.score.preferred for condition in group]
-    found: set[str] = set()
+    names: set[str] = set()
     for condition in conditions:
         if condition.columns is None:
             return None
-        found.update(column.name for column in condition.columns)
-    return frozenset(found)
+        names.update(column.name for column in condition.columns)
+    return frozenset(names)
 
 
 #: Longest index row that is surely accepted.
@@ -217,7 +216,6 @@ class Candidate:
         return tuple(dict.fromkeys(names))
 
     def ddl(self, relation: str) -> str:
-        """Return the whole statement for *relation*."""
         return f"CREATE INDEX CONCURRENTLY {quote(f'{relation}_{self.name}')} ON {quote(relation)} {self.definition}"
 
 
@@ -239,14 +237,14 @@ class Candidates:
 
     def propose(self, filters: Sequence[Filter], sort: Sequence[str]) -> list[Candidate]:
         """Return candidates for a query with these *filters*, sorted by the columns *sort*; the narrow ones first."""
-        found = dict.fromkeys(self._all(filters, tuple(sort)))
-        return [candidate for candidate in found if self._is_safe(candidate) and not self._exists(candidate)]
+        candidates = dict.fromkeys(self._all(filters, tuple(sort)))
+        return [candidate for candidate in candidates if self._is_safe(candidate) and not self._exists(candidate)]
 
     def _all(self, filters: Sequence[Filter], sort: tuple[str, ...]) -> Iterator[Candidate]:
-        known = [f for f in filters if f.column in self._columns]
-        equal = sorted((f for f in known if f.kind == "equal"), key=self._fraction)
+        of_columns = [f for f in filters if f.column in self._columns]
+        equal = sorted((f for f in of_columns if f.kind == "equal"), key=self._fraction)
         names = tuple(dict.fromkeys(f.column for f in equal))
-        ranges = [f.column for f in known if f.kind == "range" and f.column not in sort]
+        ranges = [f.column for f in of_columns if f.kind == "range" and f.column not in sort]
         tail = (*sort, "rid") if sort else ()
         for leading in prefixes(names):
             if sort:
@@ -256,14 +254,14 @@ class Candidates:
             for column in ranges:
                 if leading and not sort:
                     yield Candidate("composite", (*leading, column))
-        rest = [f.column for f in known if f.kind in ("any", "range", "flag", "equal")]
+        rest = [f.column for f in of_columns if f.kind in ("any", "range", "flag", "equal")]
         for keys in {tail, (*names[:1], *tail)} - {()} if sort else set():
             included = tuple(name for name in dict.fromkeys(rest) if name not in keys)
             for some in prefixes(sorted(included, key=lambda name: (self._width(name), name))):
                 if some:
                     yield Candidate("covering", keys, some)
         yield from self._partial(equal, names, ranges, tail)
-        yield from self._gin(known, equal)
+        yield from self._gin(of_columns, equal)
 
     def _partial(
         self, equal: Sequence[Filter], names: tuple[str, ...], ranges: Sequence[str], tail: tuple[str, ...]
@@ -278,8 +276,8 @@ class Candidates:
                 if keys:
                     yield Candidate("partial", keys, (), where)
 
-    def _gin(self, known: Sequence[Filter], equal: Sequence[Filter]) -> Iterator[Candidate]:
-        for f in known:
+    def _gin(self, filters: Sequence[Filter], equal: Sequence[Filter]) -> Iterator[Candidate]:
+        for f in filters:
             if f.kind not in ("array", "text"):
                 continue
             for e in equal:

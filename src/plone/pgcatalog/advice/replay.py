@@ -112,9 +112,9 @@ def explain_example(catalog: Catalog, example: Example) -> Plan:
     _query, compiled = compile_example(catalog, example)
     statement = statement_of(catalog, compiled, example.operation, page_in(example.query))
     with explaining(dsn_of(catalog.jar), SECONDS) as connection:
-        found = plan.explain_json(connection, statement)
-    figures = plan.PlanFigures.of(plan.summary(found))
-    text = plan.text(found["Plan"], None if figures is None else figures.server_ms)
+        data = plan.explain_json(connection, statement)
+    figures = plan.PlanFigures.of(plan.summary(data))
+    text = plan.text(data["Plan"], None if figures is None else figures.server_ms)
     return Plan(statement.sql, statement.params, text, figures)
 
 

@@ -84,8 +84,8 @@ class Trial:
 
     def _plan(self, statement: str, values: Sequence[Any]) -> dict[str, Any]:
         [([plan],)] = self.connection.execute(f"{EXPLAIN} {statement}", values).fetchall()
-        found: dict[str, Any] = plan
-        return found
+        data: dict[str, Any] = plan
+        return data
 
     def attempt(self, candidate: Candidate, statements: Sequence[Statement]) -> tuple[Measure, int] | None:
         """Return what *statements* take with *candidate*, and its bytes; None if they do not use it."""
@@ -98,7 +98,6 @@ class Trial:
 
 
 def index_names(plan: dict[str, Any]) -> Iterator[str]:
-    """Yield the names of the SQL indexes that *plan* uses."""
     if "Index Name" in plan:
         yield plan["Index Name"]
     for part in plan.get("Plans", ()):

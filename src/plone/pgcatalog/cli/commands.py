@@ -68,8 +68,12 @@ def show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> No
     from plone.pgcatalog.distribution import own_distribution
     from plone.pgcatalog.distribution import version_of
 
-    own = own_distribution()
-    name = "plone.pgcatalog (not installed)" if own is None else f"{own.metadata['Name']} {own.version}"
+    distribution = own_distribution()
+    name = (
+        "plone.pgcatalog (not installed)"
+        if distribution is None
+        else f"{distribution.metadata['Name']} {distribution.version}"
+    )
     click.echo(f"{name}, zodb-pgjsonb {version_of('zodb-pgjsonb') or 'not installed'}")
     ctx.exit()
 

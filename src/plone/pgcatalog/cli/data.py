@@ -136,7 +136,6 @@ def waiting(environ: MutableMapping[str, str]) -> Iterator[None]:
 
 
 def copy_lines(data: dict[str, Any]) -> Iterator[str]:
-    """Yield *data* in sentences."""
     moved = f"{data['objects']} objects and {data['files']} files of {data['transactions']} transactions"
     yield f"{moved} in {data['seconds']:.1f} s"
     if data["files_lost_before"]:
@@ -260,7 +259,6 @@ def text_of(value: Any) -> str:
 
 @contextmanager
 def output_file(output: str | None) -> Iterator[TextIO]:
-    """Yield the file *output*, or the standard output."""
     if output is None:
         yield sys.stdout
         return

@@ -62,7 +62,6 @@ def status(dsn: str, indexes: bool, check: bool) -> Result:
 
 
 def status_lines(overview: dict[str, Any], with_indexes: bool) -> Iterator[str | Table]:
-    """Yield *overview* in sentences and tables."""
     for catalog in overview["catalogs"]:
         yield from block(catalog)
         if with_indexes:
@@ -80,7 +79,6 @@ def status_lines(overview: dict[str, Any], with_indexes: bool) -> Iterator[str |
 
 
 def block(catalog: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines about one *catalog*."""
     yield f"catalog of {catalog['site'] or '(nothing)'}"
     yield f"  {catalog['rows']} rows in {catalog['relation']}, {decimal(catalog['table_bytes'])}"
     yield f"  {len(catalog['indexes'])} SQL indexes, {decimal(catalog['index_bytes'])}"
@@ -93,13 +91,11 @@ def block(catalog: dict[str, Any]) -> Iterator[str]:
 
 
 def last_change(catalog: dict[str, Any]) -> str:
-    """Return number and time of the last change of *catalog*."""
     time = saved_at(catalog["tid"])
     return f"number {catalog['generation']}{f', {when(time)}' if time else ''}"
 
 
 def index_table(catalog: dict[str, Any]) -> Table:
-    """Return the SQL indexes of *catalog* as a table."""
     table = Table("index", "method", title=f"SQL indexes of {catalog['relation']}")
     for heading in ("size", "scans"):
         table.add_column(heading, justify="right")
@@ -172,7 +168,6 @@ def group_data(group: Group, example: Example | None, last_week: str) -> dict[st
 
 
 def slow_lines(shown: dict[str, list[tuple[Group, dict[str, Any]]]], period: str) -> Iterator[str]:
-    """Yield lines about the groups of each catalog."""
     for path, groups in shown.items():
         yield f"Slow queries of {path}{period}; times in ms"
         for group, data in groups:
@@ -249,7 +244,6 @@ def check(zope_conf: str | None, dsn: str | None, site: str | None, processes: i
 
 
 def distribution_findings() -> Iterator[Finding]:
-    """Yield what is wrong with the installed packages."""
     sentence = mixture()
     if sentence is not None:
         text, _, remedy = sentence.partition(". ")
@@ -262,7 +256,6 @@ def distribution_findings() -> Iterator[Finding]:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return the first two numbers of *version*."""
     return tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
 
 

@@ -254,7 +254,6 @@ def rehearse(
 
 
 def comparison_data(comparison: Any) -> dict[str, Any]:
-    """Return a *comparison* as JSON data."""
     times = {name: round(getattr(comparison, name), 3) for name in ("before_ms", "after_ms", "cached_ms")}
     return {
         "kind": comparison.query.kind,
@@ -267,7 +266,6 @@ def comparison_data(comparison: Any) -> dict[str, Any]:
 
 
 def compare_lines(comparisons: list[Any], seconds: dict[str, float]) -> Iterator[str | Table]:
-    """Yield a table of the kinds, and what differs."""
     table = Table("queries", title="The site's own queries before and after, in ms", title_justify="left")
     for heading in ("number", "same", "ties", "order", "differ", "before", "after", "cached"):
         table.add_column(heading, justify="right")
@@ -292,7 +290,6 @@ def compare_lines(comparisons: list[Any], seconds: dict[str, float]) -> Iterator
 
 
 def verdict(comparisons: list[Any]) -> str:
-    """Return one sentence about all *comparisons*."""
     wrong = sum(not c.is_fine for c in comparisons)
     before, after, cached = (
         sum(getattr(c, name) for c in comparisons) for name in ("before_ms", "after_ms", "cached_ms")

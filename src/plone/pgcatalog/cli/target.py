@@ -122,7 +122,6 @@ def configured_databases(zope_conf: str) -> list[Configured]:
 
 
 def configured(database: Any) -> Configured:
-    """Return what is to know of a *database* that ZConfig has read."""
     config = database.config
     jsonb = _jsonb(config.storage)
     is_main, section = "/" in config.mount_points, _section_of(config.storage)

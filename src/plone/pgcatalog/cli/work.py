@@ -121,7 +121,6 @@ def run_rebuild(runner: Rebuild) -> tuple[RebuildTarget, float]:
 
 
 def rebuild_result(target: RebuildTarget, seconds: float) -> Result:
-    """Return what was done."""
     rate = target.done / seconds if seconds else 0.0
     text = f"{target.done} objects catalogued into {target.relation} in {seconds:.1f} s, {rate:.0f} per second"
     return Result({"relation": target.relation, "objects": target.done, "seconds": round(seconds, 3)}, [text])
@@ -328,7 +327,6 @@ def apply(advice: Advice, target: IndexTarget) -> dict[str, str]:
 
 
 def advice_data(advice: Advice, built: dict[str, str]) -> dict[str, Any]:
-    """Return *advice* as JSON data."""
     return {
         "method": english(advice.method),
         "rows": advice.rows,
@@ -356,7 +354,6 @@ def advice_data(advice: Advice, built: dict[str, str]) -> dict[str, Any]:
 
 
 def advice_lines(data: dict[str, Any]) -> Iterator[str]:
-    """Yield *data* for people."""
     yield f"Method: {data['method']}; the table has {data['rows']:,} rows."
     for s in data["suggestions"]:
         yield "\n" + click.style(s["ddl"], bold=True)

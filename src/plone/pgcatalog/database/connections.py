@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextlib import contextmanager
 from contextlib import nullcontext
+from plone.pgcatalog.i18n import _
+from plone.pgcatalog.i18n import MessageError
 from psycopg.abc import Params
 from psycopg.pq import TransactionStatus
 from psycopg.rows import RowFactory
@@ -139,3 +141,12 @@ def plain(error: psycopg.Error) -> str:
     """Return what PostgreSQL says is wrong, in one line."""
     message = error.diag.message_primary or str(error) or type(error).__name__
     return message.strip().splitlines()[0]
+
+
+@contextmanager
+def errors_as(error_class: type[MessageError]) -> Iterator[None]:
+    """Raise what PostgreSQL says is wrong as an *error_class*."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise error_class(_("PostgreSQL: ${error}", {"error": plain(error)})) from error

@@ -59,8 +59,8 @@ def database_metrics(connection: Connection[Any], check: bool = False) -> Iterat
 
     *check* adds what must be 0, for which all rows are read.
     """
-    found = statistics.overview(statistics.executing(connection))
-    catalogs = statistics.catalogs(connection, found["catalogs"])
+    overview = statistics.overview(statistics.executing(connection))
+    catalogs = statistics.catalogs(connection, overview["catalogs"])
     for catalog in catalogs:
         labels = {"catalog": catalog["relation"].split("_")[1], "site": catalog["site"] or ""}
         for name, help in CATALOG.items():
@@ -75,21 +75,20 @@ def database_metrics(connection: Connection[Any], check: bool = False) -> Iterat
         yield gauge("pgcatalog_stale_objects", number, "Objects with an idx that no catalog has; should be 0")
     yield gauge(
         "pgcatalog_attention",
-        len(attention(found | of_sites(connection))),
+        len(attention(overview | of_sites(connection))),
         "Things that somebody should look at; should be 0",
     )
-    waiting = found["retired"]
+    waiting = overview["retired"]
     yield gauge("pgcatalog_retired_relations", len(waiting), "Relations that wait to be dropped")
     yield gauge("pgcatalog_retired_bytes", sum(r["bytes"] for r in waiting), "Size of the relations that wait")
     for name, help in CONNECTIONS.items():
-        yield gauge(f"pgcatalog_database_{name}", found["connections"][name], help)
-    yield from replicas(found["replicas"])
-    yield from of_standby(found["standby"])
+        yield gauge(f"pgcatalog_database_{name}", overview["connections"][name], help)
+    yield from replicas(overview["replicas"])
+    yield from of_standby(overview["standby"])
     yield Metric("pgcatalog_clock_offset_seconds", clock_offset(connection), "gauge", CLOCK)
 
 
 def of_standby(standby: dict[str, Any] | None) -> Iterator[Metric]:
-    """Yield how far the database server is, if it is a standby."""
     yield gauge("pgcatalog_standby", int(standby is not None), "1 when the database server is a standby")
     if standby is not None:
         yield gauge("pgcatalog_standby_streaming", int(standby["streaming"]), "1 while it follows its primary")
@@ -132,10 +131,10 @@ def seconds(time: str | None) -> float:
     return datetime.fromisoformat(time).timestamp() if time else 0.0
 
 
-def replicas(found: list[dict[str, Any]]) -> Iterator[Metric]:
+def replicas(replicas_seen: list[dict[str, Any]]) -> Iterator[Metric]:
     """Yield how many replicas there are, and how far those are behind of which this user may see it."""
-    yield gauge("pgcatalog_replicas", len(found), "Connected replicas of the database server")
-    for number, replica in enumerate(found):
+    yield gauge("pgcatalog_replicas", len(replicas_seen), "Connected replicas of the database server")
+    for number, replica in enumerate(replicas_seen):
         # Several may have the same name, and two metrics must not.
         labels = {"replica": replica["name"] or str(number), "number": str(number)}
         for name, help in REPLICA.items():
@@ -144,5 +143,4 @@ def replicas(found: list[dict[str, Any]]) -> Iterator[Metric]:
 
 
 def gauge(name: str, value: float, help: str, labels: dict[str, str] | None = None) -> Metric:
-    """Return a gauge that all processes share."""
     return Metric(name, value, "gauge", help, labels or {}, "global")

@@ -60,7 +60,6 @@ def searches() -> Iterator[Metric]:
 
 
 def cache() -> Iterator[Metric]:
-    """Yield the figures of the process's cache, by kind of entry."""
     kept = result_cache()
     for kind, count in kept.counts.items():
         labels = {"kind": kind}
@@ -72,11 +71,11 @@ def cache() -> Iterator[Metric]:
 
 def pools(database: Any) -> Iterator[Metric]:
     """Yield the state of the pools: the storage's, and those of code without a ZODB connection."""
-    found = {"catalog": list(pool.open_pools())}
+    pools = {"catalog": list(pool.open_pools())}
     storage_pool = getattr(getattr(database, "storage", None), "_instance_pool", None)
     if storage_pool is not None:
-        found["storage"] = [storage_pool]
-    for name, members in found.items():
+        pools["storage"] = [storage_pool]
+    for name, members in pools.items():
         stats = [member.get_stats() for member in members]
         for field, help in POOL.items():
             total = sum(s.get(field, 0) for s in stats)
@@ -99,7 +98,6 @@ class ProcessMetrics:
         self.context = context
 
     def collect(self) -> Iterator[ObservabilityMetric]:
-        """Yield the figures."""
         for metric in process_metrics(self.context._p_jar.db()):
             yield translated(metric)
 
@@ -116,7 +114,6 @@ class DatabaseMetrics:
         self.context = context
 
     def collect(self) -> Iterator[ObservabilityMetric]:
-        """Yield the figures, read on a connection of their own."""
         dsn = database_dsn(self.context._p_jar.db())
         if dsn is not None:
             with pool_for(dsn).connection(TIMEOUT) as connection:
@@ -125,7 +122,6 @@ class DatabaseMetrics:
 
 
 def translated(metric: Metric) -> ObservabilityMetric:
-    """Return *metric* as plone.observability has it."""
     return ObservabilityMetric(metric.name, metric.value, metric.kind, metric.scope, metric.help, metric.labels)
 
 

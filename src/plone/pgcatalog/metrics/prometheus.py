@@ -34,16 +34,15 @@ class DatabaseCollector:
         """Yield the figures; only ``pgcatalog_up``, 0, while the database does not answer."""
         try:
             with connect(self.dsn, "metrics", 0, read_only=True, row_factory=dict_row) as connection:
-                found = list(database_metrics(connection, self.check))
+                figures = list(database_metrics(connection, self.check))
         except psycopg.Error as error:
             logger.warning("no figures: %s", error)
-            found = []
-        up = gauge("pgcatalog_up", int(bool(found)), "1 when the database answers and has catalogs")
-        yield from families([up, *found])
+            figures = []
+        up = gauge("pgcatalog_up", int(bool(figures)), "1 when the database answers and has catalogs")
+        yield from families([up, *figures])
 
 
 def families(metrics: Iterable[Metric]) -> Iterator[GaugeMetricFamily]:
-    """Yield *metrics* by name."""
     groups: dict[str, list[Metric]] = {}
     for metric in metrics:
         groups.setdefault(metric.name, []).append(metric)
@@ -55,14 +54,12 @@ def families(metrics: Iterable[Metric]) -> Iterator[GaugeMetricFamily]:
 
 
 def registry(dsn: str, check: bool = False) -> CollectorRegistry:
-    """Return a registry with the figures of *dsn*."""
     registry = CollectorRegistry()
     registry.register(DatabaseCollector(dsn, check))
     return registry
 
 
 def text(dsn: str, check: bool = False) -> str:
-    """Return the figures of *dsn* in Prometheus' text format."""
     return str(generate_latest(registry(dsn, check)), "utf-8")
 
 

@@ -34,18 +34,18 @@ def collect(connection: Connection[Any], check: bool = False) -> dict[str, Any]:
     *check* also counts damaged rows, for which all rows are read.
     """
     if not statistics.has_catalogs(connection) and restored.is_expected(connection):
-        found = NOTHING | {"missing": restored.missing(connection), "upgrades": list(restored.waiting(connection))}
-        return found | {"attention": [english(sentence) for sentence in attention(found)]}
-    found = statistics.overview(statistics.executing(connection))
-    catalogs = statistics.catalogs(connection, found["catalogs"])
-    found |= of_sites(connection)
+        figures = NOTHING | {"missing": restored.missing(connection), "upgrades": list(restored.waiting(connection))}
+        return figures | {"attention": [english(sentence) for sentence in attention(figures)]}
+    figures = statistics.overview(statistics.executing(connection))
+    catalogs = statistics.catalogs(connection, figures["catalogs"])
+    figures |= of_sites(connection)
     if check:
         for catalog in catalogs:
             catalog["rows_without_idx"] = statistics.rows_without_idx(connection, catalog["relation"])
         relations = [catalog["relation"] for catalog in catalogs]
-        found["stale_objects"] = statistics.stale_objects(connection, relations)
-    found["attention"] = [english(sentence) for sentence in attention(found)]
-    return found
+        figures["stale_objects"] = statistics.stale_objects(connection, relations)
+    figures["attention"] = [english(sentence) for sentence in attention(figures)]
+    return figures
 
 
 def of_sites(connection: Connection[Any]) -> dict[str, Any]:
@@ -58,15 +58,15 @@ def of_sites(connection: Connection[Any]) -> dict[str, Any]:
     }
 
 
-def line(found: dict[str, Any]) -> str:
-    """Return a message how the catalogs in *found* are, in one line."""
-    sentences = attention(found)
+def line(figures: dict[str, Any]) -> str:
+    """Return a message how the catalogs in *figures* are, in one line."""
+    sentences = attention(figures)
     if sentences:
         text = joined(sentences[:NAMED])
         if len(sentences) > NAMED:
             text = _("${sentences}; and ${number} more", {"sentences": text, "number": str(len(sentences) - NAMED)})
         return _("Needs attention: ${sentences}", {"sentences": text})
-    slow = [slow_queries(catalog) for catalog in found["catalogs"] if catalog["slow_queries"]]
+    slow = [slow_queries(catalog) for catalog in figures["catalogs"] if catalog["slow_queries"]]
     return _("${healthy}; ${slow}", {"healthy": HEALTHY, "slow": joined(slow[:NAMED])}) if slow else HEALTHY
 
 
@@ -89,10 +89,10 @@ def is_unusual(catalog: dict[str, Any]) -> bool:
     return bool(catalog["long_queries"] >= FEW_LONG and catalog["slow_queries"] >= UNUSUAL * usual)
 
 
-def attention(found: dict[str, Any]) -> list[str]:
+def attention(figures: dict[str, Any]) -> list[str]:
     """Return a message for everything that somebody should look at."""
     sentences = []
-    if missing := found.get("missing"):
+    if missing := figures.get("missing"):
         sentences.append(
             _(
                 "missing, as after a dump was restored without it, or as long as Zope was not started since an upgrade:"
@@ -106,16 +106,16 @@ def attention(found: dict[str, Any]) -> list[str]:
             " pgcatalog rebuild fills it",
             {"site": tool["site"]},
         )
-        for tool in found.get("without_table", ())
+        for tool in figures.get("without_table", ())
     ]
     sentences += [
         _(
             "${site}: upgrade steps wait: ${steps}; Site Setup, Add-ons, runs them",
             {"site": waiting["site"], "steps": ", ".join(f"“{title}”" for title in waiting["steps"])},
         )
-        for waiting in found.get("upgrades", ())
+        for waiting in figures.get("upgrades", ())
     ]
-    for catalog in found["catalogs"]:
+    for catalog in figures["catalogs"]:
         site = {"site": catalog.get("site") or catalog["relation"]}
         rebuild = catalog["rebuild"]
         if catalog["unfilled"] and not (rebuild and rebuild["running"]):
@@ -147,8 +147,8 @@ def attention(found: dict[str, Any]) -> list[str]:
             _("${site}: the last ${job} failed; the tab Advanced says why", site | {"job": JOBS.get(job, job)})
             for job in failed
         ]
-    sentences += standby_attention(found.get("standby"))
-    oldest = found["oldest"]
+    sentences += standby_attention(figures.get("standby"))
+    oldest = figures["oldest"]
     if oldest is not None and oldest["seconds"] >= OLDEST_SECONDS:
         age = timedelta(seconds=round(oldest["seconds"]))
         sentences.append(
@@ -157,11 +157,11 @@ def attention(found: dict[str, Any]) -> list[str]:
                 {"pid": str(oldest["pid"]), "age": str(age)},
             )
         )
-    if found.get("stale_objects"):
+    if figures.get("stale_objects"):
         sentences.append(
             _(
                 "${number} objects have an idx and no row; pgcatalog vacuum clears it",
-                {"number": str(found["stale_objects"])},
+                {"number": str(figures["stale_objects"])},
             )
         )
     return sentences

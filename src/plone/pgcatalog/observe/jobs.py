@@ -68,8 +68,8 @@ def told(dsn: str, catalog: int, name: str) -> Iterator[list[str]]:
     with ExitStack() as stack:
         connection = None
         try:
-            own = stack.enter_context(connect_directly(dsn, name))
-            connection = own if begin(own, catalog, name) else None
+            session = stack.enter_context(connect_directly(dsn, name))
+            connection = session if begin(session, catalog, name) else None
         except psycopg.Error as error:
             logger.warning("%s is not told: %s", name, error)
         failure: BaseException | None = None
@@ -92,15 +92,14 @@ def reason(error: BaseException) -> Any:
 
 
 def rebuilt(objects: int) -> str:
-    """Return the message of a rebuild."""
     return _("${number} objects catalogued.", {"number": f"{objects:,}"})
 
 
-def compared(objects: int, found: int, left: int | None) -> str:
-    """Return the message of a comparison that has *found* differences, and *left* some; None for mending none."""
+def compared(objects: int, different: int, left: int | None) -> str:
+    """Return the message of a comparison that has *different* differences, and *left* some; None for mending none."""
     numbers = {
         "objects": f"{objects:,}",
-        "number": f"{found if left is None else found - left:,}",
+        "number": f"{different if left is None else different - left:,}",
         "left": f"{left:,}" if left else "0",
     }
     if left is None:

@@ -167,13 +167,12 @@ class SlowQueryLog:
         return [Group(*row) for row in self._read("groups", choice, values)]
 
     def examples(self, choice: Choice = EVERYTHING, limit: int = 20) -> list[Example]:
-        """Return the newest queries."""
         return [Example(*row) for row in self._read("examples", choice, {"id": None, "limit": limit})]
 
     def example(self, id: int) -> Example | None:
         """Return the query number *id* if it is in this catalog's log."""
-        found = self._read("examples", EVERYTHING, {"id": id, "limit": 1}) if 0 <= id < 2**63 else []
-        return Example(*found[0]) if found else None
+        rows = self._read("examples", EVERYTHING, {"id": id, "limit": 1}) if 0 <= id < 2**63 else []
+        return Example(*rows[0]) if rows else None
 
     def pages(self, choice: Choice) -> list[str]:
         """Return the pages that have asked slow queries, those first that waited longest."""
@@ -181,14 +180,14 @@ class SlowQueryLog:
 
     def history(self, choice: Choice) -> History:
         """Return the figures of the hours of *choice*, which must name how many."""
-        found = History()
+        history = History()
         for hour, key, is_before, counts in self._read("history", choice, {"bounds": list(BOUNDS)}):
             figures = Figures.of(counts)
             if key is not None:
-                (found.before if is_before else found.now)[key] = figures
+                (history.before if is_before else history.now)[key] = figures
             elif not is_before:
-                found.hours[hour] = figures
-        return found
+                history.hours[hour] = figures
+        return history
 
     def _read(self, name: str, choice: Choice, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         return self._execute(log_sql(name), {"catalog": self.zoid, **choice.values, **values})

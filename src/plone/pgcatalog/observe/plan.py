@@ -37,8 +37,8 @@ def explain_rows(connection: Connection[Any], statement: Statement, options: str
         connection.execute("SET LOCAL plan_cache_mode = force_custom_plan")
         if statement.is_costly:
             connection.execute(NO_SCAN)
-        found = connection.execute(f"EXPLAIN ({options}) {statement.sql}", statement.params).fetchall()
-    return found
+        rows = connection.execute(f"EXPLAIN ({options}) {statement.sql}", statement.params).fetchall()
+    return rows
 
 
 def explain_json(connection: Connection[Any], statement: Statement, run: bool = True) -> dict[str, Any]:
@@ -47,8 +47,8 @@ def explain_json(connection: Connection[Any], statement: Statement, run: bool = 
     The rows of *connection* are tuples.  Raises psycopg.Error.
     """
     [([plan],)] = explain_rows(connection, statement, RUN if run else ONLY_PLAN)
-    found: dict[str, Any] = plan
-    return found
+    data: dict[str, Any] = plan
+    return data
 
 
 def summary(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,8 +125,8 @@ def lines(plan: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     yield f"{indent}{name}: {', '.join(figures)}"
     for condition in CONDITIONS:
         if condition in plan:
-            found = plan[condition]
-            yield f"{indent}    {condition}: {', '.join(found) if isinstance(found, list) else found}"
+            terms = plan[condition]
+            yield f"{indent}    {condition}: {', '.join(terms) if isinstance(terms, list) else terms}"
     for part in plan.get("Plans", ()):
         yield from lines(part, depth + 1)
 
@@ -183,7 +183,7 @@ def why(group: Group) -> Why:
         server, waiting = group.server_ms, group.execute_ms - group.server_ms
     sums = {COMPILE: group.compile_ms, WAITING: waiting, PLAN: server, UNKNOWN: unknown, TRANSFER: group.decode_ms}
     total = sum(sums.values()) or 1.0
-    parts = {name: found / total for name, found in sums.items()}
+    parts = {name: time / total for name, time in sums.items()}
     cold = sum(group.cold.values())
     is_cold = cold >= MOSTLY * group.count and parts[PLAN] < MOSTLY
     cause = "cold" if is_cold else max(parts, key=lambda name: parts[name])
@@ -192,16 +192,16 @@ def why(group: Group) -> Why:
 
 def reason(group: Group) -> str:
     """Return a message, one sentence, about the cause for which the queries of *group* were slow."""
-    found = why(group)
-    if found.cause == "cold":
+    told = why(group)
+    if told.cause == "cold":
         kinds = [COLD[kind] for kind, count in group.cold.items() if count]
-        values = {"cold": str(found.cold), "number": str(group.count), "kinds": listed(kinds)}
+        values = {"cold": str(told.cold), "number": str(group.count), "kinds": listed(kinds)}
         return _("Cold: ${cold} of ${number} were ${kinds}.", values)
-    share = {"share": percent(found.parts[found.cause]), "part": PARTS[found.cause]}
-    if found.plan is not None and found.cause == PLAN:
-        return _("${share} of the time is ${part}: ${rows}.", share | {"rows": rows_text(found.plan)})
-    if found.plan is not None and found.cause == WAITING:
-        time = {"time": ms(found.plan.server_ms)}
+    share = {"share": percent(told.parts[told.cause]), "part": PARTS[told.cause]}
+    if told.plan is not None and told.cause == PLAN:
+        return _("${share} of the time is ${part}: ${rows}.", share | {"rows": rows_text(told.plan)})
+    if told.plan is not None and told.cause == WAITING:
+        time = {"time": ms(told.plan.server_ms)}
         return _("${share} of the time is ${part}: explained, it took ${time} ms there.", share | time)
     return _("${share} of the time is ${part}.", share)
 
@@ -217,7 +217,7 @@ def deviation(group: Group, history: History, hours: int | None) -> str:
 
     It is empty if nothing is, or if nobody can tell.
     """
-    now, before = (found.get(group.key, Figures()) for found in (history.now, history.before))
+    now, before = (figures.get(group.key, Figures()) for figures in (history.now, history.before))
     if hours is None or hours > WEEK or max(now.count, before.count) < FEW_QUERIES:
         return ""
     if not before.count:

@@ -58,7 +58,6 @@ class SlowQuery:
         return self.catalog, self.operation, self.shape
 
     def row(self) -> tuple[Any, ...]:
-        """Return the values that are kept."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return tuple((values | {"statement": self.statement.sql}).values())
 
@@ -138,7 +137,6 @@ def is_masked(name: str, masked: Collection[str]) -> bool:
 
 
 def encoded_parts(parts: dict[str, Any]) -> dict[str, Any] | None:
-    """Return *parts* as JSON data, None when they have no form or are too long."""
     try:
         encoded = {key: encode(value) for key, value in parts.items()}
     except CodecError:
@@ -203,7 +201,6 @@ def shape_of(
 
 
 def index_shape(name: str, query: Mapping[str, Any], options: Collection[str]) -> str:
-    """Return what *query* asks of the index *name*."""
     value = query[name]
     record = dict(value) if isinstance(value, Mapping) else {"query": value}
     for option in options:
@@ -227,8 +224,8 @@ def kind_of(value: Any) -> str:
 
 def word(value: Any) -> str:
     """Return the text of an option, without what does not belong to the options of ZCatalog."""
-    known = [w for w in ("min", "max", "and", "or") if isinstance(value, str) and w in value.lower()]
-    return ":".join(known)
+    words = [w for w in ("min", "max", "and", "or") if isinstance(value, str) and w in value.lower()]
+    return ":".join(words)
 
 
 JOINED: dict[str, type[Compound]] = {"And": objects.And, "Or": objects.Or}
@@ -238,7 +235,6 @@ LEAVES: dict[str, type[Any]] = {
 
 
 def shape_of_expression(expression: Expression) -> str:
-    """Return *expression* without its values."""
     name = type(expression).__name__
     if isinstance(expression, Compound):
         return f"{name}({', '.join(map(shape_of_expression, expression.parts))})"

@@ -65,7 +65,6 @@ class Throttle:
             return count
 
     def clear(self) -> None:
-        """Forget all lines."""
         with self._lock:
             self._lines.clear()
 
@@ -109,7 +108,6 @@ class Recorder:
             self.dropped += 1
 
     def tick(self) -> None:
-        """Let the sizes of the catalogs be kept if that is due; called for each search."""
         if monotonic() >= self.sizes_due:
             self.sizes_due = monotonic() + SIZES_SECONDS
             self._worker.put(None)
@@ -140,7 +138,7 @@ class Recorder:
         for entry in entries:
             times[entry.kind].append(entry.total_ms)
         # In the order of their keys: other processes write the same lines.
-        hours = [(*kind, histogram(found)) for kind, found in sorted(times.items())]
+        hours = [(*kind, histogram(durations)) for kind, durations in sorted(times.items())]
         with connection.cursor() as cursor:
             cursor.executemany(log_sql("record"), [(*entry.row(), STARTED) for entry in entries])
             cursor.executemany(log_sql("count_hour"), hours)
@@ -180,12 +178,10 @@ recorders = PerDatabase(Recorder)
 
 
 def record(dsn: str, entry: SlowQuery) -> None:
-    """Let *entry* be written into the database *dsn* soon."""
     recorders[dsn].put(entry)
 
 
 def tick(dsn: str) -> None:
-    """Let the sizes of the catalogs in the database *dsn* be kept if that is due."""
     recorders[dsn].tick()
 
 

@@ -80,9 +80,9 @@ class Recorder:
         self.dsn = dsn
         self._worker: BatchWorker[tuple[int, str, bool]] = BatchWorker("searches", self._write, LINGER)
 
-    def put(self, catalog: int, words: str, found: bool) -> None:
+    def put(self, catalog: int, words: str, has_results: bool) -> None:
         """Let a search for *words* in *catalog* be counted; never waits, never fails."""
-        self._worker.put((catalog, words, found), QUEUE_SIZE)
+        self._worker.put((catalog, words, has_results), QUEUE_SIZE)
 
     def flush(self, timeout: float) -> bool:
         """Wait until everything is written, *timeout* seconds at most; return whether it is."""
@@ -90,7 +90,7 @@ class Recorder:
 
     def _write(self, searches: list[tuple[int, str, bool]]) -> None:
         counted = Counter((catalog, words) for catalog, words, _ in searches)
-        missed = Counter((catalog, words) for catalog, words, found in searches if not found)
+        missed = Counter((catalog, words) for catalog, words, has_results in searches if not has_results)
         rows = [(*key, number, missed[key]) for key, number in sorted(counted.items())]
         try:
             with connect(self.dsn, "searches", seconds=5) as connection:
@@ -104,23 +104,23 @@ class Recorder:
 recorders = PerDatabase(Recorder)
 
 
-def record(dsn: str, catalog: int, text: str, found: bool) -> None:
-    """Count a search for *text* in the catalog with tool oid *catalog* of the database *dsn*; *found* anything or not."""
+def record(dsn: str, catalog: int, text: str, has_results: bool) -> None:
+    """Count a search for *text* in the catalog with tool oid *catalog* of the database *dsn*; *has_results* anything or not."""
     if words := words_of(text):
-        recorders[dsn].put(catalog, words, found)
+        recorders[dsn].put(catalog, words, has_results)
 
 
-def note(catalog: "Catalog", asked: Any, found: bool) -> None:
-    """Note in the request that *asked*, a query for words, was answered by *catalog*, and whether it has *found* anything.
+def note(catalog: "Catalog", criterion: Any, has_results: bool) -> None:
+    """Note in the request that *criterion*, a query for words, was answered by *catalog*, and whether it *has_results*.
 
     Only the first search of a visitor who has not logged in, whom nothing but public pages answer.
     """
     other = getattr(getRequest(), "other", None)
     if other is None or NOTED in other or not record_searches(catalog.tool):
         return
-    text = asked.get("query") if isinstance(asked, Mapping) else asked
+    text = criterion.get("query") if isinstance(criterion, Mapping) else criterion
     if isinstance(text, str) and getSecurityManager().getUser().getId() is None:
-        other[NOTED] = (dsn_of(catalog.jar), catalog.zoid, text, found)
+        other[NOTED] = (dsn_of(catalog.jar), catalog.zoid, text, has_results)
 
 
 def count_noted(request: Any) -> None:

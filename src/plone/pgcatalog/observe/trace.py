@@ -60,8 +60,8 @@ def totals() -> Iterator[tuple[str, str, float, list[int]]]:
     """Yield (kind, operation, seconds in all, statements in each bucket) over all threads."""
     sums: dict[tuple[str, str], list[float]] = {}
     for (_thread, kind, operation), cell in list(_cells.items()):
-        found = sums.setdefault((kind, operation), [0.0] * len(cell))
-        sums[kind, operation] = [a + b for a, b in zip(found, cell, strict=True)]
+        total = sums.setdefault((kind, operation), [0.0] * len(cell))
+        sums[kind, operation] = [a + b for a, b in zip(total, cell, strict=True)]
     for (kind, operation), (seconds, *counts) in sorted(sums.items()):
         yield kind, operation, seconds, [int(n) for n in counts]
 
@@ -112,7 +112,6 @@ class Trace:
         self._started = perf_counter()
 
     def compiled(self) -> None:
-        """Note that the statement is made."""
         self._compile = self.seconds = perf_counter() - self._started
 
     def ran(

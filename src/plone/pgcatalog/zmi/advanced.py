@@ -51,14 +51,14 @@ def verify(tool: Any, report: Report, repair: bool = False) -> list[str]:
     """Compare the catalog *tool* with the content, and mend what differs when *repair* says so."""
     total = len(tool)
     verifier = Verifier(tool, lambda done: report(done, total, _("Comparing")))
-    found = list(verifier.differences())
+    differences = list(verifier.differences())
     if repair:
-        verifier.mend(found, lambda done: report(done, len(found), _("Mending")))
-    lines = [str(difference) for difference in found[:NAMED]]
-    if len(found) > NAMED:
-        lines.append(_("… and ${number} more", {"number": f"{len(found) - NAMED:,}"}))
-    left = sum(not difference.can_be_mended for difference in found)
-    return [compared(verifier.checked, len(found), left if repair else None), *lines]
+        verifier.mend(differences, lambda done: report(done, len(differences), _("Mending")))
+    lines = [str(difference) for difference in differences[:NAMED]]
+    if len(differences) > NAMED:
+        lines.append(_("… and ${number} more", {"number": f"{len(differences) - NAMED:,}"}))
+    left = sum(not difference.can_be_mended for difference in differences)
+    return [compared(verifier.checked, len(differences), left if repair else None), *lines]
 
 
 def vacuum(tool: Any, report: Report) -> list[str]:
@@ -136,16 +136,16 @@ class AdvancedPage(ManagePage):
 
     def jobs(self) -> dict[str, Job]:
         """Return the jobs; the page reloads itself while one runs."""
-        found = jobs.jobs_of(self.catalog.session.execute, self.catalog.zoid)
-        if any(job.is_running for job in found.values()):
+        by_name = jobs.jobs_of(self.catalog.session.execute, self.catalog.zoid)
+        if any(job.is_running for job in by_name.values()):
             self.reload_soon()
-        return found
+        return by_name
 
     def interrupted(self) -> dict[str, Any] | None:
         """Return the rebuild that was interrupted, None if there is none."""
         catalog = self.catalog
-        for found in statistics.overview(catalog.session.execute, catalog.zoid)["catalogs"]:
-            rebuild: dict[str, Any] | None = found["rebuild"]
+        for catalog_figures in statistics.overview(catalog.session.execute, catalog.zoid)["catalogs"]:
+            rebuild: dict[str, Any] | None = catalog_figures["rebuild"]
             return rebuild if rebuild and not rebuild["running"] else None
         return None
 

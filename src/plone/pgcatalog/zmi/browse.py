@@ -65,15 +65,17 @@ class Browser:
     def page(self, after: str = "", before: str = "") -> Page:
         """Return the rows that follow the path *after*, or those in front of the path *before*; else the first ones."""
         if before:
-            found = self._select(self.low, clean_path(before), descending=True)
-            if len(found) > self.size:
-                found = found[: self.size][::-1]
-                return self._page(found, found[0][1], found[-1][1])
+            rows = self._select(self.low, clean_path(before), descending=True)
+            if len(rows) > self.size:
+                rows = rows[: self.size][::-1]
+                return self._page(rows, rows[0][1], rows[-1][1])
             after = ""
-        own = [] if after or not self.folder else self.view.select("rid, path", Condition("path = %s", (self.folder,)))
-        found = own + self._select(max(self.low, clean_path(after)), self.high)
-        shown = found[: self.size]
-        has_more = len(found) > self.size
+        folder_row = (
+            [] if after or not self.folder else self.view.select("rid, path", Condition("path = %s", (self.folder,)))
+        )
+        rows = folder_row + self._select(max(self.low, clean_path(after)), self.high)
+        shown = rows[: self.size]
+        has_more = len(rows) > self.size
         return self._page(shown, shown[0][1] if after and shown else "", shown[-1][1] if has_more else "")
 
     def count(self) -> int | None:
@@ -111,9 +113,9 @@ class Browser:
         order = "DESC" if descending else "ASC"
         return self.view.select("rid, path", between(low, high), f"ORDER BY path {order} LIMIT {self.size + 1:d}")
 
-    def _page(self, found: list[tuple[Any, ...]], before: str, after: str) -> Page:
-        idx = self.view.idx([rid for rid, _path in found]) if found else {}
-        rows = [Row(rid, path, *describe(idx.get(rid, {}))) for rid, path in found]
+    def _page(self, shown: list[tuple[Any, ...]], before: str, after: str) -> Page:
+        idx = self.view.idx([rid for rid, _path in shown]) if shown else {}
+        rows = [Row(rid, path, *describe(idx.get(rid, {}))) for rid, path in shown]
         return Page(rows, before, after)
 
 
@@ -130,7 +132,6 @@ def normal_path(text: str) -> str:
 
 
 def describe(idx: dict[str, Any]) -> tuple[str, str]:
-    """Return the type and the title in *idx*."""
     kind, title = (decode(idx.get(name)) for name in ("portal_type", "Title"))
     return str(kind or decode(idx.get("meta_type")) or ""), str(title or "")
 
@@ -177,7 +178,6 @@ class InformationPage(ManagePage):
 
     @property
     def inside(self) -> Any:
-        """What answers as ZCatalog's own page is answered."""
         return self.context._catalog
 
     def __call__(self) -> Any:
@@ -187,8 +187,8 @@ class InformationPage(ManagePage):
         if rid is None or path is None:
             raise NotFound(f"no row {text!r:.50} in this catalog")
         self.rid, self.path = rid, path
-        found = self.inside.getIndexDataForRID(rid)
-        self.values = {name: found[name] for name in sorted(found, key=str.lower)}
+        values = self.inside.getIndexDataForRID(rid)
+        self.values = {name: values[name] for name in sorted(values, key=str.lower)}
         self.request.set("management_view", self.translated(_("Catalog")))  # the tab that is marked
         return super().__call__()
 
@@ -206,15 +206,14 @@ class InformationPage(ManagePage):
         return "" if obj is None else f"{obj.absolute_url()}/manage_workspace"
 
     def metadata(self) -> list[tuple[str, str]]:
-        found = self.inside.getMetadataForRID(self.rid)
-        return [(name, shown(found[name])) for name in sorted(found, key=str.lower)]
+        values = self.inside.getMetadataForRID(self.rid)
+        return [(name, shown(values[name])) for name in sorted(values, key=str.lower)]
 
     def indexes(self) -> list[tuple[str, str, str]]:
         """Return name, type and value of each index; texts have a part of their own."""
         return [(n, self.index(n).meta_type, shown(v)) for n, v in self.values.items() if not self.is_text(n)]
 
     def texts(self) -> list[tuple[str, str]]:
-        """Return name and words of each text index, the words in their order."""
         return [(name, cut(" ".join(words))) for name, words in self.values.items() if self.is_text(name)]
 
     def columns(self) -> list[tuple[str, str]]:
@@ -222,9 +221,8 @@ class InformationPage(ManagePage):
         return [(name, shown(value)) for name, value in self.row.items() if name != "idx"]
 
     def idx(self) -> str:
-        """Return the readable JSON of the row."""
-        found = self.catalog.view().idx([self.rid]).get(self.rid, {})
-        return cut(json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True), 10 * LONGEST)
+        idx = self.catalog.view().idx([self.rid]).get(self.rid, {})
+        return cut(json.dumps(idx, ensure_ascii=False, indent=1, sort_keys=True), 10 * LONGEST)
 
     @property
     def row(self) -> dict[str, Any]:
@@ -246,7 +244,6 @@ def shown(value: Any) -> str:
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """Return *text*, its end replaced by a note when it is very long."""
     if len(text) <= longest:
         return text
     return _("${text} … (${number} characters)", {"text": text[:longest], "number": f"{len(text):,}"})

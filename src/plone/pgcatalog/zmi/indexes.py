@@ -68,10 +68,12 @@ class IndexesPage(ManagePage):
     def _line(self, name: str, rows: int, columns: dict[str, ColumnStatistics], indexes: list[IndexStatistics]) -> Line:
         translator = self.catalog.translator(name)
         index = translator.index
-        own = [columns[c.name] for c in translator.columns() if c.name in columns]
-        using = [i for i in indexes if any(c.name in i.columns for c in own)]
+        its_columns = [columns[c.name] for c in translator.columns() if c.name in columns]
+        using = [i for i in indexes if any(c.name in i.columns for c in its_columns)]
         sources = ", ".join(map(str, index.getIndexSourceNames())) if hasattr(index, "getIndexSourceNames") else ""
-        return Line(name, index.meta_type, "" if sources == name else sources, own, using, distinct(own, rows))
+        return Line(
+            name, index.meta_type, "" if sources == name else sources, its_columns, using, distinct(its_columns, rows)
+        )
 
     def metadata(self) -> list[str]:
         return sorted(self.catalog.names, key=str.lower)
@@ -82,12 +84,12 @@ def distinct(columns: list[ColumnStatistics], rows: int) -> str:
 
     pg_stats gives the number itself, or negative the part of the rows.
     """
-    found = [c for c in columns if c.distinct]
-    if not found or any(c.type == "tsvector" for c in columns):
+    counted = [c for c in columns if c.distinct]
+    if not counted or any(c.type == "tsvector" for c in columns):
         return ""
-    number = found[0].distinct if found[0].distinct > 0 else -found[0].distinct * rows
+    number = counted[0].distinct if counted[0].distinct > 0 else -counted[0].distinct * rows
     text = f"{number:,.0f}"
-    return _("${number} sets", {"number": text}) if found[0].type.endswith("[]") else text
+    return _("${number} sets", {"number": text}) if counted[0].type.endswith("[]") else text
 
 
 class IndexAdvicePage(ManagePage):
@@ -151,11 +153,10 @@ class IndexAdvicePage(ManagePage):
         return None if state is None else state.relation
 
     def registered(self, relation: str) -> list[Registered]:
-        """Return the indexes made on advice; the page reloads itself while one is in work."""
-        found = registered(self.catalog.session.execute, self.catalog.zoid, relation)
-        if any(entry.state == "working" for entry in found):
+        entries = registered(self.catalog.session.execute, self.catalog.zoid, relation)
+        if any(entry.state == "working" for entry in entries):
             self.reload_soon()
-        return found
+        return entries
 
     def indexes(self, relation: str) -> list[tuple[IndexStatistics, str]]:
         """Return all SQL indexes, each with what is to say about it."""

@@ -1,15 +1,14 @@
 """Long work on a catalog that a manager begins in the browser: done by a thread, told as ``observe.jobs`` says."""
 
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
-from contextlib import contextmanager
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import errors_as
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.i18n import _
@@ -28,7 +27,6 @@ from time import monotonic
 from typing import Any
 
 import logging
-import psycopg
 
 
 logger = logging.getLogger(__name__)
@@ -93,19 +91,18 @@ class Job:
 
     @property
     def part(self) -> float:
-        """Which part is done, from 0 to 1."""
         return min(1.0, self.done / self.total) if self.total > 0 else 0.0
 
 
 def jobs_of(execute: Callable[[str, Mapping[str, Any]], list[tuple[Any, ...]]], zoid: int) -> dict[str, Job]:
     """Return the jobs of the catalog with tool oid *zoid* by name, read with *execute*."""
-    found = [Job(*row) for row in execute(load_sql("jobs"), {"catalog": zoid, "lock": locks.JOB})]
-    return {job.name: job for job in found}
+    jobs = [Job(*row) for row in execute(load_sql("jobs"), {"catalog": zoid, "lock": locks.JOB})]
+    return {job.name: job for job in jobs}
 
 
 def stop(catalog: Catalog, name: str) -> None:
     """Have the job *name* of *catalog* end soon.  Raises JobError."""
-    with errors_told(), connect(writable_dsn_of(catalog.jar), f"stop {name}") as connection:
+    with errors_as(JobError), connect(writable_dsn_of(catalog.jar), f"stop {name}") as connection:
         connection.execute(STOP, {"catalog": catalog.zoid, "name": name})
 
 
@@ -113,7 +110,7 @@ def start(tool: Any, name: str, work: Work) -> None:
     """Have a thread do *work* with the catalog *tool*.  Raises JobError, also when such a job is running already."""
     catalog = tool._core
     values = {"catalog": catalog.zoid, "name": name}
-    with errors_told():
+    with errors_as(JobError):
         connection = connect_directly(writable_dsn_of(catalog.jar), name)
         with ExitStack() as unless_begun:
             unless_begun.callback(connection.close)
@@ -122,15 +119,6 @@ def start(tool: Any, name: str, work: Work) -> None:
             unless_begun.pop_all()
     runner = Runner(catalog.jar.db(), "/".join(tool.getPhysicalPath()), connection, values, work)
     background.start(name, runner.run)
-
-
-@contextmanager
-def errors_told() -> Iterator[None]:
-    """Make an error of the database a JobError."""
-    try:
-        yield
-    except psycopg.Error as error:
-        raise JobError(_("PostgreSQL: ${error}", {"error": str(error).strip()})) from error
 
 
 class Runner:

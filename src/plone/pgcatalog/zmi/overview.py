@@ -54,12 +54,12 @@ class Figures(BrowserView):
     def __init__(self, context: Any, request: Any) -> None:
         super().__init__(context, request)
         self.catalog = context._core
-        self.found = statistics.overview(self.catalog.session.execute, self.catalog.zoid)
-        self.mine: dict[str, Any] | None = next(iter(self.found["catalogs"]), None)
+        self.overview = statistics.overview(self.catalog.session.execute, self.catalog.zoid)
+        self.mine: dict[str, Any] | None = next(iter(self.overview["catalogs"]), None)
         if self.mine is not None:
             # As ``statistics.catalogs`` names it, without a look at the rows.
             self.mine["site"] = site_path(context) or self.mine["relation"]
-        self.found |= self.of_site()
+        self.overview |= self.of_site()
 
     def __call__(self) -> str:
         html: str = self.template()
@@ -80,17 +80,17 @@ class Figures(BrowserView):
 
     @property
     def is_healthy(self) -> bool:
-        return not health.attention(self.found)
+        return not health.attention(self.overview)
 
     @property
     def health(self) -> str:
         """Return the line of ``pgcatalog status``, in the language of the page."""
-        return translated(health.line(self.found), self.request)
+        return translated(health.line(self.overview), self.request)
 
     def version(self) -> str:
         """Return name and version of the distribution that runs."""
-        own = own_distribution()
-        return "plone.pgcatalog" if own is None else f"{own.metadata['Name']} {own.version}"
+        distribution = own_distribution()
+        return "plone.pgcatalog" if distribution is None else f"{distribution.metadata['Name']} {distribution.version}"
 
     def rows(self) -> str:
         return Browser(self.catalog.view()).total()
@@ -136,19 +136,18 @@ class Figures(BrowserView):
 
     def oldest(self) -> dict[str, Any] | None:
         """Return the oldest transaction if it is old enough to hold something."""
-        found: dict[str, Any] | None = self.found["oldest"]
-        return found if found and found["seconds"] >= OLD else None
+        oldest: dict[str, Any] | None = self.overview["oldest"]
+        return oldest if oldest and oldest["seconds"] >= OLD else None
 
     def job(self, name: str) -> tuple[str, str]:
         """Return when the work *name* was done last, and what came out; empty texts for never."""
-        found = self.mine["jobs"].get(name) if self.mine else None
-        if found is None or not found["finished"]:
+        job = self.mine["jobs"].get(name) if self.mine else None
+        if job is None or not job["finished"]:
             return "", ""
-        lines = found["message"].splitlines()
-        return self.time(found["finished"]), restored(lines[0]) if lines else ""
+        lines = job["message"].splitlines()
+        return self.time(job["finished"]), restored(lines[0]) if lines else ""
 
     def time(self, text: str | None) -> str:
-        """Return a time of the figures for people to read; empty for none."""
         return when(datetime.fromisoformat(text)) if text else ""
 
     def size(self, value: float) -> str:
@@ -167,5 +166,4 @@ class OverviewPage(ManagePage):
     # -- for the template
 
     def figures(self) -> str:
-        """Return the figures, as HTML."""
         return Figures(self.context, self.request)()

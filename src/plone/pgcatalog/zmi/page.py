@@ -4,7 +4,6 @@ from Acquisition import aq_base
 from App.special_dtml import DTMLFile
 from collections.abc import Callable
 from collections.abc import Iterable
-from datetime import datetime
 from inspect import Parameter
 from inspect import signature
 from plone.pgcatalog.core.catalog import Catalog
@@ -69,7 +68,6 @@ def is_published(tool: Any, request: Any) -> bool:
 
 
 def check(request: Any) -> None:
-    """Raise Forbidden unless *request* is a POST with a valid token."""
     if request.get("REQUEST_METHOD", "GET") != "POST":
         raise Forbidden("Request must be POST")
     CheckAuthenticator(request)
@@ -134,6 +132,11 @@ class UnfilledNotice(BrowserView):
 RELOAD = 3
 
 
+def readable(text: str) -> str:
+    """Return *text* with the characters that no font shows in Python's notation; line ends stay."""
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
 class ManagePage(BrowserView):
     """A page of the catalog tool: GET shows it and changes nothing; POST needs a token, else it is Forbidden."""
 
@@ -164,7 +167,6 @@ class ManagePage(BrowserView):
     slow_queries = _("slow queries")
 
     def redirect(self, message: str) -> str:
-        """Go back to the page, which shows *message*."""
         query = urlencode({"manage_tabs_message": translated(message, self.request)})
         self.request.response.redirect(f"{self.url()}?{query}")
         return ""
@@ -185,40 +187,24 @@ class ManagePage(BrowserView):
     # -- for the templates
 
     def translated(self, message: str) -> str:
-        """Return *message* in the language of the page."""
         return translated(message, self.request)
 
     def unfilled(self) -> str:
         """Return a notice, as HTML, if the catalog was not filled."""
         return UnfilledNotice(self.context, self.request, f"{self.context.absolute_url()}/manage_catalogAdvanced")()
 
-    def ms(self, value: float | None) -> str:
-        return ms(value)
-
-    def percent(self, value: float) -> str:
-        return percent(value)
-
-    def size(self, value: int) -> str:
-        return decimal(value)
+    ms = staticmethod(ms)
+    percent = staticmethod(percent)
+    size = staticmethod(decimal)
+    when = staticmethod(when)
+    readable = staticmethod(readable)
 
     def mb(self, value: int) -> str:
         """Return bytes in the megabytes that settings of memory are given in."""
         return f"{value / 2**20:,.1f} MB"
 
-    def readable(self, text: str) -> str:
-        return readable(text)
-
-    def when(self, value: datetime) -> str:
-        return when(value)
-
     def quoted(self, name: str) -> str:
-        """Return *name* as a part of a URL."""
         return quote(name, safe="", errors="replace")
 
     def listed(self, values: Iterable[str]) -> str:
         return ", ".join(values)
-
-
-def readable(text: str) -> str:
-    """Return *text* with the characters that no font shows in Python's notation; line ends stay."""
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)

@@ -170,7 +170,6 @@ class SlowQueriesPage(ManagePage):
         return self.log.examples(self.choice)
 
     def pages(self) -> list[str]:
-        """Return the pages that can be chosen."""
         chosen = [self.choice.page] if self.choice.page else []
         return list(dict.fromkeys([*chosen, *self.log.pages(Choice(self.choice.hours))]))
 
@@ -199,13 +198,12 @@ class SlowQueriesPage(ManagePage):
 
     # -- why
 
-    def why(self, group: Group) -> Why:
-        return why(group)
+    why = staticmethod(why)
 
-    def parts(self, found: Why) -> list[tuple[str, str, float, float]]:
+    def parts(self, reasons: Why) -> list[tuple[str, str, float, float]]:
         """Return name, colour, beginning and width (of 100) of the parts of the time, in their order."""
         shown, start = [], 0.0
-        for part, share in found.parts.items():
+        for part, share in reasons.parts.items():
             if share > 0:
                 shown.append((self.translated(PARTS[part]), COLOURS[part], 100 * start, 100 * share))
             start += share
@@ -234,5 +232,5 @@ class SlowQueriesPage(ManagePage):
     def query_text(self, example: Example) -> str:
         return query_text(example.query)
 
-    def values_text(self, found: Plan) -> str:
-        return ", ".join(f"{value!r:.200}" for value in found.values)
+    def values_text(self, explained: Plan) -> str:
+        return ", ".join(f"{value!r:.200}" for value in explained.values)
