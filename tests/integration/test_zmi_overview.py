@@ -293,7 +293,7 @@ def test_only_managers_see_it(site: Site, login: str | None) -> None:
 
 def test_a_manager_of_a_catalog_sees_that_catalog_only(site: Site) -> None:
     with site.inside() as portal:
-        found = Figures(portal.portal_catalog, portal.REQUEST).found["catalogs"]
+        found = Figures(portal.portal_catalog, portal.REQUEST).overview["catalogs"]
         assert [one["catalog"] for one in found] == [portal.portal_catalog._core.zoid]
         other = statistics.overview(portal.portal_catalog._core.session.execute, 12345)
         assert other["catalogs"] == []

@@ -1,4 +1,4 @@
-"""plone.observability's endpoint and probes, when it is installed."""
+"""Figures of this process, and plone.observability's endpoint and probes, when it is installed."""
 
 from collections.abc import Iterator
 from itertools import accumulate

@@ -1,11 +1,9 @@
-"""How PostgreSQL runs a statement, as EXPLAIN tells it, and what is kept of that: no values, no conditions."""
+"""How PostgreSQL runs a statement, as EXPLAIN tells it, and why queries were slow; no value of a query is kept."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from plone.pgcatalog.database.planning import NO_SCAN
-from plone.pgcatalog.database.statistics import FEW
-from plone.pgcatalog.database.statistics import WASTEFUL
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import ms
 from plone.pgcatalog.i18n import percent
@@ -103,11 +101,6 @@ class PlanFigures:
             return None
         return cls(*(kept[name] for name in cls.__slots__))
 
-    @property
-    def is_wasteful(self) -> bool:
-        """True when far more rows are read than returned."""
-        return self.rows_read >= max(FEW, WASTEFUL * self.rows_returned)
-
 
 def lines(plan: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     """Yield lines for people to read of the node *plan*, of a plan as it is kept or as PostgreSQL gives it."""
@@ -157,7 +150,7 @@ MOSTLY = 0.5
 WEEK = 168
 #: A deviation from the week before is worth a word from this factor on, and from so many queries on.
 DEVIATION = 1.5
-FEW_QUERIES = 5
+FEW = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +211,7 @@ def deviation(group: Group, history: History, hours: int | None) -> str:
     It is empty if nothing is, or if nobody can tell.
     """
     now, before = (figures.get(group.key, Figures()) for figures in (history.now, history.before))
-    if hours is None or hours > WEEK or max(now.count, before.count) < FEW_QUERIES:
+    if hours is None or hours > WEEK or max(now.count, before.count) < FEW:
         return ""
     if not before.count:
         return _("none")

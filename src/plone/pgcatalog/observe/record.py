@@ -1,4 +1,4 @@
-"""What is recorded of a slow query."""
+"""What is recorded of a slow query: its JSON form, and its shape, which is what it asks for without the values."""
 
 from collections.abc import Collection
 from collections.abc import Mapping

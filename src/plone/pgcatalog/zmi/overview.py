@@ -37,8 +37,8 @@ KINDS = {
 }
 #: Hours from which on a time is told in days.
 MANY_HOURS = 48
-#: Places of the figures of a line of the history.
-ROW_COUNT, TABLE_BYTES, INDEX_BYTES = range(3)
+#: The figures of a line of the history, in their places.
+HISTORY = ("estimated_rows", "table_bytes", "index_bytes")
 #: Seconds from which on the oldest transaction is worth a word.
 OLD = 60
 
@@ -95,31 +95,19 @@ class Figures(BrowserView):
     def rows(self) -> str:
         return Browser(self.catalog.view()).total()
 
-    def growth(self, place: int, name: str) -> str:
-        """Return what was added since the first line of the history, 30 days at most; empty without one.
-
-        *place* is that of the figure in the line, *name* that of what it is now.
-        """
+    def growth(self, name: str) -> str:
+        """Return what was added to the figure *name* since the first line of the history, 30 days at most; empty without one."""
         before = self.mine and self.mine["growth"]
         if not self.mine or not before:
             return ""
-        change = self.mine[name] - before["figures"][place]
-        shown = f"{change:+,}" if place == ROW_COUNT else f"{'-' if change < 0 else '+'}{decimal(abs(change))}"
+        change = self.mine[name] - before["figures"][HISTORY.index(name)]
+        shown = f"{change:+,}" if name == "estimated_rows" else f"{'-' if change < 0 else '+'}{decimal(abs(change))}"
         hours = round((datetime.now(UTC) - datetime.fromisoformat(before["hour"])).total_seconds() / 3600)
         if hours < MANY_HOURS:
             time = _("in ${number} hours", mapping={"number": str(hours)})
         else:
             time = _("in ${number} days", mapping={"number": str(round(hours / 24))})
         return f"({shown} {translated(time, self.request)})"
-
-    def row_growth(self) -> str:
-        return self.growth(ROW_COUNT, "estimated_rows")
-
-    def table_growth(self) -> str:
-        return self.growth(TABLE_BYTES, "table_bytes")
-
-    def index_growth(self) -> str:
-        return self.growth(INDEX_BYTES, "index_bytes")
 
     def last_write(self) -> str:
         time = statistics.saved_at(self.mine["tid"]) if self.mine else None
