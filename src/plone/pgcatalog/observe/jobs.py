@@ -96,7 +96,7 @@ def rebuilt(objects: int) -> str:
 
 
 def compared(objects: int, different: int, left: int | None) -> str:
-    """Return the message of a comparison that has *different* differences, and *left* some; None for mending none."""
+    """Return the message of a comparison of *objects*, so many of them *different*, so many *left* so; None for mending none."""
     numbers = {
         "objects": f"{objects:,}",
         "number": f"{different if left is None else different - left:,}",

@@ -105,7 +105,7 @@ recorders = PerDatabase(Recorder)
 
 
 def record(dsn: str, catalog: int, text: str, has_results: bool) -> None:
-    """Count a search for *text* in the catalog with tool oid *catalog* of the database *dsn*; *has_results* anything or not."""
+    """Count a search for *text* in the catalog with tool oid *catalog* of the database *dsn*."""
     if words := words_of(text):
         recorders[dsn].put(catalog, words, has_results)
 
