@@ -13,7 +13,7 @@ from plone.pgcatalog.settings import search_facets
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from statistics import median
 from tests.integration import site as sites
-from tests.integration.generated import fill_relation
+from tests.integration.relation import fill_relation
 from time import perf_counter
 from typing import Any
 from zoneinfo import ZoneInfo

@@ -10,10 +10,10 @@ from tests.acceptance.browser import BROWSER_TESTS
 from tests.acceptance.browser import fits
 from tests.acceptance.browser import served
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.slow_queries import generate_rows
 from tests.integration.slow_queries import slow_listing
-from tests.integration.vocabulary import counted
 from tests.integration.waiting import background_ended
 from typing import Any
 

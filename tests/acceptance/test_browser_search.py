@@ -17,7 +17,7 @@ from tests.acceptance.search_site import fill
 from tests.acceptance.search_site import LONG
 from tests.acceptance.search_site import TAGS
 from tests.integration import site as sites
-from tests.integration.vocabulary import counted
+from tests.integration.content import counted
 from tests.integration.web import Site
 from typing import Any
 

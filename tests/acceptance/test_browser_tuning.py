@@ -11,10 +11,10 @@ from tests.acceptance.axe import Axe
 from tests.acceptance.browser import BROWSER_TESTS
 from tests.acceptance.browser import served
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
+from tests.integration.content import tune
 from tests.integration.people import publish
-from tests.integration.settings import tune
-from tests.integration.vocabulary import counted
 from typing import Any
 from zope.component import getUtility
 

@@ -1,10 +1,16 @@
-"""A small, nasty content tree."""
+"""A small, nasty content tree; words that are counted, and settings of the search."""
 
 from DateTime import DateTime
 from datetime import datetime
+from plone.pgcatalog.controlpanel.registry_records import PREFIX
+from plone.pgcatalog.database.direct import connect_directly
+from plone.pgcatalog.fulltext.term_statistics import count_words
+from plone.registry.interfaces import IRegistry
 from typing import Any
+from zope.component import getUtility
 
 import pytz
+import transaction
 
 
 BERLIN = pytz.timezone("Europe/Berlin")
@@ -60,3 +66,18 @@ def populate(portal: Any) -> None:
     )
     for path in ("my_folder", "my_folder/page", "my_folder/news", "my_folder/expired", "my_folder/future"):
         portal.portal_workflow.doActionFor(portal.unrestrictedTraverse(path), "publish")
+
+
+def counted(dsn: str, catalog: Any) -> None:
+    """Count the words of *catalog*, all committed, in the database *dsn*, and let the connection see it."""
+    with connect_directly(dsn, "test") as connection:
+        assert count_words(connection, catalog._core.zoid)
+        connection.execute("ANALYZE pgcatalog_words")
+    transaction.begin()
+
+
+def tune(**settings: str | float) -> None:
+    """Store *settings* in the registry of the current site."""
+    registry = getUtility(IRegistry)
+    for name, value in settings.items():
+        registry[f"{PREFIX}.{name}"] = value

@@ -7,13 +7,13 @@ from plone.namedfile.file import NamedBlobImage
 from plone.pgcatalog.restapi.solr_parameters import RECORD
 from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.people import add_users
 from tests.integration.people import FUTURE
 from tests.integration.people import PAST
 from tests.integration.people import publish
 from tests.integration.people import share
-from tests.integration.vocabulary import counted
 from tests.integration.web import Site
 from typing import Any
 from zope.component import getUtility

@@ -8,13 +8,13 @@ from plone.pgcatalog.classic.did_you_mean import DidYouMean
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
+from tests.integration.content import tune
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
-from tests.integration.settings import tune
 from tests.integration.traffic import traced
-from tests.integration.vocabulary import counted
 from tests.integration.web import Web
 from typing import Any
 from urllib.parse import parse_qsl

@@ -71,16 +71,6 @@ def test_a_site_knows_that_each_row_has_a_path_and_dates(filled: Any, dsn: str) 
     assert not {"start", "subject", "expires_first"} & known(dsn)
 
 
-def test_what_all_rows_have_is_not_asked(filled: Any) -> None:
-    oracle = make_oracle(filled)
-    assert answers(filled.portal_catalog) == answers(oracle)
-    for query in (ROOT, {"path": ["/plone", "/x"], "portal_type": "Document", "SearchableText": "page"}):
-        assert "path_value" not in asked(filled, **query)
-    text = asked(filled, portal_type="Document", sort_on="modified")
-    assert "ORDER BY" in text
-    assert "NOT NULL" not in text
-
-
 def new_row_of_few_columns(site: Any) -> None:
     site.portal_catalog.uncatalog_object("/plone/my_folder/page")
     site.portal_catalog.catalog_object(site.my_folder.page, idxs=["getId", "portal_type"])

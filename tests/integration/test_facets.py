@@ -19,7 +19,6 @@ from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.sql.expression import Statement
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.generated import fill_relation
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import make_all
@@ -28,6 +27,7 @@ from tests.integration.people import PEOPLE
 from tests.integration.people import publish
 from tests.integration.people import run_script
 from tests.integration.people import share
+from tests.integration.relation import fill_relation
 from tests.integration.traffic import traced
 from typing import Any
 from zExceptions import NotFound

@@ -6,12 +6,12 @@ from plone.pgcatalog.database.errors import CatalogLocked
 from plone.pgcatalog.unavailable import NO_ROOM
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.faults import assert_sound
-from tests.integration.faults import backend
-from tests.integration.faults import ids
-from tests.integration.faults import terminate
 from tests.integration.fixtures import SiteWith
 from tests.integration.pages import make_many_pages
+from tests.integration.storage import assert_sound
+from tests.integration.storage import backend
+from tests.integration.storage import ids
+from tests.integration.storage import terminate
 from tests.integration.web import MANAGER
 from tests.integration.web import Response
 from tests.integration.web import Web

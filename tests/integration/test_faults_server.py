@@ -10,9 +10,9 @@ from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.dying_process import prepare
 from tests.integration.editors import editor
-from tests.integration.faults import assert_sound
-from tests.integration.faults import ids
 from tests.integration.fixtures import SiteWith
+from tests.integration.storage import assert_sound
+from tests.integration.storage import ids
 from tests.integration.waiting import PATIENCE
 from tests.integration.waiting import until
 from typing import Any

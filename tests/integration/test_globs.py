@@ -15,6 +15,7 @@ from plone.pgcatalog.results.cache import result_cache
 from plone.registry.interfaces import IRegistry
 from Products.CMFCore.indexing import processQueue
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
@@ -24,7 +25,6 @@ from tests.integration.people import add_users
 from tests.integration.people import publish
 from tests.integration.rebuilding import rebuild
 from tests.integration.traffic import traced
-from tests.integration.vocabulary import counted
 from typing import Any
 from zope.component import getUtility
 

@@ -241,12 +241,6 @@ def test_words_and_entries(pair: Pair) -> None:
         assert pair.translator.entry((vector,)) == pair.index.getEntryForObject(rid)
 
 
-def test_munged_search_terms(pair: Pair) -> None:
-    assert pair.check('quick* AND bro* AND "lazy dog"')
-    assert pair.check("foo* AND bar*") is not None
-    pair.found('super* AND expi* AND "a phrase" AND "and"')
-
-
 def test_stop_words(connection: psycopg.Connection[Any]) -> None:
     pair = Pair(connection, PIPELINES["plaintext"])
     for text in TEXTS:

@@ -8,11 +8,11 @@ from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.results.cache import result_cache
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.generated import fill_relation
 from tests.integration.people import acting_as
 from tests.integration.people import make_all
 from tests.integration.people import PEOPLE
 from tests.integration.plans import page_statement
+from tests.integration.relation import fill_relation
 from tests.integration.traffic import traced
 from typing import Any
 

@@ -15,11 +15,11 @@ from plone.pgcatalog.unavailable import TEXT
 from plone.pgcatalog.unavailable import TIMED_OUT
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.content import tune
 from tests.integration.pages import make_pages
 from tests.integration.pages import PAGE_QUERIES
 from tests.integration.people import publish
 from tests.integration.search_pages import Page
-from tests.integration.settings import tune
 from tests.integration.traffic import traced
 from tests.integration.web import MANAGER
 from tests.integration.web import Response

@@ -9,11 +9,11 @@ from plone.pgcatalog.results.cache import result_cache
 from tests.acceptance.search_site import fill
 from tests.acceptance.search_site import TOPICS
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import publish
 from tests.integration.search_pages import search
-from tests.integration.vocabulary import counted
 from tests.integration.web import Site
 from types import SimpleNamespace
 from typing import Any

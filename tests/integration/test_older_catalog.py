@@ -12,8 +12,8 @@ from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
-from tests.integration.vocabulary import counted
 from typing import Any
 from zope.component import getUtility
 

@@ -13,9 +13,9 @@ from plone.pgcatalog.zmi.overview import Figures
 from plone.pgcatalog.zmi.slow_queries import SlowQueriesPage
 from tests.acceptance.search_site import fill
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.slow_queries import generate_rows
-from tests.integration.vocabulary import counted
 from tests.integration.web import Site
 from types import SimpleNamespace
 from typing import Any

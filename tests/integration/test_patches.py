@@ -14,6 +14,7 @@ from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.ZCatalog.Catalog import Catalog
 from Products.ZCatalog.ZCatalog import ZCatalog
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.content import populate
 from tests.integration.fixtures import SiteWith
@@ -31,7 +32,6 @@ from tests.integration.patching import web
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
-from tests.integration.vocabulary import counted
 from tests.integration.web import Web
 from typing import Any
 from zope.configuration import xmlconfig

@@ -5,7 +5,6 @@ that finds every row makes it unpack and compare every text.
 """
 
 from collections.abc import Iterator
-from plone.pgcatalog.database import schema
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.plans import count_statement
@@ -39,8 +38,6 @@ INSERT INTO "{0}" (rid, path, path_value, parent_path, depth, portal_type, revie
     FROM generate_series(1, 6000) i, LATERAL (
         SELECT '/plone/f' || i % 200 || '/d' || i, timestamptz '2020-01-01' + i * interval '1 hour') AS v(p, at)
 """
-#: NULL where it is no condition.
-OTHER_NULLS = re.compile(r"NULL::text\[\]|NULL AS (score|total)|NULLS LAST")
 SAVED = 16
 SAVES = 10
 CANDIDATES = re.compile(r"Index Scan using \S+_pkey on .*\n +Index Cond: \(rid = ANY \(\(InitPlan")
@@ -121,32 +118,6 @@ def relation_of(site: Any) -> str:
     return str(site.portal_catalog._core.view().read_state().relation)
 
 
-def test_a_ranked_page_is_planned_once(site: Any) -> None:
-    assert "page, any values" in plans(site, {"SearchableText": "third"})
-    # An index of paths may be the better one.
-    assert "page, any values" not in plans(site, {"SearchableText": "third", "path": "/plone/f1"})
-
-
 def test_what_few_rows_have_is_still_looked_for_by_its_own_index(site: Any) -> None:
     plan = plans(site, {"SearchableText": "third", "path": "/plone/f1"})["count"]
     assert "_path_value" in plan
-
-
-def test_what_is_known_of_every_row_is_not_asked(site: Any) -> None:
-    with (
-        psycopg.connect(site._p_jar._normal_storage.pg_connection.info.dsn) as connection,
-        connection.cursor() as cursor,
-    ):
-        names = ("path_value", "modified", "created", "sortable_title")
-        complete = schema.complete_columns(cursor, relation_of(site), names)
-        assert complete == set(names)
-        cursor.execute("UPDATE pgcatalog_state SET complete = %s, complete_at = generation", [list(names)])
-    # The state is read again with the next transaction of the storage.
-    site.page00._p_changed = True
-    transaction.commit()
-    transaction.begin()
-    for more in ALL_ROWS:
-        if "effective" not in more:
-            check_plans(site, "w1", more)
-            for text, _ in statements(site, {"SearchableText": "w1", **more}).values():
-                assert "NULL" not in OTHER_NULLS.sub("", text)

@@ -355,13 +355,3 @@ def test_waiting_for_the_server_is_no_decoding(portal: Any) -> None:
 def view_condition(catalog: Any, words: str) -> Any:
     """Return the condition of a text search."""
     return catalog._core.translator("SearchableText").where({"SearchableText": words})
-
-
-def test_a_text_is_compared_last(portal: Any) -> None:
-    """In the order of an index each row is compared: a text that nobody may see is not fetched for that."""
-    catalog = portal.portal_catalog
-    filled(catalog, HIDDEN)
-    query = {"SearchableText": "other", "allowedRolesAndUsers": ["Anonymous"], "portal_type": "Document"}
-    results = catalog._catalog.search(query, sort_index=catalog._catalog.getIndex("getId"))
-    where = results.query.where.sql
-    assert where.index('"searchable_text"') > max(where.index('"allowed_roles"'), where.index('"portal_type"'))

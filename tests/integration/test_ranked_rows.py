@@ -9,9 +9,9 @@ from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.settings import ATTRIBUTE
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.content import tune
 from tests.integration.plans import page_statement
 from tests.integration.relation import filled
-from tests.integration.settings import tune
 from tests.integration.traffic import traced
 from typing import Any
 

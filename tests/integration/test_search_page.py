@@ -11,12 +11,12 @@ from plone.pgcatalog.results.cache import result_cache
 from tests.acceptance.search_site import fill
 from tests.acceptance.search_site import TOPICS
 from tests.integration import site as sites
+from tests.integration.content import counted
+from tests.integration.content import tune
 from tests.integration.people import share
 from tests.integration.search_pages import follow
 from tests.integration.search_pages import search
-from tests.integration.settings import tune
 from tests.integration.traffic import traced
-from tests.integration.vocabulary import counted
 from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any

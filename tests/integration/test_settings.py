@@ -102,25 +102,6 @@ def test_a_site_without_changed_settings_stores_nothing_for_them(catalog: Any) -
     assert not catalog._p_changed
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("slow_query_ms", "0", 0.0),
-        ("slow_query_ms", "33.5", 33.5),
-        ("slow_query_ms", "", 250.0),
-        ("slow_query_ms", "fast", 250.0),
-        ("slow_query_ms", "-1", 250.0),
-        ("slow_query_ms", "nan", 250.0),
-        ("result_cache_mb", "0", 0.0),
-        ("result_cache_mb", "128", 128.0),
-    ],
-)
-def test_the_environment_comes_first(catalog: Any, monkeypatch: Any, name: str, text: str, expected: Any) -> None:
-    store(OTHER)
-    monkeypatch.setenv(f"PGCATALOG_{name.upper()}", text)
-    assert settings.SETTINGS[name](catalog) == expected
-
-
 def test_reading_a_setting_sends_nothing_to_the_database(catalog: Any) -> None:
     store(OTHER)
     transaction.commit()

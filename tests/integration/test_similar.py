@@ -8,13 +8,13 @@ from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import PAST
 from tests.integration.people import publish
 from tests.integration.traffic import traced
-from tests.integration.vocabulary import counted
 from typing import Any
 
 import pytest

@@ -20,6 +20,7 @@ from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from tests.conftest import memory_folder
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
@@ -28,7 +29,6 @@ from tests.integration.people import PAST
 from tests.integration.people import publish
 from tests.integration.people import share
 from tests.integration.traffic import traced
-from tests.integration.vocabulary import counted
 from typing import Any
 
 import psycopg

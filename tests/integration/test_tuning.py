@@ -13,11 +13,11 @@ from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.content import tune
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
 from tests.integration.plans import page_statement
-from tests.integration.settings import tune
 from tests.integration.traffic import traced
 from typing import Any
 

@@ -9,13 +9,13 @@ from plone.pgcatalog.observe.searches import record
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.settings import ATTRIBUTE
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.content import create
+from tests.integration.content import tune
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
-from tests.integration.settings import tune
 from tests.integration.traffic import traced
-from tests.integration.vocabulary import counted
 from tests.integration.web import MANAGER
 from tests.integration.web import Web
 from typing import Any

@@ -13,8 +13,8 @@ from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.jobs import JobError
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.faults import terminate
 from tests.integration.people import USERS
+from tests.integration.storage import terminate
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import PATIENCE
 from tests.integration.web import MANAGER
