@@ -75,9 +75,9 @@ def two_sites_template(site_template: str, postgres: EmbeddedPostgres) -> str:
     return "plone_two_sites"
 
 
-def content_of(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
-    """Return ``CONTENT`` of the test's module, which fills the portal of a site; without it the site stays empty."""
-    return getattr(request.module, "CONTENT", no_content)
+def content_of(request: pytest.FixtureRequest, name: str = "CONTENT") -> Callable[[Any], Any]:
+    """Return the function *name* of the test's module, which fills the portal of a site; without it the site stays empty."""
+    return getattr(request.module, name, no_content)
 
 
 def no_content(portal: Any) -> None:
@@ -86,8 +86,8 @@ def no_content(portal: Any) -> None:
 
 @pytest.fixture(scope="module")
 def shared_portal(site_with: SiteWith, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A site with our catalog and the module's CONTENT, for tests that change nothing that stays."""
-    with sites.opened(site_with(content_of(request))) as db, sites.inside(db) as portal:
+    """A site with our catalog and the module's SHARED content, for tests that change nothing that stays."""
+    with sites.opened(site_with(content_of(request, "SHARED"))) as db, sites.inside(db) as portal:
         yield portal
 
 
@@ -110,15 +110,6 @@ def both(shared_both: Any) -> Any:
 def compared(both: Any) -> Any:
     """(our catalog, the oracle, the portal) of the shared site."""
     return *both, both[0].aq_parent
-
-
-@pytest.fixture(scope="module")
-def shared_web(site_with: SiteWith, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Requests to a site with our catalog and the module's CONTENT."""
-    from tests.integration.web import Web
-
-    with sites.opened(site_with(content_of(request))) as db:
-        yield Web(db)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Changes of the catalog's relation that nobody made through the catalog, and many rows without objects for the costs of searches."""
+"""Changes of the catalog's relation beside the catalog, and many rows without objects, for the costs of searches."""
 
 from plone.pgcatalog.database.direct import connect_directly
 from typing import Any

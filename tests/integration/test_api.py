@@ -148,7 +148,7 @@ PAGE = "/plone/my_folder/page"
 NAMES = ("getId", "portal_type", "Subject", "UID", "is_folderish", "created", "effectiveRange", "start", "path")
 
 
-CONTENT = populate
+SHARED = populate
 
 
 def paths(catalog: Any, rids: Iterable[int]) -> list[str]:

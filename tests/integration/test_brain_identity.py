@@ -37,7 +37,7 @@ def fill(portal: Any) -> None:
         create(portal, "Document", f"page{number:03}", title=f"Page {number}", subject=("Red",))
 
 
-CONTENT = fill
+SHARED = fill
 
 
 #: Ways to ask for a result of twelve brains and more.

@@ -105,7 +105,7 @@ def fill(portal: Any) -> None:
     populate(portal)
 
 
-CONTENT = fill
+SHARED = fill
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=str)

@@ -53,7 +53,7 @@ QUERIES: list[dict[str, Any]] = [
 ]
 
 
-CONTENT = make_all
+SHARED = make_all
 
 
 def keys_of(oracle: Any, name: str, rid: int) -> list[Any]:

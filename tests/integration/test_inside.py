@@ -145,7 +145,7 @@ def fill(portal: Any) -> None:
         create(portal, "Document", id)
 
 
-CONTENT = fill
+SHARED = fill
 
 
 def outcome(call: Callable[[Any], Any], tree: Any) -> Any:

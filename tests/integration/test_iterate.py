@@ -22,7 +22,7 @@ import tracemalloc
 import transaction
 
 
-CONTENT = make_all
+SHARED = make_all
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ import pytest
 import transaction
 
 
-CONTENT = make_all
+SHARED = make_all
 
 
 def paths(results: Any) -> set[str]:

@@ -104,7 +104,7 @@ QUERIES: list[dict[str, Any]] = [
 ]
 
 
-CONTENT = populate
+SHARED = populate
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=str)

@@ -31,7 +31,7 @@ def fill(portal: Any) -> None:
     make_content(portal)
 
 
-CONTENT = fill
+SHARED = fill
 
 
 def paths(results: Any) -> set[str]:
