@@ -12,9 +12,9 @@ from plone.pgcatalog.fulltext.term_statistics import Counting
 from plone.pgcatalog.fulltext.term_statistics import is_stale
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.observe.searches import Counted
-from plone.pgcatalog.observe.searches import listed_words
 from plone.pgcatalog.observe.searches import top_searches
 from plone.pgcatalog.observe.searches import top_searches_statement
+from plone.pgcatalog.observe.searches import words_of as listed_words
 from plone.pgcatalog.sql import locks
 from tests.integration import site as sites
 from tests.integration.content import create
