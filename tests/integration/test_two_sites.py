@@ -395,7 +395,7 @@ def test_relations_nobody_can_read_any_more_go(db: Any, dsn: str) -> None:
 
 def unsound(site: Any) -> list[str]:
     enter(site)
-    return [str(d) for d in Verifier(site.portal_catalog).unsound()]
+    return [str(d) for d in Verifier(site.portal_catalog).differences()]
 
 
 def test_the_other_site_neither_notices_nor_takes_part(app: Any, db: Any, dsn: str) -> None:
