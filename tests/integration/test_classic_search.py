@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html import unescape
 from plone.app.textfield import RichTextValue
 from plone.namedfile.file import NamedBlobImage
-from plone.pgcatalog.classic.did_you_mean import DidYouMean
+from plone.pgcatalog.classic.suggestions import DidYouMean
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites

@@ -415,7 +415,7 @@ def big(site_template: str, postgres: Any) -> Iterator[Any]:
 def plan_of(catalog: Any, query: dict[str, Any], names: list[str], **options: Any) -> str:
     """Return the plan of the statement that counts *names*, as JSON text."""
     from plone.pgcatalog.discovery.facet_groups import FacetQuery
-    from plone.pgcatalog.discovery.facet_statement import FacetStatement
+    from plone.pgcatalog.discovery.facets import FacetStatement
 
     results = catalog.unrestrictedSearchResults(**query)
     asked = FacetQuery(results.criteria, results.sort, names, {}, options.get("exclude_own", False), 100)

@@ -7,10 +7,10 @@ from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.planning import NO_SCAN
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.session import TRIGRAMS
-from plone.pgcatalog.discovery import vocabulary
 from plone.pgcatalog.discovery.suggest import did_you_mean
+from plone.pgcatalog.discovery.suggest import LIKE
+from plone.pgcatalog.discovery.suggest import near_sql
 from plone.pgcatalog.discovery.suggest import suggest
-from plone.pgcatalog.discovery.vocabulary import near_sql
 from plone.pgcatalog.fulltext.edits import containing
 from plone.pgcatalog.fulltext.edits import distance
 from plone.pgcatalog.fulltext.term_statistics import count_words
@@ -225,9 +225,9 @@ def test_a_hidden_word_is_as_unknown_as_one_that_is_nowhere(site: Any) -> None:
 def test_a_frequent_word_may_be_hidden_in_the_rows_that_are_looked_at_first(site: Any, monkeypatch: Any) -> None:
     """The word stands in most texts; neither a sample of hidden rows nor one without it says that it is nowhere."""
     catalog, portal, _ = site
-    monkeypatch.setattr(vocabulary, "FREQUENT", 1_000_000)
+    monkeypatch.setattr("plone.pgcatalog.discovery.suggest.FREQUENT", 1_000_000)
     for sample in (0, 1, 2):
-        monkeypatch.setattr(vocabulary, "SAMPLE", sample)
+        monkeypatch.setattr("plone.pgcatalog.discovery.suggest.SAMPLE", sample)
         for user, seen in (("mara", {"needful"}), (None, set())):
             with acting_as(portal, user):
                 assert "needle" in catalog.suggest("needle")
@@ -261,7 +261,7 @@ def test_the_most_frequent_words_are_read_in_their_order(site: Any) -> None:
             "INSERT INTO pgcatalog_words SELECT 7, 'text', 's' || n, n FROM generate_series(1, 20000) AS n"
         )
         connection.execute("ANALYZE pgcatalog_words")
-        statement = vocabulary.LIKE.format(more="", candidates=50)
+        statement = LIKE.format(more="", candidates=50)
         params = (7, "text", "s", "s1%")
         plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {statement}", params))
         assert "pgcatalog_words_beginning" in plan

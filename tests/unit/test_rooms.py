@@ -96,9 +96,8 @@ PACKAGE = Path(__file__).parents[2] / "src" / "plone" / "pgcatalog"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 #: What the modules with regular expressions apply them to.
 REGULAR_EXPRESSIONS = {
-    "classic/did_you_mean.py": "search texts",
     "cli/look.py": "periods",
-    "classic/live_search.py": "search texts",
+    "classic/suggestions.py": "search texts",
     "classic/page_facets.py": "months in addresses",
     "testing/host.py": "names of folders",
     "database/restored.py": "our own base.sql, for the names that it makes",

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from plone.app.contentlisting.interfaces import IContentListing
 from plone.base.batch import Batch
-from plone.pgcatalog.classic.did_you_mean import if_possible
 from plone.pgcatalog.classic.hits import folders_of
 from plone.pgcatalog.classic.hits import Hit
 from plone.pgcatalog.classic.hits import hits
@@ -26,6 +25,7 @@ from plone.pgcatalog.classic.request import plain
 from plone.pgcatalog.classic.request import SIMILAR
 from plone.pgcatalog.classic.request import SIZES
 from plone.pgcatalog.classic.searching import PageSearch
+from plone.pgcatalog.classic.suggestions import if_possible
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.i18n import _

@@ -14,8 +14,8 @@ from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import Facets
 from plone.pgcatalog.discovery.facets import Counting
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
+from plone.pgcatalog.discovery.highlight import Snippets
 from plone.pgcatalog.discovery.similar import Similar
-from plone.pgcatalog.discovery.snippets import Snippets
 from plone.pgcatalog.discovery.suggest import Correction
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in

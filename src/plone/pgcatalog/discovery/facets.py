@@ -1,16 +1,37 @@
 """Facets: how many of the rows a search found have which value, for many indexes in one statement."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from copy import copy
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.discovery.facet_groups import Buckets
+from plone.pgcatalog.discovery.facet_groups import children_of
+from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
 from plone.pgcatalog.discovery.facet_groups import Facets
-from plone.pgcatalog.discovery.facet_statement import FacetStatement
+from plone.pgcatalog.discovery.facet_groups import folders_of
+from plone.pgcatalog.discovery.facet_groups import Group
+from plone.pgcatalog.discovery.facet_groups import Steps
+from plone.pgcatalog.discovery.facet_groups import steps_of
+from plone.pgcatalog.discovery.facet_groups import values_of
+from plone.pgcatalog.indexes.base import all_of
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
+from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.expression import Expression
+from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.query.expression import find
+from plone.pgcatalog.query.expression import LimitExceeded
+from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.objects import And
+from plone.pgcatalog.query.objects import Not
+from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
@@ -18,9 +39,13 @@ from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import RESTRICTIONS
+from plone.pgcatalog.sql.column import quote
+from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.values import frozen
+from types import MappingProxyType
 from typing import Any
+from typing import Self
 
 
 #: Values of one facet, unless the caller says otherwise.
@@ -146,3 +171,205 @@ class FacetFields(Mapping[str, dict[str, int]]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+#: GROUPING() takes no more arguments.
+MAX_COLUMNS = 31
+#: The index that says whether an object is a folder.
+FOLDERS = "is_folderish"
+
+
+class FacetStatement:
+    """Makes the statement for a FacetQuery, and facets of its only row."""
+
+    def __init__(self, catalog: Catalog, query: FacetQuery) -> None:
+        self.query = query
+        self._catalog = catalog
+        self.steps: list[Steps] = []
+        self.buckets: list[tuple[str, str, Condition]] = []
+        for number, (name, buckets) in enumerate(query.ranges.items()):
+            if steps := steps_of(self._translator(name), buckets, number):
+                self.steps.append(steps)
+            else:
+                self.buckets += [(name, label, self._bucket(name, *ends)) for label, ends in buckets.items()]
+        self.groups: list[Group] = [
+            *(values_of(self._translator(name)) for name in query.names),
+            *(self._place(name, path, number) for number, (name, path) in enumerate(query.places)),
+            *(steps.group for steps in self.steps),
+        ]
+        #: facet -> its own condition, which only the other facets heed
+        self.own = self._own()
+        self.where = self._base()
+
+    def _translator(self, name: str) -> IndexTranslator:
+        return find(self._catalog.translator, name)
+
+    def _place(self, name: str, path: str, number: int) -> Group:
+        if self.query.only_folders and FOLDERS in self._catalog.indexes:
+            return folders_of(self._translator(name), path, self._translator(FOLDERS).column)
+        return children_of(self._translator(name), path, number)
+
+    def _own(self) -> dict[str, Condition]:
+        """Return the conditions that one facet ignores."""
+        own = {}
+        for name in dict.fromkeys(self.query.facets):
+            conditions = []
+            if self.query.exclude_own and name in self.query.criteria:
+                conditions.append(self._translator(name).where(self.query.criteria) or NOTHING)
+            if name in self.query.chosen:
+                conditions.append(self.query.chosen[name].condition(self._catalog.translator))
+            if conditions:
+                own[name] = all_of(conditions)
+        return own
+
+    def _base(self) -> Condition:
+        """Return the condition that all facets heed."""
+        criteria, facets = self.query.criteria, self.query.facets
+        names = set(self._catalog.indexes)
+        expression = expression_in(criteria)
+        if expression is None and names.isdisjoint(criteria):
+            return NOTHING
+        # What is chosen in no facet of these holds for all of them.
+        held = [expression or And(), *(e for name, e in self.query.chosen.items() if name not in facets)]
+        ignored = facets if self.query.exclude_own else ()
+        # And() finds all: without own conditions there may be no other.
+        rest = {k: v for k, v in criteria.items() if k not in ignored} | {WHERE: And(*held)}
+        return compile_query(rest, self._catalog.indexes, self._catalog.translator, self.query.sort).where
+
+    def _bucket(self, name: str, low: Any, high: Any) -> Condition:
+        parts: list[Expression] = []
+        if low is not None and high is not None and self._translator(name).column.is_array:
+            # One of many values has to be in it, whatever the others are.
+            parts.append(Range(name, low, high))
+        elif low is not None or high is not None:
+            parts += [Range(name, low, high)]
+            parts += [] if high is None else [Not(Range(name, min=high))]
+        return And(*parts).condition(self._catalog.translator)
+
+    @property
+    def is_empty(self) -> bool:
+        """True when there is nothing to count, whatever the catalog holds."""
+        return self.where is NOTHING or not (self.groups or self.buckets)
+
+    # -- SQL
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """Everything that rows are compared with."""
+        return [self.where, *self.own.values(), *(condition for _, _, condition in self.buckets)]
+
+    def changed(self, change: Callable[[Condition], Condition]) -> Self:
+        """Return it with what *change* makes of each condition: what is asked of the rows as they are stored."""
+        found = copy(self)
+        found.where = change(self.where)
+        found.own = {name: change(condition) for name, condition in self.own.items()}
+        found.buckets = [(name, label, change(condition)) for name, label, condition in self.buckets]
+        return found
+
+    def statement(
+        self, relation: str, source_params: tuple[Any, ...], lists: Mapping[str, str] = MappingProxyType({})
+    ) -> Statement:
+        """Return the statement over *relation*, with *source_params*; *lists* the SQL of lists for columns that are interned."""
+        flags = [(c, f"own{i}") for i, c in enumerate(self.own.values())]
+        flags += [(c, f"bucket{i}") for i, (_, _, c) in enumerate(self.buckets)]
+        # Several groups may be made of the same columns.
+        columns = list({name: (column, name) for group in self.groups for column, name in group.columns}.values())
+        names = [name for _, name in columns]
+        if len(names) > MAX_COLUMNS:
+            raise LimitExceeded(f"a search has more than {MAX_COLUMNS} facets")
+        read = [*columns, *((Fragment(f"({c.sql}) IS TRUE", c.params), name) for c, name in flags)]
+        found = ", ".join(f"{expression.sql} AS {name}" for expression, name in read) or "1"
+        ctes = [f"found AS (SELECT {found} FROM {relation} WHERE {self.where.sql})"]
+        parts = []
+        if names:
+            values = {quote(name): f"{value} AS {quote(name)}" for name, value in lists.items()}
+            ctes.append(f"counted AS MATERIALIZED ({self._grouping(names)})")
+            parts += [self._facet(i, group, names, values) for i, group in enumerate(self.groups)]
+            # Of the grouping set without columns, whose every bit is set.
+            total, grouped = "total" if self.own else "n", (1 << len(names)) - 1
+            parts.append(f"(SELECT ARRAY[{total}] AS total FROM counted WHERE grouped = {grouped}) AS whole")
+        if self.buckets:
+            counts = (
+                f"count(*) FILTER (WHERE {' AND '.join([f'bucket{i}', *self._others(name)])})"
+                for i, (name, _, _) in enumerate(self.buckets)
+            )
+            parts.append(f"(SELECT ARRAY[{', '.join(counts)}] AS counts FROM found) AS buckets")
+        text = f"WITH {', '.join(ctes)} SELECT * FROM {' CROSS JOIN '.join(parts)}"
+        params = tuple(value for expression, _ in read for value in expression.params)
+        keys = tuple(value for group in self.groups for value in group.key.params)
+        return Statement(text, (*params, *source_params, *self.where.params, *keys), self.where.is_costly)
+
+    def _others(self, name: str) -> list[str]:
+        """Return the flags of the conditions that the facet *name* heeds."""
+        return [f"own{i}" for i, own in enumerate(self.own) if own != name]
+
+    def _grouping(self, names: list[str]) -> str:
+        sets = list(dict.fromkeys(f"({', '.join(name for _, name in group.columns)})" for group in self.groups))
+        counts = (
+            [
+                f"count(*) FILTER (WHERE {' AND '.join(others)}) AS n{i}"
+                if (others := self._others(group.name))
+                else f"count(*) AS n{i}"
+                for i, group in enumerate(self.groups)
+            ]
+            if self.own
+            else ["count(*) AS n"]
+        )
+        every = [f"own{i}" for i in range(len(self.own))]
+        if every:
+            counts.append(f"count(*) FILTER (WHERE {' AND '.join(every)}) AS total")
+        return (
+            f"SELECT {', '.join(names)}, GROUPING({', '.join(names)}) AS grouped, {', '.join(counts)}"
+            f" FROM found GROUP BY GROUPING SETS ({', '.join(sets)}, ())"
+        )
+
+    def _facet(self, number: int, group: Group, names: list[str], values: Mapping[str, str]) -> str:
+        """Return the subquery of a facet: one row with its keys, in the index's own type, and their counts."""
+        mine = {name for _, name in group.columns}
+        # A bit is set for each column that does not belong to the grouping set.
+        mask = sum(1 << i for i, name in enumerate(reversed(names)) if name not in mine)
+        count = f"n{number}" if self.own else "n"
+        found = ", ".join(values.get(name, name) for _, name in group.columns)
+        groups = f"SELECT {found}, {count} AS n FROM counted WHERE grouped = {mask} AND {count} > 0"
+        keys = (
+            f"SELECT key, sum(n)::bigint AS n FROM (SELECT {group.key.sql} AS key, n"
+            f" FROM ({groups}) AS found) AS one WHERE key IS NOT NULL GROUP BY key"
+        )
+        if self.query.limit is not None and number < self._limited:
+            keys += f" ORDER BY n DESC, key LIMIT {self.query.limit + 1:d}"
+        order = "ORDER BY n DESC, key"
+        return (
+            f"(SELECT array_agg(key {order}) AS keys{number}, array_agg(n {order}) AS counts{number}"
+            f" FROM ({keys}) AS many) AS facet{number}"
+        )
+
+    @property
+    def _limited(self) -> int:
+        """How many of the groups may be cut: all but steps, of which none may be missing."""
+        return len(self.groups) - len(self.steps)
+
+    # -- answers
+
+    def facets(self, row: Sequence[Any]) -> Facets:
+        """Return the facets in the result *row*; empty ones for an empty row."""
+        empty: list[Any] = [None] * (2 * len(self.groups))
+        row = row or [*empty, [0], [0] * len(self.buckets)]
+        answer = Facets()
+        for i, group in enumerate(self.groups[: self._limited]):
+            pairs = self._pairs(row, i)
+            facet = answer.setdefault(group.name, Facet())
+            facet |= pairs[: self.query.limit]
+            facet.truncated |= self.query.limit is not None and len(pairs) > self.query.limit
+        for i, steps in enumerate(self.steps, self._limited):
+            answer[steps.name] = Facet(steps.counts(dict(self._pairs(row, i))))
+        if self.buckets:
+            for (name, label, _), count in zip(self.buckets, row[-1], strict=True):
+                answer.setdefault(name, Facet())[label] = count
+        if self.groups:
+            [answer.total] = row[2 * len(self.groups)]
+        return answer
+
+    def _pairs(self, row: Sequence[Any], number: int) -> list[tuple[Any, int]]:
+        """Return the keys, as Python values, and the counts of a group."""
+        keys, counts = row[2 * number] or [], row[2 * number + 1] or []
+        return list(zip(map(self.groups[number].value, keys), counts, strict=True))

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from plone.pgcatalog.discovery.vocabulary import LEXEME
+from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.discovery.suggest import LEXEME
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.query import bind
@@ -35,30 +36,7 @@ COMMON_PART, COMMON, ROWS = 0.1, 50, 5000
 #: A word weighs (1 + ln tf) idf^2, tf being how often it stands in the text, and idf how rare it is in all: what it
 #: contributes to the product of two tf-idf vectors, if it stands in the other text once.  Longer texts count less.
 #: A word of one text alone finds nothing.  Until words have been counted all are equally rare.  Stems are no words.
-SIMILAR = """
-WITH found AS (SELECT rid, {column} AS vector FROM {relation} WHERE {itself} ORDER BY rid LIMIT 1),
-frequent AS (
-    SELECT lexeme, coalesce(cardinality(positions), 1) AS often FROM found, unnest(vector) AS word
-    WHERE ascii(lexeme) > 2 ORDER BY often DESC, lexeme LIMIT {candidates}
-),
-characteristic AS MATERIALIZED (
-    SELECT f.lexeme AS word, (1 + ln(f.often)) * coalesce(ln(1 + c.documents / w.documents::float), 1) ^ 2 AS weight
-    FROM frequent f
-    LEFT JOIN pgcatalog_texts c ON c.catalog = %s AND c.text_column = %s
-    LEFT JOIN pgcatalog_words w ON w.catalog = %s AND w.text_column = %s AND w.word = f.lexeme
-    WHERE c.documents IS NULL OR w.documents BETWEEN 2 AND greatest({common}, {common_part} * c.documents)
-    ORDER BY weight DESC, word LIMIT {words}
-),
-hits AS (
-    SELECT hit.rid, sum(characteristic.weight) / ln(10 + max(hit.length)) AS score
-    FROM characteristic CROSS JOIN LATERAL (
-        SELECT rid, coalesce({length}, 0) AS length FROM {relation}
-        WHERE {column} @@ ({lexeme})::tsquery AND ({where}) LIMIT {rows}
-    ) AS hit
-    GROUP BY hit.rid
-)
-SELECT rid, score FROM hits WHERE rid <> (SELECT rid FROM found) ORDER BY score DESC, rid LIMIT %s
-"""
+SIMILAR = load_sql("similar")
 
 
 def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Any:

@@ -130,13 +130,13 @@ class CatalogSearchResults(LazyMap):
 
     def highlighter(self) -> Any:
         """Return what marks the words of this search in any text (a ``Highlighter``); false when it asks for none."""
-        from plone.pgcatalog.discovery.snippets import highlighter
+        from plone.pgcatalog.discovery.highlight import highlighter
 
         return highlighter(self)
 
     def snippets(self, brains: Iterable[Any], *args: Any, **options: Any) -> dict[int, str]:
         """Return record id -> HTML for *brains* of this result, a page of it; see ``discovery.snippets.snippets``."""
-        from plone.pgcatalog.discovery.snippets import snippets
+        from plone.pgcatalog.discovery.highlight import snippets
 
         return snippets(self, brains, *args, **options)
 
