@@ -179,8 +179,8 @@ def hits(
 
 def _crumbs(paths: list[str], folders: Mapping[str, Any]) -> tuple[tuple[str, str | None], ...]:
     """Return the titles and addresses of those of *paths* that are known; the visitor may not know the others."""
-    known = [(_text(folders[p], "Title") or folders[p].getId, folders[p].getURL()) for p in paths if p in folders]
-    return (known[0], ("…", None), *known[-2:]) if len(known) > MOST_CRUMBS else tuple(known)
+    crumbs = [(_text(folders[p], "Title") or folders[p].getId, folders[p].getURL()) for p in paths if p in folders]
+    return (crumbs[0], ("…", None), *crumbs[-2:]) if len(crumbs) > MOST_CRUMBS else tuple(crumbs)
 
 
 def _text(brain: Any, name: str) -> str:

@@ -24,9 +24,9 @@ class RelatedPages(ViewletBase):
         wanted = related_pages(catalog) if IPGCatalogTool.providedBy(catalog) else 0
         if wanted:
             super().update()
-            self.pages = self._found(catalog, wanted)
+            self.pages = self._similar(catalog, wanted)
 
-    def _found(self, catalog: Any, wanted: int) -> list[dict[str, str]]:
+    def _similar(self, catalog: Any, wanted: int) -> list[dict[str, str]]:
         types = Search(self.context, self.request).filter_types([])
         root = "/".join(self.portal_state.navigation_root().getPhysicalPath())
         brains = more_like_this(catalog, self.context, wanted, {"portal_type": types, "path": root})

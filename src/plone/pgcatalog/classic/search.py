@@ -176,19 +176,19 @@ class SearchPage(PageRequest):
 
     @cached_property
     def _values(self) -> list[tuple[PageFacet, list[Value]]]:
-        made = []
+        values = []
         for facet in self.facets:
             counts = self.found.counts.get(facet.name) or Facet()
             titles = self.titles.values(facet.name, facet.tokens_of(counts))
             if isinstance(facet, PlaceFacet):
                 titles = {path: brain.Title or brain.getId for path, brain in self._folders.items()}
-            made.append((facet, facet.values(counts, titles)))
-        return made
+            values.append((facet, facet.values(counts, titles)))
+        return values
 
     @cached_property
     def boxes(self) -> list[Box]:
         """The facets that can narrow the search, or do."""
-        made = []
+        boxes = []
         for facet, values in self._values:
             if not self._can_narrow(values):
                 continue
@@ -197,8 +197,8 @@ class SearchPage(PageRequest):
             first = chosen + [value for value in values if not value.is_in_sight]
             shown = [v for v in values if v in first[: max(SHOWN, len(chosen))]]
             more = [value for value in values if value not in shown]
-            made.append(Box(facet, self.titles.facet(facet.name), tuple(shown), tuple(more)))
-        return made
+            boxes.append(Box(facet, self.titles.facet(facet.name), tuple(shown), tuple(more)))
+        return boxes
 
     def _can_narrow(self, values: list[Value]) -> bool:
         """Return whether choosing among *values* changes what is found; a single one that every hit has does not."""
@@ -244,9 +244,9 @@ class SearchPage(PageRequest):
 
     def hidden_fields(self) -> Iterator[Pair]:
         """Yield what was asked for besides: it stays as long as nobody takes it out of the address."""
-        known = {*FIELDS, *(facet.parameter for facet in self.facets)}
+        shown = {*FIELDS, *(facet.parameter for facet in self.facets)}
         for name, value in self.address.pairs:
-            if plain(name) not in known:
+            if plain(name) not in shown:
                 yield name, value
         if self.similar:
             yield SIMILAR, self.similar

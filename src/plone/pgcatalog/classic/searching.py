@@ -61,13 +61,13 @@ class PageSearch:
     @cached_property
     def similar_title(self) -> str | None:
         """The title of the page that the hits are similar to, None for one that the visitor may not see."""
-        found = self._found({"UID": self.similar}, 0, 1) if self.similar else ()
-        return next((brain.Title for brain in found), None)
+        pages = self._part({"UID": self.similar}, 0, 1) if self.similar else ()
+        return next((brain.Title for brain in pages), None)
 
     @cached_property
     def _chosen(self) -> dict[str, Expression]:
-        found = ((facet.name, facet.expression()) for facet in self.facets)
-        return {name: expression for name, expression in found if expression is not None}
+        expressions = ((facet.name, facet.expression()) for facet in self.facets)
+        return {name: expression for name, expression in expressions if expression is not None}
 
     @cached_property
     def _query(self) -> dict[str, Any]:
@@ -81,14 +81,14 @@ class PageSearch:
     @cached_property
     def results(self) -> Any:
         """The results, whose window is the page; without facets it is counted in the message that reads it."""
-        results = self._found(self._query, self.start, self.size)
+        results = self._part(self._query, self.start, self.size)
         if self.limit:
             results.count_up_to(self.limit)
         if self._counting is None:
             results.count_along()
         return results
 
-    def _found(self, query: Mapping[str, Any], start: int, size: int) -> Any:
+    def _part(self, query: Mapping[str, Any], start: int, size: int) -> Any:
         """Return a part of what *query* finds."""
         return self.catalog.searchResults(**query, b_start=start, b_size=size)
 
@@ -131,8 +131,7 @@ class PageSearch:
 
         It may find nothing.
         """
-        found = self._better.get(text) or Correction(self.catalog, text, self._place)
-        return found.text()
+        return (self._better.get(text) or Correction(self.catalog, text, self._place)).text()
 
     @property
     def _place(self) -> dict[str, Any]:
@@ -153,8 +152,8 @@ class PageSearch:
             facet.count(options)
         query = {k: v for k, v in self._criteria.items() if k not in SORTING}
         results = self.catalog.searchResults(query, b_size=0)
-        asked = FacetQuery(results.criteria, results.sort, limit=OFFERED, chosen=self._chosen, **options)
-        return Counting(results, asked, FACET_SECONDS)
+        facets = FacetQuery(results.criteria, results.sort, limit=OFFERED, chosen=self._chosen, **options)
+        return Counting(results, facets, FACET_SECONDS)
 
     @cached_property
     def counts(self) -> Facets:
@@ -171,4 +170,4 @@ class PageSearch:
         if not wanted:
             return {}
         query = {"path": {"query": wanted, "depth": 0}, "is_folderish": True}
-        return {brain.getPath(): brain for brain in self._found(query, 0, len(wanted))}
+        return {brain.getPath(): brain for brain in self._part(query, 0, len(wanted))}

@@ -96,21 +96,21 @@ class LiveSearch(AjaxSearch):
         with catalog._core.session.batch():
             if _LAST_WORD.search(text) and self.request.form.get("page", "1") == "1":
                 self._words = Completions(catalog, text, WORDS + 1, self._place)
-            found = super().results(*args, **options)
-            has_rows = self._has_rows(found)
+            typed = super().results(*args, **options)
+            has_rows = self._has_rows(typed)
         if has_rows:
-            return found
+            return typed
         better = correction(catalog, text, self._place)
         if better is None:
-            return found
-        typed = self.request.form[SOURCE_INDEX]
+            return typed
+        text = self.request.form[SOURCE_INDEX]
         self.request.form[SOURCE_INDEX] = better
         try:
             corrected = super().results(*args, **options)
         finally:
-            self.request.form[SOURCE_INDEX] = typed
+            self.request.form[SOURCE_INDEX] = text
         if not self._has_rows(corrected):
-            return found
+            return typed
         self.corrected = better
         return corrected
 
@@ -140,15 +140,15 @@ class LiveSearch(AjaxSearch):
         """See AjaxSearch.  Plone's loads a page that has no image, and saves an empty list of scales in it."""
         return super().get_image_tag(item, image_scale) if getattr(item, "getIcon", True) else None
 
-    def _has_rows(self, found: Any) -> bool:
-        """Return whether *found* is not empty.  Reads one row more than is shown: whoever gets fewer need not count."""
+    def _has_rows(self, results: Any) -> bool:
+        """Return whether *results* is not empty.  Reads one row more than is shown: whoever gets fewer need not count."""
         try:
             rows = int(self.request.form.get("page", 1)) * int(self.request.form.get("perPage", 10)) + 1
         except (TypeError, ValueError):
             rows = 1
-        if isinstance(found, CatalogSearchResults):
-            found.count_along()
-        return len(found[: max(1, min(rows, MAX_ROWS))]) > 0
+        if isinstance(results, CatalogSearchResults):
+            results.count_along()
+        return len(results[: max(1, min(rows, MAX_ROWS))]) > 0
 
     def _completions(self, total: int) -> list[str]:
         """Return what has been typed with its last word completed; nothing on later pages, or beside a correction."""

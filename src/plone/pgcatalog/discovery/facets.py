@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from copy import copy
+from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.discovery.facet_groups import Buckets
 from plone.pgcatalog.discovery.facet_groups import children_of
@@ -20,7 +21,6 @@ from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
-from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import compile_query
@@ -35,7 +35,6 @@ from plone.pgcatalog.query.objects import Range
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
-from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import RESTRICTIONS
@@ -52,19 +51,6 @@ from typing import Self
 LIMIT = 100
 #: Seconds that counting for a page may take; a page without facets is better than none.
 FACET_SECONDS = 3.0
-
-
-def _cache_key(stamp: Stamp | None, text: str, params: Sequence[Any]) -> Key | None:
-    """Return the key of an answer in the result cache, None for one that cannot be kept."""
-    try:
-        return None if stamp is None else (FACETS, stamp, text, frozen(list(params)))
-    except TypeError:
-        return None
-
-
-def _size(row: Sequence[Sequence[Any] | None]) -> int:
-    """Return about how many bytes *row* and its key take."""
-    return 2000 + sum(60 + len(str(value)) for values in row for value in values or ())
 
 
 def facets(
@@ -101,44 +87,54 @@ class Counting:
     """
 
     def __init__(self, results: CatalogSearchResults, query: FacetQuery, seconds: float | None) -> None:
-        self._made = FacetStatement(results.catalog, query)
+        self._facets = FacetStatement(results.catalog, query)
         self._view = results.catalog.search_view()
-        self._asked: Statement | None = None
+        self._keyed: Statement | None = None
         self._read: Read | None = None
-        if not self._made.is_empty and (not self._view.session.knows_states() or self._known() is None):
+        if not self._facets.is_empty and (not self._view.session.knows_states() or self._cached() is None):
             self._read = Read(self._view, self._statement, seconds)
 
     def facets(self) -> Facets:
         """Return the counts.  Raises SearchTimeout."""
-        return self._made.facets([] if self._made.is_empty else self._row())
+        return self._facets.facets([] if self._facets.is_empty else self._row())
 
     def _row(self) -> Sequence[Any]:
-        row = self._known() if self._read is None or self._read.answer is None else None
+        row = self._cached() if self._read is None or self._read.answer is None else None
         if row is None:
             read = self._read or Read(self._view, self._statement)
             row = next(iter(read.rows()), ())
             key = self._key()
             if row and key is not None:
-                result_cache().put(key, row, _size(row))
+                # About how many bytes the row and its key take.
+                size = 2000 + sum(60 + len(str(value)) for values in row for value in values or ())
+                result_cache().put(key, row, size)
         return row
 
-    def _known(self) -> Sequence[Any] | None:
+    def _cached(self) -> Sequence[Any] | None:
         """Return the row that the cache has for this snapshot."""
         key = self._key()
-        found: Sequence[Any] | None = None if key is None else result_cache().get(key)
-        return found
+        row: Sequence[Any] | None = None if key is None else result_cache().get(key)
+        return row
 
     def _key(self) -> Key | None:
-        self._asked = self._asked or self._statement(None)
-        return None if self._asked is None else _cache_key(self._view.stamp(), *self._asked)
+        """Return the key of the row in the result cache, None for one that cannot be kept."""
+        self._keyed = self._keyed or self._statement(None)
+        stamp = self._view.stamp()
+        if self._keyed is None or stamp is None:
+            return None
+        text, params = self._keyed
+        try:
+            return FACETS, stamp, text, frozen(list(params))
+        except TypeError:
+            return None
 
     def _statement(self, state: CatalogState | None) -> Statement | None:
-        return self._view.bound(self._bound, *self._made.conditions, state=state)
+        return self._view.bound(self._bound, *self._facets.conditions, state=state)
 
     def _bound(self, stored: Stored) -> Statement:
-        made = self._made.changed(lambda condition: bind.condition(condition, stored))
-        made.where = bind.selective_condition(made.where, stored)
-        return made.statement(*stored.source, bind.lists_sql(stored))
+        bound = self._facets.changed(lambda condition: bind.condition(condition, stored))
+        bound.where = bind.selective_condition(bound.where, stored)
+        return bound.statement(*stored.source, bind.lists_sql(stored))
 
 
 def facet_counts(results: CatalogSearchResults) -> dict[str, "FacetFields"]:
@@ -260,11 +256,11 @@ class FacetStatement:
 
     def changed(self, change: Callable[[Condition], Condition]) -> Self:
         """Return it with what *change* makes of each condition: what is asked of the rows as they are stored."""
-        found = copy(self)
-        found.where = change(self.where)
-        found.own = {name: change(condition) for name, condition in self.own.items()}
-        found.buckets = [(name, label, change(condition)) for name, label, condition in self.buckets]
-        return found
+        changed = copy(self)
+        changed.where = change(self.where)
+        changed.own = {name: change(condition) for name, condition in self.own.items()}
+        changed.buckets = [(name, label, change(condition)) for name, label, condition in self.buckets]
+        return changed
 
     def statement(
         self, relation: str, source_params: tuple[Any, ...], lists: Mapping[str, str] = MappingProxyType({})
@@ -278,8 +274,8 @@ class FacetStatement:
         if len(names) > MAX_COLUMNS:
             raise LimitExceeded(f"a search has more than {MAX_COLUMNS} facets")
         read = [*columns, *((Fragment(f"({c.sql}) IS TRUE", c.params), name) for c, name in flags)]
-        found = ", ".join(f"{expression.sql} AS {name}" for expression, name in read) or "1"
-        ctes = [f"found AS (SELECT {found} FROM {relation} WHERE {self.where.sql})"]
+        expressions = ", ".join(f"{expression.sql} AS {name}" for expression, name in read) or "1"
+        ctes = [f"found AS (SELECT {expressions} FROM {relation} WHERE {self.where.sql})"]
         parts = []
         if names:
             values = {quote(name): f"{value} AS {quote(name)}" for name, value in lists.items()}
@@ -329,8 +325,8 @@ class FacetStatement:
         # A bit is set for each column that does not belong to the grouping set.
         mask = sum(1 << i for i, name in enumerate(reversed(names)) if name not in mine)
         count = f"n{number}" if self.own else "n"
-        found = ", ".join(values.get(name, name) for _, name in group.columns)
-        groups = f"SELECT {found}, {count} AS n FROM counted WHERE grouped = {mask} AND {count} > 0"
+        columns = ", ".join(values.get(name, name) for _, name in group.columns)
+        groups = f"SELECT {columns}, {count} AS n FROM counted WHERE grouped = {mask} AND {count} > 0"
         keys = (
             f"SELECT key, sum(n)::bigint AS n FROM (SELECT {group.key.sql} AS key, n"
             f" FROM ({groups}) AS found) AS one WHERE key IS NOT NULL GROUP BY key"

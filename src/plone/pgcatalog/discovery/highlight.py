@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dataclasses import field
 from html import escape
 from itertools import chain
+from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.fulltext.lexicon import MAX_LEXEME_BYTES
 from plone.pgcatalog.fulltext.lexicon import term_words
 from plone.pgcatalog.fulltext.lexicon import words
@@ -23,7 +24,6 @@ from plone.pgcatalog.fulltext.tsquery import words_with_forms
 from plone.pgcatalog.fulltext.tuning import Words
 from plone.pgcatalog.fulltext.word_lookup import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
-from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Read
@@ -262,10 +262,10 @@ def highlighter(results: CatalogSearchResults) -> Highlighter:
     lexicons = {
         name: catalog.translator(name).index.getLexicon() for name in catalog.indexes if _is_text(catalog, name)
     }
-    found = text_queries(results.criteria, lexicons)
-    queries = ((lexicons[name], text) for name, text in found)
-    alternatives = (_alternatives(catalog.translator(name), lexicons[name], text) for name, text in found)
-    stemmings = (getattr(catalog.translator(name), "stemming", None) for name, _ in found)
+    texts = text_queries(results.criteria, lexicons)
+    queries = ((lexicons[name], text) for name, text in texts)
+    alternatives = (_alternatives(catalog.translator(name), lexicons[name], text) for name, text in texts)
+    stemmings = (getattr(catalog.translator(name), "stemming", None) for name, _ in texts)
     return Highlighter(queries, next(filter(None, stemmings), None), chain.from_iterable(alternatives))
 
 

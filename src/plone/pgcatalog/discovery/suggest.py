@@ -97,17 +97,17 @@ class Completions:
         """Return the words.  Raises as ``CatalogView.ask``."""
         if self._prefix is None:
             return []
-        found = self._beginning()
-        if len(found) < min(FEW_SUGGESTIONS, self._limit) and len(self._prefix) > EXACT_PREFIX + 1:
+        words = self._beginning()
+        if len(words) < min(FEW_SUGGESTIONS, self._limit) and len(self._prefix) > EXACT_PREFIX + 1:
             near = self._vocabulary.nearly_beginning_with(self._prefix, self._limit)()
-            found += [word for word in near if word not in found][: self._limit - len(found)]
-        return found
+            words += [word for word in near if word not in words][: self._limit - len(words)]
+        return words
 
 
 def _single(lexicon: Any, run: str) -> str | None:
     """Return the one word that *lexicon* makes of *run*; None when it is no word, a long one, or several (Chinese, say)."""
-    found = words(lexicon, [run])
-    return found[0] if len(found) == 1 and len(found[0]) <= MAX_LENGTH else None
+    parts = words(lexicon, [run])
+    return parts[0] if len(parts) == 1 and len(parts[0]) <= MAX_LENGTH else None
 
 
 def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> str | None:
@@ -152,13 +152,13 @@ class Correction:
 
 def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
     """Return where in *text* its first words stand that are searched for as they are, and what *lexicon* makes of them."""
-    found = []
+    tokens = []
     for token in _TOKEN.finditer(text, 0, MAX_TEXT):
         if token[0].upper() not in KEYWORDS and _RUN.fullmatch(token[0]):
             word = _single(lexicon, token[0])
             if word is not None and allowed_edits(word):
-                found.append((token, word))
-    return found[:MAX_WORDS]
+                tokens.append((token, word))
+    return tokens[:MAX_WORDS]
 
 
 def _corrections(there: Mapping[str, int], words: Sequence[str]) -> dict[str, str]:
@@ -252,11 +252,11 @@ class Vocabulary:
                 lambda seen: (*seen, list(words), *column, *column, edits, *seen),
             )
 
-        found = read()
+        words_or_near = read()
 
         def there() -> dict[str, int]:
             try:
-                return dict(found.rows())
+                return dict(words_or_near.rows())
             except (psycopg.errors.UndefinedFunction, psycopg.errors.InvalidSchemaName):
                 if session.generations.trigrams is None:
                     raise
@@ -268,10 +268,10 @@ class Vocabulary:
     def _like(self, text: str, more: str, params: tuple[Any, ...], limit: int) -> Callable[[], list[str]]:
         candidates = LIKE.format(more=more, candidates=max(CANDIDATES, limit))
         values = (self._catalog.zoid, self._column.name, text[:1], beginning(text), *params)
-        found = self._read(
+        words = self._read(
             lambda seen: BEGINNING.format(candidates=candidates, seen=seen, limit=limit), lambda seen: (*values, *seen)
         )
-        return lambda: [word for word, _ in sorted(found.rows(), key=lambda counted: (-counted[1], counted[0]))]
+        return lambda: [word for word, _ in sorted(words.rows(), key=lambda counted: (-counted[1], counted[0]))]
 
     def _read(self, sql: Callable[[str], str], params: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Read:
         """Return what brings the rows of the SQL, and its values, that are made with ``SEEN`` and the values of that."""

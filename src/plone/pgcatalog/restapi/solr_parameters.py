@@ -80,8 +80,8 @@ class ISolrSettings(Interface):
 
 def solr_settings() -> dict[str, Any]:
     """Return the settings of the site, the defaults where it has none."""
-    found = getUtility(IRegistry).get(RECORD)
-    return deepcopy(DEFAULT if found is None else found)
+    record = getUtility(IRegistry).get(RECORD)
+    return deepcopy(DEFAULT if record is None else record)
 
 
 #: The ends of a range of dates: the end, and whether it is a value of the range.
@@ -166,8 +166,8 @@ class SolrParameters(Parameters):
         if "TranslationGroup" not in self.indexes:
             return [folder]
         groups = [brain.TranslationGroup for brain in self.catalog.searchResults(path={"query": folder, "depth": 0})]
-        found = [b.getPath() for b in self.catalog.searchResults(TranslationGroup=groups)] if any(groups) else []
-        return list(dict.fromkeys([folder, *found]))
+        paths = [b.getPath() for b in self.catalog.searchResults(TranslationGroup=groups)] if any(groups) else []
+        return list(dict.fromkeys([folder, *paths]))
 
     # -- further conditions
 
