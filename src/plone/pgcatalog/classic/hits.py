@@ -133,21 +133,11 @@ def folders_of(path: str, root: str) -> list[str]:
     return [f"{root}/{'/'.join(parts[: end + 1])}" for end in range(len(parts) - 1)]
 
 
-def hits(
-    brains: Iterable[Any],
-    *,
-    context: Any,
-    request: Any,
-    titles: Titles,
-    highlighter: Any,
-    snippets: Mapping[int, str],
-    folders: Mapping[str, Any],
-    root: str,
-    show_about: bool,
-) -> list[Hit]:
-    """Return *brains* as hits; *folders* are the brains of the folders at whose paths they may be, *root* where paths begin."""
+def hits(page: Any, brains: Iterable[Any], snippets: Mapping[int, str], folders: Mapping[str, Any]) -> list[Hit]:
+    """Return *brains* as hits of the search *page*; *folders* are the brains of the folders at whose paths they may be."""
+    highlighter, titles, show_about = page.found.highlighter, page.titles, page.show_about
     registry = getUtility(IRegistry)
-    plone = getMultiAdapter((context, request), name="plone")
+    plone = getMultiAdapter((page.context, page.request), name="plone")
     viewed = registry.get("plone.types_use_view_action_in_listings", [])
     length = registry.get("plone.search_results_description_length")
 
@@ -170,7 +160,7 @@ def hits(
             author_id=author,
             published=published if show_about else "",
             modified=modified if show_about and modified != published else "",
-            crumbs=_crumbs(folders_of(brain.getPath(), root), folders),
+            crumbs=_crumbs(folders_of(brain.getPath(), page.root), folders),
             uid=_text(brain, "UID"),
         )
 

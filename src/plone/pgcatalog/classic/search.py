@@ -162,17 +162,7 @@ class SearchPage(PageRequest):
         with self.catalog._core.session.batch():
             snippets = self.found.snippets(self._brains)
             folders = self._folders
-        return hits(
-            self._brains,
-            context=self.context,
-            request=self.request,
-            titles=self.titles,
-            highlighter=self.found.highlighter,
-            snippets=snippets(),
-            folders=folders,
-            root=self.root,
-            show_about=self.show_about,
-        )
+        return hits(self, self._brains, snippets(), folders)
 
     @cached_property
     def _values(self) -> list[tuple[PageFacet, list[Value]]]:

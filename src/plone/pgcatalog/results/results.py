@@ -135,7 +135,7 @@ class CatalogSearchResults(LazyMap):
         return highlighter(self)
 
     def snippets(self, brains: Iterable[Any], *args: Any, **options: Any) -> dict[int, str]:
-        """Return record id -> HTML for *brains* of this result, a page of it; see ``discovery.snippets.snippets``."""
+        """Return record id -> HTML for *brains* of this result, a page of it; see ``discovery.highlight.snippets``."""
         from plone.pgcatalog.discovery.highlight import snippets
 
         return snippets(self, brains, *args, **options)
