@@ -29,7 +29,7 @@ import sys
 SOURCE = Path(plone.pgcatalog.__file__).parent
 #: Modules with regular expressions that see what visitors, or people who write pages, have typed.
 VISITORS = {
-    *("classic.did_you_mean", "classic.live_search", "classic.page_facets", "discovery.highlight", "discovery.suggest"),
+    *("classic.page_facets", "classic.suggestions", "discovery.highlight", "discovery.suggest"),
     *("fulltext.lexicon", "fulltext.tsquery", "fulltext.tuning", "indexes.keys", "indexes.path"),
     *("observe.searches", "results.brain"),
 }
