@@ -120,7 +120,7 @@ def test_an_error_inside_ends_the_batch(pages: Any) -> None:
     with pytest.raises(psycopg.errors.DivisionByZero):
         fail()
     assert first is not None
-    assert not pages.portal_catalog._core.session.is_batching
+    assert not pages.portal_catalog._core.session.collected.is_open
     assert first.rows() == [(1,)]
 
 

@@ -44,7 +44,7 @@ def test_a_failing_query_costs_only_itself(portal: Any) -> None:
 
 def test_a_statement_timeout_costs_only_its_query(portal: Any) -> None:
     view = portal.portal_catalog._core.view()
-    view.session.run("SET LOCAL statement_timeout = '20ms'")
+    view.session.messages.run("SET LOCAL statement_timeout = '20ms'")
     with pytest.raises(psycopg.errors.QueryCanceled):
         view.select("pg_sleep(5)")
     assert ids(portal, portal_type="Plone Site") == ["plone"]
@@ -131,7 +131,7 @@ def test_a_search_without_room_for_its_sorting_costs_only_itself(portal: Any) ->
     """The server's limit of temporary files stands for a disk that is full."""
     create(portal, "Document", "page")
     view = portal.portal_catalog._core.view()
-    view.session.run("SET LOCAL work_mem = '64kB'; SET LOCAL temp_file_limit = '64kB'")
+    view.session.messages.run("SET LOCAL work_mem = '64kB'; SET LOCAL temp_file_limit = '64kB'")
     with pytest.raises(psycopg.errors.ConfigurationLimitExceeded):
         view.select("(SELECT max(i) FROM (SELECT i FROM generate_series(1, 200000) i ORDER BY md5(i::text)) AS t)")
     assert ids(portal, getId="page") == ["page"]
@@ -209,7 +209,7 @@ def test_a_visitor_is_told_that_a_search_had_no_room(visited: Web, sqlstate: str
     fails = f"DO $$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '{sqlstate}'; END$$"
 
     def handler(event: Any) -> None:
-        event.request["PARENTS"][0].portal_catalog._core.session.run(fails)
+        event.request["PARENTS"][0].portal_catalog._core.session.messages.run(fails)
 
     getGlobalSiteManager().registerHandler(handler, [IPubAfterTraversal])
     try:
@@ -343,7 +343,7 @@ def test_a_server_that_cannot_write_is_searched(portal: Any) -> None:
     portal._p_jar._normal_storage.pg_connection.execute("SET default_transaction_read_only = on")
     transaction.begin()
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        portal.portal_catalog._core.view().session.run("CREATE TEMP TABLE t ()")
+        portal.portal_catalog._core.view().session.messages.run("CREATE TEMP TABLE t ()")
     assert ids(portal, getId="page") == ["page"]
     assert [b.Title for b in portal.portal_catalog(SearchableText="page", sort_on="modified")] == [portal.page.title]
     assert "page" in portal.portal_catalog.uniqueValuesFor("getId")

@@ -5,7 +5,7 @@ from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
-from plone.pgcatalog.results.rows import RowLoader
+from plone.pgcatalog.results.loader import RowLoader
 from tests.integration.pages import make_pages
 from tests.integration.pages import second_connection
 from tests.integration.pages import shown

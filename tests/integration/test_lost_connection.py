@@ -81,7 +81,7 @@ def test_a_search_without_connection_is_a_retryable_error(portal: Any, dsn: str)
 def test_another_error_of_the_database_is_not(portal: Any) -> None:
     view = portal.portal_catalog._core.view()
     with pytest.raises(psycopg.errors.QueryCanceled) as caught:
-        view.session.run("SET LOCAL statement_timeout = '20ms'; SELECT pg_sleep(5)")
+        view.session.messages.run("SET LOCAL statement_timeout = '20ms'; SELECT pg_sleep(5)")
     assert not isinstance(caught.value, TransientError)
 
 

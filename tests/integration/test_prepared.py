@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import prepared
-from plone.pgcatalog.database.planning import FEW_ROWS
+from plone.pgcatalog.database.messages import FEW_ROWS
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.statistics import Selectivity
@@ -347,9 +347,9 @@ def test_a_failing_text_search_leaves_no_setting(portal: Any) -> None:
 def test_waiting_for_the_server_is_no_decoding(portal: Any) -> None:
     session = Session.of(portal._p_jar)
     session.execute("SELECT 1")
-    before = session.fetching
+    before = session.messages.fetching
     session.execute("SELECT pg_sleep(0.5)")
-    assert before < session.fetching < before + 0.5
+    assert before < session.messages.fetching < before + 0.5
 
 
 def view_condition(catalog: Any, words: str) -> Any:

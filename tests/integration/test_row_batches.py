@@ -1,6 +1,6 @@
 """How the rows of a long result are read: a few statements, whatever its order, and whatever the cache has kept of it."""
 
-from plone.pgcatalog.results import rows
+from plone.pgcatalog.results import loader
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from tests.integration.content import create
@@ -42,7 +42,7 @@ IN_ORDER = [f"Page {number}" for number in range(PAGES)]
 
 def test_a_sort_by_position_reads_no_row_by_itself(filled: Any, monkeypatch: Any) -> None:
     """The ids of a long result are in the cache, its rows have found no room there."""
-    monkeypatch.setattr(rows, "PATH_BATCH", 3)
+    monkeypatch.setattr(loader, "PATH_BATCH", 3)
     assert titles(search(filled, sort_on="getObjPositionInParent")) == IN_ORDER
     result_cache().clear(ROWS)
     with traced(filled) as traffic:
@@ -52,10 +52,10 @@ def test_a_sort_by_position_reads_no_row_by_itself(filled: Any, monkeypatch: Any
 
 
 def test_who_reads_on_gets_more_and_more_rows_at_once(filled: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(rows, "IDX_BATCH", 2)
+    monkeypatch.setattr(loader, "IDX_BATCH", 2)
     monkeypatch.setattr("plone.pgcatalog.results.results.IDX_BATCH", 2)
     monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 4)
-    monkeypatch.setattr(rows, "MOST_IDX", 8)
+    monkeypatch.setattr(loader, "MOST_IDX", 8)
     for reading in (titles, lambda results: [results[n].Title for n in range(PAGES)]):
         result_cache().clear(ROWS)
         results = search(filled, sort_on="getId")
@@ -67,8 +67,8 @@ def test_who_reads_on_gets_more_and_more_rows_at_once(filled: Any, monkeypatch: 
 
 
 def test_who_looks_here_and_there_gets_few_rows(filled: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(rows, "IDX_BATCH", 2)
-    monkeypatch.setattr(rows, "MOST_IDX", 8)
+    monkeypatch.setattr(loader, "IDX_BATCH", 2)
+    monkeypatch.setattr(loader, "MOST_IDX", 8)
     monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 0)
     result_cache().clear(ROWS)
     results = search(filled, sort_on="getId")

@@ -1,5 +1,6 @@
 """Metadata is read again of what has changed, and of nothing else: bytes from the server, counted."""
 
+from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
@@ -30,7 +31,11 @@ CONTENT = fill
 
 
 @pytest.fixture
-def filled(portal: Any) -> Any:
+def filled(portal: Any, dsn: str) -> Any:
+    """The site, of whose number of rows PostgreSQL knows; the process knows none."""
+    with connect_directly(dsn, "test", 30) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
+        connection.execute(f'ANALYZE "{relation}"')
     result_cache().clear(ROWS)
     return portal
 
@@ -59,14 +64,7 @@ def test_a_save_elsewhere_has_no_metadata_read_again(filled: Any) -> None:
     begin(filled)
     with traced(filled) as warm:
         assert titles(filled) == IN_ORDER
-    # The first hundred come with their metadata, in the message of the page: nobody knew that they are known.
-    assert warm[0].row_bytes < cold[0].row_bytes * 0.75
-    create(filled, "Folder", "elsewhere2")
-    transaction.commit()
-    begin(filled)
-    with traced(filled) as again:
-        assert titles(filled) == IN_ORDER
-    assert again[0].row_bytes < PAGES * VERSION_BYTES
+    assert warm[0].row_bytes < PAGES * VERSION_BYTES
 
 
 @pytest.mark.parametrize("sort_on", ["getId", "getObjPositionInParent"])

@@ -134,7 +134,7 @@ def test_searches_use_it(rebuilt: Any, query: dict[str, Any], index: str, plan: 
     transaction.begin()
     view = catalog._core.view()
     results = catalog.unrestrictedSearchResults(**query)
-    view.session.run(f"SET LOCAL plan_cache_mode = {plan}")
+    view.session.messages.run(f"SET LOCAL plan_cache_mode = {plan}")
     statement = page_statement(view, results.query, 0, 20)
     assert f"{relation}_{index}" in plan_of(view.session, statement)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from lxml import html
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.direct import session_of
+from plone.pgcatalog.database.prepared import NEWEST
 from plone.pgcatalog.database.prepared import PreparedStatements
-from plone.pgcatalog.database.snapshots import NEWEST
 from plone.pgcatalog.distribution import own_distribution
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import restored

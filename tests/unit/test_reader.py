@@ -12,9 +12,9 @@ from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.results.answer import Answer
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.reader import Reader
 from plone.pgcatalog.results.reader import unsorted
-from plone.pgcatalog.results.rows import RowLoader
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.expression import Fragment
@@ -43,7 +43,7 @@ class View:
             knows_states=lambda: True,
             generations=Generations(),
             history=SimpleNamespace(number=None),
-            is_batching=is_batching,
+            collected=SimpleNamespace(is_open=is_batching),
         )
 
     def stamp(self) -> Stamp | None:

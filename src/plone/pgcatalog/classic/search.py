@@ -31,7 +31,7 @@ from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
-from plone.pgcatalog.results.rows import IDX_BATCH
+from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.settings import count_limit
 from plone.pgcatalog.settings import search_page
 from plone.pgcatalog.settings import SOURCE_INDEX

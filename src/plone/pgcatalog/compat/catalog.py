@@ -16,8 +16,8 @@ from plone.pgcatalog.core.searcher import merged
 from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.results.brain import brain_class
+from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.results import CatalogSearchResults
-from plone.pgcatalog.results.rows import RowLoader
 from Products.ZCatalog.Catalog import Catalog as ZCatalogCatalog
 from typing import Any
 

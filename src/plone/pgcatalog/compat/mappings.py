@@ -15,7 +15,7 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import is_rid
-from plone.pgcatalog.results.rows import RowLoader
+from plone.pgcatalog.results.loader import RowLoader
 from Products.ZCatalog.ZCatalogIndexes import ZCatalogIndexes
 from typing import Any
 from typing import TYPE_CHECKING
@@ -270,7 +270,7 @@ class Data(RowTree):
         return self._values(super().__getitem__(key))
 
     def _pairs(self, low: Any = None, high: Any = None) -> list[tuple[Any, Any]]:
-        self._loader.rids = rids = self._sorted(low, high)
+        self._loader.neighbours.rids = rids = self._sorted(low, high)
         return [(rid, self._values(rid)) for rid in rids]
 
     def _values(self, rid: int) -> tuple[Any, ...]:

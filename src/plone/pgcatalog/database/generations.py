@@ -8,9 +8,12 @@ A failover to an asynchronous standby, and a restored backup, take transactions 
 """
 
 from collections import deque
+from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.sets import KnownSets
+from plone.pgcatalog.database.sets import NEWEST as NEWEST_SET
 from plone.pgcatalog.database.statistics import Selectivity
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -21,6 +24,15 @@ import threading
 
 #: Catalogs by the zoid of their tool.
 States = Mapping[int, CatalogState]
+
+#: What a SELECT reads of the states, and from where: one row at least.
+COLUMNS = (
+    "catalog, relation, version, columns, generation, tid,"
+    " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1),"
+    f" CASE WHEN complete_at = generation THEN complete ELSE '{{}}' END, interned, {NEWEST_SET},"
+    " CASE WHEN complete_at = generation THEN collected ELSE '{}' END"
+)
+OF_CATALOGS = "FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 
 #: Ids of transactions that are remembered as part of the history.
 REMEMBERED = 100
@@ -117,3 +129,28 @@ class Generations:
             self.changes += 1
             self._begin()
             return True
+
+
+def states_of(rows: Iterable[Sequence[Any]]) -> States:
+    """Return the states that *rows* of COLUMNS tell; without a catalog there is a row of NULLs."""
+    return {
+        row[0]: CatalogState(
+            relation=row[1],
+            version=row[2],
+            columns=frozenset(row[3]),
+            generation=row[4],
+            tid=row[5],
+            rows=row[6],
+            complete=frozenset(row[7]),
+            interned=frozenset(row[8]),
+            newest_set=row[9],
+            collected=frozenset(row[10]),
+        )
+        for row in rows
+        if row[0] is not None
+    }
+
+
+def newest_set(states: States) -> int:
+    """Return which list (``added``) is the newest one in a snapshot with *states*."""
+    return max((state.newest_set for state in states.values()), default=0)

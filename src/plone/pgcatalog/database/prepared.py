@@ -36,6 +36,9 @@ Dumped = tuple[str, Sequence[Any], tuple[int, ...], Sequence[Any]]
 #: A statement and the types of its values.
 Key = tuple[str, tuple[int, ...]]
 
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+NEWEST = Statement("SELECT coalesce(max(tid), 0) FROM transaction_log")
+
 #: Statements that a connection knows: the least recently used one is forgotten.
 SIZE = 60
 
@@ -247,6 +250,21 @@ class PreparedStatements:
         self._transformer.set_pgresult(result)
         rows: Rows = self._transformer.load_rows(0, result.ntuples, tuple)
         return rows
+
+
+def begin_snapshot(connection: Any, has_begun: bool) -> int:
+    """Begin a snapshot of the psycopg *connection*, and end the one that *has_begun*; one message.
+
+    Returns the id of its newest transaction, 0 for none.  Raises psycopg.Error.
+    """
+    prepared = PreparedStatements.of(connection)
+    try:
+        [[(newest,)]] = prepared.run([NEWEST], ["COMMIT", BEGIN] if has_begun else [BEGIN])
+    except psycopg.Error:
+        # A rollback may have removed what was prepared.
+        prepared.forget()
+        raise
+    return int(newest)
 
 
 def numbered(query: str) -> bytes:

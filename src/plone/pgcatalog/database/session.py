@@ -6,40 +6,37 @@ snapshot.  One SAVEPOINT per snapshot keeps an SQL error local to its query.
 
 from Acquisition import aq_base
 from Acquisition import aq_parent
-from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from plone.pgcatalog import storage
 from plone.pgcatalog.database.errors import OWN_LIMIT
 from plone.pgcatalog.database.errors import set_limit
 from plone.pgcatalog.database.errors import TAKE_BACK
-from plone.pgcatalog.database.errors import transient_when_lost
+from plone.pgcatalog.database.generations import COLUMNS
 from plone.pgcatalog.database.generations import Generations
+from plone.pgcatalog.database.generations import newest_set
+from plone.pgcatalog.database.generations import OF_CATALOGS
 from plone.pgcatalog.database.generations import States
+from plone.pgcatalog.database.generations import states_of
 from plone.pgcatalog.database.history import IS_THERE
 from plone.pgcatalog.database.history import SnapshotHistory
 from plone.pgcatalog.database.layout import load_sql
-from plone.pgcatalog.database.planning import FEW_ROWS
-from plone.pgcatalog.database.planning import HAS_MEMORY
-from plone.pgcatalog.database.planning import MANY_ROWS
-from plone.pgcatalog.database.planning import MORE_MEMORY
-from plone.pgcatalog.database.planning import PLAN_CUSTOM
-from plone.pgcatalog.database.planning import PLAN_GENERIC
-from plone.pgcatalog.database.planning import with_planner_hints
+from plone.pgcatalog.database.messages import Batch
+from plone.pgcatalog.database.messages import FEW_ROWS
+from plone.pgcatalog.database.messages import HAS_MEMORY
+from plone.pgcatalog.database.messages import MANY_ROWS
+from plone.pgcatalog.database.messages import Messages
+from plone.pgcatalog.database.messages import MORE_MEMORY
+from plone.pgcatalog.database.messages import PLAN_CUSTOM
+from plone.pgcatalog.database.messages import PLAN_GENERIC
+from plone.pgcatalog.database.messages import Rows
+from plone.pgcatalog.database.messages import with_planner_hints
 from plone.pgcatalog.database.prepared import positional
-from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.sets import KnownSets
-from plone.pgcatalog.database.states import COLUMNS
-from plone.pgcatalog.database.states import newest_set
-from plone.pgcatalog.database.states import OF_CATALOGS
-from plone.pgcatalog.database.states import states_of
 from plone.pgcatalog.database.statistics import FREQUENCIES
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import Predicate
-from psycopg.pq import TransactionStatus
-from psycopg.rows import tuple_row
 from typing import Any
 from weakref import WeakSet
 from ZODB.utils import u64
@@ -50,15 +47,11 @@ import psycopg
 
 logger = logging.getLogger(__name__)
 
-Rows = list[tuple[Any, ...]]
-
 #: What a statement was the first one of: its process, since a write, on its connection.
 COLD_PROCESS = "process"
 COLD_WRITE = "write"
 COLD_CONNECTION = "connection"
 
-SAVEPOINT = "SAVEPOINT pgcatalog"
-ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
 #: The quoted schema of pg_trgm, if it and its index are there.
 TRIGRAMS = f"(SELECT quote_ident(name) FROM ({load_sql('trigram_schema')}) AS found (name, has_index) WHERE has_index)"
 #: One row at least, for what it says of the history.
@@ -87,20 +80,14 @@ class Session:
         #: the catalogs of this snapshot; None as long as nobody has asked
         self.known_states: States | None = None
         self.history = SnapshotHistory(jar)
-        self._has_savepoint = False
+        self.messages = Messages(jar)
         self._synchronized: Any = None
-        #: seconds it has taken so far to make Python's values of rows
-        self.fetching = 0.0
-        #: whether the last message had a statement that was new to the connection
-        self.met_new = False
         #: results that still have to read from this snapshot before it changes
         self.open_results: WeakSet[Any] = WeakSet()
         #: catalog -> overlay that shows its pending rows
-        self.overlays: dict[int, Any] = {}
-        #: catalog -> what an open batch has collected, each a ``results.view.Read``; None without one
-        self._collected: dict[int, list[Any]] | None = None
-        #: seconds that statements which went along have taken so far
-        self.going_along = 0.0
+        self.overlays = self.messages.overlays
+        #: what waits for a message, each a ``results.view.Read``
+        self.collected = Batch()
 
     @classmethod
     def of(cls, jar: Any) -> "Session":
@@ -160,11 +147,9 @@ class Session:
         """Called when the storage takes a new snapshot: nothing known about the old one holds."""
         self.known_states = None
         self.history.forget_snapshot()
-        self._has_savepoint = False
-        self.overlays.clear()
+        self.messages.forget_snapshot()
         self.open_results.clear()
-        if self._collected is not None:
-            self._collected.clear()
+        self.collected.clear()
 
     def complete_results(self, ending: bool = False) -> None:
         """Let results read what they still need, before the pending rows change or the snapshot is *ending*."""
@@ -173,51 +158,16 @@ class Session:
                 results.complete(ending)
             self.open_results.clear()
 
-    # -- batches
-
-    @property
-    def is_batching(self) -> bool:
-        """True inside of ``batch``."""
-        return self._collected is not None
-
-    @contextmanager
-    def batch(self) -> Iterator[None]:
-        """Collect what is to be read: it goes in the message of the first rows that somebody inside needs, or of the end.
-
-        Whoever counts a result inside has its first rows read, too.  A batch inside of another is part of that.
-        """
-        if self._collected is not None:
-            yield
-            return
-        self._collected = {}
-        try:
-            yield
-            for reads in [reads for reads in self._collected.values() if reads]:
-                reads[0].send()
-        finally:
-            self._collected = None
-
-    def collect(self, zoid: int, *reads: Any) -> None:
-        """Have *reads* of the catalog *zoid* go in the message of the open batch, if there is one."""
-        if self._collected is not None:
-            self._collected.setdefault(zoid, []).extend(reads)
-
-    def uncollect(self, zoid: int, read: Any) -> None:
-        """Have *read* go in no other message than its own."""
-        reads = (self._collected or {}).get(zoid, [])
-        if read in reads:
-            reads.remove(read)
-
-    def take_collected(self, zoid: int) -> list[Any]:
-        """Return what the open batch has collected of the catalog *zoid*, and forget it: it goes in the next message."""
-        return [] if self._collected is None else self._collected.pop(zoid, [])
+    def batch(self) -> AbstractContextManager[None]:
+        """Return the context in which what is to be read is collected: see ``Batch``."""
+        return self.collected.open()
 
     # -- reading
 
     @property
     def connection(self) -> Any:
         """The storage's psycopg connection."""
-        return storage.connection(self.jar)
+        return self.messages.connection
 
     @property
     def keeps_history(self) -> bool:
@@ -300,8 +250,7 @@ class Session:
         """Run statements, each with its seconds, in one message: the way of all statements that read.  See ``ask``.
 
         First in the message are, before the first statement of a snapshot, how to plan and the savepoint, then the query
-        for the states and the time limit.  Statements are prepared when they come again, but not those of an overlay: a
-        rollback, because of a statement that is prepared no more, would take its table along.
+        for the states and the time limit.
         """
         statements: list[Statement] = []
         places = []
@@ -324,11 +273,7 @@ class Session:
         statements = [*(statement for statement, _ in reading), *statements]
         read = len(reading)
         first = read + places[0] if len(asked) > 1 else None
-        try:
-            results = self._send(statements, first)
-        except psycopg.errors.InvalidSqlStatementName:
-            PreparedStatements.of(self.connection).forget()
-            results = self._send(statements, first)
+        results = self.messages.send(statements, self._settings(), first)
         for (_, take), rows in zip(reading, results, strict=False):
             take(rows)
         return [results[read + place] for place in places]
@@ -336,23 +281,6 @@ class Session:
     def _hinted(self, statement: Statement) -> tuple[list[Statement], int]:
         """Return what runs *statement*, and at which place of it the statement itself is."""
         return ([statement], 0) if self.overlays else with_planner_hints(statement, not self.is_small())
-
-    def _send(self, statements: Sequence[Statement], first: int | None) -> list[Rows]:
-        """Run *statements* in one message, behind the savepoint; those behind the *first* one go along with it."""
-        is_first = self._wants_savepoint()
-
-        def action(connection: Any) -> list[Rows]:
-            prepared = PreparedStatements.of(connection)
-            before = (*self._settings(), SAVEPOINT) if is_first else ()
-            results = prepared.run(statements, before, not self.overlays, first)
-            self._has_savepoint = self._has_savepoint or is_first
-            self.fetching += prepared.decoding
-            self.going_along += prepared.going_along
-            self.met_new = prepared.met_new
-            return results
-
-        found: list[Rows] = self._guarded(action)
-        return found
 
     def _own_limit(self) -> int:
         """Return how many milliseconds a statement may take by what the server says; 0 for any time."""
@@ -375,39 +303,6 @@ class Session:
         """
         known = self.generations.newest.values()
         return bool(known) and all(0 <= state.rows < FEW_ROWS for state in known)
-
-    def _wants_savepoint(self) -> bool:
-        return not self._has_savepoint and self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
-
-    def write_overlay(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run *query*, a change of a temporary table, once for each of *rows*."""
-        self._guarded(lambda connection: self._cursor(connection).executemany(query, rows), sets_savepoint=True)
-
-    def run(self, query: str, params: Sequence[Any] = ()) -> None:
-        """Run *query*, a change of a temporary table."""
-        self._guarded(
-            lambda connection: self._cursor(connection).execute(query, params, prepare=False), sets_savepoint=True
-        )
-
-    def _guarded(self, action: Callable[[Any], Any], sets_savepoint: bool = False) -> Any:
-        """Return *action* of the connection; an error is rolled back to the savepoint, set before or by the *action*."""
-        connection = self.connection
-        try:
-            with transient_when_lost(connection):
-                if sets_savepoint and self._wants_savepoint():
-                    connection.execute(SAVEPOINT)
-                    self._has_savepoint = True
-                return action(connection)
-        except psycopg.Error:
-            if connection.pgconn.transaction_status == TransactionStatus.INERROR:
-                # Not by a cursor: behind a rollback, psycopg removes all prepared statements from the server.
-                PreparedStatements.of(connection).run([], [ROLL_BACK])
-                self._has_savepoint = True
-                self.overlays.clear()
-            raise
-
-    def _cursor(self, connection: Any) -> Any:
-        return connection.cursor(row_factory=tuple_row)
 
     def new_rid(self) -> int:
         """Return an oid that no object will ever have."""

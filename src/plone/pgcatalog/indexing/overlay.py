@@ -55,21 +55,21 @@ class ScratchTable:
             f"CREATE INDEX IF NOT EXISTS {quote(f'{name}_{i}')} ON {self.name} {definition}"
             for i, definition in enumerate(indexes)
         ]
-        self.session.run("; ".join([table, *statements]))
+        self.session.messages.run("; ".join([table, *statements]))
 
     def clear(self, paths: list[str] | None = None) -> None:
         """Remove the rows at *paths*, or all."""
         if paths is None:
-            self.session.run(f"DELETE FROM {self.name}")
+            self.session.messages.run(f"DELETE FROM {self.name}")
         else:
-            self.session.run(f"DELETE FROM {self.name} WHERE path = ANY(%s::text[])", (paths,))
+            self.session.messages.run(f"DELETE FROM {self.name} WHERE path = ANY(%s::text[])", (paths,))
 
     def insert(self, entries: list[Entry]) -> None:
         """Insert *entries*, which are whole rows."""
         columns = self.layout.columns
         types = ["bigint", "text", "bigint", *(c.type for c in columns)]
         if entries:
-            self.session.write_overlay(
+            self.session.messages.write_overlay(
                 f"INSERT INTO {self.name} ({self.columns}) VALUES ({', '.join(f'%s::{t}' for t in types)})",
                 [[e.rid, e.path, e.zoid, *(as_stored(c, e.columns.get(c.name)) for c in columns)] for e in entries],
             )
@@ -77,12 +77,12 @@ class ScratchTable:
     def mark_moved(self, rids: list[int]) -> None:
         """Note that the rows *rids* had another path before."""
         if rids:
-            self.session.run(f"UPDATE {self.name} SET moved = true WHERE rid = ANY(%s::bigint[])", (rids,))
+            self.session.messages.run(f"UPDATE {self.name} SET moved = true WHERE rid = ANY(%s::bigint[])", (rids,))
 
     def add_tombstones(self, rids: list[int]) -> None:
         """Insert rows that are nothing but their *rids*."""
         if rids:
-            self.session.run(f"INSERT INTO {self.name} (rid) SELECT unnest(%s::bigint[])", (rids,))
+            self.session.messages.run(f"INSERT INTO {self.name} (rid) SELECT unnest(%s::bigint[])", (rids,))
 
 
 class Overlay:
@@ -158,10 +158,10 @@ class Overlay:
         self.sets.learn(lists)
         if new:
             if not self.lists:
-                self.session.run(MAKE_LISTS)
+                self.session.messages.run(MAKE_LISTS)
                 self.lists = LISTS
             rows = [[number, values] for number, values in new.items()]
-            self.session.write_overlay(
+            self.session.messages.write_overlay(
                 f"INSERT INTO {LISTS} VALUES (%s::bigint, %s::text[]) ON CONFLICT DO NOTHING", rows
             )
 
@@ -170,7 +170,7 @@ class Overlay:
         state = self.session.read_states().get(self.pending.zoid)
         if not entries or state is None:
             return
-        self.session.run(
+        self.session.messages.run(
             f"INSERT INTO {self.table.name} ({self.table.columns}) SELECT {self._committed(state)}"
             f" FROM {quote(state.relation)} WHERE rid = ANY(%s::bigint[])",
             ([e.rid for e in entries],),
@@ -179,7 +179,7 @@ class Overlay:
         for names, group in by_columns(entries, by_name):
             columns = [by_name[name] for name in names]
             assignments = ", ".join(f"{c.quoted} = %s::{c.type}" for c in columns)
-            self.session.write_overlay(
+            self.session.messages.write_overlay(
                 f"UPDATE {self.table.name} SET {assignments} WHERE rid = %s",
                 [[*(as_stored(c, e.columns[c.name]) for c in columns), e.rid] for e in group],
             )

@@ -16,12 +16,12 @@ from plone.pgcatalog.database.errors import transient_when_locked
 from plone.pgcatalog.database.errors import transient_when_lost
 from plone.pgcatalog.database.history import check_order
 from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.database.prepared import begin_snapshot
 from plone.pgcatalog.database.restored import bring_back
 from plone.pgcatalog.database.restored import is_expected
 from plone.pgcatalog.database.restored import missing
 from plone.pgcatalog.database.retirement import drop_retired
 from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.database.snapshots import begin_snapshot
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.manager import committing
 from plone.pgcatalog.indexing.manager import PendingManager

@@ -42,7 +42,7 @@ class PGCatalogBrain(AbstractCatalogBrain):
     """One row of a result.
 
     Metadata columns are attributes and items (by name or position); they are decoded on first access, from the row
-    that *loader* (``results.rows.RowLoader``) reads together with its neighbours, or from *row* (``results.rows.Row``).
+    that *loader* (``results.loader.RowLoader``) reads together with its neighbours, or from *row* (``results.rows.Row``).
     """
 
     __allow_access_to_unprotected_subobjects__ = True

@@ -21,8 +21,8 @@ from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
-from plone.pgcatalog.results.rows import IDX_BATCH
-from plone.pgcatalog.results.rows import RowLoader
+from plone.pgcatalog.results.loader import IDX_BATCH
+from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.view import CatalogView
 from typing import Any
 
@@ -99,7 +99,7 @@ class Reader:
         total = None
         if size:
             excluded = self.loader.excluded_keys if size <= IDX_BATCH else None
-            brings_metadata = self.view.session.is_batching or not self.loader.has_most()
+            brings_metadata = self.view.session.collected.is_open or not self.loader.has_most()
             with_total = with_total and self.answer.total is None
             rows, total = self.view.page(self.query, start, size, excluded, brings_metadata, with_total)
         self._learn(self.answer.with_page(self.query, rows, size, total))
@@ -151,7 +151,7 @@ class Reader:
         """Return whether whoever counts wants the first rows, too, which are not known."""
         if self.answer.ids or self.answer.whole:
             return False
-        return self.view.session.is_batching if self.query.window.size is None else self._pages
+        return self.view.session.collected.is_open if self.query.window.size is None else self._pages
 
     def whole_total(self) -> int:
         """Return the number of rows that match, however many there are."""

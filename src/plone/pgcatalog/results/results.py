@@ -6,16 +6,15 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from operator import index as index_of
-from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.answer import Answer
+from plone.pgcatalog.results.loader import IDX_BATCH
+from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.position import sort_rows
 from plone.pgcatalog.results.reader import Reader
 from plone.pgcatalog.results.reader import unsorted
-from plone.pgcatalog.results.rows import IDX_BATCH
 from plone.pgcatalog.results.rows import Row
-from plone.pgcatalog.results.rows import RowLoader
 from plone.pgcatalog.results.stream import BATCH
 from plone.pgcatalog.results.stream import BrainStream
 from plone.pgcatalog.results.view import CatalogView
@@ -54,9 +53,11 @@ class CatalogSearchResults(LazyMap):
         sort: Sequence[tuple[str, bool]] = (),
         on_start: Callable[[bool], Any] | None = None,
     ) -> None:
-        self._asked = (catalog, view, query, criteria, tuple(sort))
+        #: the catalog as this search saw it, with the translators of this search; and what its rows are read from
+        self.catalog, self.view = catalog, view
+        #: the compiled query, the condition of the rows that match, limits aside, and what both were made of
+        self.query, self.condition, self.criteria, self.sort = query, query.where, criteria, tuple(sort)
         self._loader = RowLoader(view, array("q"), catalog.excluded_keys)
-        self._query = query
         self._needs_python = bool(query.python_sort) or not query.window.fits_sql
         pages = criteria.get("b_size") is not None
         self._reader = Reader(view, unsorted(query) if self._needs_python else query, self._loader, pages)
@@ -70,38 +71,6 @@ class CatalogSearchResults(LazyMap):
         self._brains: dict[int, Any] = {}
         if not query.is_empty:
             view.session.open_results.add(self)
-
-    # -- what was asked
-
-    @property
-    def catalog(self) -> "Catalog":
-        """The catalog as this search saw it: its indexes, and the translators of this search."""
-        return self._asked[0]
-
-    @property
-    def view(self) -> CatalogView:
-        """What the rows are read from."""
-        return self._asked[1]
-
-    @property
-    def query(self) -> CompiledQuery:
-        """The compiled query."""
-        return self._asked[2]
-
-    @property
-    def condition(self) -> Condition:
-        """The condition of the rows that match, limits aside."""
-        return self._query.where
-
-    @property
-    def criteria(self) -> Mapping[str, Any]:
-        """The whole query dict, with what restricts the search."""
-        return self._asked[3]
-
-    @property
-    def sort(self) -> tuple[tuple[str, bool], ...]:
-        """(index name, reverse) pairs."""
-        return self._asked[4]
 
     # -- what rooms above do with it, imported when somebody asks for it
 
@@ -193,23 +162,21 @@ class CatalogSearchResults(LazyMap):
         if self._sorted is None:
             self._reader.rest(with_paths=True)
             rids: Sequence[int] = self._answer.ids
-            if self._query.python_sort:
+            if self.query.python_sort:
                 rows = [(rid, path, None) for rid, path in zip(rids, self._loader.paths(rids), strict=True)]
-                sorted_rows = sort_rows(self.view, self.catalog.translator, rows, self._query.python_sort)
+                sorted_rows = sort_rows(self.view, self.catalog.translator, rows, self.query.python_sort)
                 rids = array("q", [row[0] for row in sorted_rows])
                 self._assigned = len(rids)
-            self._sorted = self._query.window.cut(rids, self._query.sort_count)
+            self._sorted = self.query.window.cut(rids, self.query.sort_count)
 
     def _has_read(self) -> None:
-        self._loader.rids = self._rids
+        self._loader.neighbours.rids = self._rids
         if self._on_start is not None:
             on_start, self._on_start = self._on_start, None
             on_start(bool(self._rids or self._answer.total))
 
     def complete(self, ending: bool = False) -> None:
-        """Read what is still open: before a change of the catalog all of it, before the *ending* of the transaction
-        which rows there are.
-        """
+        """Read what is still open: before a change of the catalog all, before the *ending* of the transaction the rids."""
         if not self._answer.whole or (self._needs_python and self._sorted is None):
             self._all(with_paths=not ending)
         if not ending and self._assigned is None:
@@ -220,7 +187,7 @@ class CatalogSearchResults(LazyMap):
     def __len__(self) -> int:
         if self._needs_python:
             self._first(1)
-        elif self._query.window.size is not None:
+        elif self.query.window.size is not None:
             self._reader.window()
             self._has_read()
         if self._sorted is None and not self._answer.whole:
@@ -279,7 +246,7 @@ class CatalogSearchResults(LazyMap):
         else:
             self._all()
         rids = self._rids[index]
-        self._loader.expect(rids)
+        self._loader.neighbours.expect(rids)
         rows = self._loader.find(rids)
         return [self._brain(rid, row if (row := rows.get(rid)) and row.idx is not None else None) for rid in rids]
 
@@ -308,7 +275,7 @@ class CatalogSearchResults(LazyMap):
         return self._brains.setdefault(rid, self._new_brain(rid, row)) if brain is None else brain
 
     def _new_brain(self, rid: int, row: Row | None) -> Any:
-        if self._query.score is None:
+        if self.query.score is None:
             return self._brain_of(self._loader, rid, 1, 1, row)
         answer = self._answer
         if len(self._scores) != len(answer.ids):

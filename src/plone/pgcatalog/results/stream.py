@@ -16,7 +16,7 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import QueryError
-from plone.pgcatalog.results.rows import RowLoader
+from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.column import RID
@@ -114,7 +114,7 @@ class BrainStream(Iterator[Any]):
 
     def _use(self, loader: RowLoader, rids: "array[int]") -> None:
         self._loader = loader
-        self._rids = loader.rids = rids
+        self._rids = loader.neighbours.rids = rids
         self._at = 0
 
 

@@ -1,35 +1,28 @@
-"""Reads one catalog as its transaction sees it: committed rows of the snapshot plus pending ones."""
+"""Runs statements on one catalog, and reads what they bring."""
 
 from array import array
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from plone.pgcatalog import settings
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.keywords import with_some_row
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import COLD_CONNECTION
 from plone.pgcatalog.database.session import Session
-from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
-from plone.pgcatalog.indexes.base import quote
-from plone.pgcatalog.indexing.overlay import Overlay
-from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.observe.trace import Trace
 from plone.pgcatalog.query import bind
-from plone.pgcatalog.query.bind import Shares
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import LimitExceeded
-from plone.pgcatalog.query.ranked import Source
-from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.seen import Maker
+from plone.pgcatalog.results.seen import SeenCatalog
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.expression import Statement
@@ -51,87 +44,17 @@ TOO_LARGE = (
 )
 #: The protocol counts the values of a statement in two bytes.
 MAX_PARAMS = 65535
-#: Makes a statement for a state of the catalog, None being the snapshot's; it returns None when there is nothing to read.
-Maker = Callable[[CatalogState | None], Statement | None]
 
 
-class CatalogView:
+class CatalogView(SeenCatalog):
     """Runs statements against the catalog with tool oid *zoid* on *session*'s snapshot."""
 
     def __init__(self, session: Session, zoid: int, layout: Layout) -> None:
-        self.session = session
-        self.zoid = zoid
-        self.layout = layout
+        super().__init__(session, zoid, layout)
         #: told how long each statement took
         self.trace: Trace | None = None
-        #: True for rows in the order of their rids whatever is pending: a stream goes on behind the last one
-        self.by_rid = False
         #: seconds that a statement may take, None for as long as the server lets it
         self.limit: float | None = None
-        #: the states that the snapshot showed last, and the stamp: each row of a long result asks for it
-        self._stamped: tuple[Any, Stamp | None] = (None, None)
-
-    def read_state(self) -> CatalogState | None:
-        """Return the committed state, None when nothing has ever been committed; see ``Session.read_states``."""
-        return self.session.read_states().get(self.zoid)
-
-    @property
-    def pending(self) -> CatalogPending | None:
-        return self.session.pending.get(self.zoid)
-
-    @property
-    def is_committed(self) -> bool:
-        """True when the transaction has changed nothing here: what it sees is what the snapshot's generation names."""
-        return self.zoid not in self.session.pending
-
-    def stamp(self) -> Stamp | None:
-        """Return the cache stamp of this snapshot; None with pending changes or no catalog."""
-        session = self.session
-        if self.zoid in session.pending:
-            return None
-        states, stamp = self._stamped
-        if states is None or states is not session.known_states:
-            state, stamp = self.read_state(), None
-            if state is not None and self._has_columns(state):
-                stamp = Stamp(session.generations.number, self.zoid, state.relation, state.generation, state.tid)
-            self._stamped = session.known_states, stamp
-        return stamp
-
-    def is_current(self, stamp: Stamp | None) -> bool:
-        """True if *stamp* is this snapshot's."""
-        return stamp is not None and self.stamp() == stamp
-
-    def _has_columns(self, state: CatalogState) -> bool:
-        return state.columns.issuperset(self.layout.names)
-
-    def _guess(self) -> CatalogState | None:
-        """Return the state that the snapshot will probably show, None when it is known, or nobody has seen any."""
-        if not self.is_committed or self.session.knows_states():
-            return None
-        guess = self.session.generations.newest.get(self.zoid)
-        return guess if guess and self._has_columns(guess) else None
-
-    def source(self, state: CatalogState | None = None) -> Source | None:
-        """Return what to select from in *state*, by default the snapshot's; None when there is nothing at all."""
-        pending = self.pending
-        if pending is not None and (pending.entries or pending.cleared or pending.cleared_columns):
-            return self._overlay(pending).source()
-        state = state or self.read_state()
-        if state is None:
-            return None
-        if not self._has_columns(state):
-            # An index was added in this transaction: its column comes with the commit.
-            return self._overlay(pending or CatalogPending(None, self.zoid)).source()
-        return quote(state.relation), ()
-
-    def _overlay(self, pending: CatalogPending) -> Overlay:
-        overlay: Overlay | None = self.session.overlays.get(self.zoid)
-        if overlay is None or overlay.layout != self.layout or overlay.pending is not pending:
-            overlay = Overlay(self.session, pending, self.layout)
-            self.session.overlays[self.zoid] = overlay
-        return overlay
-
-    # -- statements
 
     def execute(self, query: str, params: Sequence[Any] = ()) -> Rows:
         """Run *query*, as ``ask`` does."""
@@ -175,70 +98,6 @@ class CatalogView:
 
         return self.run("rows", self.binding(statement, where))
 
-    def binding(self, statement: Callable[[Stored], Statement | None], *conditions: Condition) -> Maker:
-        """Return what makes *statement* for a state of the catalog, None being the snapshot's; see ``bound``."""
-        return lambda state: self.bound(statement, *conditions, state=state)
-
-    def bound(
-        self, statement: Callable[[Stored], Statement | None], *conditions: Condition, state: CatalogState | None = None
-    ) -> Statement | None:
-        """Return *statement* for the rows as they are stored in *state*, by default the snapshot's.
-
-        It binds no other *conditions* than these; None where there is nothing to ask.
-        """
-        stored = self.stored(*conditions, state=state)
-        return None if stored is None else statement(stored)
-
-    def stored(self, *conditions: Condition, state: CatalogState | None = None) -> Stored | None:
-        """Return how the rows are stored in *state*, by default the snapshot's; None where there are none at all.
-
-        What binding the *conditions* needs of the database is looked up here: lists of keywords, shares of values.
-        """
-        source = self.source(state)
-        if source is None:
-            return None
-        state, pending = state or self.read_state(), self.pending
-        interned_columns = self.stored_layout(state).interned_columns
-        overlay: Overlay | None = self.session.overlays.get(self.zoid)
-        is_committed = self.is_committed
-        complete = state.complete if state is not None and is_committed else ()
-        parts = [part for where in conditions for part in bind.predicates(where)]
-        interned = [part for part in parts if part.column.name in interned_columns]
-        for part in interned:
-            self.session.look_up(part)
-        asks_shares = any(where.is_costly for where in conditions) and any(
-            bind.asks_share(part, complete, interned_columns) for part in parts
-        )
-        return Stored(
-            source=source,
-            complete=complete,
-            interned_columns=interned_columns,
-            known_sets=self._known_sets(state) if interned else (),
-            pending_sets="" if is_committed or overlay is None else overlay.lists,
-            rows=None if state is None else state.rows,
-            full=settings.RANKED_ROWS,
-            shares=self._shares(state) if asks_shares else None,
-            moved=self._overlay(pending).moved() if pending is not None and pending.left and not self.by_rid else "",
-        )
-
-    def _shares(self, state: CatalogState | None) -> Shares | None:
-        """Return the shares of values in the relation of *state*; None where no plan is worth a thought."""
-        if state is None or self.session.is_small():
-            return None
-        return self.session.generations.selectivity.shares(self.session.ask, state.relation)
-
-    def stored_layout(self, state: CatalogState | None = None) -> Layout:
-        """Return the layout as the rows in *state*, by default the snapshot's, are stored."""
-        return self.layout.with_interned(self.layout.interned(state or self.read_state()))
-
-    def _known_sets(self, state: CatalogState | None) -> list[KnownSets]:
-        """Return the lists that rows in *state* may have: those of the database, and those that are pending."""
-        sets = self.session.generations.sets
-        if state is None or sets.newest < state.newest_set:
-            sets = self.session.known_sets()
-        overlay: Overlay | None = self.session.overlays.get(self.zoid)
-        return [sets] if self.is_committed or overlay is None else [sets, overlay.sets]
-
     def order(self, query: CompiledQuery) -> tuple[Order, ...]:
         """Return the terms that *query* is sorted by, for the rows of the snapshot."""
         stored = self.stored()
@@ -251,8 +110,8 @@ class CatalogView:
         the one that is known; that counts if it names the same table.
         """
         cold = "" if self.trace is None else self.session.coldness()
-        started, fetched, along = perf_counter(), self.session.fetching, self.session.going_along
-        guess = self._guess()
+        started, fetched, along = perf_counter(), self.session.messages.fetching, self.session.messages.going_along
+        guess = self.guess()
         sent = None if guess is None else statement(guess)
         rows = None
         if sent is not None:
@@ -262,9 +121,9 @@ class CatalogView:
             sent = statement(None)
             rows = None if sent is None else self._send(sent, None, seconds)
         if self.trace is not None and sent is not None:
-            spent, fetching = perf_counter() - started, self.session.fetching - fetched
-            spent -= self.session.going_along - along
-            cold = cold or (COLD_CONNECTION if self.session.met_new else "")
+            spent, fetching = perf_counter() - started, self.session.messages.fetching - fetched
+            spent -= self.session.messages.going_along - along
+            cold = cold or (COLD_CONNECTION if self.session.messages.met_new else "")
             self.trace.ran(operation, sent, spent, fetching, len(rows or ()), cold)
         return rows or []
 
@@ -273,7 +132,7 @@ class CatalogView:
 
         With a *guess* the states are read in the same message; None if the guess was wrong.  Raises as ``ask``.
         """
-        reads = self.session.take_collected(self.zoid)
+        reads = self.session.collected.take(self.zoid)
         along = [(read, sent) for read in reads if (sent := read.statement(guess))] if self.is_committed else []
         if not along or any(len(sent.params) > MAX_PARAMS for sent in (statement, *(sent for _, sent in along))):
             rows: Rows = self.ask(statement, guess is not None, seconds)
@@ -284,7 +143,7 @@ class CatalogView:
             statements = [(statement, limit), *((sent, read.seconds) for read, sent in along)]
             rows, *others = self.session.ask_all(statements, guess is not None)
             if not self._is_right(guess):
-                self.session.collect(self.zoid, *reads)
+                self.session.collected.add(self.zoid, *reads)
                 return None
             for (read, _), answer in zip(along, others, strict=True):
                 read.answer = answer
@@ -329,7 +188,7 @@ class CatalogView:
             if stored is None:
                 return None
             state = state or self.read_state()
-            if excluded_keys is None or not self.is_committed or state is None or not self._has_columns(state):
+            if excluded_keys is None or not self.is_committed or state is None or not self.has_columns(state):
                 return bind.page(query, stored, start, size, with_total=column)
             return bind.page_with_metadata(query, stored, start, size, excluded_keys, with_idx, column)
 
@@ -382,16 +241,6 @@ class CatalogView:
 
         return self.run("metadata", statement)
 
-    def pending_idx(self, rid: int, committed: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Return the idx of the row *rid* as the transaction has changed it, None when it has not."""
-        pending = self.pending
-        entry = None if pending is None else pending.pending_at(rid)
-        if entry is None:
-            return None
-        if entry.new or committed is None:
-            return entry.idx
-        return {k: v for k, v in committed.items() if k not in entry.vanished} | entry.idx
-
 
 class Read:
     """What *statement* brings of the catalog of *view*; in an open ``Session.batch`` it goes in the message of that.
@@ -406,14 +255,14 @@ class Read:
         self.answer: Rows | None = None
         self.is_too_slow = False
         self._view = view
-        view.session.collect(view.zoid, self)
+        view.session.collected.add(view.zoid, self)
 
     def rows(self) -> Rows:
         """Return what the statement brings, nothing if there is nothing to read.  Raises as ``CatalogView.ask``."""
         if self.is_too_slow:
             raise SearchTimeout(f"the search took longer than {self.seconds} s")
         if self.answer is None:
-            self._view.session.uncollect(self._view.zoid, self)
+            self._view.session.collected.remove(self._view.zoid, self)
             self.answer = self._view.run("rows", self.statement, self.seconds)
         return self.answer
 

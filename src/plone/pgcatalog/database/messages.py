@@ -1,0 +1,188 @@
+"""Sends statements on the storage's connection, behind a savepoint: an SQL error costs its message, not the transaction.
+
+And how PostgreSQL is to plan a catalog's statements, where its own judgement is known to be wrong.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import contextmanager
+from plone.pgcatalog import storage
+from plone.pgcatalog.database.errors import transient_when_lost
+from plone.pgcatalog.database.prepared import PreparedStatements
+from plone.pgcatalog.sql.expression import Statement
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+from typing import Any
+
+import psycopg
+
+
+Rows = list[tuple[Any, ...]]
+
+SAVEPOINT = "SAVEPOINT pgcatalog"
+ROLL_BACK = "ROLLBACK TO SAVEPOINT pgcatalog"
+
+#: Planning takes longer than any plan for a catalog with fewer rows than this.
+FEW_ROWS = 2000
+PLAN_GENERIC = "SET LOCAL plan_cache_mode = force_generic_plan"
+#: How many rows a value finds differs too much for a plan without it.
+PLAN_CUSTOM = "SET LOCAL plan_cache_mode = force_custom_plan"
+
+#: A bitmap of the rows of a table with more than these may not fit into the 4 MB that PostgreSQL takes by default.
+MANY_ROWS = 50_000
+#: What does not fit is kept by pages, and each row of such a page is fetched and compared again.
+MORE_MEMORY = "SET LOCAL work_mem = '64MB'"
+HAS_MEMORY = "pg_size_bytes(current_setting('work_mem')) >= pg_size_bytes('64MB')"
+
+NO_SCAN = "SET LOCAL enable_seqscan = off"
+ANY_SCAN = "SET LOCAL enable_seqscan TO DEFAULT"
+
+
+def with_planner_hints(statement: Statement, plans_anew: bool = True) -> tuple[list[Statement], int]:
+    """Return the statements that run *statement* with the right plan, and which one of them it is itself.
+
+    *plans_anew* says whether the transaction plans a prepared statement each time.
+
+    PostgreSQL thinks that comparing long values is as cheap as comparing numbers.  But a long value has to be decompressed,
+    and most texts fetched from where long values are, so a scan of the table takes several times as long as the GIN, which
+    knows the answer without them.
+    """
+    before, after = [], []
+    if statement.is_costly:
+        before, after = [Statement(NO_SCAN)], [Statement(ANY_SCAN)]
+    if statement.plans_once and plans_anew:
+        before, after = [Statement(PLAN_GENERIC), *before], [*after, Statement(PLAN_CUSTOM)]
+    return [*before, statement, *after], len(before)
+
+
+class Messages:
+    """The messages of *jar*, a ZODB connection, to its server."""
+
+    def __init__(self, jar: Any) -> None:
+        self._jar = jar
+        self._has_savepoint = False
+        #: catalog -> overlay that shows its pending rows
+        self.overlays: dict[int, Any] = {}
+        #: seconds it has taken so far to make Python's values of rows
+        self.fetching = 0.0
+        #: seconds that statements which went along have taken so far
+        self.going_along = 0.0
+        #: whether the last message had a statement that was new to the connection
+        self.met_new = False
+
+    @property
+    def connection(self) -> Any:
+        """The storage's psycopg connection."""
+        return storage.connection(self._jar)
+
+    def forget_snapshot(self) -> None:
+        """Called when the storage takes a new snapshot, which has no savepoint and no temporary table."""
+        self._has_savepoint = False
+        self.overlays.clear()
+
+    def send(self, statements: Sequence[Statement], settings: Sequence[str], first: int | None) -> list[Rows]:
+        """Run *statements* in one message; return the rows of each.  Those behind the *first* one go along with it.
+
+        *settings* are the commands for a transaction that has no savepoint yet.  Statements are prepared when they come
+        again, but not those of an overlay: a rollback, because of one that is prepared no more, would take its table along.
+        """
+        try:
+            return self._send(statements, settings, first)
+        except psycopg.errors.InvalidSqlStatementName:
+            PreparedStatements.of(self.connection).forget()
+            return self._send(statements, settings, first)
+
+    def _send(self, statements: Sequence[Statement], settings: Sequence[str], first: int | None) -> list[Rows]:
+        is_first = self._wants_savepoint()
+
+        def action(connection: Any) -> list[Rows]:
+            prepared = PreparedStatements.of(connection)
+            before = (*settings, SAVEPOINT) if is_first else ()
+            results = prepared.run(statements, before, not self.overlays, first)
+            self._has_savepoint = self._has_savepoint or is_first
+            self.fetching += prepared.decoding
+            self.going_along += prepared.going_along
+            self.met_new = prepared.met_new
+            return results
+
+        rows: list[Rows] = self._guarded(action)
+        return rows
+
+    def write_overlay(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run *query*, a change of a temporary table, once for each of *rows*."""
+        self._guarded(lambda connection: self._cursor(connection).executemany(query, rows), sets_savepoint=True)
+
+    def run(self, query: str, params: Sequence[Any] = ()) -> None:
+        """Run *query*, a change of a temporary table."""
+        self._guarded(
+            lambda connection: self._cursor(connection).execute(query, params, prepare=False), sets_savepoint=True
+        )
+
+    def _wants_savepoint(self) -> bool:
+        return not self._has_savepoint and self.connection.pgconn.transaction_status == TransactionStatus.INTRANS
+
+    def _guarded(self, action: Callable[[Any], Any], sets_savepoint: bool = False) -> Any:
+        """Return *action* of the connection; an error is rolled back to the savepoint, set before or by the *action*."""
+        connection = self.connection
+        try:
+            with transient_when_lost(connection):
+                if sets_savepoint and self._wants_savepoint():
+                    connection.execute(SAVEPOINT)
+                    self._has_savepoint = True
+                return action(connection)
+        except psycopg.Error:
+            if connection.pgconn.transaction_status == TransactionStatus.INERROR:
+                # Not by a cursor: behind a rollback, psycopg removes all prepared statements from the server.
+                PreparedStatements.of(connection).run([], [ROLL_BACK])
+                self._has_savepoint = True
+                self.overlays.clear()
+            raise
+
+    def _cursor(self, connection: Any) -> Any:
+        return connection.cursor(row_factory=tuple_row)
+
+
+class Batch:
+    """Reads of a connection that wait for a message, by the zoid of their catalog."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self._reads: dict[int, list[Any]] = {}
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Collect what is to be read: it goes in the message of the first rows that somebody inside needs, or of the end.
+
+        Whoever counts a result inside has its first rows read, too.  A batch inside of another is part of that.
+        """
+        if self.is_open:
+            yield
+            return
+        self.is_open = True
+        try:
+            yield
+            for reads in [reads for reads in self._reads.values() if reads]:
+                reads[0].send()
+        finally:
+            self.is_open = False
+            self.clear()
+
+    def add(self, zoid: int, *reads: Any) -> None:
+        """Have *reads* of the catalog *zoid* go in the message of the batch, if it is open."""
+        if self.is_open:
+            self._reads.setdefault(zoid, []).extend(reads)
+
+    def remove(self, zoid: int, read: Any) -> None:
+        """Have *read* go in no other message than its own."""
+        reads = self._reads.get(zoid, [])
+        if read in reads:
+            reads.remove(read)
+
+    def take(self, zoid: int) -> list[Any]:
+        """Return what is collected of the catalog *zoid*, and forget it: it goes in the next message."""
+        return self._reads.pop(zoid, [])
+
+    def clear(self) -> None:
+        """Forget what is collected: each is read by itself."""
+        self._reads.clear()

@@ -1,0 +1,337 @@
+"""Finds the rows of a result, in the process's cache or by SQL: in batches, when one of them is touched."""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from plone.pgcatalog.database.prefetch import batch_size
+from plone.pgcatalog.database.prefetch import prefetch
+from plone.pgcatalog.query.bind import split_version
+from plone.pgcatalog.results.brain import URLs
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.results.cache import ROWS
+from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.rows import Row
+from plone.pgcatalog.results.rows import RowGone
+from plone.pgcatalog.results.rows import RowStore
+from plone.pgcatalog.results.view import CatalogView
+from typing import Any
+
+import orjson
+
+
+#: Rows whose idx is loaded together.
+IDX_BATCH = 50
+#: The part of a catalog's rows that a process has to have to leave metadata, and paths, out of what it reads.
+MOST_ROWS = 0.9
+#: How many rows with their idx take as long as another round trip.
+ROUND_TRIP_ROWS = 25
+#: Upper limit: sequential reads double the batch up to this.
+MOST_IDX = 800
+#: Upper limit of the rows whose versions are compared to learn paths: the path alone takes less of the database.
+MOST_CONFIRMED = 5000
+#: Upper limit of the rows whose path is loaded together.
+PATH_BATCH = 500
+
+
+class Neighbours:
+    """Which rows of a result, in the order of its *rids*, are loaded together with one of them."""
+
+    def __init__(self, rids: Sequence[int]) -> None:
+        self.rids = rids
+        self._slices: dict[int, Sequence[int]] = {}
+        self._position: dict[int, int] = {}
+        #: how many rows the last batch had, and which place of the result is behind it
+        self._size = IDX_BATCH
+        self._end = -1
+
+    def expect(self, rids: Sequence[int]) -> None:
+        """Note that *rids* will probably be wanted together."""
+        if len(rids) <= IDX_BATCH:
+            self._slices.update(dict.fromkeys(rids, rids))
+
+    def of(self, rid: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Return those to load with *rid*, and those behind that will probably be wanted next.
+
+        They are more and more as long as somebody reads on where the last ones ended.
+        """
+        wanted = self._slices.get(rid)
+        if wanted is not None:
+            return wanted, ()
+        goes_on = self._at(rid) == self._end
+        if goes_on:
+            self._size = min(2 * self._size, MOST_IDX)
+            wanted = self.rids[self._end : self._end + self._size]
+        else:
+            self._size = IDX_BATCH
+            wanted = self.batch(rid, IDX_BATCH)
+        self._end = (self._at(wanted[-1]) or 0) + 1
+        return wanted, self.rids[self._end : self._end + MOST_IDX] if goes_on else ()
+
+    def following(self, rid: int, size: int) -> Sequence[int]:
+        """Return *rid* and those behind it in its slice, else in the result, *size* at most."""
+        rids = self._slices.get(rid) or self.rids
+        try:
+            at = list(rids).index(rid)
+        except ValueError:
+            return [rid]
+        return rids[at : at + size]
+
+    def batch(self, rid: int, size: int) -> Sequence[int]:
+        """Return the batch of *size* rows that has *rid*, counted from the first row."""
+        at = self._at(rid)
+        return [rid] if at is None else self.rids[at - at % size :][:size]
+
+    def _at(self, rid: int) -> int | None:
+        """Return the place of *rid* in the result."""
+        if len(self._position) != len(self.rids):
+            self._position = {r: i for i, r in enumerate(self.rids)}
+        return self._position.get(rid)
+
+
+class RowLoader:
+    """Finds the rows with the *rids* of a result: in the process's cache, or by SQL.
+
+    A row of the cache is used when a statement has told that the snapshot has the same version, or when its ``stamp`` is
+    that of the snapshot.  What is pending, and what was read when the transaction saw another state than the result's, is
+    the loader's own.  *excluded_keys* are keys of idx that no brain asks for.
+    """
+
+    def __init__(self, view: CatalogView, rids: Sequence[int], excluded_keys: Sequence[str] = ()) -> None:
+        self.view = view
+        self.neighbours = Neighbours(rids)
+        self.excluded_keys = list(excluded_keys)
+        self._excluded = " ".join(excluded_keys)
+        self.urls = URLs()
+        #: the request of the result's brains
+        self.request: Any = None
+        self._stamp: Stamp | None = None
+        #: rid -> row in the state of the catalog that the stamp names
+        self._stamped: dict[int, Row] = {}
+        #: rid -> row as the transaction saw it in another state, or with changes of its own
+        self._own: dict[int, Row] = {}
+        self._prefetched: set[int] = set()
+
+    def share(self, stamp: Stamp) -> None:
+        """Share the rows that are right in the state *stamp* with other results."""
+        if self._stamp is None:
+            self._stamp = stamp
+
+    @property
+    def rows(self) -> dict[int, Row]:
+        """The rows that are right in what the transaction sees now, by rid; some have no idx yet."""
+        return self._stamped if self.view.is_current(self._stamp) else self._own
+
+    def known(self, rid: int) -> Row | None:
+        """Return the row *rid* if it is here with its idx."""
+        row = self.rows.get(rid)
+        return None if row is None or row.idx is None else row
+
+    # -- the process's cache
+
+    @property
+    def store(self) -> RowStore:
+        """The catalog's rows in the cache."""
+        history = self.view.session.history.number
+        return RowStore(None if history is None else f"{history} {self.view.zoid} {self._excluded}")
+
+    def has_most(self) -> bool:
+        """Return whether the cache has MOST_ROWS of the catalog, of which PostgreSQL tells about how many rows it has."""
+        state = self.view.session.generations.newest.get(self.view.zoid)
+        return state is not None and 0 < MOST_ROWS * state.rows <= self.store.count
+
+    def find(self, rids: Iterable[int]) -> dict[int, Row]:
+        """Take those of *rids* whose rows, or paths, the cache has for the state of the result; return ``rows``."""
+        rows, stamp, hits = self.rows, self._stamp, 0
+        if rows is not self._stamped:
+            return rows
+        store = self.store
+        for rid in rids:
+            if rid in rows:
+                continue
+            row = store.get(rid)
+            if row is None:
+                continue
+            if row.stamp == stamp:
+                rows[rid] = row
+                row.used = True
+                hits += 1
+            elif row.placed == stamp:
+                rows[rid] = Row(row.path)
+                row.used = True
+        if hits:
+            result_cache().count(ROWS, hits, 0)
+        return rows
+
+    # -- what statements have brought
+
+    def keep(self, found: Sequence[Sequence[Any]], share: bool = True) -> None:
+        """Take what was *found*: (rid, path, score) and, for a page with versions, a text of ``CatalogView.idx_texts``.
+
+        The process keeps these rows for other results if they are to *share*.
+        """
+        if len(found[0]) > 3:
+            self._take([(row[0], row[1], row[3]) for row in found], share)
+            return
+        rows = self.find([row[0] for row in found])
+        self.place([(row[0], row[1]) for row in found if row[0] not in rows or rows[row[0]].path is None])
+
+    def place(self, found: Iterable[tuple[int, str]]) -> None:
+        """Take the paths *found*, (rid, path) pairs, of rows without one."""
+        rows, stamp, store = self.rows, self._stamp, self.store
+        new = []
+        for rid, path in found:
+            row = rows.get(rid)
+            if row is not None:
+                if row.path is None:
+                    rows[rid] = Row(path, row.idx)
+                continue
+            rows[rid] = Row(path)
+            if rows is not self._stamped:
+                continue
+            row = store.get(rid)
+            if row is not None and row.path == path:
+                row.placed = stamp
+            else:
+                new.append((rid, Row(path, placed=stamp), 0))
+        store.put(new)
+
+    def _take(self, found: Iterable[tuple[int, str, str]], share: bool = True) -> None:
+        """Take what was *found*, (rid, path, text of ``CatalogView.idx_texts``); see ``keep``.
+
+        Rows that the cache has in the same version are the right ones.  The others have no idx if the text has none.
+        """
+        rows, store = self.rows, self.store
+        stamp = self._stamp if rows is self._stamped else None
+        confirmed = 0
+        new = []
+        for rid, path, text in found:
+            version, idx = split_version(text)
+            row = store.confirm(rid, version, stamp)
+            if row is not None:
+                confirmed += 1
+            else:
+                row = Row(path, orjson.loads(idx) if idx else None, version, stamp)
+                if idx:
+                    new.append((rid, row, len(idx)))
+            self._use(rid, row, rows)
+        result_cache().count(ROWS, confirmed, len(new))
+        if share:
+            store.put(new)
+
+    def _use(self, rid: int, row: Row, rows: dict[int, Row]) -> None:
+        """Put *row*, which is the right one, into *rows*."""
+        seen = rows.get(rid)
+        if seen is not None and seen.path is not None and seen.path != row.path:
+            # The transaction has moved the object.
+            row = Row(seen.path, row.idx)
+        rows[rid] = row
+
+    # -- paths
+
+    def path(self, rid: int) -> str:
+        """Return the path of the row *rid*, "" for one that the transaction has removed; raises RowGone."""
+        path = self._path(rid)
+        if path is None:
+            self._load_paths(self.neighbours.batch(rid, PATH_BATCH))
+            path = self._path(rid)
+        if not path and self.view.is_committed:
+            raise self._gone(rid)
+        return path or ""
+
+    def _gone(self, rid: int) -> RowGone:
+        """Return the error for the row *rid*, which the snapshot has not, and forget the answers: others may list it, too."""
+        result_cache().clear()
+        return RowGone(rid)
+
+    def paths(self, rids: Sequence[int]) -> list[str]:
+        """Return the paths of the rows *rids*, "" for those that are gone."""
+        self._load_paths(rids)
+        return [self._path(rid) or "" for rid in rids]
+
+    def _load_paths(self, rids: Sequence[int]) -> None:
+        self.find(rids)
+        wanted = [rid for rid in rids if self._path(rid) is None]
+        # What is committed does not say where the transaction has moved an object.
+        known = self.store.get_whole(wanted) if self.view.is_committed else {}
+        if ROUND_TRIP_ROWS < len(known) <= MOST_CONFIRMED:
+            self._read((), known)
+            wanted = [rid for rid in wanted if self._path(rid) is None]
+        if wanted:
+            found = self.view.paths(wanted)
+            self.place((rid, found.get(rid, "")) for rid in wanted)
+
+    def _path(self, rid: int) -> str | None:
+        for rows in (self._stamped, self._own):
+            row = rows.get(rid)
+            if row is not None and row.path is not None:
+                return row.path
+        return None
+
+    # -- metadata
+
+    def row(self, rid: int) -> Row:
+        """Return the row *rid* with its idx; raises RowGone."""
+        row = self.known(rid)
+        if row is None:
+            self._load(*self.neighbours.of(rid))
+            row = self.known(rid)
+            if row is None:
+                raise self._gone(rid)
+        return row
+
+    def _load(self, rids: Sequence[int], ahead: Sequence[int] = ()) -> None:
+        """Have the rows *rids* with their idx; of those *ahead* what the cache knows is confirmed by the way."""
+        if not self.view.is_committed:
+            # What is committed of a row says where it was before the transaction moved it.
+            self._load_paths(rids)
+        rids = self._without_idx(self.find(rids), rids)
+        if rids:
+            if self.view.is_committed:
+                ahead = self._without_idx(self.find(ahead), ahead)
+            else:
+                ahead = ()
+            known = self.store.get_whole([*rids, *ahead])
+            self._read([rid for rid in rids if rid not in known], known)
+        rows = self.rows
+        for rid in rids:
+            row = rows.get(rid)
+            pending = self.view.pending_idx(rid, None if row is None else row.idx)
+            if pending is None and self.view.is_committed and (row is None or row.version is None):
+                # No statement has found it: it is gone.
+                continue
+            if pending is not None or row is None or row.idx is None:
+                # A row of its own: others share the committed one.
+                rows[rid] = Row(None if row is None else row.path, pending or {})
+
+    def _without_idx(self, rows: Mapping[int, Row], rids: Iterable[int]) -> list[int]:
+        return [rid for rid in rids if (row := rows.get(rid)) is None or row.idx is None]
+
+    def _read(self, rids: Sequence[int], known: Mapping[int, Row]) -> None:
+        """Take the committed rows *rids*, and the rows that are *known*: of these, what has changed is read."""
+        if not rids and not known:
+            return
+        versions = {rid: row.version or "" for rid, row in known.items()}
+        found = self.view.idx_texts(rids, self.excluded_keys, versions)
+        rows = self.rows
+        stamp = self._stamp if rows is self._stamped else None
+        changed = {row[0] for row in found}
+        for rid, row in known.items():
+            if rid not in changed:
+                row.confirm(stamp)
+                self._use(rid, row, rows)
+        result_cache().count(ROWS, len(known) - len(changed.intersection(known)), 0)
+        # One without a path is gone.
+        self._take(row for row in found if row[1] is not None)
+
+    # -- objects
+
+    def prefetch(self, rid: int) -> None:
+        """Have the objects of the row *rid* and of those behind it loaded together, if nobody has asked for it yet."""
+        size = batch_size()
+        if rid in self._prefetched or not size:
+            return
+        # The rid of an object's first path is its oid.
+        wanted = [r for r in self.neighbours.following(rid, size) if r not in self._prefetched]
+        self._prefetched.update(wanted)
+        if len(wanted) > 1:
+            prefetch(self.view.session.jar, wanted)
