@@ -2,7 +2,6 @@
 
 from plone.pgcatalog.database.direct import session_of
 from plone.pgcatalog.indexing.verify import Verifier
-from plone.pgcatalog.storage import forget_shared_objects
 from tests.integration.waiting import PATIENCE
 from typing import Any
 from typing import NamedTuple
@@ -26,7 +25,7 @@ def reads(jar: Any) -> Reads:
 def forget_loaded(jar: Any) -> None:
     """Let the storage of *jar* read every object that is not in the connection's own memory anew."""
     jar._normal_storage._load_cache.clear()
-    forget_shared_objects(jar.db())
+    jar.db().storage.clear_caches()
 
 
 def ids(portal: Any, **query: Any) -> list[str]:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from plone.pgcatalog.fulltext import term_statistics
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
-from plone.pgcatalog.reader import UnknownStorage
+from plone.pgcatalog.storage import UnknownStorage
 from scripts.topology.statements import log_of
 from scripts.topology.statements import statements
 from tests.integration import readers
@@ -215,6 +215,6 @@ def test_an_open_storage_changes_nothing(servers: Servers) -> None:
 
 
 def test_only_a_storage_that_is_known_is_opened_so(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plone.pgcatalog.reader.version", lambda name: "1.20.0")
+    monkeypatch.setattr("plone.pgcatalog.storage.version", lambda name: "1.20.0")
     with pytest.raises(UnknownStorage, match=r"1\.19\."):
         readers.ReadOnlyStorage(servers.standby_dsn)

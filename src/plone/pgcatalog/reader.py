@@ -6,9 +6,10 @@ zodb-pgjsonb 1.19 has no such mode, and a patch for it is in docs/upstream.  Thi
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from importlib.metadata import version
 from plone.pgcatalog.database.direct import pack_directly
 from plone.pgcatalog.observe.health import MAX_REPLAY_LAG
+from plone.pgcatalog.storage import unknown_version
+from plone.pgcatalog.storage import UnknownStorage
 from typing import Any
 from ZODB.POSException import ReadOnlyError
 from zodb_pgjsonb import storage as upstream
@@ -17,14 +18,8 @@ from zodb_pgjsonb.instance import PGJsonbStorageInstance
 from zodb_pgjsonb.storage import PGJsonbStorage
 
 
-#: The versions of zodb-pgjsonb whose inside this module knows.
-KNOWN = "1.19."
 #: What writes.
 WRITES = ("new_oid", "tpc_begin", "undo", "pack")
-
-
-class UnknownStorage(Exception):
-    """The installed zodb-pgjsonb is not one that this module knows."""
 
 
 class ReadOnlyInstance(PGJsonbStorageInstance):
@@ -47,8 +42,8 @@ class ReadOnlyStorage(PGJsonbStorage):
     def __init__(
         self, dsn: str, *, writer_url: str = "", max_replay_lag: float = MAX_REPLAY_LAG, **options: Any
     ) -> None:
-        if not version("zodb-pgjsonb").startswith(KNOWN):
-            raise UnknownStorage(f"<pgjsonb-reader> is for zodb-pgjsonb {KNOWN}*, not {version('zodb-pgjsonb')}")
+        if sentence := unknown_version():
+            raise UnknownStorage(sentence)
         self.writer_url = writer_url.rstrip("/")
         self.max_replay_lag = max_replay_lag
         with replaced("install_schema", lambda connection, **mode: None):

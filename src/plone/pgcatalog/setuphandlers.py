@@ -11,18 +11,12 @@ from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.rebuild_worker import rebuild_connection
 from plone.pgcatalog.indexing.transition import expect_filling
 from plone.pgcatalog.migration import successor
-from plone.pgcatalog.migration.tools import fill
-from plone.pgcatalog.migration.tools import is_filled_later
-from plone.pgcatalog.migration.tools import refused_names
-from plone.pgcatalog.migration.tools import take_settings
-from plone.pgcatalog.migration.tools import unknown_indexes
+from plone.pgcatalog.migration import tools
 from plone.pgcatalog.storage import is_supported
+from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.advanced import rebuild
-from plone.pgcatalog.zmi.jobs import JobError
-from plone.pgcatalog.zmi.jobs import start as start_job
 from Products.CMFCore.indexing import processQueue
 from Products.CMFCore.interfaces import ICatalogTool
-from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.GenericSetup.tool import importToolset
 from Products.GenericSetup.tool import TOOLSET_XML
 from Products.ZCatalog.Catalog import CatalogError
@@ -40,30 +34,22 @@ logger = logging.getLogger(__name__)
 
 ID = "portal_catalog"
 TOOLSET_STEP = "toolset"
+TRANSLATE = "Remove them, or register an IPGIndexTranslator for their type"
+RENAME = "Remove them, or add them again under other names."
+OUR_CLASS = "plone.pgcatalog.catalog.PlonePGCatalogTool"
+PLONES_CLASS = "Products.CMFPlone.CatalogTool.CatalogTool"
 
 
 class UnsupportedStorage(RuntimeError):
     """plone.pgcatalog needs a site whose storage is zodb-pgjsonb; nothing has been changed."""
 
-    def __init__(self) -> None:
-        super().__init__(self.__doc__)
-
 
 class UnsupportedIndexes(CatalogError):
     """plone.pgcatalog has no translator for some indexes of this site; nothing has been changed."""
 
-    def __init__(self, unknown: list[tuple[str, str]]) -> None:
-        """*unknown* are (name, type) of the indexes."""
-        names = ", ".join(f"{name} ({meta_type})" for name, meta_type in unknown)
-        super().__init__(f"{self.__doc__} Remove them, or register an IPGIndexTranslator for their type: {names}")
-
 
 class UnsupportedNames(CatalogError):
     """Some indexes of this site have names that plone.pgcatalog cannot use; nothing has been changed."""
-
-    def __init__(self, reasons: list[str]) -> None:
-        """*reasons* say of each index why."""
-        super().__init__(f"{self.__doc__} Remove them, or add them again under other names. {'; '.join(reasons)}")
 
 
 @implementer(INonInstallable)
@@ -77,37 +63,24 @@ class HiddenProfiles:
         return []
 
 
-def check_storage(setup_tool: Any) -> None:
-    """Refuse (UnsupportedStorage), before anything is changed, a storage that is not zodb-pgjsonb."""
-    if not is_supported(connection_of(setup_tool)):
-        raise UnsupportedStorage
-
-
-def check_indexes(setup_tool: Any) -> None:
-    """Refuse, before anything is changed, indexes of types nobody knows (UnsupportedIndexes) or with names that are words
-    of the query dict (UnsupportedNames).
-    """
-    tool = site_of(setup_tool)[ID]
-    if unknown := unknown_indexes(tool):
-        raise UnsupportedIndexes(unknown)
-    if reasons := refused_names(tool):
-        raise UnsupportedNames(reasons)
-
-
 def check_site(setup_tool: Any) -> None:
-    """Refuse, before anything is changed, a site whose catalog cannot be taken over."""
-    check_storage(setup_tool)
-    if not isinstance(aq_base(site_of(setup_tool)[ID]), PlonePGCatalogTool):
-        check_indexes(setup_tool)
+    """Raise, before anything is changed, UnsupportedStorage, UnsupportedIndexes or UnsupportedNames where they are true."""
+    if not is_supported(connection_of(setup_tool)):
+        raise UnsupportedStorage(UnsupportedStorage.__doc__)
+    tool = site_of(setup_tool)[ID]
+    if isinstance(aq_base(tool), PlonePGCatalogTool):
+        return
+    if unknown := tools.unknown_indexes(tool):
+        names = ", ".join(f"{name} ({meta_type})" for name, meta_type in unknown)
+        raise UnsupportedIndexes(f"{UnsupportedIndexes.__doc__} {TRANSLATE}: {names}")
+    if reasons := tools.refused_names(tool):
+        raise UnsupportedNames(f"{UnsupportedNames.__doc__} {RENAME} {'; '.join(reasons)}")
 
 
 def install(setup_tool: Any) -> None:
-    """Replace the site's ZCatalog by ours; does nothing when ours is there.
-
-    Inside of ``filling_later`` ours is left unfilled, and says so until it is rebuilt.
-    """
-    site = site_of(setup_tool)
+    """Replace the site's ZCatalog by ours unless it is there; inside of ``filling_later`` it is left, and says so, unfilled."""
     protect_tool(setup_tool)
+    site = site_of(setup_tool)
     old = site[ID]
     if isinstance(aq_base(old), PlonePGCatalogTool):
         return
@@ -115,19 +88,19 @@ def install(setup_tool: Any) -> None:
     processQueue()
     paths = list(old._catalog.uids.keys())
     new = PlonePGCatalogTool()
-    take_settings(old, new)
+    tools.take_settings(old, new)
     indexes = {name: settings_of(index) for name, index in aq_base(old)._catalog.indexes.items()}
-    columns = tuple(aq_base(old)._catalog.names)
+    columns = old._catalog.names
     new = replace_tool(site, new)
     for name, index in indexes.items():
         new._catalog.addIndex(name, index)
     for name in columns:
         new._catalog.addColumn(name)
     copy_settings(site)
-    if is_filled_later():
+    if tools.is_filled_later():
         expect_filling(new)
     else:
-        fill(new, paths)
+        tools.fill(new, paths)
 
 
 def upgrade_settings(setup_tool: Any) -> None:
@@ -145,8 +118,8 @@ def upgrade_rows(setup_tool: Any) -> None:
     def begin(is_committed: bool) -> None:
         if is_committed:
             try:
-                start_job(tool, "rebuild", rebuild)
-            except JobError as error:
+                jobs.start(tool, "rebuild", rebuild)
+            except jobs.JobError as error:
                 logger.warning("the catalog is not rebuilt, begin it in the tab Advanced: %s", error)
 
     transaction.get().addAfterCommitHook(begin)
@@ -166,10 +139,7 @@ def upgrade_table_settings(setup_tool: Any) -> None:
 
 
 def uninstall(setup_tool: Any) -> None:
-    """Give the site a ZCatalog with the same indexes, columns and entries, and drop our table.
-
-    One that was filled beside ours, by ``pgcatalog uninstall``, is brought up to date.
-    """
+    """Give the site a ZCatalog with the same indexes, columns and entries (one filled beside ours if there is), and drop ours."""
     site = site_of(setup_tool)
     unprotect_tool(setup_tool)
     old = site[ID]
@@ -182,7 +152,7 @@ def uninstall(setup_tool: Any) -> None:
     else:
         new, paths = successor.new_successor(old), successor.paths_of(old)
     cataloguer.drop(old._core)
-    fill(replace_tool(site, aq_base(new)), paths)
+    tools.fill(replace_tool(site, aq_base(new)), paths)
 
 
 def site_of(setup_tool: Any) -> Any:
@@ -191,53 +161,34 @@ def site_of(setup_tool: Any) -> Any:
 
 def replace_tool(site: Any, new: Any) -> Any:
     """Put the tool *new* into the place of the site's catalog, in the site's order; return it wrapped."""
-    ids = list(site.objectIds())
-    position = ids.index(ID)
+    position = list(site.objectIds()).index(ID)
     site._delObject(ID, suppress_events=True)
     site._setObject(ID, new, suppress_events=True)
-    if hasattr(aq_base(site), "moveObjectToPosition"):
-        site.moveObjectToPosition(ID, position, suppress_events=True)
+    site.moveObjectToPosition(ID, position, suppress_events=True)
     tool = site[ID]
     site.getSiteManager().registerUtility(aq_base(tool), ICatalogTool)
     setSite(site)
     return tool
 
 
-# -- later profile imports
-
-
 def protect_tool(setup_tool: Any) -> None:
-    """Let our tool survive imports of a toolset that wants Plone's catalog class.
-
-    Our ``overrides.zcml`` gives the whole instance a toolset step that does it; where that is not loaded, the site
-    gets it.
-    """
-    setup_tool.getToolsetRegistry().addRequiredTool(ID, dotted(PlonePGCatalogTool))
-    handler = f"{__name__}.{import_toolset.__name__}"
+    """Let our tool survive imports of a toolset that wants Plone's catalog class, also without our ``overrides.zcml``."""
+    setup_tool.getToolsetRegistry().addRequiredTool(ID, OUR_CLASS)
+    handler = f"{__name__}.import_toolset"
     step = setup_tool.getImportStepMetadata(TOOLSET_STEP) or {}
     if step.get("handler") != handler:
-        setup_tool.getImportStepRegistry().registerStep(
-            id=TOOLSET_STEP,
-            version=step.get("version"),
-            handler=handler,
-            dependencies=step.get("dependencies", ()),
-            title=step.get("title"),
-            description=step.get("description"),
-        )
+        kept = {name: step[name] for name in ("version", "dependencies", "title", "description") if name in step}
+        setup_tool.getImportStepRegistry().registerStep(id=TOOLSET_STEP, handler=handler, **kept)
     setup_tool._p_changed = True
 
 
 def unprotect_tool(setup_tool: Any) -> None:
     """Let GenericSetup's own toolset step, and Plone's catalog class, be in force again."""
-    setup_tool.getToolsetRegistry().addRequiredTool(ID, dotted(CatalogTool))
+    setup_tool.getToolsetRegistry().addRequiredTool(ID, PLONES_CLASS)
     registry = setup_tool.getImportStepRegistry()
     if TOOLSET_STEP in registry.listSteps():
         registry.unregisterStep(TOOLSET_STEP)
     setup_tool._p_changed = True
-
-
-def dotted(cls: type) -> str:
-    return f"{cls.__module__}.{cls.__name__}"
 
 
 def import_toolset(context: Any) -> None:

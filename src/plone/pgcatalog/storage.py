@@ -4,8 +4,11 @@ from collections.abc import Callable
 from collections.abc import Container
 from contextlib import AbstractContextManager
 from contextlib import closing
+from contextlib import ContextDecorator
 from functools import partial
 from functools import wraps
+from importlib.metadata import version
+from operator import attrgetter
 from persistent.TimeStamp import TimeStamp
 from plone.pgcatalog.sql.locks import HOLD_COMMITS
 from psycopg import IsolationLevel
@@ -25,8 +28,17 @@ import psycopg
 
 logger = logging.getLogger(__name__)
 
-#: A process that is behind the newest id goes beyond it by a random number of units up to this, less than a millisecond.
-#: Two processes that are behind and commit at the same time would else both take the very next id.
+#: The versions of zodb-pgjsonb that the methods replaced here, and in ``reader``, were written for.
+KNOWN = "1.19."
+#: The names of zodb-pgjsonb used here that it does not promise, from the storage of a ZODB connection on.
+PRIVATE_NAMES = (
+    *("_conn", "_drop_conn", "_in_read_txn", "_load_cache", "_main", "_polled_tid", "_serial_cache"),
+    *("_main._conn", "_main._dsn", "_main._ensure_admin_conn", "_main._instance_pool", "_main._lock"),
+    *("_main._pending_ddl", "_main._shared_cache.consensus_tid", "_main._shared_cache.poll_advance"),
+    *("_main._state_processors", "_main._ts"),
+)
+#: A process that is behind the newest id goes beyond it by a random number of units up to this, less than a millisecond:
+#: two that commit at the same time would else both take the very next id.
 SPREAD = 1 << 16
 #: How many oids a transaction gets at once; each time twice as many as before.
 FIRST_OIDS, MOST_OIDS = 32, 1024
@@ -48,21 +60,43 @@ OIDS = "SELECT nextval('zoid_seq') FROM generate_series(1, %s)"
 READS = ("load", "load_multiple", "loadBefore", "loadSerial", "loadBlob", "openCommittedBlobFile")
 
 
+class UnknownStorage(Exception):
+    """The installed zodb-pgjsonb is not one that this package knows."""
+
+
+def unknown_version() -> str:
+    """Return a sentence if this zodb-pgjsonb is not of the versions its methods are replaced for, else empty text."""
+    installed = version("zodb-pgjsonb")
+    return (
+        ""
+        if installed.startswith(KNOWN)
+        else f"plone.pgcatalog replaces methods of zodb-pgjsonb {KNOWN}*, not {installed}"
+    )
+
+
+def require_known_storage(database: Any) -> None:
+    """Raise UnknownStorage if what *database*, a ZODB.DB of zodb-pgjsonb, reads from has not all PRIVATE_NAMES."""
+
+    def check(jar: Any) -> None:
+        for name in PRIVATE_NAMES:
+            try:
+                attrgetter(name)(jar._normal_storage)
+            except AttributeError as error:
+                text = f"zodb-pgjsonb {version('zodb-pgjsonb')} has no {name}, which plone.pgcatalog uses"
+                raise UnknownStorage(text) from error
+
+    database._connectionMap(check)
+
+
 def is_supported(jar: Any) -> bool:
     """True when *jar*, a ZODB connection, reads from zodb-pgjsonb."""
     return hasattr(getattr(jar, "_normal_storage", None), "pg_connection")
 
 
 def snapshot_tid(jar: Any) -> int | None:
-    """Return the id of the newest transaction in the snapshot of *jar*, a ZODB connection; None outside of a snapshot.
-
-    In a commit there is none: each statement sees the newest data.
-    """
+    """Return the newest transaction in the snapshot of *jar*, a ZODB connection; None outside of one, as in a commit."""
     storage = jar._normal_storage
-    if not getattr(storage, "_in_read_txn", False):
-        return None
-    tid: int | None = getattr(storage, "_polled_tid", None)
-    return tid
+    return storage._polled_tid if getattr(storage, "_in_read_txn", False) else None
 
 
 def unchanged_tid(jar: Any) -> int | None:
@@ -83,25 +117,19 @@ def unsaved_oids(jar: Any) -> Container[bytes]:
 
 
 def keeps_history(jar: Any) -> bool:
-    """True when the storage that *jar*, a ZODB connection, reads from can undo.
-
-    Such a storage may forget its newest transactions when it is packed, and begin a second time at an older one.  Of
-    another one all snapshots with the same newest transaction show the same.
-    """
+    """True when the storage of *jar*, a ZODB connection, can undo: once packed, it may begin again at an older transaction."""
     return bool(jar._normal_storage.supportsUndo())
 
 
 def committed_tid(database: Any) -> int:
     """Return the id of the newest transaction that this process has committed in *database*, a ZODB.DB; 0 for none."""
-    tid: int = u64(database.storage.lastTransaction())
-    return tid
+    return int(u64(database.storage.lastTransaction()))
 
 
 def advance_clock(database: Any, tid: int) -> float:
-    """Let the next transaction of this process in *database* have a later id than *tid*.
+    """Let the next transaction of this process in *database* have a later id than *tid*, which another machine has given.
 
-    Returns by how many seconds the ids of this process were behind, 0.0 if they were not.  The storage takes an id from
-    the machine's clock and from its own last id only, and another machine's clock may be ahead.
+    Returns by how many seconds the ids of this process were behind, 0.0 if they were not.
     """
     storage = database.storage
     if u64(storage._ts.raw()) >= tid:
@@ -111,41 +139,29 @@ def advance_clock(database: Any, tid: int) -> float:
         if u64(last.raw()) >= tid:
             return 0.0
         storage._ts = TimeStamp(p64(tid + randrange(SPREAD)))
-        seconds: float = TimeStamp(p64(tid)).timeTime() - last.timeTime()
-        return seconds
+        return float(TimeStamp(p64(tid)).timeTime() - last.timeTime())
 
 
-def adapt(
-    database: Any, begin: Callable[[Any, bool], int], reading: Callable[[], AbstractContextManager[None]]
-) -> None:
+def adapt(database: Any, begin: Callable[[Any, bool], int], reading: Callable[[], ContextDecorator]) -> None:
     """Have ZODB connections of *database*, of zodb-pgjsonb, send fewer messages; the storage's own way is for special cases.
 
-    Each of their reads happens within a context that *reading* makes, which raises what Zope repeats.
+    Each of their reads is decorated by what *reading* returns, which raises what Zope repeats.  *begin* ends a
+    snapshot of a psycopg connection (if told so), begins the next one and returns its newest transaction, in one message
+    instead of three.  New objects get their ids in blocks (``NewOids``).
 
-    They begin a snapshot and ask what has changed since their last: three messages, three times in a request.  Mostly
-    nothing has changed.  *begin* ends a snapshot of a psycopg connection (if told so), begins the next one and returns its
-    newest transaction, all in one message.  And they ask for the id of each new object (``NewOids``).
-
-    A connection's first snapshot begins where the shared cache of objects is.  The storage calls that cache current as it is
-    then, and an object that another process has changed since the last snapshot of this one stays outdated.
+    A connection's first snapshot begins where the shared cache of objects is, or the storage would call that cache current.
     """
     storage = database.storage
     make_instance = storage.new_instance
-
-    def repeated(read: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(read)
-        def method(*args: Any, **keywords: Any) -> Any:
-            with reading():
-                return read(*args, **keywords)
-
-        return method
+    if sentence := unknown_version():
+        logger.warning(sentence)
 
     def change(instance: Any) -> None:
         new_oids = NewOids(instance)
         instance.new_oid = new_oids.next
         for name in READS:
-            setattr(instance, name, repeated(getattr(instance, name)))
-        poll = repeated(instance.poll_invalidations)
+            setattr(instance, name, reading()(getattr(instance, name)))
+        poll = reading()(instance.poll_invalidations)
         instance.poll_invalidations = partial(_poll, instance, poll, begin, new_oids)
 
     def new_instance() -> Any:
@@ -161,9 +177,7 @@ def adapt(
 class NewOids:
     """The oids for new objects that one transaction of *instance*, the storage of a ZODB connection, gets.
 
-    A changed page has some twenty new objects with its version; the storage asks for each of their oids.  These come in
-    blocks.  What a transaction leaves is forgotten with it, and with the connection: after a failover to a standby that lacks
-    the newest commits the sequence gives the same oids again.
+    What it leaves is forgotten: after a failover to a standby that lacks commits the sequence gives the same oids again.
     """
 
     def __init__(self, instance: Any) -> None:
@@ -187,14 +201,12 @@ class NewOids:
             try:
                 with connection.cursor(row_factory=tuple_row) as cursor:
                     found = cursor.execute(OIDS, [self._size], prepare=True).fetchall()
-            except psycopg.Error:
-                # An error of a search has ended the transaction of this connection, or it is lost.
+            except psycopg.Error:  # of a search, which has ended the transaction of this connection, or it is lost
                 return self._ask()  # type: ignore[no-any-return]
             self._oids = sorted((oid for (oid,) in found), reverse=True)
             self._connection = connection
             self._size = min(2 * self._size, MOST_OIDS)
-        oid: bytes = p64(self._oids.pop())
-        return oid
+        return bytes(p64(self._oids.pop()))
 
 
 def _poll(instance: Any, poll: Callable[[], Any], begin: Callable[[Any, bool], int], new_oids: NewOids) -> Any:
@@ -214,11 +226,6 @@ def _poll(instance: Any, poll: Callable[[], Any], begin: Callable[[Any, bool], i
     return []
 
 
-def forget_shared_objects(database: Any) -> None:
-    """Empty the cache of objects that all connections of *database* share."""
-    database.storage.clear_caches()
-
-
 def forget_objects(jar: Any) -> None:
     """Have the ZODB connection *jar* load anew whatever object is asked for; changed ones stay as they are."""
     storage = jar._normal_storage
@@ -235,8 +242,7 @@ def connection(jar: Any) -> Any:
 def dsn_of(jar: Any) -> str:
     """Return the connection string of the database that *jar*, a ZODB connection, reads from."""
     # Of the storage that snapshots come from, whatever may be wrapped around it.
-    dsn: str = jar._normal_storage._main._dsn
-    return dsn
+    return str(jar._normal_storage._main._dsn)
 
 
 def writable_dsn_of(jar: Any) -> str:
@@ -253,8 +259,7 @@ def require_writable(jar: Any) -> None:
 
 def writer_url(jar: Any) -> str:
     """Return scheme and host of a Zope that saves, for the ZODB connection *jar* that only reads; empty for none."""
-    found: str = getattr(jar.db().storage, "writer_url", "")
-    return found
+    return str(getattr(jar.db().storage, "writer_url", ""))
 
 
 def max_replay_lag(database: Any) -> float | None:
@@ -269,15 +274,13 @@ def database_dsn(database: Any) -> str | None:
 
 def pooled_connection(database: Any) -> AbstractContextManager[Any]:
     """Return the context of a connection that snapshots of *database*, a ZODB.DB of zodb-pgjsonb, would be read from."""
-    pool: AbstractContextManager[Any] = database.storage._instance_pool.connection()
-    return pool
+    return database.storage._instance_pool.connection()  # type: ignore[no-any-return]
 
 
 def renew_connections(database: Any, connection_class: type, **options: Any) -> None:
     """Let the connections of *database*, a ZODB.DB of zodb-pgjsonb, be of *connection_class*, with *options* of psycopg's.
 
-    They are made anew, but for the storage's own and those of ZODB connections that are open: these get the options only, as
-    attributes.
+    The storage's own and those of open ZODB connections are not made anew: they get the options only, as attributes.
     """
     pool = database.storage._instance_pool
     pool.connection_class = connection_class
@@ -301,10 +304,9 @@ def renew_connections(database: Any, connection_class: type, **options: Any) -> 
 def pack_by(connect: Callable[[str], Any]) -> None:
     """Have each pack of zodb-pgjsonb in this process see one snapshot, on a connection that *connect* opens for a DSN.
 
-    The storage finds what can be reached with one statement and removes the rest with others, each of which would see what
-    has been committed until then: new objects would be none that can be reached.  A pack begins again if others have
-    meanwhile changed what it removes, or referred to it; after PACK_ATTEMPTS it raises psycopg.errors.SerializationFailure,
-    or DeadlockDetected, and has removed nothing.
+    The storage finds what can be reached with one statement and removes the rest with others, which would see, and remove,
+    what has been committed meanwhile.  It begins again if others have changed what it removes, or referred to it; after
+    PACK_ATTEMPTS it raises SerializationFailure or DeadlockDetected, and has removed nothing.
     """
     pack = PGJsonbStorage.pack
     if hasattr(pack, "__wrapped__"):
@@ -329,9 +331,8 @@ def pack_by(connect: Callable[[str], Any]) -> None:
 def _begin_pack(connection: Any, other: Any) -> None:
     """Begin the snapshot of a pack on *connection*, which asks *other* before it commits what others have committed.
 
-    A transaction that began before an object was taken from its place may put it into another one: it still finds it.
-    The storage's lock keeps commits back for the two statements that look for that.  One that waits for the pack itself,
-    because it changes what that removes, may have this lock.
+    A transaction that began before an object was taken from its place may put it into another one.  The storage's lock keeps
+    commits back for the two statements that look for that; who waits for the pack itself may have this lock.
     """
     connection.isolation_level = IsolationLevel.REPEATABLE_READ
     connection.autocommit = False
@@ -352,8 +353,7 @@ def _begin_pack(connection: Any, other: Any) -> None:
 
 def _rows(connection: Any, query: str, *params: Any) -> list[tuple[Any, ...]]:
     with connection.cursor(row_factory=tuple_row) as cursor:
-        found: list[tuple[Any, ...]] = cursor.execute(query, params).fetchall()
-        return found
+        return list(cursor.execute(query, params))
 
 
 class _StorageOfPack:
@@ -370,5 +370,5 @@ class _StorageOfPack:
 
 
 def processors(database: Any) -> Any:
-    """Return the processors that see what is stored in *database*, a ZODB.DB; None if its storage is another one."""
-    return getattr(database.storage, "_state_processors", None)
+    """Return the processors that see what is stored in *database*, a ZODB.DB of zodb-pgjsonb."""
+    return database.storage._state_processors

@@ -19,7 +19,7 @@ import Zope2
 def register_processors(event: Any) -> None:
     """Register the catalog's hooks with every zodb-pgjsonb storage of the opened database, and see to safe packs; idempotent.
 
-    Raises MixedDistributions, which ends the start of Zope.
+    Raises MixedDistributions or UnknownStorage, which ends the start of Zope.
     """
     refuse_mixture()
     log_patches()

@@ -14,7 +14,6 @@ from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.storage import advance_clock
 from plone.pgcatalog.storage import committed_tid
 from plone.pgcatalog.storage import forget_objects
-from plone.pgcatalog.storage import forget_shared_objects
 from plone.pgcatalog.storage import snapshot_tid
 from psycopg.rows import tuple_row
 from typing import Any
@@ -158,7 +157,7 @@ def change_history(database: Any, history: int) -> None:
     """
     if Generations.of(database).change_history(history, committed_tid(database)):
         logger.warning("the database has lost transactions: all that this process knew of it is forgotten")
-        forget_shared_objects(database)
+        database.storage.clear_caches()
 
 
 def check_order(database: Any, cursor: Any) -> None:

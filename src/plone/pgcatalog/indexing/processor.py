@@ -37,6 +37,7 @@ from plone.pgcatalog.storage import adapt
 from plone.pgcatalog.storage import dsn_of
 from plone.pgcatalog.storage import pooled_connection
 from plone.pgcatalog.storage import processors
+from plone.pgcatalog.storage import require_known_storage
 from psycopg import Cursor
 from typing import Any
 from weakref import ref
@@ -138,11 +139,14 @@ def primary_entry(pending: CatalogPending, zoid: int) -> Any:
 
 
 def register(database: Any) -> bool:
-    """Register the processor with the storage of *database* unless it has one; False when it is not zodb-pgjsonb."""
-    registered = processors(database)
-    if registered is None:
+    """Register the processor with the storage of *database* unless it has one; False when it is not zodb-pgjsonb.
+
+    Raises UnknownStorage for a zodb-pgjsonb that lacks what we use.
+    """
+    if not hasattr(database.storage, "register_state_processor"):
         return False
-    if not any(isinstance(p, PGCatalogStateProcessor) for p in registered):
+    require_known_storage(database)
+    if not any(isinstance(p, PGCatalogStateProcessor) for p in processors(database)):
         database.storage.register_state_processor(PGCatalogStateProcessor(database))
         _complete_tables(database)
         adapt(database, begin_snapshot, transient_reads)
