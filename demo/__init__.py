@@ -8,13 +8,13 @@
 ``run``         what is done once Zope runs
 ``site``        the Plone site: made once, found again
 ``words``       German, English and Chinese words and sentences (``vocabulary``)
-``plan``        what the site contains: pure data, the same for the same seed
-                (an ``item`` each; ``specials``: events, files …; ``people``)
+``plan``        what the site contains, and its people: pure data, the same for
+                the same seed
 ``content``     the plan made real, in batches
 ``front_page``  what to try, and what has to be there for it
 ``tour``        ten typical queries with counts and timings
-``oracle``      a stock ZCatalog in memory, filled from the same content
-``check``       every tour query asked of both, every difference named
+``check``       every tour query asked of ours and of a ZCatalog in memory, every
+                difference named
 ``fetch``       the site looked at over HTTP
 ==============  ==============================================================
 """

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import ExitStack
-from demo import people
+from demo import plan
 from demo import server
 from pathlib import Path
 from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
@@ -147,7 +147,7 @@ def _serve(host: str, wanted: int) -> None:
 
 def _where_to_click(url: str) -> None:
     catalog = f"{url}/portal_catalog"
-    names = ", ".join(person.id for person in people.PEOPLE)
+    names = ", ".join(person.id for person in plan.PEOPLE)
     for title, link in (
         ("What to try", url),
         ("Search", f"{url}/@@search?SearchableText=water"),
@@ -164,8 +164,8 @@ def _where_to_click(url: str) -> None:
         console.print(f"  {title:18} {link}", soft_wrap=True)
     rest = f"curl -H 'Accept: application/json' '{url}/@search?SearchableText=water'"
     console.print(f"  {'REST':18} {rest}", soft_wrap=True)
-    console.print(f"  {'Log in as':18} {people.ADMIN} / {people.ADMIN}")
-    console.print(f"  {'or as':18} {names} / {people.PASSWORD}")
+    console.print(f"  {'Log in as':18} {plan.ADMIN} / {plan.ADMIN}")
+    console.print(f"  {'or as':18} {names} / {plan.PASSWORD}")
     console.print("Ctrl-C ends it; the next start comes up with the same site.")
 
 

@@ -9,13 +9,25 @@ from datetime import datetime
 from demo.site import acting_as
 from demo.tour import PAGE
 from demo.tour import Step
+from plone.pgcatalog.indexing.objects import content_of
+from plone.pgcatalog.migration.compare import LIMITS
+from plone.pgcatalog.migration.successor import new_successor
 from rich.table import Table
 from typing import Any
 
 
-LIMITS = ("sort_limit", "b_start", "b_size")
 EVERYTHING = Step("Everything", {"path": "/"}, user="admin")
 SHOWN = 5
+
+
+def make_oracle(site: Any, advance: Callable[[], None]) -> Any:
+    """Return a ZCatalog with the site's content, set up as its catalog and not stored."""
+    oracle = new_successor(site.portal_catalog)
+    for path, obj in content_of(site.portal_catalog):
+        oracle.catalog_object(obj, path)
+        site._p_jar.cacheGC()
+        advance()
+    return oracle
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from DateTime import DateTime
 from datetime import datetime
-from demo.item import Item
-from demo.item import LANGUAGE_CODES
+from demo.words import Item
+from demo.words import LANGUAGE_CODES
 from plone.app.textfield.value import RichTextValue
 from plone.dexterity.utils import createContent
 from plone.event.utils import pydt

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from demo import front_page
-from demo import people
-from demo.item import LANGUAGE_TITLES
+from demo import plan
 from demo.site import acting_as
+from demo.words import LANGUAGE_TITLES
 from html import unescape
 from plone.pgcatalog.zmi.browse import COUNTED
 from typing import Any
@@ -53,7 +53,7 @@ def get(
     """Fetch a page, or send it a *form*; an error status is an answer, too."""
     headers = {"Accept": accept}
     if login:
-        password = login if login == people.ADMIN else people.PASSWORD
+        password = login if login == plan.ADMIN else plan.PASSWORD
         token = base64.b64encode(f"{login}:{password}".encode()).decode()
         headers["Authorization"] = f"Basic {token}"
     request = Request(quote(url, safe=":/?&=%+@,"), headers=headers, data=urlencode(form).encode() if form else None)
@@ -89,10 +89,10 @@ def problems(site: Any, root_url: str) -> Iterator[str]:
 
     zmi = f"{base}/portal_catalog/manage_catalogView"
     total = f"{objects:,}" if objects <= COUNTED else "about "
-    yield from _page("catalog in the ZMI", zmi, f'id="total">{total}', login=people.ADMIN)
+    yield from _page("catalog in the ZMI", zmi, f'id="total">{total}', login=plan.ADMIN)
     for tab in ("Indexes", "Schema", "Advanced"):
         url = f"{base}/portal_catalog/manage_catalog{tab}"
-        yield from _page(f"tab {tab} in the ZMI", url, "</html>", login=people.ADMIN)
+        yield from _page(f"tab {tab} in the ZMI", url, "</html>", login=plan.ADMIN)
     if (response := get(zmi)).status not in (302, 401):
         yield f"catalog in the ZMI as anonymous: status {response.status} ({zmi})"
 

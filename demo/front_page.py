@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from demo import people
+from demo import plan
 from demo.site import acting_as
 from html import escape
 from plone.app.textfield.value import RichTextValue
@@ -42,7 +42,7 @@ NEWEST = {"sort_on": "modified", "sort_order": "reverse"}
 SLOW: tuple[dict[str, Any], ...] = (
     {"portal_type": "Document", "review_state": "published"},
     {"portal_type": "News Item", "review_state": "published"},
-    *({"portal_type": "Document", "Creator": person.id} for person in people.PEOPLE),
+    *({"portal_type": "Document", "Creator": person.id} for person in plan.PEOPLE),
 )
 #: How often each of them was asked for.
 ASKED = 20
@@ -110,14 +110,14 @@ LINKS = (
         "Slow queries",
         "by shape, with their plans.",
         (r"Creator =; portal_type =; sort modified desc; limit",),
-        login=people.ADMIN,
+        login=plan.ADMIN,
     ),
     Link(
         "portal_catalog/manage_index_advice",
         "Index advice",
         "one click looks for an index for them, another builds it.",
         (r"CREATE INDEX CONCURRENTLY", r'name="apply"'),
-        login=people.ADMIN,
+        login=plan.ADMIN,
         button="advise",
     ),
     Link(
@@ -167,14 +167,14 @@ def html(site: Any) -> str:
         for link in LINKS
     )
     rows = "".join(
-        f"<tr><td>{escape(person.id)}</td><td>{people.PASSWORD}</td><td>{escape(person.fullname)}, "
+        f"<tr><td>{escape(person.id)}</td><td>{plan.PASSWORD}</td><td>{escape(person.fullname)}, "
         f"{escape(', '.join(person.roles[1:] or person.groups or person.roles))}</td></tr>"
-        for person in people.PEOPLE
+        for person in plan.PEOPLE
     )
     return (
         f"<ol>{items}</ol><h2>Who may log in</h2><table class='table'>"
         "<thead><tr><th>Login</th><th>Password</th><th>Who</th></tr></thead>"
-        f"<tbody><tr><td>{people.ADMIN}</td><td>{people.ADMIN}</td><td>Manager of the whole server</td></tr>{rows}"
+        f"<tbody><tr><td>{plan.ADMIN}</td><td>{plan.ADMIN}</td><td>Manager of the whole server</td></tr>{rows}"
         "</tbody></table>"
     )
 

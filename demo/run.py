@@ -7,13 +7,11 @@ from demo import check
 from demo import content
 from demo import fetch
 from demo import front_page
-from demo import oracle
-from demo import people
 from demo import plan
 from demo import server
 from demo import site as sites
 from demo import tour
-from demo.item import Item
+from demo.words import Item
 from rich.console import Console
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -35,7 +33,7 @@ class Session:
         self.timed = timed
         self.site: Any = None
         sites.ensure_admin(self.app)
-        sites.become(self.app, people.ADMIN)
+        sites.become(self.app, plan.ADMIN)
 
     def close(self) -> None:
         """Give the connection back; a second call does nothing."""
@@ -89,11 +87,8 @@ class Session:
 
     def check(self) -> list[str]:
         """Compare with a ZCatalog and over HTTP; return what is wrong."""
-        definition = sites.marker(self.site)["stock_catalog"]
-        total = len(self.site.portal_catalog)
-        zcatalog = oracle.make(self.site, definition)
-        with self.progress("Filling a ZCatalog", total) as advance:
-            oracle.fill(self.site, zcatalog, advance)
+        with self.progress("Filling a ZCatalog", len(self.site.portal_catalog)) as advance:
+            zcatalog = check.make_oracle(self.site, advance)
         path = "/".join(self.site.getPhysicalPath())
         steps = tour.steps(path, self.today)
         with self.progress("Comparing", len(steps) + 1) as advance:

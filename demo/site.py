@@ -6,8 +6,7 @@ from AccessControl.SecurityManagement import noSecurityManager
 from AccessControl.SecurityManagement import setSecurityManager
 from collections.abc import Iterator
 from contextlib import contextmanager
-from demo import oracle
-from demo import people
+from demo import plan
 from demo.server import DemoError
 from plone.pgcatalog.request import with_request
 from plone.registry.interfaces import IRegistry
@@ -51,8 +50,8 @@ def leave(app: Any) -> None:
 
 def ensure_admin(app: Any) -> None:
     """Make the manager of the whole server: admin with the password admin."""
-    if app.acl_users.getUser(people.ADMIN) is None:
-        app.acl_users._doAddUser(people.ADMIN, people.ADMIN, ["Manager"], [])
+    if app.acl_users.getUser(plan.ADMIN) is None:
+        app.acl_users._doAddUser(plan.ADMIN, plan.ADMIN, ["Manager"], [])
         transaction.commit()
 
 
@@ -124,18 +123,15 @@ def make_site(app: Any, **marked: Any) -> Any:
     registry = getUtility(IRegistry)
     registry["plone.available_languages"] = ["en", "de", "zh-cn"]
     _add_people(site)
-    # The definition of the catalog as Plone made it: what ours is compared with
-    # must not be told by ours.
-    definition = oracle.definition(site.portal_catalog)
-    mark(site, stock_catalog=definition, complete=False, **marked)
+    mark(site, complete=False, **marked)
     transaction.commit()
     return site
 
 
 def _add_people(site: Any) -> None:
-    site.portal_groups.addGroup(people.RESEARCHERS, title="Researchers")
-    for person in people.PEOPLE:
-        site.portal_membership.addMember(person.id, people.PASSWORD, list(person.roles), [])
+    site.portal_groups.addGroup(plan.RESEARCHERS, title="Researchers")
+    for person in plan.PEOPLE:
+        site.portal_membership.addMember(person.id, plan.PASSWORD, list(person.roles), [])
         member = site.portal_membership.getMemberById(person.id)
         member.setMemberProperties({"fullname": person.fullname, "email": f"{person.id}@example.org"})
         for group in person.groups:

@@ -1,4 +1,4 @@
-"""Words and sentences in German, English and Chinese for the demo's content.
+"""Words and sentences in German, English and Chinese for the demo's content, and what an object of it has.
 
 Words are drawn with the frequencies of real texts (Zipf's law: the n-th word comes
 1/n as often as the first one), since that is what decides how fast a text search
@@ -7,10 +7,12 @@ is.  The long tail are compounds (``Wasserbrücken``, ``microbridges``, ``水利
 
 from dataclasses import dataclass
 from dataclasses import field
+from datetime import datetime
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from random import Random
+from typing import Any
 from typing import Self
 
 import re
@@ -18,6 +20,9 @@ import unicodedata
 
 
 LANGUAGES = ("de", "en", "zh")
+LANGUAGE_TITLES = {"de": "Deutsch", "en": "English", "zh": "中文"}
+#: What Plone calls the languages.
+LANGUAGE_CODES = {"de": "de", "en": "en", "zh": "zh-cn"}
 VOCABULARY = Path(__file__).parent / "vocabulary"
 SLOT = re.compile(r"\{([ANPTV])\}")
 HAN = re.compile(r"[\u4e00-\u9fff]")
@@ -36,6 +41,34 @@ class Topic:
 
     def title(self, language: str) -> str:
         return str(getattr(self, language))
+
+
+@dataclass
+class Item:
+    """One object of the site; paths are relative to the site."""
+
+    path: str
+    portal_type: str
+    language: str
+    title: str
+    topic: Topic
+    created: datetime
+    modified: datetime
+    creator: str
+    description: str = ""
+    subjects: tuple[str, ...] = ()
+    state: str | None = "published"
+    effective: datetime | None = None
+    expires: datetime | None = None
+    exclude_from_nav: bool = False
+    local_roles: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    related: tuple[str, ...] = ()
+    #: What only its type has, by the names of its schema.
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def depth(self) -> int:
+        return self.path.count("/") + 1
 
 
 def _lines(name: str) -> list[str]:

@@ -3,11 +3,11 @@
 from collections import Counter
 from datetime import datetime
 from datetime import timedelta
-from demo import people
+from demo import plan as plans
 from demo import words
-from demo.item import Item
 from demo.plan import make_plan
 from demo.plan import TYPE_SHARES
+from demo.words import Item
 from itertools import pairwise
 from plone.event.recurrence import recurrence_sequence_ical
 from random import Random
@@ -79,11 +79,11 @@ def test_mix(plan: list[Item]) -> None:
 
 
 def test_people(plan: list[Item]) -> None:
-    names = {person.id for person in people.PEOPLE}
+    names = {person.id for person in plans.PEOPLE}
     assert {item.creator for item in plan} == names
     shared = {user for item in plan for user, _ in item.local_roles}
-    assert shared <= names | {people.RESEARCHERS}
-    assert people.RESEARCHERS in shared
+    assert shared <= names | {plans.RESEARCHERS}
+    assert plans.RESEARCHERS in shared
 
 
 def test_dates_are_in_order(plan: list[Item]) -> None:
