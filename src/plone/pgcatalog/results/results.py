@@ -216,10 +216,7 @@ class CatalogSearchResults(LazyMap):
             return self._assigned
         total = self._reader.total()
         self._has_read()
-        if total is None:
-            assert self._count_limit is not None
-            return self._count_limit
-        return total
+        return total if total is not None else self._count_limit or 0
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
