@@ -86,7 +86,7 @@ def entries(dsn: str, target: IndexTarget) -> list[Registered]:
 
 def test_an_index_is_found_that_helps(site: Any, dsn: str) -> None:
     slow_listing(site)
-    catalog = site.portal_catalog._catalog
+    catalog = site.portal_catalog._core
     before = indexes(dsn, IndexTarget.of(catalog).relation)
     advice = advise(catalog)
     assert advice.rows >= ROWS
@@ -109,7 +109,7 @@ def test_an_index_is_found_that_helps(site: Any, dsn: str) -> None:
 
 
 def test_only_a_value_that_all_ask_for_makes_a_partial_index(site: Any) -> None:
-    catalog = site.portal_catalog._catalog
+    catalog = site.portal_catalog._core
     for kind in ("Document", "Event", "File"):
         search(site, portal_type=kind, review_state="published", Subject="tag3", sort_on="modified", sort_limit=5)
     found = {c.where for c in all_candidates(catalog)}
@@ -121,7 +121,7 @@ def test_only_a_value_that_all_ask_for_makes_a_partial_index(site: Any) -> None:
 def test_what_is_fast_already_gets_no_index(site: Any) -> None:
     search(site, getId="x17")
     search(site, sort_on="modified", portal_type="Document", sort_limit=1)
-    advice = advise(site.portal_catalog._catalog)
+    advice = advise(site.portal_catalog._core)
     assert [s for s in advice.suggestions if s.group.shape == "getId ="] == []
     assert any(reason.startswith("no further index") for group, reason in advice.without if group.shape == "getId =")
 
@@ -129,7 +129,7 @@ def test_what_is_fast_already_gets_no_index(site: Any) -> None:
 def test_shapes_that_cannot_be_run_again_are_named(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sites.override_settings(monkeypatch, slow_query_mask=("Creator",))
     slow_listing(site)
-    advice = advise(site.portal_catalog._catalog)
+    advice = advise(site.portal_catalog._core)
     assert advice.suggestions == []
     assert "values of Creator were not recorded (masked, too long or of an unknown type)" in [
         english(reason) for _, reason in advice.without
@@ -138,18 +138,18 @@ def test_shapes_that_cannot_be_run_again_are_named(site: Any, monkeypatch: pytes
 
 def test_without_a_log_there_is_no_advice(site: Any) -> None:
     with pytest.raises(AdviceError, match="no slow query"):
-        advise(site.portal_catalog._catalog)
+        advise(site.portal_catalog._core)
     with pytest.raises(AdviceError, match="no suggestion 'advice_1' any more"):
-        find_candidate(site.portal_catalog._catalog, "advice_1")
+        find_candidate(site.portal_catalog._core, "advice_1")
 
 
 def test_without_rows_there_is_no_advice(site: Any, dsn: str) -> None:
     slow_listing(site)
     with psycopg.connect(dsn) as connection:
-        connection.execute(f'DELETE FROM "{IndexTarget.of(site.portal_catalog._catalog).relation}"')
+        connection.execute(f'DELETE FROM "{IndexTarget.of(site.portal_catalog._core).relation}"')
     transaction.begin()
     with pytest.raises(AdviceError, match="the catalog is empty"):
-        advise(site.portal_catalog._catalog)
+        advise(site.portal_catalog._core)
 
 
 def test_where_no_copy_can_be_made_there_is_no_advice(site: Any, dsn: str) -> None:
@@ -159,7 +159,7 @@ def test_where_no_copy_can_be_made_there_is_no_advice(site: Any, dsn: str) -> No
         connection.execute("CREATE ROLE reader LOGIN") if not role_exists(connection, "reader") else None
         connection.execute(f'REVOKE TEMPORARY ON DATABASE "{name}" FROM PUBLIC')
         connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
-    catalog = site.portal_catalog._catalog
+    catalog = site.portal_catalog._core
     with as_role(catalog, "reader"), pytest.raises(AdviceError, match="permission denied to create temporary tables"):
         advise(catalog)
 
@@ -182,7 +182,7 @@ def as_role(catalog: Any, role: str) -> Iterator[None]:
 
 def test_a_database_that_fails_is_named(site: Any) -> None:
     slow_listing(site)
-    catalog = site.portal_catalog._catalog
+    catalog = site.portal_catalog._core
     with as_role(catalog, "nobody_knows_this_role"), pytest.raises(AdviceError, match="PostgreSQL: "):
         advise(catalog)
 
@@ -196,13 +196,13 @@ CANDIDATE = Candidate("composite", ("creator", "modified", "rid"))
 @pytest.fixture
 def target(db: Any) -> IndexTarget:
     with inside(db) as portal:
-        return IndexTarget.of(portal.portal_catalog._catalog)
+        return IndexTarget.of(portal.portal_catalog._core)
 
 
 def test_an_index_is_built_used_and_dropped(db: Any, dsn: str, target: IndexTarget) -> None:
     with inside(db) as portal:
         slow_listing(portal)
-        [suggestion] = advise(portal.portal_catalog._catalog).suggestions
+        [suggestion] = advise(portal.portal_catalog._core).suggestions
     before = indexes(dsn, target.relation)
     builder.apply(target, suggestion.candidate, "for a test")
     assert background_ended()
@@ -211,7 +211,7 @@ def test_an_index_is_built_used_and_dropped(db: Any, dsn: str, target: IndexTarg
     [entry] = entries(dsn, target)
     assert (entry.state, entry.index, entry.reason, entry.message) == ("ready", name, "for a test", "")
     with inside(db) as portal:
-        assert [s.candidate for s in advise(portal.portal_catalog._catalog).suggestions] == []
+        assert [s.candidate for s in advise(portal.portal_catalog._core).suggestions] == []
     builder.in_background(builder.drop, target, suggestion.candidate.name)
     assert background_ended()
     assert indexes(dsn, target.relation) == before
@@ -333,7 +333,7 @@ def test_a_new_table_has_the_advised_indexes(db: Any, dsn: str, target: IndexTar
         portal.portal_catalog.manage_catalogClear()
         create(portal, "Document", "page", title="Page")
         transaction.commit()
-        after = IndexTarget.of(portal.portal_catalog._catalog)
+        after = IndexTarget.of(portal.portal_catalog._core)
     assert after.relation != target.relation
     assert indexes(dsn, after.relation)[after.index(CANDIDATE.name)]
     assert [e.state for e in entries(dsn, after)] == ["ready"]
@@ -342,7 +342,7 @@ def test_a_new_table_has_the_advised_indexes(db: Any, dsn: str, target: IndexTar
         portal.portal_catalog.delIndex("Creator")
         portal.portal_catalog.manage_catalogClear()
         transaction.commit()
-        third = IndexTarget.of(portal.portal_catalog._catalog)
+        third = IndexTarget.of(portal.portal_catalog._core)
     assert third.index(CANDIDATE.name) not in indexes(dsn, third.relation)
     assert [e.state for e in entries(dsn, third)] == ["missing"]
 
@@ -354,7 +354,7 @@ def test_saves_survive_the_longest_values(db: Any, dsn: str, target: IndexTarget
         search(portal, Creator="c", portal_type="File", getId="x", review_state="private", sort_on="sortable_title")
         search(portal, sort_on="modified", **listing)
         search(portal, sort_on="sortable_title", is_folderish=True, **listing)
-        candidates = all_candidates(portal.portal_catalog._catalog)
+        candidates = all_candidates(portal.portal_catalog._core)
     assert len(candidates) >= 8
     with psycopg.connect(dsn, autocommit=True) as connection:
         for number, candidate in enumerate(candidates):

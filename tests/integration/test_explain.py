@@ -50,7 +50,7 @@ def example(query: dict[str, Any], sort: Any = (), limit: Any = None, where: Any
 
 
 def test_a_recorded_query_is_compiled_and_explained(filled: Any) -> None:
-    catalog = filled.portal_catalog._catalog
+    catalog = filled.portal_catalog._core
     plan = explain_example(catalog, example({"portal_type": "Document"}, [["modified", True]], 2))
     assert " rows expected, " in plan.text
     assert plan.text.splitlines()[-1].startswith("Time on the server: ")
@@ -66,7 +66,7 @@ def test_a_recorded_query_is_compiled_and_explained(filled: Any) -> None:
 
 
 def test_a_page_has_its_recorded_place(filled: Any) -> None:
-    catalog = filled.portal_catalog._catalog
+    catalog = filled.portal_catalog._core
     evil = "SELECT evil() LIMIT 7 OFFSET 30; DROP TABLE x"
     recorded = example({"portal_type": "Document"}, statement=evil, page=[30, 7])
     plan = explain_example(catalog, recorded)
@@ -80,7 +80,7 @@ def test_a_page_has_its_recorded_place(filled: Any) -> None:
 def test_a_record_without_a_page_has_that_of_its_query(filled: Any, page: Any) -> None:
     """Records of older versions have only the text of the statement, which is never read."""
     recorded = example({"portal_type": "Document"}, limit=5, statement="SELECT 1 LIMIT 7 OFFSET 30", page=page)
-    assert explain_example(filled.portal_catalog._catalog, recorded).statement.endswith("LIMIT 5")
+    assert explain_example(filled.portal_catalog._core, recorded).statement.endswith("LIMIT 5")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_record_without_a_page_has_that_of_its_query(filled: Any, page: Any) -
 )
 def test_what_cannot_be_run_again_says_why(filled: Any, recorded: Example, message: str) -> None:
     with pytest.raises(ReplayError, match=message):
-        explain_example(filled.portal_catalog._catalog, recorded)
+        explain_example(filled.portal_catalog._core, recorded)
 
 
 def test_explaining_cannot_write(database: str) -> None:
@@ -121,7 +121,7 @@ def test_a_database_that_is_gone_is_named() -> None:
 
 def test_an_example_is_what_it_was(filled: Any) -> None:
     one = example({"portal_type": "Document"})
-    assert explain_example(filled.portal_catalog._catalog, dataclasses.replace(one, operation="count")).values == (
+    assert explain_example(filled.portal_catalog._core, dataclasses.replace(one, operation="count")).values == (
         "Document",
     )
 

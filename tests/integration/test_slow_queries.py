@@ -144,7 +144,7 @@ def test_what_does_not_reach_the_database_is_not_slow(filled: Any, dsn: str) -> 
 
 def test_recording_leaves_the_transaction_alone(filled: Any, dsn: str) -> None:
     """Nothing is written on the snapshot's connection, and an abort loses no record."""
-    catalog = filled.portal_catalog._catalog
+    catalog = filled.portal_catalog._core
     count(filled, getId="page1")
     transaction.abort()
     assert [row[:2] for row in recorded(dsn)] == [("count", "getId =")]
@@ -180,18 +180,18 @@ def test_groups_tell_what_costs_most(filled: Any, dsn: str) -> None:
                     (zoid, shape, ms),
                 )
     transaction.begin()
-    groups = log.log_of(filled.portal_catalog._catalog).groups()
+    groups = log.log_of(filled.portal_catalog._core).groups()
     # First what is slow for this site: over 100 ms.
     assert [(g.shape, g.count, g.long) for g in groups] == [("two", 1, 1), ("one", 100, 1), ("three", 2, 0)]
     one = groups[1]
     assert (one.mean_ms, one.max_ms, one.total_ms) == (50.5, 100, 5050)
     assert one.p95_ms == pytest.approx(95.05)
     assert sum(g.share for g in groups) == pytest.approx(1)
-    assert len(log.log_of(filled.portal_catalog._catalog).groups(limit=2)) == 2
+    assert len(log.log_of(filled.portal_catalog._core).groups(limit=2)) == 2
 
 
 def test_a_catalog_sees_and_clears_its_own_log_only(filled: Any, dsn: str) -> None:
-    catalog = filled.portal_catalog._catalog
+    catalog = filled.portal_catalog._core
     count(filled, portal_type="Document")
     recorded(dsn)
     with psycopg.connect(dsn) as connection:

@@ -73,7 +73,7 @@ def log_size(site: Site) -> int:
 def log_of(portal: Any) -> Any:
     from plone.pgcatalog.observe.log import log_of
 
-    return log_of(portal.portal_catalog._catalog)
+    return log_of(portal.portal_catalog._core)
 
 
 def key_of(site: Site, shape: str) -> str:
@@ -197,7 +197,7 @@ def test_no_name_from_a_form_becomes_sql(site: Site, action: str, name: str) -> 
     response = post(site, ADVICE, **{action: name})
     assert "Not+done" in location(response)
     with site.inside() as portal:
-        assert IndexTarget.of(portal.portal_catalog._catalog).relation
+        assert IndexTarget.of(portal.portal_catalog._core).relation
 
 
 def test_a_list_in_a_form_is_no_name(site: Site) -> None:

@@ -474,4 +474,4 @@ def test_undo_of_the_deletion_of_the_site(portal: Any) -> None:
     setSite(root.plone)
     assert paths(root.plone, path="/plone") == before
     assert_sound(root.plone)
-    assert not is_unfilled(root.plone.portal_catalog._catalog)
+    assert not is_unfilled(root.plone.portal_catalog._core)
