@@ -1,7 +1,6 @@
 """The embedded server: its life, its data and what happens when somebody dies."""
 
 from pathlib import Path
-from plone.pgcatalog.testing import embedded
 from plone.pgcatalog.testing import host
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import EmbeddedPostgresError
@@ -130,7 +129,7 @@ class TestData:
             assert fetch(postgres.dsn(), "SELECT sum(x) FROM kept") == 1
 
     def test_second_server_on_the_same_data_is_refused(self, data_dir, monkeypatch):
-        monkeypatch.setattr(embedded, "ENDING_SECONDS", 0.1)
+        monkeypatch.setattr(host, "ENDING_SECONDS", 0.1)
         with server(data_dir) as first:
             with pytest.raises(EmbeddedPostgresError, match="Another PostgreSQL"):
                 server(data_dir).start()
