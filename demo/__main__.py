@@ -49,13 +49,7 @@ def timed(title: str) -> Iterator[None]:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--objects",
-    default=1000,
-    show_default=True,
-    type=click.IntRange(min=40),
-    help="How much content.",
-)
+@click.option("--objects", default=1000, show_default=True, type=click.IntRange(min=40), help="How much content.")
 @click.option("--port", default=8080, show_default=True, help="Of the HTTP server.")
 @click.option("--host", default="127.0.0.1", hidden=True)
 @click.option("--check", is_flag=True, help="Do all of it once, compare and end.")

@@ -26,15 +26,7 @@ MAX_DEPTH = 4
 FOLDER_SHARE = 0.12
 LANGUAGE_SHARES = {"de": 40, "en": 35, "zh": 25}
 #: Per hundred objects that are no folders.
-TYPE_SHARES = {
-    "Document": 44,
-    "News Item": 19,
-    "Event": 15,
-    "File": 10,
-    "Link": 6,
-    "Image": 4,
-    "Collection": 2,
-}
+TYPE_SHARES = {"Document": 44, "News Item": 19, "Event": 15, "File": 10, "Link": 6, "Image": 4, "Collection": 2}
 WORDS = {"Document": (200, 600), "News Item": (150, 350), "Event": (40, 180)}
 NO_WORKFLOW = ("File", "Image")
 STATES = {"published": 65, "private": 22, "pending": 13}
@@ -77,10 +69,7 @@ LANGUAGE_ROLES = {
 }
 
 #: Local roles on the internal folder of each language, which is private.
-INTERNAL_ROLES = (
-    (RESEARCHERS, ("Reader",)),
-    ("bert", ("Reader",)),
-)
+INTERNAL_ROLES = ((RESEARCHERS, ("Reader",)), ("bert", ("Reader",)))
 
 
 def make_plan(objects: int, today: datetime, seed: int = SEED) -> list[Item]:
@@ -276,13 +265,7 @@ def event(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
     if kind == "open":
         end = start.replace(hour=23, minute=59, second=59)
     city = words.language(item.language).slots["P"].draw(rng)
-    fields = {
-        "start": start,
-        "end": end,
-        "whole_day": kind == "whole",
-        "open_end": kind == "open",
-        "location": city,
-    }
+    fields = {"start": start, "end": end, "whole_day": kind == "whole", "open_end": kind == "open", "location": city}
     if kind != "days" and rng.random() < 0.4:
         fields["recurrence"] = recurrence(start, rng)
     return fields
@@ -321,10 +304,8 @@ def file(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
         paragraphs = [vocabulary.paragraph(rng, item.topic, 80) for _ in range(rng.randint(2, 9))]
         content, kind = "\n\n".join(paragraphs), "text/plain"
     else:
-        rows = [
-            f"{year};{vocabulary.slots['N'].draw(rng)};{rng.randint(1, 9999)}"
-            for year in range(2001, 2001 + rng.randint(5, 25))
-        ]
+        years = range(2001, 2001 + rng.randint(5, 25))
+        rows = [f"{year};{vocabulary.slots['N'].draw(rng)};{rng.randint(1, 9999)}" for year in years]
         content, kind = "\n".join(rows), "text/csv"
     name = f"{item.topic.id}.{'txt' if kind == 'text/plain' else 'csv'}"
     return {"file": (content.encode(), kind, name)}
@@ -341,20 +322,10 @@ def image(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
 def collection(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
     """Return a stored query: the published content on the topic."""
     selection = "plone.app.querystring.operation.selection.any"
-    return {
-        "query": [
-            {"i": "review_state", "o": selection, "v": ["published"]},
-            {"i": "Subject", "o": selection, "v": [item.topic.title(item.language)]},
-        ],
-        "sort_on": "modified",
-        "sort_reversed": True,
-    }
+    published = {"i": "review_state", "o": selection, "v": ["published"]}
+    on_topic = {"i": "Subject", "o": selection, "v": [item.topic.title(item.language)]}
+    return {"query": [published, on_topic], "sort_on": "modified", "sort_reversed": True}
 
 
-SPECIALS: dict[str, Callable[[Item, Random, datetime], dict[str, Any]]] = {
-    "Collection": collection,
-    "Event": event,
-    "File": file,
-    "Image": image,
-    "Link": link,
-}
+type Special = Callable[[Item, Random, datetime], dict[str, Any]]
+SPECIALS: dict[str, Special] = {"Collection": collection, "Event": event, "File": file, "Image": image, "Link": link}

@@ -37,16 +37,6 @@ class Step:
         return catalog(**self.query)
 
 
-@dataclass
-class Answer:
-    """What came back, and how long it took (seconds)."""
-
-    count: int
-    first: str
-    cold: float
-    warm: float
-
-
 def steps(site_path: str, today: datetime) -> list[Step]:
     """Return the tour through the site at that path; ``today`` is that of the plan."""
 
@@ -78,28 +68,19 @@ def steps(site_path: str, today: datetime) -> list[Step]:
             {"path": navigation, "exclude_from_nav": False} | {"sort_on": "getObjPositionInParent"},
         ),
         Step("4a Text in English", {"SearchableText": "citizens AND bridges"}),
-        Step(
-            "4b Text in German, newest first",
-            {"SearchableText": "Bürger Büch*"} | newest,
-        ),
+        Step("4b Text in German, newest first", {"SearchableText": "Bürger Büch*"} | newest),
         Step("4c Text in Chinese", {"SearchableText": "图书馆"}, user="chen"),
         Step(
             "4d Beginnings of words, phrase, NOT",
             {"SearchableText": 'micro* AND "New Haven" AND NOT comets'},
             user="dora",
         ),
-        Step(
-            "5a Tags: all of these",
-            {"Subject": {"query": tags, "operator": "and"}, "sort_on": "Date"},
-        ),
+        Step("5a Tags: all of these", {"Subject": {"query": tags, "operator": "and"}, "sort_on": "Date"}),
         Step(
             "5b Tags: any of these",
             {"Subject": {"query": tags, "operator": "or"}} | pages | {"b_size": 20},
         ),
-        Step(
-            "6  Events of the next month",
-            {"portal_type": "Event", "start": next_month, "sort_on": "start"},
-        ),
+        Step("6  Events of the next month", {"portal_type": "Event", "start": next_month, "sort_on": "start"}),
         Step(
             "7  Changed within the last year",
             {"modified": last_year, "portal_type": {"not": ["Folder", "Image"]}} | newest,
@@ -117,23 +98,20 @@ def steps(site_path: str, today: datetime) -> list[Step]:
     ]
 
 
-def measure(site: Any, step: Step) -> Answer:
-    """Ask, count and read a page of titles; once cold, then some times warm."""
-    catalog = site.portal_catalog
+def measure(site: Any, step: Step) -> tuple[int, str, float, float]:
+    """Ask, count and read a page of titles; return count, first title, seconds cold and the median of REPEATS warm."""
     times = []
-    count, first = 0, ""
     with acting_as(site, step.user):
         for _ in range(1 + REPEATS):
             start = time.perf_counter()
-            results = step.ask(catalog)
+            results = step.ask(site.portal_catalog)
             if step.values_of:
                 count, titles = len(results), [str(value) for value in results]
             else:
                 count = results.actual_result_count
                 titles = [brain.Title for brain in results[:PAGE]]
             times.append(time.perf_counter() - start)
-        first = titles[0] if titles else ""
-    return Answer(count, first, cold=times[0], warm=median(times[1:]))
+    return count, titles[0] if titles else "", times[0], median(times[1:])
 
 
 def table(site: Any, today: datetime) -> Table:
@@ -154,13 +132,8 @@ def table(site: Any, today: datetime) -> Table:
     result.add_column("Warm ms", justify="right", no_wrap=True)
     site._p_jar.cacheMinimize()
     for step in steps("/".join(site.getPhysicalPath()), today):
-        answer = measure(site, step)
-        result.add_row(
-            step.title,
-            step.user or "anonymous",
-            f"{answer.count:,}",
-            Text(answer.first, no_wrap=True, overflow="ellipsis"),
-            f"{answer.cold * 1000:.1f}",
-            f"{answer.warm * 1000:.1f}",
-        )
+        count, first, cold, warm = measure(site, step)
+        title = Text(first, no_wrap=True, overflow="ellipsis")
+        user = step.user or "anonymous"
+        result.add_row(step.title, user, f"{count:,}", title, f"{cold * 1000:.1f}", f"{warm * 1000:.1f}")
     return result

@@ -125,18 +125,14 @@ class Language:
         ]
         # Shuffled, or all compounds of the same noun were equally frequent.
         Random(code).shuffle(compounds)
+        slots = {"A": parts["adjectives"], "N": nouns + compounds, "P": parts["places"], "V": parts["verbs"]}
         return cls(
             code=code,
             sections=parts["sections"],
             internal=parts["internal"][0],
             titles=parts["titles"],
             templates=parts["templates"],
-            slots={
-                "A": Words(parts["adjectives"]),
-                "N": Words(nouns + compounds),
-                "P": Words(parts["places"]),
-                "V": Words(parts["verbs"]),
-            },
+            slots={slot: Words(words) for slot, words in slots.items()},
         )
 
     def fill(self, template: str, rng: Random, topic: Topic) -> str:
