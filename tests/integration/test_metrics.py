@@ -17,6 +17,7 @@ from plone.pgcatalog.metrics.observability import process_metrics
 from plone.pgcatalog.observe import trace
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import KINDS
+from Products.CMFPlone.CatalogTool import CatalogTool
 from psycopg.rows import dict_row
 from tests.integration import site as sites
 from tests.integration.content import create
@@ -257,6 +258,7 @@ def traced(site_template: str, postgres: Any) -> Iterator[tuple[Any, InMemorySpa
     instrumentor = PsycopgInstrumentor()
     # What the instrumentation takes back is bound to psycopg's own class, and makes no connections of another one.
     connect = vars(psycopg.Connection)["connect"]
+    methods = set(vars(CatalogTool))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLONE_OBSERVABILITY_OTEL_ENABLED", "1")
         instrumentor.instrument(tracer_provider=provider)
@@ -270,6 +272,9 @@ def traced(site_template: str, postgres: Any) -> Iterator[tuple[Any, InMemorySpa
             catalog_spans.uninstrument_catalog()
             instrumentor.uninstrument()
             psycopg.Connection.connect = connect  # type: ignore[method-assign]
+            # It leaves methods on the class that were inherited before, and would hide a patch of theirs.
+            for name in set(vars(CatalogTool)) - methods:
+                delattr(CatalogTool, name)
 
 
 def statement(span: ReadableSpan) -> str:
