@@ -1,8 +1,8 @@
 """How PostgreSQL runs the catalog's statements."""
 
 from dataclasses import replace
-from plone.pgcatalog.database.messages import with_planner_hints
 from plone.pgcatalog.database.prepared import numbered
+from plone.pgcatalog.database.prepared import with_planner_hints
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.compiler import CompiledQuery

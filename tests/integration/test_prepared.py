@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import prepared
-from plone.pgcatalog.database.messages import FEW_ROWS
+from plone.pgcatalog.database.prepared import FEW_ROWS
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.statistics import Selectivity

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.database.layout import load_sql
-from plone.pgcatalog.database.messages import NO_SCAN
+from plone.pgcatalog.database.prepared import NO_SCAN
 from plone.pgcatalog.database.prepared import PreparedStatements
 from plone.pgcatalog.database.session import TRIGRAMS
 from plone.pgcatalog.discovery.suggest import did_you_mean

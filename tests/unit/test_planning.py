@@ -4,9 +4,9 @@ The hints by themselves are in test_sql.py; here they meet the columns that the 
 """
 
 from collections.abc import Sequence
-from plone.pgcatalog.database.messages import PLAN_CUSTOM
-from plone.pgcatalog.database.messages import PLAN_GENERIC
-from plone.pgcatalog.database.messages import with_planner_hints
+from plone.pgcatalog.database.prepared import PLAN_CUSTOM
+from plone.pgcatalog.database.prepared import PLAN_GENERIC
+from plone.pgcatalog.database.prepared import with_planner_hints
 from plone.pgcatalog.indexes.simple import KeywordIndexTranslator
 from plone.pgcatalog.query.bind import hide_unselective_indexes
 from plone.pgcatalog.query.bind import plans_once

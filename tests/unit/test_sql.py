@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
-from plone.pgcatalog.database.messages import ANY_SCAN
-from plone.pgcatalog.database.messages import NO_SCAN
-from plone.pgcatalog.database.messages import with_planner_hints
+from plone.pgcatalog.database.prepared import ANY_SCAN
+from plone.pgcatalog.database.prepared import NO_SCAN
+from plone.pgcatalog.database.prepared import with_planner_hints
 from plone.pgcatalog.indexes import base
 from plone.pgcatalog.query.bind import hide_unselective_indexes
 from plone.pgcatalog.query.bind import SELECTIVE_SHARE
