@@ -90,11 +90,10 @@ def install(setup_tool: Any) -> None:
     new = PlonePGCatalogTool()
     tools.take_settings(old, new)
     indexes = {name: settings_of(index) for name, index in aq_base(old)._catalog.indexes.items()}
-    columns = old._catalog.names
     new = replace_tool(site, new)
     for name, index in indexes.items():
         new._catalog.addIndex(name, index)
-    for name in columns:
+    for name in old._catalog.names:
         new._catalog.addColumn(name)
     copy_settings(site)
     if tools.is_filled_later():
