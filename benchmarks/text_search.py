@@ -107,7 +107,7 @@ def count_the_words(place: PloneSite) -> None:
     """Count the words of our catalog, as a process does by itself some time after the first search."""
     from plone.pgcatalog.fulltext.term_statistics import count_words
 
-    catalog = place.request()._catalog.zoid
+    catalog = place.request()._core.zoid
     place.leave()
     with psycopg.connect(place.dsn, autocommit=True) as connection:
         count_words(connection, catalog)

@@ -90,7 +90,7 @@ def test_migrated_and_back_with_the_same_answers(data_fs: Path, postgres: Embedd
             queries = list(site_queries(portal, 1000))
             before = answers(portal, queries)
             kinds = {query.kind for query in queries}
-        copying.copy(db.storage, dsn)
+        copying.copy_to_scratch(db.storage, dsn)
     assert kinds == {"tabs", "sitemap", "navigation", "listing", "collection", "block"}
     assert sum(query.kind == "block" for query in queries) == 2
     assert sum(len(answer.everything) for answer in before) > 100

@@ -251,7 +251,7 @@ def test_no_change_of_the_catalog_but_filling_it_ends_the_notice(site: Site, cha
     with site.opened() as portal:
         change(portal)
         transaction.commit()
-        assert is_unfilled(portal.portal_catalog._catalog)
+        assert is_unfilled(portal.portal_catalog._core)
     assert site.has_notice() == EVERYWHERE
     assert site.status()[0] == 1
 

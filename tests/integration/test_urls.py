@@ -184,7 +184,8 @@ def test_twice_as_long_costs_twice_as_much_at_most(web: Web, name: str) -> None:
         assert service.ask(web, [*pairs(n), *NOTHING]).status in (200, 400)
 
     ask(1)
-    once, twice, base = (cost(lambda n=n: ask(n)) for n in (2, 4, 0))
+    # The less of two: what other threads do meanwhile is counted, too.
+    once, twice, base = (min(cost(lambda n=n: ask(n)) for _ in range(2)) for n in (2, 4, 0))
     for unit, most in ((0, 200), (1, 300_000)):
         assert twice[unit] - base[unit] <= 2.5 * max(once[unit] - base[unit], most), (once, twice, base)
 
