@@ -1,8 +1,9 @@
-"""The front page of the demo site: ten things to try, who may log in, and what has to be there for it."""
+"""The front page of the demo site: eleven things to try, who may log in, and what has to be there for it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from demo import documents
 from demo import plan
 from demo.site import acting_as
 from html import escape
@@ -97,6 +98,12 @@ LINKS = (
         "the first is pinned, and the others have the other word.",
         (r'class="searchResults(?s:.{,600})/en/news/climate"', r"<mark>climate</mark>"),
     ),
+    Link(
+        f"@@search?SearchableText={documents.WORD}",
+        "What stands in files",
+        "a word of a PDF, a Word and an OpenDocument file, and of no page.",
+        (r"minutes\.pdf", r"minutes\.docx", r"minutes\.odt"),
+    ),
     Link("{page}", "Similar pages", "stand below the text: those that are most like it.", (r'id="related-pages"',)),
     Link(
         "@@pgcatalog-search-controlpanel?try_text=water&try=1",
@@ -134,9 +141,10 @@ def make(site: Any) -> None:
     registry = getUtility(IRegistry)
     for name, value in TUNING.items():
         registry[f"{PREFIX}.{name}"] = value
+    documents.add(site)
     count(site)
     if ID not in site:
-        site.invokeFactory("Document", ID, title=TITLE, description="Ten links to what this catalog can do.")
+        site.invokeFactory("Document", ID, title=TITLE, description="Eleven links to what this catalog can do.")
     page = site[ID]
     page.text = RichTextValue(html(site), "text/html", "text/x-html-safe")
     page.exclude_from_nav = True

@@ -298,17 +298,16 @@ def link(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
 
 
 def file(item: Item, rng: Random, today: datetime) -> dict[str, Any]:
-    """Return a small text or table."""
+    """Return a small text or table, of a kind that Plone reads itself: Plone's own catalog is to find its words, too."""
     vocabulary = words.language(item.language)
     if rng.random() < 0.6:
         paragraphs = [vocabulary.paragraph(rng, item.topic, 80) for _ in range(rng.randint(2, 9))]
-        content, kind = "\n\n".join(paragraphs), "text/plain"
+        content, ending = "\n\n".join(paragraphs), "txt"
     else:
         years = range(2001, 2001 + rng.randint(5, 25))
         rows = [f"{year};{vocabulary.slots['N'].draw(rng)};{rng.randint(1, 9999)}" for year in years]
-        content, kind = "\n".join(rows), "text/csv"
-    name = f"{item.topic.id}.{'txt' if kind == 'text/plain' else 'csv'}"
-    return {"file": (content.encode(), kind, name)}
+        content, ending = "\n".join(rows), "csv"
+    return {"file": (content.encode(), "text/plain", f"{item.topic.id}.{ending}")}
 
 
 def image(item: Item, rng: Random, today: datetime) -> dict[str, Any]:

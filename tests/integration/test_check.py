@@ -142,7 +142,7 @@ def test_pools_and_connections_that_are_too_few(dsn: str, tmp_path: Path) -> Non
         ["error", " pool"],
         ["error", " connections"],
     ]
-    assert "40 processes may open 280 connections" in found[2]
+    assert "40 processes may open 400 connections" in found[2]
     assert fine == []
 
 

@@ -27,6 +27,7 @@ OTHER = {
     "result_cache_mb": 7.0,
     "search_timeout": 9.0,
     "stemming": False,
+    "text_of_files": False,
     "parts_of_words": True,
 }
 #: Those of the control panel *PostgreSQL Catalog*.
@@ -173,6 +174,7 @@ def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
             "form.widgets.parts_of_words:list": "selected",
             # What a browser sends of a box without a tick.
             "form.widgets.stemming-empty-marker": "1",
+            "form.widgets.text_of_files-empty-marker": "1",
             "form.buttons.save": "Save",
             "_authenticator": token(page.text),
         },
@@ -282,7 +284,7 @@ def test_an_older_installation_gets_them_by_the_upgrade_step(portal: Any) -> Non
     portal.portal_controlpanel.unregisterConfiglet("pgcatalog")
     setup.setLastVersionForProfile("plone.pgcatalog:default", "1000")
     setup.upgradeProfile("plone.pgcatalog:default")
-    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1009",)
+    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1010",)
     assert {name: registry[f"{PREFIX}.{name}"] for name in DEFAULTS} == DEFAULTS
     assert "pgcatalog" in [action.id for action in portal.portal_controlpanel.listActions()]
 

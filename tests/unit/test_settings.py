@@ -30,6 +30,7 @@ VALUES: dict[str, Any] = {
     "search_page": False,
     "search_facets": ("Subject",),
     "related_pages": 5,
+    "text_of_files": False,
     "record_searches": False,
     "count_limit": 10_000,
     "weight_title": 9.0,

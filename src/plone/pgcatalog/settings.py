@@ -80,6 +80,7 @@ pins = Setting("pins", "", "searches for words")
 synonyms = Setting("synonyms", "", "searches for words")
 stop_words = Setting("stop_words", "", "searches for words")
 related_pages = Setting("related_pages", 0, "viewlet below a page", most=10)
+text_of_files = Setting("text_of_files", True, "cataloguing")
 record_searches = Setting("record_searches", True, "search page, live search")
 
 

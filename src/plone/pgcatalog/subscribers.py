@@ -8,8 +8,10 @@ from plone.pgcatalog.database.prefetch import warm_up
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.distribution import refuse_mixture
+from plone.pgcatalog.files import texts
 from plone.pgcatalog.indexing import processor
 from plone.pgcatalog.observe import searches
+from plone.pgcatalog.queue import worker
 from plone.pgcatalog.storage import is_supported
 from typing import Any
 
@@ -24,6 +26,7 @@ def register_processors(event: Any) -> None:
     refuse_mixture()
     log_patches()
     direct.pack_directly()
+    texts.hide_transforms()
     databases = getattr(event.database, "databases", None) or {"main": event.database}
     for database in databases.values():
         if processor.register(database):
@@ -33,6 +36,11 @@ def register_processors(event: Any) -> None:
 def read_ahead(event: Any) -> None:
     """Read what the first pages of the process need (IProcessStarting)."""
     warm_up(Zope2.DB)
+
+
+def start_workers(event: Any) -> None:
+    """Start what does jobs in this process, for each database that takes writes (IProcessStarting)."""
+    worker.start_threads(Zope2.DB)
 
 
 def begin_snapshot(site: Any, event: Any) -> None:

@@ -25,6 +25,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "rebuild": ("work", "Rebuild the catalog beside the live one."),
         "vacuum": ("data", "Clear what is left over, and run VACUUM ANALYZE."),
         "metrics": ("look", "Print, or serve, figures for Prometheus."),
+        "files": ("files", "Show which files wait for their text, or have none."),
+        "work": ("files", "Do the work that saves have left: find the text of files."),
         "export": ("data", "Write all rows as JSON lines or CSV."),
     },
     "Make searches faster": {

@@ -16,6 +16,7 @@ from plone.pgcatalog.database.findings import ERROR
 from plone.pgcatalog.database.findings import Finding
 from plone.pgcatalog.database.findings import pooler_findings
 from plone.pgcatalog.database.findings import reference_findings
+from plone.pgcatalog.database.findings import WARNING
 from plone.pgcatalog.database.restored import is_expected
 from plone.pgcatalog.database.statistics import has_catalogs
 from plone.pgcatalog.database.statistics import saved_at
@@ -272,7 +273,13 @@ def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
     """Yield what ``pgcatalog status`` calls attention to."""
     if not has_catalogs(connection) and not is_expected(connection):
         return
-    for sentence in health.collect(connection)["attention"]:
+    figures = health.collect(connection)
+    if version_of("kreuzberg") is None and any(health.neglected(catalog) for catalog in figures.get("catalogs", ())):
+        text = "files wait for their text, and kreuzberg is not installed here"
+        yield Finding(
+            WARNING, "packages", text, "Install plone.pgcatalog[files], unless the site has another extractor."
+        )
+    for sentence in figures["attention"]:
         text, _, remedy = sentence.rpartition("; ")
         yield Finding(ERROR, "catalog", text or remedy, f"{remedy[:1].upper()}{remedy[1:]}." if text else "See above.")
 

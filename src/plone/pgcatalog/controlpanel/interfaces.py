@@ -106,6 +106,14 @@ class IPGCatalogSettings(Interface):
             " exactly."
         ),
     )
+    text_of_files = field(
+        settings.text_of_files,
+        _("Find what stands in files"),
+        _(
+            "The words of PDF, Office and OpenDocument files are found a few seconds after they were saved. Needs the extra"
+            " plone.pgcatalog[files]; pgcatalog files --backfill does the files that are there already."
+        ),
+    )
 
 
 class IPGCatalogSearchSettings(Interface):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from plone.pgcatalog.core.configuration import Configuration
+from plone.pgcatalog.files import texts
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.indexes.cached_attributes import KnownToLack
@@ -10,6 +11,7 @@ from plone.pgcatalog.indexing.extract import metadata_of
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import oid_of
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.predicate import equals
 from typing import Any
@@ -47,6 +49,7 @@ def entry(
     configuration: Configuration = catalog.configuration
     names = with_rewriters(configuration, idxs) if idxs else configuration.translators
     source = CachedAttributes(obj, lacking)
+    jobs = texts.take_file_text(catalog, obj, source) if SOURCE_INDEX in names else frozenset[str]()
     extraction = Extraction(uid, source)
     extraction.add_indexes([configuration.translators[name] for name in names], configuration.columns)
     if update_metadata:
@@ -58,6 +61,7 @@ def entry(
         columns=extraction.columns,
         idx=extraction.idx,
         vanished=frozenset(extraction.vanished),
+        jobs=jobs,
         late=None if update_metadata else lambda: metadata_of(uid, source, configuration.columns),
     )
 

@@ -32,8 +32,9 @@ LONG = 600.0
 SMALL_TABLE = 1 << 20
 #: Dead rows of a table that autovacuum should have removed: more than there are live ones.
 MANY_DEAD = 10_000
-#: Connections of a Zope process besides the storage's pool: the storage's own, for commits, and a background thread's.
-BESIDES_POOL = 2
+#: Connections of a Zope process besides the storage's pool: the storage's own, for commits, a background thread's, and three
+#: of a worker that reads a file.
+BESIDES_POOL = 5
 
 
 @dataclass(frozen=True)

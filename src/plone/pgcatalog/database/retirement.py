@@ -76,8 +76,24 @@ def vacuum_analyze(connection: Connection[Any], relation: str) -> None:
     connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(relation)))
 
 
+# Failed jobs and texts of what a pack has removed.
+FORGET_FILES = (
+    "DELETE FROM pgcatalog_queue AS job WHERE NOT EXISTS (SELECT FROM object_state WHERE zoid = job.zoid)"
+    " OR NOT EXISTS (SELECT FROM object_state WHERE zoid = job.catalog)",
+    "DELETE FROM pgcatalog_file_blobs AS blob"
+    " WHERE NOT EXISTS (SELECT FROM object_state AS o WHERE (o.zoid, o.tid) = (blob.zoid, blob.tid))",
+    "DELETE FROM pgcatalog_file_texts AS known"
+    " WHERE NOT EXISTS (SELECT FROM pgcatalog_file_blobs WHERE digest = known.digest)",
+)
+
+
 def clear_stale(connection: Connection[Any]) -> int:
-    """Clear the idx of objects without a row, batch by batch; return how many there were."""
+    """Clear the idx of objects without a row, batch by batch; return how many there were.
+
+    Jobs, and texts of files, of objects that a pack has removed go, too.
+    """
+    for statement in FORGET_FILES:
+        connection.execute(statement)
     cleared, last = 0, -1
     while True:
         with connection.transaction(), connection.cursor() as cursor:

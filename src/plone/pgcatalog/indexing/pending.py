@@ -120,6 +120,8 @@ class Entry:
     late: Callable[[], dict[str, Any]] | None = None
     #: the rid of the row that it was before it was moved as it is
     kept_rid: int | None = None
+    #: kinds of jobs that its object needs after the commit
+    jobs: frozenset[str] = frozenset()
 
     @property
     def new(self) -> bool:
@@ -136,6 +138,7 @@ class Entry:
             idx=idx,
             vanished=vanished,
             late=self.late and later.late,
+            jobs=self.jobs | later.jobs,
         )
 
 
@@ -340,6 +343,15 @@ class CatalogPending:
         if self.site_path is None or entry.rid is None or entry.rid != entry.zoid:
             return False
         return f"{entry.path}/".startswith(f"{self.site_path}/")
+
+    def jobs(self) -> dict[str, list[int]]:
+        """Return the zoids of the objects that need each kind of job."""
+        jobs: dict[str, list[int]] = {}
+        for entry in self.live():
+            for kind in entry.jobs:
+                if entry.zoid is not None:
+                    jobs.setdefault(kind, []).append(entry.zoid)
+        return jobs
 
     def live(self) -> list[Entry]:
         """Return the entries that are rows, not removals."""

@@ -32,6 +32,7 @@ from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.indexing.writer import dump
 from plone.pgcatalog.indexing.writer import Writer
+from plone.pgcatalog.queue.table import put
 from plone.pgcatalog.request import application
 from plone.pgcatalog.storage import adapt
 from plone.pgcatalog.storage import dsn_of
@@ -102,6 +103,8 @@ class PGCatalogStateProcessor:
             for manager in self._managers():
                 for pending in manager.session.pending.values():
                     Writer(cursor, manager.session, pending, manager.idx_written).write()
+                    for kind, zoids in pending.jobs().items():
+                        put(cursor, kind, pending.zoid, zoids)
                     self._clean_up(manager.session, pending)
 
     def undone(self, cursor: Cursor[Any], tid: int, restored: Any, deleted: Any, entries: Any) -> None:

@@ -67,6 +67,7 @@ def database_metrics(connection: Connection[Any], check: bool = False) -> Iterat
             yield gauge(f"pgcatalog_{name}", catalog[name], help, labels)
         yield from rebuild(catalog["rebuild"], labels)
         yield from work(catalog, labels)
+        yield from queue(catalog["queue"], labels)
         if check:
             number = statistics.rows_without_idx(connection, catalog["relation"])
             yield gauge("pgcatalog_rows_without_metadata", number, "Rows without any metadata; must be 0", labels)
@@ -124,6 +125,19 @@ def work(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
             "pgcatalog_job_finished_seconds", seconds(job["finished"]), "When work begun in the ZMI ended", of_job
         )
         yield gauge("pgcatalog_job_failed", int(job["failed"]), "1 if it has failed", of_job)
+
+
+def queue(kinds: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
+    """Yield what waits for workers, and has failed for good."""
+    files = kinds.get("text") or {"waiting": 0, "failed": 0, "oldest_seconds": 0.0}
+    yield gauge("pgcatalog_files_waiting", files["waiting"], "Files that wait for their text", labels)
+    yield gauge("pgcatalog_files_failed", files["failed"], "Files that have no text that can be had", labels)
+    yield gauge(
+        "pgcatalog_files_oldest_seconds",
+        files["oldest_seconds"],
+        "Since when a file waits that no worker has taken yet; above 600 no worker is there",
+        labels,
+    )
 
 
 def seconds(time: str | None) -> float:

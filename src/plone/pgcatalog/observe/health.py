@@ -16,6 +16,8 @@ from typing import Any
 OLDEST_SECONDS = 3600
 #: A standby that is behind by more seconds shows a state that is too old.
 MAX_REPLAY_LAG = 30.0
+#: A job that nobody has taken after so many seconds is worth a word: workers take one at once.
+LONGEST_WAIT = 600
 #: More slow queries than usual are worth a word from this factor on, if so many of them were slow for their site.
 UNUSUAL = 1.5
 FEW_LONG = 5
@@ -142,6 +144,14 @@ def attention(figures: dict[str, Any]) -> list[str]:
                     site | {"slow": slow_queries(catalog)},
                 )
             )
+        sentences += [
+            _(
+                "${site}: ${number} files wait for their text, one of them for ${age}, and no worker takes it;"
+                " begin pgcatalog work, or a Zope with the extra plone.pgcatalog[files]",
+                site | {"number": str(work["waiting"]), "age": str(timedelta(seconds=round(work["oldest_seconds"])))},
+            )
+            for work in neglected(catalog)
+        ]
         failed = [job for job, state in sorted(catalog["jobs"].items()) if state["failed"]]
         sentences += [
             _("${site}: the last ${job} failed; the tab Advanced says why", site | {"job": JOBS.get(job, job)})
@@ -165,6 +175,11 @@ def attention(figures: dict[str, Any]) -> list[str]:
             )
         )
     return sentences
+
+
+def neglected(catalog: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the figures of the kinds of jobs of *catalog* of which one waits for a worker for LONGEST_WAIT."""
+    return [work for work in catalog["queue"].values() if work["oldest_seconds"] >= LONGEST_WAIT]
 
 
 def standby_attention(standby: dict[str, Any] | None, limit: float = MAX_REPLAY_LAG) -> list[str]:

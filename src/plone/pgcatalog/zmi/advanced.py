@@ -3,10 +3,13 @@
 from contextlib import closing
 from functools import partial
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import errors_as
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.retirement import clear_stale
 from plone.pgcatalog.database.retirement import drop_retired
 from plone.pgcatalog.database.retirement import vacuum_analyze
+from plone.pgcatalog.files.job import repeat_failed
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexing.rebuild import PHASES
@@ -21,6 +24,7 @@ from plone.pgcatalog.observe.jobs import rebuilt
 from plone.pgcatalog.observe.jobs import vacuumed
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.storage import dsn_of
+from plone.pgcatalog.storage import writable_dsn_of
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.jobs import Job
 from plone.pgcatalog.zmi.jobs import JobError
@@ -78,7 +82,7 @@ def vacuum(tool: Any, report: Report) -> list[str]:
     return [vacuumed(len(dropped), cleared)]
 
 
-ACTIONS = ("rebuild", "abandon", "verify", "repair", "vacuum", "stop", "clear_cache")
+ACTIONS = ("rebuild", "abandon", "verify", "repair", "vacuum", "repeat_files", "stop", "clear_cache")
 
 
 class AdvancedPage(ManagePage):
@@ -123,6 +127,11 @@ class AdvancedPage(ManagePage):
     def vacuum(self) -> str:
         jobs.start(self.context, "vacuum", vacuum)
         return _("What is left over is being cleared.")
+
+    def repeat_files(self) -> str:
+        with errors_as(JobError), connect(writable_dsn_of(self.catalog.jar), "repeat files") as connection:
+            count = repeat_failed(connection, self.catalog.zoid)
+        return _("${number} files are tried again.", mapping={"number": str(count)})
 
     def stop(self) -> str:
         jobs.stop(self.catalog, self.field("stop"))

@@ -5,6 +5,7 @@ there are is counted only so far; beyond that it is PostgreSQL's estimate.
 """
 
 from dataclasses import dataclass
+from plone.pgcatalog.files import texts
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.codec import decode
@@ -12,6 +13,7 @@ from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import is_rid
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
+from plone.pgcatalog.queue import table
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.sql.column import quote
@@ -204,6 +206,11 @@ class InformationPage(ManagePage):
         """Return the address of the object's management page; empty when no object is there."""
         obj = self.context.unrestrictedTraverse(self.path, None)
         return "" if obj is None else f"{obj.absolute_url()}/manage_workspace"
+
+    def failure(self) -> str:
+        """Return why the file of the object has no text; empty if it has one, or is none."""
+        zoid = self.row["zoid"]
+        return table.failure(self.catalog.session.execute, self.catalog.zoid, texts.KIND, int(zoid)) if zoid else ""
 
     def metadata(self) -> list[tuple[str, str]]:
         values = self.inside.getMetadataForRID(self.rid)

@@ -122,6 +122,10 @@ class Figures(BrowserView):
             if count.hits + count.misses
         ]
 
+    def files(self) -> dict[str, Any] | None:
+        """Return how many files wait for their text, and have none; None if there are no such files."""
+        return self.mine["queue"].get("text") if self.mine else None
+
     def oldest(self) -> dict[str, Any] | None:
         """Return the oldest transaction if it is old enough to hold something."""
         oldest: dict[str, Any] | None = self.overview["oldest"]

@@ -194,6 +194,39 @@ CREATE TABLE IF NOT EXISTS pgcatalog_searches (
     PRIMARY KEY (catalog, day, words)
 );
 
+-- What is done after a commit, by workers: one row for a kind of work on an object of a catalog.  A worker takes a job by
+-- putting off when it is due; one that is due at infinity has failed for good.
+CREATE TABLE IF NOT EXISTS pgcatalog_queue (
+    kind     TEXT COLLATE "C" NOT NULL,
+    catalog  BIGINT NOT NULL,          -- zoid of the catalog tool
+    zoid     BIGINT NOT NULL,          -- of the object
+    put_by   XID8 NOT NULL DEFAULT pg_current_xact_id(),
+    put_at   TIMESTAMPTZ NOT NULL DEFAULT now(),
+    due      TIMESTAMPTZ NOT NULL DEFAULT now(),
+    attempts INTEGER NOT NULL DEFAULT 0,
+    reason   TEXT NOT NULL DEFAULT '', -- why the last attempt has failed
+    PRIMARY KEY (kind, catalog, zoid)
+);
+CREATE INDEX IF NOT EXISTS pgcatalog_queue_due ON pgcatalog_queue (due);
+
+-- Texts of files, by the SHA-256 of their bytes; and which bytes a blob has.
+CREATE TABLE IF NOT EXISTS pgcatalog_file_texts (
+    digest       BYTEA PRIMARY KEY,
+    kind         TEXT NOT NULL,            -- content type of the file
+    bytes        BIGINT NOT NULL,          -- of the file
+    text         TEXT NOT NULL,
+    extractor    TEXT NOT NULL,            -- with its version
+    error        TEXT NOT NULL,            -- why there is no text
+    extracted_at TIMESTAMPTZ NOT NULL DEFAULT now()
+);
+CREATE TABLE IF NOT EXISTS pgcatalog_file_blobs (
+    zoid   BIGINT NOT NULL,                -- of the blob
+    tid    BIGINT NOT NULL,
+    digest BYTEA NOT NULL REFERENCES pgcatalog_file_texts (digest) ON DELETE CASCADE,
+    PRIMARY KEY (zoid, tid)
+);
+CREATE INDEX IF NOT EXISTS pgcatalog_file_blobs_digest ON pgcatalog_file_blobs (digest);
+
 -- A dump may have been restored without some of these tables.  A catalog whose rows are gone, or whose rows have numbers of
 -- lists that are gone, counts as one without a table: it says so wherever somebody looks, until a rebuild has filled it.
 DO $$

@@ -27,6 +27,13 @@ SELECT jsonb_build_object(
             -- The last work that was begun in the ZMI, by its name.
             (SELECT coalesce(jsonb_object_agg(j.name, to_jsonb(j)), '{}') FROM pgcatalog_jobs j
                 WHERE j.catalog = s.catalog) AS jobs,
+            -- What waits for workers, and has failed, by kind of job; since when one waits that nobody has taken yet.
+            (SELECT coalesce(jsonb_object_agg(w.kind, to_jsonb(w)), '{}') FROM (
+                SELECT kind, count(*) FILTER (WHERE due < 'infinity') AS waiting,
+                    count(*) FILTER (WHERE due = 'infinity') AS failed,
+                    coalesce(extract(epoch FROM now() - min(put_at) FILTER (WHERE attempts = 0)), 0)::float8
+                        AS oldest_seconds
+                FROM pgcatalog_queue WHERE catalog = s.catalog GROUP BY kind) w) AS queue,
             -- The first line of the last 30 days: its hour; rows, bytes of table and indexes, and generation.
             (SELECT jsonb_build_object('hour', h.hour, 'figures', h.figures) FROM pgcatalog_history h
                 WHERE h.catalog = s.catalog AND h.operation = '' AND h.hour >= now() - interval '30 days'

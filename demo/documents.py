@@ -1,0 +1,113 @@
+"""Small PDF, Word and OpenDocument files, made here, for the demo and for tests."""
+
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from plone.namedfile.file import NamedBlobFile
+from plone.pgcatalog.queue.worker import Worker
+from plone.pgcatalog.storage import dsn_of
+from typing import Any
+from zipfile import ZIP_DEFLATED
+from zipfile import ZipFile
+
+import transaction
+
+
+PDF = "application/pdf"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+ODT = "application/vnd.oasis.opendocument.text"
+
+_RELATION = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+
+
+#: Stands in the files only.
+WORD = "quagga"
+TEXT = f"Minutes of the natural history society\nThe {WORD} of the museum was measured, and found to be small"
+
+
+def add(site: Any) -> None:
+    """Add to *site* a file of each format with WORD in it, and find what stands in all its files.  Commits."""
+    for name, make, kind in (("pdf", pdf, PDF), ("docx", docx, DOCX), ("odt", odt, ODT)):
+        if f"minutes.{name}" not in site["en"]:
+            file = NamedBlobFile(make(TEXT), contentType=kind, filename=f"minutes.{name}")
+            site["en"].invokeFactory("File", f"minutes.{name}", title=f"Minutes ({name})", file=file)
+    transaction.commit()
+    worker = Worker(site._p_jar.db(), dsn_of(site._p_jar))
+    # In a thread: this one has a transaction of its own.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(worker.run_until_empty).result()
+    transaction.begin()
+
+
+def blob(data: bytes, kind: str = PDF) -> NamedBlobFile:
+    """Return the value of the field of a File."""
+    return NamedBlobFile(data, contentType=kind, filename="file.bin")
+
+
+def pdf(text: str, pages: int = 1) -> bytes:
+    """Return a PDF with the lines of *text* on each of its *pages*."""
+    shown = b" ".join(b"(%s) Tj 0 -14 Td" % line.encode("latin-1") for line in text.split("\n"))
+    content = b"BT /F1 12 Tf 72 720 Td " + shown + b" ET"
+    objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    kids = []
+    for _ in range(pages):
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content))
+        objects.append(
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R"
+            b" /Resources << /Font << /F1 3 0 R >> >> >>" % len(objects)
+        )
+        kids.append(b"%d 0 R" % len(objects))
+    objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), pages)
+    out = BytesIO(b"%PDF-1.4\n")
+    out.seek(0, 2)
+    places = []
+    for number, body in enumerate(objects, 1):
+        places.append(out.tell())
+        out.write(b"%d 0 obj\n%s\nendobj\n" % (number, body))
+    end = out.tell()
+    out.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
+    out.write(b"".join(b"%010d 00000 n \n" % place for place in places))
+    out.write(b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF" % (len(objects) + 1, end))
+    return out.getvalue()
+
+
+def docx(text: str) -> bytes:
+    """Return a document of Word with the lines of *text* as paragraphs."""
+    paragraphs = "".join(f"<w:p><w:r><w:t>{line}</w:t></w:r></w:p>" for line in text.split("\n"))
+    return _zipped(
+        {
+            "[Content_Types].xml": f'<?xml version="1.0"?><Types xmlns="{_PACKAGE}/content-types">'
+            '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
+            '<Default Extension="xml" ContentType="application/xml"/>'
+            f'<Override PartName="/word/document.xml" ContentType="{DOCX}.main+xml"/></Types>',
+            "_rels/.rels": f'<?xml version="1.0"?><Relationships xmlns="{_PACKAGE}/relationships">'
+            f'<Relationship Id="rId1" Type="{_RELATION}" Target="word/document.xml"/></Relationships>',
+            "word/document.xml": '<?xml version="1.0"?><w:document '
+            'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+            f"<w:body>{paragraphs}</w:body></w:document>",
+        }
+    )
+
+
+def odt(text: str) -> bytes:
+    """Return an OpenDocument text with the lines of *text* as paragraphs."""
+    namespace = "urn:oasis:names:tc:opendocument:xmlns"
+    paragraphs = "".join(f"<text:p>{line}</text:p>" for line in text.split("\n"))
+    return _zipped(
+        {
+            "mimetype": ODT,
+            "content.xml": f'<?xml version="1.0"?><office:document-content xmlns:office="{namespace}:office:1.0"'
+            f' xmlns:text="{namespace}:text:1.0"><office:body><office:text>{paragraphs}</office:text>'
+            "</office:body></office:document-content>",
+            "META-INF/manifest.xml": f'<?xml version="1.0"?><manifest:manifest xmlns:manifest="{namespace}:manifest:1.0">'
+            f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{ODT}"/></manifest:manifest>',
+        }
+    )
+
+
+def _zipped(members: dict[str, str]) -> bytes:
+    out = BytesIO()
+    with ZipFile(out, "w", ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return out.getvalue()

@@ -1,0 +1,1 @@
+"""The text of files: kept by their bytes, extracted after the save, in a process of its own."""

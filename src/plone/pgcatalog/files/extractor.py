@@ -1,0 +1,177 @@
+"""What takes the text out of a file: a utility that a site can replace, and ours, kreuzberg in a process of its own."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+from zope.interface import Attribute
+from zope.interface import implementer
+from zope.interface import Interface
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+
+
+#: Seconds that a file may take.
+TIMEOUT = 60.0
+#: Seconds that a process takes to end at most.
+STOP_SECONDS = 5.0
+#: Files after which the process is replaced: what a library does not give back goes with it.
+FILES_OF_A_CHILD = 200
+#: Characters of a text that are kept.
+LONGEST_TEXT = 500_000
+#: Bytes of a file that is tried.
+LARGEST_FILE = 200 << 20
+#: Bytes of an answer: JSON takes six for a character at most.
+LONGEST_ANSWER = 12 * LONGEST_TEXT + 1000
+
+
+class ITextExtractor(Interface):
+    """Takes the text out of a file."""
+
+    name = Attribute("Name and version; a text is kept with it")
+    is_ready = Attribute("False if something is not installed: files are catalogued as Plone does then")
+
+    def kinds(kind: str) -> bool:  # type: ignore[empty-body]
+        """True if files of the content type *kind* may have a text."""
+
+    def extract(path: str, kind: str) -> str:  # type: ignore[empty-body]
+        """Return the text of the file at *path*, whose content type is *kind*.  Raises ExtractionError."""
+
+
+class ExtractionError(Exception):
+    """A file has no text that can be had; the message says why.  *for_good* if trying again is in vain."""
+
+    def __init__(self, reason: str, for_good: bool = True) -> None:
+        super().__init__(reason)
+        self.for_good = for_good
+
+
+@implementer(ITextExtractor)
+class Kreuzberg:
+    """Extracts in child processes, one for each thread that asks at the same time."""
+
+    #: Kinds whose text is not worth a process: Plone's own transforms of them are a few lines of Python.
+    PLAIN = ("text/plain", "text/html")
+
+    def __init__(self) -> None:
+        #: processes that nobody uses at the moment
+        self._idle: list[Child] = []
+
+    @cached_property
+    def name(self) -> str:
+        try:
+            return f"kreuzberg {version('kreuzberg')}"
+        except PackageNotFoundError:
+            return ""
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self.name)
+
+    def kinds(self, kind: str) -> bool:
+        if kind in self.PLAIN or kind.startswith(("image/", "video/", "audio/")):
+            return False
+        from kreuzberg import validate_mime_type
+
+        try:
+            validate_mime_type(kind)
+        except (ValueError, RuntimeError):
+            return False
+        return True
+
+    def extract(self, path: str, kind: str) -> str:
+        size = os.path.getsize(path)
+        if size > LARGEST_FILE:
+            raise ExtractionError(f"a file of {size >> 20} MB is too large")
+        try:
+            child = self._idle.pop()
+        except IndexError:
+            child = Child()
+        try:
+            answer = child.ask({"path": path, "kind": kind, "longest": LONGEST_TEXT, "seconds": int(2 * TIMEOUT)})
+        except ExtractionError:
+            child.end()
+            raise
+        if child.files < FILES_OF_A_CHILD:
+            self._idle.append(child)
+        else:
+            child.end()
+        if "error" in answer:
+            raise ExtractionError(answer["error"])
+        return str(answer["text"]).replace("\0", " ")
+
+    def end(self) -> None:
+        """End the processes that nobody uses."""
+        while self._idle:
+            self._idle.pop().end()
+
+
+class Child:
+    """The process that runs ``child.py``; *files* is how many it was asked about."""
+
+    def __init__(self) -> None:
+        self.files = 0
+        self._folder = TemporaryDirectory(prefix="pgcatalog-files-")
+        # Nothing of the environment, which may have the password of the database.
+        environment = {"PATH": os.defpath, "HOME": self._folder.name, "TMPDIR": self._folder.name}
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", str(Path(__file__).with_name("child.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self._folder.name,
+            env=environment,
+        )
+
+    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to *request*.  Raises ExtractionError if none comes in time, or a process that has ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self.files += 1
+        deadline = monotonic() + TIMEOUT
+        received = b""
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError as error:
+            # That says nothing about the file.
+            raise ExtractionError("the extracting process had ended before", for_good=False) from error
+        while not received.endswith(b"\n"):
+            if not select.select([self._process.stdout], [], [], max(0.0, deadline - monotonic()))[0]:
+                raise ExtractionError(f"no text after {TIMEOUT:.0f} seconds")
+            chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not chunk:
+                raise self._ended()
+            received += chunk
+            if len(received) > LONGEST_ANSWER:
+                raise ExtractionError("the text is too long")
+        answer: dict[str, Any] = json.loads(received)
+        return answer
+
+    def _ended(self) -> ExtractionError:
+        """Return what it means that the process has ended in the middle of a file."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(STOP_SECONDS)
+        if self._process.returncode == -signal.SIGKILL:
+            # By the kernel, when memory was short, or by somebody: the file need not be the reason.
+            return ExtractionError("the extracting process was killed", for_good=False)
+        return ExtractionError("the extracting process has ended: the file takes too much memory, or is broken")
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        self._folder.cleanup()

@@ -1,0 +1,130 @@
+"""The job that finds the text of a file, and catalogues the object with it."""
+
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.restored import path_above
+from plone.pgcatalog.files import texts
+from plone.pgcatalog.files.extractor import ExtractionError
+from plone.pgcatalog.files.texts import Text
+from plone.pgcatalog.queue import table
+from plone.pgcatalog.queue.table import Job
+from plone.pgcatalog.queue.worker import IJobKind
+from plone.pgcatalog.queue.worker import JobFailed
+from plone.pgcatalog.request import opened_at
+from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.storage import database_dsn
+from plone.pgcatalog.storage import writable_dsn_of
+from psycopg import Connection
+from psycopg.rows import dict_row
+from psycopg.sql import Identifier
+from psycopg.sql import SQL
+from typing import Any
+from ZODB.POSException import ConflictError
+from ZODB.POSException import POSKeyError
+from zope.interface import implementer
+
+import transaction
+
+
+#: Times that cataloguing an object is tried at once when others change it meanwhile.
+ATTEMPTS = 3
+
+# The objects of a catalog that refer to a file in a blob.
+FILES = SQL("""
+SELECT DISTINCT rows.zoid FROM {relation} AS rows JOIN object_state AS objects USING (zoid)
+CROSS JOIN unnest(objects.refs) AS ref JOIN object_state AS files ON files.zoid = ref
+WHERE (files.class_mod, files.class_name) = ('plone.namedfile.file', 'NamedBlobFile')
+""")
+# What another version of the extractor, or another one, may read.
+FORGET_ERRORS = "DELETE FROM pgcatalog_file_texts WHERE error <> ''"
+RELATION = "SELECT relation FROM pgcatalog_state WHERE catalog = %s"
+
+
+@implementer(IJobKind)
+class TextOfFile:
+    """Finds the text of the primary file of an object, and catalogues its SearchableText anew."""
+
+    @property
+    def is_ready(self) -> bool:
+        return texts.ready_extractor() is not None
+
+    def work(self, database: Any, job: Job) -> None:
+        """Raises JobFailed for a file without a text, and what the database raises."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                error = self._once(database, job)
+            except ConflictError:
+                if attempt == ATTEMPTS:
+                    raise
+            else:
+                break
+        if error:
+            raise JobFailed(error)
+
+    def _once(self, database: Any, job: Job) -> str:
+        """Do *job*; return why the file has no text, "" if it has one, or is gone."""
+        path = tool_path(database, job.catalog)
+        if path is None:
+            return ""
+        with opened_at(database, path) as tool:
+            text = self._text(tool, job)
+            if text is not None:
+                # The snapshot of what follows has the text.
+                transaction.begin()
+                obj = object_of(tool, job.zoid)
+                if obj is not None:
+                    tool.catalog_object(obj, idxs=[SOURCE_INDEX], update_metadata=0)
+                    transaction.commit()
+        return text.error if text is not None else ""
+
+    def _text(self, tool: Any, job: Job) -> Text | None:
+        """Return the text of the file of the object of *job*, None if one of them is gone."""
+        extractor = texts.ready_extractor()
+        obj = object_of(tool, job.zoid)
+        file = None if obj is None else texts.file_of(obj, extractor)
+        if file is None:
+            return None
+        try:
+            with connect(writable_dsn_of(tool._p_jar), "text of file", 0) as connection:
+                return texts.extract(connection, file, extractor)
+        except POSKeyError:
+            return None  # a pack has removed the blob
+        except ExtractionError as error:
+            raise JobFailed(str(error), error.for_good) from error
+
+
+def object_of(tool: Any, zoid: int) -> Any:
+    """Return the object with oid *zoid* that the catalog *tool* has a row of; None without one."""
+    for (path,) in tool._core.view().select("path", Condition("zoid = %s", (zoid,))):
+        try:
+            return tool.unrestrictedTraverse(path)
+        except (KeyError, AttributeError):
+            return None
+    return None
+
+
+def tool_path(database: Any, catalog: int) -> str | None:
+    """Return the path of the catalog tool with oid *catalog*; None for one that is gone."""
+    dsn = database_dsn(database)
+    if dsn is None:
+        return None
+    with connect(dsn, "queue", 30, row_factory=dict_row) as connection:
+        path = path_above(connection, catalog)
+    return None if path is None else f"{path.rstrip('/')}/portal_catalog"
+
+
+def repeat_failed(connection: Connection[Any], catalog: int) -> int:
+    """Have the files of *catalog* that have no text tried anew, on the autocommit *connection*; return how many there are."""
+    connection.execute(FORGET_ERRORS)
+    return table.repeat(connection, catalog, texts.KIND)
+
+
+def put_all(connection: Connection[Any], catalog: int) -> int:
+    """Put a job for each object of *catalog* that has a file in a blob; return how many."""
+    rows = connection.execute(RELATION, (catalog,)).fetchall()
+    if not rows:
+        return 0
+    zoids = [zoid for (zoid,) in connection.execute(FILES.format(relation=Identifier(rows[0][0]))).fetchall()]
+    with connection.transaction(), connection.cursor() as cursor:
+        table.put(cursor, texts.KIND, catalog, zoids)
+    return len(zoids)

@@ -1,0 +1,1 @@
+"""Jobs that commits leave to be done after them: their table, and the workers that do them."""

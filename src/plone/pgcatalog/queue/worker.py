@@ -1,0 +1,158 @@
+"""Workers: a thread of a Zope process, or ``pgcatalog work``, that does the jobs of one database."""
+
+from App.config import getConfiguration
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.database import background
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.direct import connect_directly
+from plone.pgcatalog.database.direct import SharedSession
+from plone.pgcatalog.queue import table
+from plone.pgcatalog.queue.table import Job
+from plone.pgcatalog.settings import number
+from plone.pgcatalog.storage import database_dsn
+from plone.pgcatalog.storage import processors
+from psycopg import Connection
+from threading import Event
+from time import monotonic
+from typing import Any
+from ZODB.POSException import ConflictError
+from zope.component import getUtilitiesFor
+from zope.interface import Attribute
+from zope.interface import Interface
+
+import logging
+import psycopg
+
+
+logger = logging.getLogger(__name__)
+
+#: The section of zope.conf.
+SECTION = "plone.pgcatalog"
+#: Seconds that a worker sleeps at most: a wake-up may get lost, and a database may come back.
+LONGEST_SLEEP = 30.0
+#: Seconds between two looks at a database that cannot wake anybody, because a pooler shares its sessions.
+POLL = 2.0
+#: Seconds after which a sleeping worker sees that it is to end.
+STOP_SECONDS = 0.5
+#: Seconds before a database out of reach is tried again.
+PAUSE = 5.0
+
+
+class IJobKind(Interface):
+    """A kind of job: a utility whose name is that of the kind in the table."""
+
+    is_ready = Attribute("False if this process lacks what the kind needs: its jobs wait for one that has it")
+
+    def work(database: Any, job: Job) -> None:
+        """Do *job* with *database*, a ZODB.DB, and commit.
+
+        Raises JobFailed; a job about something that is gone is done.  Any other exception is a failure to be tried again.
+        """
+
+
+class JobFailed(Exception):
+    """A job has failed for a reason that people should see; *for_good* if trying again is in vain."""
+
+    def __init__(self, reason: str, for_good: bool = True) -> None:
+        super().__init__(reason)
+        self.for_good = for_good
+
+
+def start_threads(main: Any) -> None:
+    """Start a thread that does jobs for each database that belongs to *main*, a ZODB.DB, and takes writes.
+
+    As many as the number ``workers`` of zope.conf's ``<product-config plone.pgcatalog>`` says, 1 if it says nothing.
+    """
+    config = (getConfiguration().product_config or {}).get(SECTION, {})
+    count = number(f"workers of <product-config {SECTION}>", config.get("workers"), whole=True)
+    for database in (main.databases or {"": main}).values():
+        dsn = database_dsn(database)
+        if dsn is not None and processors(database) is not None and not database.storage.isReadOnly():
+            for _ in range(1 if count is None else int(count)):
+                background.start("queue", Worker(database, dsn).run)
+
+
+def kinds() -> dict[str, Any]:
+    """Return the kinds of jobs that this process can do, by name."""
+    return {name: kind for name, kind in getUtilitiesFor(IJobKind) if kind.is_ready}
+
+
+class Worker:
+    """Does the jobs of *database*, a ZODB.DB whose PostgreSQL database is *dsn*, one after the other, until ``stop``."""
+
+    def __init__(self, database: Any, dsn: str) -> None:
+        self.database = database
+        self.dsn = dsn
+        self._stopped = Event()
+        self._waking: psycopg.Connection[Any] | None = None
+
+    def stop(self) -> None:
+        """Have the worker end after the job that it is doing."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Do jobs until ``stop``; a database that fails, or is out of reach, is waited for."""
+        while not self._stopped.is_set():
+            try:
+                with connect(self.dsn, "queue", 30) as connection, self._woken():
+                    while not self._stopped.is_set():
+                        if not self.run_one(connection):
+                            self._sleep(connection)
+            except psycopg.Error as error:
+                logger.warning("the queue waits for the database: %s", str(error).strip())
+                self._stopped.wait(PAUSE)
+
+    def run_until_empty(self) -> int:
+        """Do what is due; return how many jobs that were.  Raises psycopg.Error."""
+        count = 0
+        with connect(self.dsn, "queue", 30) as connection:
+            while not self._stopped.is_set() and self.run_one(connection):
+                count += 1
+        return count
+
+    def run_one(self, connection: Connection[Any]) -> bool:
+        """Take a job, do it, and note on the autocommit *connection* how it has ended; False if none is due."""
+        ready = kinds()
+        job = table.take(connection, ready) if ready else None
+        if job is None:
+            return False
+        try:
+            ready[job.kind].work(self.database, job)
+        except JobFailed as failure:
+            logger.warning("%s of object %#x failed: %s", job.kind, job.zoid, failure)
+            table.failed(connection, job, str(failure), failure.for_good)
+        except (ConflictError, psycopg.OperationalError) as error:
+            table.failed(connection, job, f"{type(error).__name__}: {error}", False)
+        except Exception as error:  # a kind may be an add-on's: whatever it is, the next job is done
+            logger.exception("%s of object %#x failed", job.kind, job.zoid)
+            table.failed(connection, job, f"{type(error).__name__}: {error}", False)
+        else:
+            table.done(connection, job)
+        return True
+
+    @contextmanager
+    def _woken(self) -> Iterator[None]:
+        """Listen for commits that put jobs, where the database can wake somebody."""
+        try:
+            with connect_directly(self.dsn, "queue wakes", 0) as connection:
+                connection.execute(f"LISTEN {table.CHANNEL}")
+                self._waking = connection
+                yield
+        except SharedSession:
+            yield
+        finally:
+            self._waking = None
+
+    def _sleep(self, connection: Connection[Any]) -> None:
+        """Wait until a job is put or due, or for LONGEST_SLEEP."""
+        due = table.seconds_to_next(connection, kinds())
+        longest = LONGEST_SLEEP if self._waking is not None else POLL
+        seconds = longest if due is None else max(0.0, min(due, longest))
+        if self._waking is None:
+            self._stopped.wait(seconds)
+            return
+        end = monotonic() + seconds
+        while not self._stopped.is_set() and (left := end - monotonic()) > 0:
+            if list(self._waking.notifies(timeout=min(left, STOP_SECONDS), stop_after=1)):
+                return

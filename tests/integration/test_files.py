@@ -1,0 +1,449 @@
+"""What stands in files is found after the save, and nothing is extracted twice."""
+
+from click.testing import CliRunner
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from demo import documents as files
+from http.server import BaseHTTPRequestHandler
+from http.server import ThreadingHTTPServer
+from lxml import html
+from pathlib import Path
+from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.retirement import clear_stale
+from plone.pgcatalog.discovery.suggest import did_you_mean
+from plone.pgcatalog.discovery.suggest import suggest
+from plone.pgcatalog.files.extractor import ExtractionError
+from plone.pgcatalog.files.extractor import ITextExtractor
+from plone.pgcatalog.files.extractor import Kreuzberg
+from plone.pgcatalog.files.job import put_all
+from plone.pgcatalog.queue import table
+from plone.pgcatalog.queue.worker import Worker
+from plone.pgcatalog.storage import database_dsn
+from psycopg.rows import dict_row
+from tests.integration import site as sites
+from tests.integration.content import counted
+from tests.integration.content import create
+from tests.integration.oracle import make_oracle
+from tests.integration.people import acting_as
+from tests.integration.people import add_users
+from tests.integration.people import publish
+from tests.integration.waiting import until
+from tests.integration.web import MANAGER
+from tests.integration.web import Site
+from typing import Any
+from zope.component import getGlobalSiteManager
+from zope.component import getUtility
+
+import json
+import os
+import pytest
+import re
+import signal
+import threading
+import transaction
+
+
+@pytest.fixture
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """(portal, worker) of a site of its own."""
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        yield portal, Worker(db, database_dsn(db))
+
+
+def upload(portal: Any, name: str, data: bytes, kind: str = files.PDF) -> Any:
+    return create(portal, "File", name, title=name, file=files.blob(data, kind))
+
+
+def work(worker: Worker) -> int:
+    """Have *worker* do in a thread of its own what is due; return how many jobs that were."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(worker.run_until_empty).result()
+
+
+def found(portal: Any, words: str) -> list[str]:
+    transaction.begin()
+    return sorted(brain.getId for brain in portal.portal_catalog(SearchableText=words))
+
+
+@pytest.fixture
+def extractor() -> Iterator[Any]:
+    """What registers another extractor until the test ends."""
+    manager, usual = getGlobalSiteManager(), getUtility(ITextExtractor)
+    yield lambda other: manager.registerUtility(other, ITextExtractor)
+    manager.registerUtility(usual, ITextExtractor)
+
+
+def queued(dsn: str) -> list[Any]:
+    with connect(dsn, "test") as connection:
+        return connection.execute("SELECT reason FROM pgcatalog_queue").fetchall()
+
+
+def due(dsn: str) -> None:
+    """Make the jobs due that wait to be tried again."""
+    with connect(dsn, "test") as connection:
+        connection.execute("UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity'")
+
+
+def texts(dsn: str) -> list[Any]:
+    with connect(dsn, "test") as connection:
+        return connection.execute("SELECT text, error, extracted_at FROM pgcatalog_file_texts ORDER BY text").fetchall()
+
+
+@pytest.mark.parametrize(("kind", "make"), [(files.PDF, files.pdf), (files.DOCX, files.docx), (files.ODT, files.odt)])
+def test_the_words_of_a_file_are_found_after_the_save(site: Any, kind: str, make: Any) -> None:
+    portal, worker = site
+    upload(portal, "minutes", make("The quokka sleeps\nand nobody minds"), kind)
+    transaction.commit()
+    assert found(portal, "minutes") == ["minutes"]
+    assert found(portal, "quokka") == []
+    assert work(worker) == 1
+    assert found(portal, "quokka minutes") == ["minutes"]
+    assert work(worker) == 0
+
+
+def test_an_aborted_save_leaves_no_job(site: Any) -> None:
+    portal, worker = site
+    upload(portal, "minutes", files.pdf("quokka"))
+    transaction.abort()
+    assert work(worker) == 0
+
+
+def test_a_changed_title_a_copy_and_a_rebuild_extract_nothing(site: Any) -> None:
+    portal, worker = site
+    page = upload(portal, "minutes", files.pdf("quokka"))
+    transaction.commit()
+    work(worker)
+    before = texts(worker.dsn)
+    transaction.begin()
+    page.title = "Protocol"
+    page.reindexObject()
+    transaction.commit()
+    assert found(portal, "quokka protocol") == ["minutes"]
+    portal.manage_pasteObjects(portal.manage_copyObjects(["minutes"]))
+    upload(portal, "same", files.pdf("quokka"))
+    transaction.commit()
+    work(worker)
+    assert found(portal, "quokka") == ["copy_of_minutes", "minutes", "same"]
+    portal.portal_catalog.clearFindAndRebuild()
+    transaction.commit()
+    assert found(portal, "quokka") == ["copy_of_minutes", "minutes", "same"]
+    assert texts(worker.dsn) == before
+
+
+def test_the_worker_writes_no_object(site: Any) -> None:
+    portal, worker = site
+    page = upload(portal, "minutes", files.pdf("quokka"))
+    transaction.commit()
+    serial, modified = page._p_serial, page.modified()
+    work(worker)
+    assert found(portal, "quokka") == ["minutes"]
+    page._p_activate()
+    assert (page._p_serial, page.modified()) == (serial, modified)
+
+
+def test_a_broken_file_costs_one_failure_that_says_why(site: Any) -> None:
+    portal, worker = site
+    page = upload(portal, "broken", files.pdf("quokka")[:100])
+    transaction.commit()
+    assert work(worker) == 1
+    with connect(worker.dsn, "test") as connection:
+        [failure] = table.failures(connection, portal.portal_catalog._core.zoid, "text")
+        assert "PDF" in failure[1]
+    transaction.begin()
+    page.title = "still broken"
+    page.reindexObject()
+    transaction.commit()
+    assert work(worker) == 0
+    assert found(portal, "broken") == ["broken"]
+
+
+def test_a_file_that_is_gone_is_no_failure(site: Any) -> None:
+    portal, worker = site
+    for name in ("deleted", "moved", "kept"):
+        upload(portal, name, files.pdf(f"quokka {name}"))
+    create(portal, "Folder", "folder")
+    transaction.commit()
+    portal.manage_delObjects(["deleted"])
+    portal.folder.manage_pasteObjects(portal.manage_cutObjects(["moved"]))
+    transaction.commit()
+    work(worker)
+    assert found(portal, "quokka") == ["kept", "moved"]
+    with connect(worker.dsn, "test") as connection:
+        assert table.figures(connection) == []
+
+
+def test_files_that_were_there_before_are_found_after_a_backfill(site: Any) -> None:
+    portal, worker = site
+    portal.portal_catalog._settings = {"text_of_files": False}
+    upload(portal, "old", files.docx("quokka"), files.DOCX)
+    transaction.commit()
+    assert work(worker) == 0
+    portal.portal_catalog._settings = {}
+    transaction.commit()
+    with connect(worker.dsn, "test") as connection:
+        assert put_all(connection, portal.portal_catalog._core.zoid) == 1
+    work(worker)
+    assert found(portal, "quokka") == ["old"]
+
+
+def test_the_words_of_a_private_file_are_nobody_elses(site: Any) -> None:
+    portal, worker = site
+    add_users(portal)
+    for name, words in (("open", "quokka wombat"), ("closed", "quokka numbatine")):
+        folder = create(portal, "Folder", f"folder-{name}", title=name)
+        upload(folder, name, files.pdf(words))
+    publish(portal["folder-open"])
+    transaction.commit()
+    work(worker)
+    transaction.begin()
+    counted(worker.dsn, portal.portal_catalog)
+    tool = portal.portal_catalog
+    assert [brain.getId for brain in tool(SearchableText="numbatine")] == ["closed"]
+    assert suggest(tool, "numba") == ["numbatine"]
+    with acting_as(portal, None):
+        assert [brain.getId for brain in tool(SearchableText="quokka")] == ["open"]
+        assert suggest(tool, "numba") == []
+        assert did_you_mean(tool, "numbatime") is None
+        results = tool(SearchableText="quokka")
+        assert "numbatine" not in repr(results.snippets(results[:10]))
+        assert results.facets(["portal_type"])["portal_type"] == {"File": 1}
+
+
+class Counted:
+    """An extractor that counts; it *fails* as it is told."""
+
+    name = "counted"
+    is_ready = True
+
+    def __init__(self, fails: ExtractionError | None = None) -> None:
+        self.count = 0
+        self.fails = fails
+
+    def kinds(self, kind: str) -> bool:
+        return True
+
+    def extract(self, path: str, kind: str) -> str:
+        self.count += 1
+        if self.fails is not None:
+            raise self.fails
+        return "quokka"
+
+
+def test_without_an_extractor_a_file_is_catalogued_as_plone_does(site: Any, extractor: Any) -> None:
+    portal, worker = site
+    absent = Counted()
+    absent.is_ready = False
+    extractor(absent)
+    oracle = make_oracle(portal)
+    for name, data, kind in (
+        ("plain", b"the quokka sleeps", "text/plain"),
+        ("page", b"<p>the <b>quokka</b> sleeps</p>", "text/html"),
+        ("minutes", files.pdf("wombat"), files.PDF),
+    ):
+        oracle.catalog_object(upload(portal, name, data, kind), f"/plone/{name}")
+    transaction.commit()
+    words = oracle.getIndexDataForUID("/plone/plain")["SearchableText"]
+    assert "quokka" in words
+    for name in ("plain", "page", "minutes"):
+        ours, stock = (
+            catalog.getIndexDataForUID(f"/plone/{name}")["SearchableText"]
+            for catalog in (portal.portal_catalog, oracle)
+        )
+        assert sorted(set(ours)) == sorted(set(stock))
+    assert work(worker) == 0
+    assert queued(worker.dsn) == []
+
+
+def test_of_two_workers_with_one_file_one_extracts_it(site: Any, extractor: Any) -> None:
+    portal, worker = site
+    counted = Counted()
+    extractor(counted)
+    for number in range(6):
+        upload(portal, f"file-{number}", b"same")
+    transaction.commit()
+    workers = [Worker(worker.database, worker.dsn) for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        assert sum(pool.map(Worker.run_until_empty, workers)) == 6
+    assert counted.count == 1
+    assert len(found(portal, "quokka")) == 6
+    assert queued(worker.dsn) == []
+
+
+def test_a_failure_that_may_pass_is_tried_again(site: Any, extractor: Any) -> None:
+    portal, worker = site
+    counted = Counted(ExtractionError("away", for_good=False))
+    extractor(counted)
+    upload(portal, "minutes", b"x")
+    transaction.commit()
+    work(worker)
+    assert queued(worker.dsn) == [("away",)]
+    counted.fails = None
+    assert work(worker) == 0
+    due(worker.dsn)
+    work(worker)
+    assert found(portal, "quokka") == ["minutes"]
+    assert queued(worker.dsn) == []
+
+
+def test_a_file_whose_extracting_process_is_killed_is_tried_again(site: Any, extractor: Any, tmp_path: Path) -> None:
+    portal, worker = site
+    kreuzberg = Kreuzberg()
+    extractor(kreuzberg)
+    (tmp_path / "a").write_bytes(files.pdf("x"))
+    kreuzberg.extract(str(tmp_path / "a"), files.PDF)
+    [child] = kreuzberg._idle
+    # A stopped process is in the middle of a file for as long as we like.
+    os.kill(child._process.pid, signal.SIGSTOP)
+    upload(portal, "minutes", files.pdf("quokka"))
+    transaction.commit()
+    thread = threading.Thread(target=worker.run_until_empty)
+    thread.start()
+    until(lambda: child.files == 2)
+    os.kill(child._process.pid, signal.SIGKILL)
+    until(lambda: not thread.is_alive())
+    [(reason,)] = queued(worker.dsn)
+    assert reason == "the extracting process was killed"
+    due(worker.dsn)
+    assert work(worker) == 1
+    assert found(portal, "quokka") == ["minutes"]
+    kreuzberg.end()
+
+
+def test_a_site_that_is_removed_and_one_that_is_copied_leave_no_job(site: Any) -> None:
+    portal, worker = site
+    upload(portal, "minutes", files.pdf("quokka"))
+    transaction.commit()
+    app = portal.aq_parent
+    app.manage_pasteObjects(app.manage_copyObjects(["plone"]))
+    transaction.commit()
+    work(worker)
+    assert queued(worker.dsn) == []
+    upload(portal, "other", files.pdf("wombat"))
+    upload(portal, "broken", b"x")
+    transaction.commit()
+    app.manage_delObjects(["plone"])
+    transaction.commit()
+    work(worker)
+    assert queued(worker.dsn) == []
+
+
+def test_an_upload_that_is_undone_leaves_no_job(postgres: Any, site_template: str) -> None:
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn, history_preserving=True) as db, sites.inside(db) as portal:
+        upload(portal, "minutes", files.pdf("quokka"))
+        transaction.commit()
+        db.undo(db.undoInfo(0, 1)[0]["id"])
+        transaction.commit()
+        work(Worker(db, dsn))
+        assert queued(dsn) == []
+        assert found(portal, "quokka") == []
+
+
+def test_texts_of_what_a_pack_has_removed_are_forgotten_by_a_vacuum(site: Any) -> None:
+    portal, worker = site
+    for name in ("kept", "gone"):
+        upload(portal, name, files.pdf(name))
+    upload(portal, "broken", b"x")
+    transaction.commit()
+    work(worker)
+    portal.manage_delObjects(["gone", "broken"])
+    transaction.commit()
+    worker.database.pack()
+    with connect(worker.dsn, "test", row_factory=dict_row) as connection:
+        clear_stale(connection)
+    assert [text for text, _, _ in texts(worker.dsn)] == ["kept"]
+    assert queued(worker.dsn) == []
+
+
+def check(dsn: str) -> list[str]:
+    findings = json.loads(CliRunner().invoke(main, ["check", "--dsn", dsn, "--json"]).stdout)["findings"]
+    return [finding["text"] for finding in findings if "files" in finding["text"]]
+
+
+def test_check_names_files_that_no_worker_takes(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    portal, worker = site
+    upload(portal, "minutes", files.pdf("quokka"))
+    transaction.commit()
+    assert check(worker.dsn) == []
+    with connect(worker.dsn, "test") as connection:
+        connection.execute("UPDATE pgcatalog_queue SET put_at = now() - interval '1 hour'")
+    [text] = check(worker.dsn)
+    assert text.startswith("/plone: 1 files wait for their text, one of them for 1:00:0")
+    monkeypatch.setattr("plone.pgcatalog.cli.look.version_of", lambda name: None if name == "kreuzberg" else "99.0")
+    assert "files wait for their text, and kreuzberg is not installed here" in check(worker.dsn)
+    work(worker)
+    assert check(worker.dsn) == []
+
+
+def test_the_zmi_says_which_files_have_no_text_and_tries_them_again(site: Any) -> None:
+    portal, worker = site
+    web = Site(worker.database).web
+    upload(portal, "broken", b"no PDF")
+    transaction.commit()
+    rid = portal.portal_catalog.getrid("/plone/broken")
+    transaction.begin()
+
+    def page(name: str, **query: Any) -> Any:
+        response = web.get(f"/plone/portal_catalog/{name}", MANAGER, accept="text/html", **query)
+        return html.fromstring(response.body)
+
+    def figures() -> str:
+        return " ".join(page("manage_catalogOverview").get_element_by_id("files").text_content().split())
+
+    assert figures() == "1 wait for their text, 0 have none that can be had"
+    work(worker)
+    assert figures() == "0 wait for their text, 1 have none that can be had"
+    failure = page("manage_objectInformation", rid=rid).get_element_by_id("failure").text_content()
+    assert "Its file has no text:" in failure
+    assert "PDF" in failure
+    [form] = [form for form in page("manage_catalogOverview").forms if form.xpath(".//button[@name='repeat_files']")]
+    address = "/plone/portal_catalog/manage_catalogAdvanced"
+    assert web.post(address, MANAGER, repeat_files="1").status == 403
+    token = form.fields["_authenticator"]
+    assert web.post(address, MANAGER, _authenticator=token, repeat_files="1").status == 302
+    assert figures() == "1 wait for their text, 0 have none that can be had"
+    assert work(worker) == 1
+
+
+@pytest.fixture
+def tika() -> Iterator[Any]:
+    """(class of the page, a server that answers as Tika does)."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            data = self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(422 if b"broken" in data else 200)
+            self.end_headers()
+            self.wfile.write(f"{data.decode()} {self.headers['Content-Type']}".encode())
+
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "files.md"
+    [code] = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    assert len(code.splitlines()) <= 33
+    names: dict[str, Any] = {"__name__": "tika"}
+    exec(code, names)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    names["Tika"].url = f"http://127.0.0.1:{server.server_port}/tika"
+    yield names["Tika"], server
+    server.shutdown()
+
+
+def test_the_page_about_tika_works(site: Any, extractor: Any, tika: Any) -> None:
+    portal, worker = site
+    Tika, server = tika
+    extractor(Tika())
+    upload(portal, "minutes", b"quokka")
+    upload(portal, "broken", b"broken")
+    transaction.commit()
+    assert work(worker) == 2
+    assert found(portal, "quokka") == ["minutes"]
+    assert [reason for (reason,) in queued(worker.dsn)] == ["Tika: 422 Unprocessable Entity"]
+    server.shutdown()
+    server.server_close()
+    upload(portal, "later", b"wombat")
+    transaction.commit()
+    assert work(worker) == 1
+    assert len(queued(worker.dsn)) == 2
+    due(worker.dsn)
+    assert work(worker) == 1

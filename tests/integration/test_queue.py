@@ -1,0 +1,185 @@
+"""Jobs are done after the commit that makes them necessary, by whoever is there, whatever happens to a worker."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.queue import table
+from plone.pgcatalog.queue.table import Job
+from plone.pgcatalog.queue.worker import IJobKind
+from plone.pgcatalog.queue.worker import JobFailed
+from plone.pgcatalog.queue.worker import Worker
+from tests.integration.waiting import until
+from typing import Any
+from zope.component import getGlobalSiteManager
+from zope.interface import implementer
+
+import psycopg
+import pytest
+import threading
+
+
+@implementer(IJobKind)
+class Recorded:
+    """A kind of job that notes what it is asked for, and does what *does* says."""
+
+    is_ready = True
+
+    def __init__(self) -> None:
+        self.zoids: list[int] = []
+        self.does: Any = lambda job: None
+
+    def work(self, database: Any, job: Job) -> None:
+        self.zoids.append(job.zoid)
+        self.does(job)
+
+
+@pytest.fixture
+def kind(app: Any) -> Iterator[Recorded]:
+    kind = Recorded()
+    getGlobalSiteManager().registerUtility(kind, IJobKind, name="test")
+    yield kind
+    getGlobalSiteManager().unregisterUtility(kind, IJobKind, name="test")
+
+
+@pytest.fixture
+def queue(dsn: str, db: Any) -> Iterator[psycopg.Connection[Any]]:
+    with connect(dsn, "test") as connection:
+        yield connection
+
+
+def put(queue: Any, *zoids: int, catalog: int = 1) -> None:
+    with queue.transaction(), queue.cursor() as cursor:
+        table.put(cursor, "test", catalog, zoids)
+
+
+def run(dsn: str) -> int:
+    return Worker(None, dsn).run_until_empty()
+
+
+def test_a_job_is_done_once_and_gone(kind: Recorded, queue: Any, dsn: str) -> None:
+    put(queue, 5, 3, 5)
+    assert run(dsn) == 2
+    assert sorted(kind.zoids) == [3, 5]
+    assert table.figures(queue) == []
+
+
+def test_an_aborted_commit_puts_none(kind: Recorded, queue: Any, dsn: str) -> None:
+    with queue.transaction(force_rollback=True), queue.cursor() as cursor:
+        table.put(cursor, "test", 1, [1])
+    assert run(dsn) == 0
+
+
+def test_what_is_put_while_a_worker_is_at_it_is_done_again(kind: Recorded, queue: Any, dsn: str) -> None:
+    kind.does = lambda job: put(queue, 1) if len(kind.zoids) == 1 else None
+    put(queue, 1)
+    assert run(dsn) == 2
+    assert table.figures(queue) == []
+
+
+def test_a_job_whose_worker_has_died_is_due_again(kind: Recorded, queue: Any, dsn: str) -> None:
+    put(queue, 1)
+    assert table.take(queue, ["test"]) is not None
+    assert run(dsn) == 0
+    assert 0 < (table.seconds_to_next(queue, ["test"]) or 0) <= table.BACK_OFF[0]
+    queue.execute("UPDATE pgcatalog_queue SET due = now()")
+    assert run(dsn) == 1
+
+
+def test_failures_are_tried_again_later_and_later_and_then_kept_with_their_reason(
+    kind: Recorded, queue: Any, dsn: str
+) -> None:
+    def fail(job: Job) -> None:
+        raise ValueError("a\0b" + "c" * 600)
+
+    kind.does = fail
+    put(queue, 1)
+    waits = []
+    for _ in range(table.MOST_ATTEMPTS):
+        assert run(dsn) == 1
+        seconds = table.seconds_to_next(queue, ["test"])
+        waits.append(seconds and round(seconds, -1))
+        queue.execute("UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity'")
+    assert waits[-1] is None
+    assert waits[:-1] == sorted(waits[:-1])
+    assert max(waits[:-1]) <= 86400
+    [figures] = table.figures(queue)
+    assert (figures.waiting, figures.failed) == (0, 1)
+    [(zoid, reason, attempts, _)] = table.failures(queue, 1, "test")
+    assert (zoid, attempts) == (1, table.MOST_ATTEMPTS)
+    assert reason.startswith("ValueError: abc")
+    assert len(reason) == table.LONGEST_REASON
+    kind.does = lambda job: None
+    assert table.repeat(queue, 1, "test") == 1
+    assert run(dsn) == 1
+
+
+def test_a_failure_for_good_is_tried_once(kind: Recorded, queue: Any, dsn: str) -> None:
+    def fail(job: Job) -> None:
+        raise JobFailed("broken")
+
+    kind.does = fail
+    put(queue, 1)
+    assert run(dsn) == 1
+    queue.execute("UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity'")
+    assert run(dsn) == 0
+    # A new version of the object is another matter.
+    put(queue, 1)
+    assert run(dsn) == 1
+
+
+def test_no_more_failures_are_kept_than_a_bound(
+    kind: Recorded, queue: Any, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(job: Job) -> None:
+        raise JobFailed("broken")
+
+    monkeypatch.setattr(table, "KEPT_FAILURES", 3)
+    kind.does = fail
+    put(queue, *range(7))
+    run(dsn)
+    assert len(table.failures(queue, 1, "test")) == 3
+
+
+def test_workers_side_by_side_share_the_jobs(kind: Recorded, queue: Any, dsn: str) -> None:
+    put(queue, *range(50))
+    with ThreadPoolExecutor(4) as pool:
+        counts = list(pool.map(run, [dsn] * 4))
+    assert sum(counts) == 50
+    assert sorted(kind.zoids) == list(range(50))
+
+
+def test_kinds_that_nobody_here_can_do_wait(kind: Recorded, queue: Any, dsn: str) -> None:
+    kind.is_ready = False
+    put(queue, 1)
+    assert run(dsn) == 0
+    kind.is_ready = True
+    assert run(dsn) == 1
+
+
+def test_a_sleeping_worker_is_woken_by_a_commit_and_ends_when_it_is_told(kind: Recorded, queue: Any, dsn: str) -> None:
+    worker = Worker(None, dsn)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    for zoid in (1, 2):
+        put(queue, zoid)
+        until(lambda zoid=zoid: zoid in kind.zoids)
+    worker.stop()
+    put(queue, 3)
+    until(lambda: not thread.is_alive())
+
+
+def test_a_worker_waits_for_a_database_that_was_out_of_reach(kind: Recorded, queue: Any, dsn: str) -> None:
+    worker = Worker(None, dsn)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    put(queue, 1)
+    until(lambda: 1 in kind.zoids)
+    queue.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        " AND datname = current_database() AND application_name LIKE '%queue%'"
+    )
+    put(queue, 2)
+    until(lambda: 2 in kind.zoids)
+    worker.stop()
+    put(queue, 3)
+    until(lambda: not thread.is_alive())
