@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.queue import table
+from plone.pgcatalog.queue import worker as worker_module
 from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.queue.worker import IJobKind
 from plone.pgcatalog.queue.worker import JobFailed
 from plone.pgcatalog.queue.worker import Worker
+from tests.integration.waiting import background_ended
 from tests.integration.waiting import until
 from typing import Any
 from zope.component import getGlobalSiteManager
@@ -183,3 +185,17 @@ def test_a_worker_waits_for_a_database_that_was_out_of_reach(kind: Recorded, que
     worker.stop()
     put(queue, 3)
     until(lambda: not thread.is_alive())
+
+
+def test_a_zope_has_one_worker_for_each_database_and_none_if_it_can_do_nothing(
+    kind: Recorded, queue: Any, db: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "kinds", lambda: {"test": kind} if kind.is_ready else {})
+    kind.is_ready = False
+    assert worker_module.start_threads(db) == []
+    kind.is_ready = True
+    [worker] = worker_module.start_threads(db)
+    put(queue, 1)
+    until(lambda: 1 in kind.zoids)
+    worker.stop()
+    assert background_ended()

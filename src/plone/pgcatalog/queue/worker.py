@@ -59,18 +59,24 @@ class JobFailed(Exception):
         self.for_good = for_good
 
 
-def start_threads(main: Any) -> None:
-    """Start a thread that does jobs for each database that belongs to *main*, a ZODB.DB, and takes writes.
+def start_threads(main: Any) -> list["Worker"]:
+    """Start threads that do jobs for each database that belongs to *main*, a ZODB.DB, and takes writes; return the workers.
 
-    As many as the number ``workers`` of zope.conf's ``<product-config plone.pgcatalog>`` says, 1 if it says nothing.
+    As many as the number ``workers`` of zope.conf's ``<product-config plone.pgcatalog>`` says, 1 if it says nothing; none
+    in a process that can do no kind of job.
     """
+    if not kinds():
+        return []
+    workers = []
     config = (getConfiguration().product_config or {}).get(SECTION, {})
     count = number(f"workers of <product-config {SECTION}>", config.get("workers"), whole=True)
     for database in (main.databases or {"": main}).values():
         dsn = database_dsn(database)
         if dsn is not None and processors(database) is not None and not database.storage.isReadOnly():
             for _ in range(1 if count is None else int(count)):
-                background.start("queue", Worker(database, dsn).run)
+                workers.append(Worker(database, dsn))
+                background.start("queue", workers[-1].run)
+    return workers
 
 
 def kinds() -> dict[str, Any]:
