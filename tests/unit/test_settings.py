@@ -77,8 +77,9 @@ def test_the_environment_counts_more_than_the_site(name: str, monkeypatch: pytes
     setting, catalog = settings.SETTINGS[name], tool(**{name: VALUES[name]})
     monkeypatch.setenv(f"PGCATALOG_{name.upper()}", text)
     assert setting(catalog) == setting(None) == meant
-    monkeypatch.setenv(f"PGCATALOG_{name.upper()}", " ")
-    assert setting(catalog) == VALUES[name]
+    for empty_or_wrong in (" ", "a lot", "-1"):
+        monkeypatch.setenv(f"PGCATALOG_{name.upper()}", empty_or_wrong)
+        assert setting(catalog) == VALUES[name]
 
 
 def test_settings_are_those_of_the_tool_itself() -> None:
