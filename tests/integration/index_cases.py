@@ -255,6 +255,7 @@ CASES = [
     *(field_case(name) for name in POOLS),
     *(keyword_case(name) for name in ("numbers", "texts", "long texts", "tuples", "instants")),
     Case("field of two attributes", both_attributes(FieldIndex), FieldIndexTranslator, pairs(TEXTS), TEXTS),
+    Case("field of two numbers", both_attributes(FieldIndex), FieldIndexTranslator, pairs(NUMBERS), NUMBERS),
     Case(
         "keyword of two attributes",
         both_attributes(KeywordIndex),

@@ -30,7 +30,6 @@ import Acquisition
 import ExtensionClass
 import Persistence
 import pytest
-import transaction
 
 
 #: What every persistent, acquiring object has; the catalog is one, ``_CatalogCompat`` need not be.
@@ -273,24 +272,6 @@ def test_brains_of_a_class_of_ones_own(both: Any) -> None:
         for catalog in (ours, oracle):
             catalog._catalog.useBrains(object)
     assert not hasattr(ours(getId="page")[0], "shout")
-
-
-def test_getCounter_changes_with_each_change(portal: Any, catalog: Any) -> None:
-    seen = [catalog.getCounter()]
-    for change in (
-        lambda: portal.invokeFactory("Document", "page"),
-        lambda: portal.page.reindexObject(idxs=["Title"]),
-        lambda: portal._delObject("page"),
-        lambda: catalog.clearIndex("getId"),
-    ):
-        change()
-        seen.append(catalog.getCounter())
-        assert catalog.getCounter() == seen[-1]
-        transaction.commit()
-        seen.append(catalog.getCounter())
-        transaction.begin()
-        assert catalog.getCounter() == seen[-1]
-    assert len(set(seen)) == len(seen)
 
 
 # -- index objects

@@ -6,7 +6,6 @@ differs on purpose is not asked here (``is_deviation``); the unit tests of the i
 """
 
 from collections.abc import Iterator
-from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from Products.PluginIndexes.BooleanIndex.BooleanIndex import BooleanIndex
 from Products.PluginIndexes.DateRangeIndex.DateRangeIndex import DateRangeIndex
@@ -18,6 +17,7 @@ from tests.integration.index_cases import Attributes
 from tests.integration.index_cases import Case
 from tests.integration.index_cases import CASES
 from tests.integration.index_cases import pick
+from tests.integration.translated import Table
 from typing import Any
 
 import psycopg
@@ -30,6 +30,7 @@ QUERIES = 300
 ERRORS = (ValueError, TypeError, IndexError, AttributeError)
 WITH_INDEXES = [case for case in CASES if case.translator(case.index(), "x").sql_indexes()]
 WITH_NOT = [case for case in CASES if "not" in case.options]
+MIN, MAX = {"range": "min"}, {"range": "max"}
 RANGES = ("min", "max", "min:max", "max:min", "minmax", "foo", "")
 
 
@@ -43,39 +44,20 @@ class Thing:
             self.x = value
 
 
-class Twins:
+class Twins(Table):
     """The same objects in a ZCatalog and in a table."""
 
     def __init__(self, case: Case, connection: psycopg.Connection[Any]) -> None:
+        super().__init__(connection, case.translator(case.index(), "x"))
         self.case = case
-        self.connection = connection
-        self.catalog = Catalog()
-        self.catalog.addIndex("x", case.index())
-        self.index = self.catalog.getIndex("x")
-        self.translator = case.translator(case.index(), "x")
-        self.reports: list[str] = []
-        self._fill_table(dict(self._catalogue()))
-
-    def _catalogue(self) -> Iterator[tuple[int, Any]]:
-        for number, value in enumerate(self.case.values):
+        catalog = Catalog()
+        catalog.addIndex("x", case.index())
+        self.index = catalog.getIndex("x")
+        self.reports: set[str] = set()
+        for number, value in enumerate(case.values):
             thing = Thing(value)
-            self.catalog.catalogObject(thing, f"/{number}")
-            rid = self.catalog.uids[f"/{number}"]
-            yield rid, self.translator.extract(thing, self.reports.append)
-
-    def _fill_table(self, rows: dict[int, Any]) -> None:
-        columns = self.translator.columns()
-        ddl = ", ".join(column.ddl for column in columns)
-        self.connection.execute(f"CREATE TABLE things (rid integer PRIMARY KEY, {ddl})")
-        for index in self.translator.sql_indexes():
-            self.connection.execute(f'CREATE INDEX "things_{index.name}" ON things {index.definition}')
-        marks = ", ".join(["%s"] * (len(columns) + 1))
-        for rid, values in rows.items():
-            row = (rid, *(values or (None,) * len(columns)))
-            self.connection.execute(f"INSERT INTO things VALUES ({marks})", row)
-
-    def select(self, sql: str, params: tuple[Any, ...] = ()) -> list[Any]:
-        return self.connection.execute(sql, params).fetchall()
+            catalog.catalogObject(thing, f"/{number}")
+            self.reports.update(self.add(catalog.uids[f"/{number}"], thing))
 
     def ask_zcatalog(self, query: Query) -> Any:
         """Return the sorted rids, None if the index is not concerned, or what it raised."""
@@ -90,17 +72,7 @@ class Twins:
             condition = self.translator.where(query)
         except ERRORS as error:
             return type(error)
-        return condition and self.find(condition)
-
-    def find(self, condition: Condition) -> list[int]:
-        sql = f"SELECT rid FROM things WHERE {condition.sql} ORDER BY rid"
-        return [rid for (rid,) in self.select(sql, condition.params)]
-
-    def explain(self, options: Query) -> str:
-        condition = self.translator.where({"x": options})
-        assert condition is not None
-        sql = f"EXPLAIN SELECT rid FROM things WHERE {condition.sql}"
-        return "\n".join(line for (line,) in self.select(sql, condition.params))
+        return condition and self.rids(condition)
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +167,7 @@ def test_same_answers_to_not_alone(twins: Twins) -> None:
 
 def test_same_entries(twins: Twins) -> None:
     columns = ", ".join(column.quoted for column in twins.translator.columns())
-    for rid, *values in twins.select(f"SELECT rid, {columns} FROM things"):
+    for rid, *values in twins.execute(f"SELECT rid, {columns} FROM things"):
         expected = twins.index.getEntryForObject(rid)
         if all(value is None for value in values):
             assert expected is None
@@ -220,7 +192,7 @@ def test_same_unique_values(twins: Twins) -> None:
     if expression is None:
         assert expected == []
         return
-    rows = twins.select(
+    rows = twins.execute(
         f"SELECT key, count(*) FROM (SELECT {expression} AS key FROM things) keys"
         " WHERE key IS NOT NULL GROUP BY key ORDER BY key"
     )
@@ -236,7 +208,7 @@ def test_same_order(twins: Twins) -> None:
     """Sorted by SQL, the objects are those ZCatalog sorts, and in its order."""
     expressions = twins.translator.order_by()
     assert expressions
-    rows = twins.select(f"SELECT rid FROM things WHERE {expressions[0]} IS NOT NULL ORDER BY {', '.join(expressions)}")
+    rows = twins.execute(f"SELECT rid FROM things WHERE {expressions[0]} IS NOT NULL ORDER BY {', '.join(expressions)}")
     keys = twins.index.documentToKeyMap()
     assert sorted(keys) == sorted(rid for (rid,) in rows)
     if isinstance(twins.index, DateRangeIndex):
@@ -250,15 +222,15 @@ def test_same_order(twins: Twins) -> None:
 
 def test_only_long_values_are_reported(twins: Twins) -> None:
     expected = {"a long value is found as a whole, but sorted by its beginning only"}
-    assert set(twins.reports) == (expected if "long" in twins.case.name else set())
+    assert twins.reports == (expected if "long" in twins.case.name else set())
 
 
 @pytest.mark.parametrize("twins", WITH_INDEXES, ids=str, indirect=True)
 def test_each_sql_index_answers_a_query(twins: Twins) -> None:
     key = [next(key for key in twins.case.keys if key)]
-    queries = [{"query": key}, {"query": key, "range": "min"}, {"query": key, "range": "max"}]
+    conditions = [twins.translator.where({"x": {"query": key, **options}}) for options in ({}, MIN, MAX)]
     with twins.connection.transaction():
         twins.connection.execute("SET LOCAL enable_seqscan = off")
-        plans = "".join(map(twins.explain, queries))
+        plans = "".join(twins.plan(condition) for condition in conditions)
     for index in twins.translator.sql_indexes():
         assert f"things_{index.name}" in plans

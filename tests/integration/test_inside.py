@@ -39,36 +39,21 @@ def test_sorts_a_set_of_rids(both: Any, reverse: bool, limit: int | None) -> Non
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("reverse", [False, True])
-def test_sorted_results_of_several_catalogs_are_merged_by_their_keys(both: Any, reverse: bool) -> None:
-    def merged(catalog: Any) -> list[str]:
-        order = "descending" if reverse else "ascending"
-        parts = [
-            catalog._catalog.searchResults({"portal_type": t, "sort_on": "getId", "sort_order": order}, _merge=False)
-            for t in ("Document", "Folder")
-        ]
-        return [b.getPath() for b in mergeResults(parts, has_sort_keys=True, reverse=reverse)]
+@pytest.mark.parametrize("order", [{"sort_on": "getId"}, {"sort_on": "getId", "sort_order": "descending"}, {}])
+def test_results_of_several_catalogs_are_merged(both: Any, order: dict[str, str]) -> None:
+    """Sorted ones by their keys; without a sort by their scores or not at all, so the order is nobody's."""
 
-    ours, theirs = map(merged, both)
-    assert ours == theirs
+    def merged(catalog: Any, *parts: dict[str, str], scored: bool = bool(order)) -> list[str]:
+        results = [catalog._catalog.searchResults(part | order, _merge=False) for part in parts]
+        found = mergeResults(results, has_sort_keys=scored, reverse="sort_order" in order)
+        paths = [brain.getPath() for brain in found]
+        return paths if order else sorted(paths)
 
-
-def test_unsorted_results_of_several_catalogs_are_merged(both: Any) -> None:
-    ours, theirs = (
-        [c._catalog.searchResults({"portal_type": t}, _merge=False) for t in ("Document", "Folder")] for c in both
-    )
-    assert sorted(b.getPath() for b in mergeResults(ours, False, False)) == sorted(
-        b.getPath() for b in mergeResults(theirs, False, False)
-    )
-
-
-def test_scored_results_of_several_catalogs_are_merged(both: Any) -> None:
-    def paths(catalog: Any) -> list[str]:
-        parts = [catalog._catalog.searchResults({"SearchableText": word}, _merge=False) for word in ("fox", "news")]
-        return sorted(b.getPath() for b in mergeResults(parts, has_sort_keys=True, reverse=True))
-
-    ours, theirs = map(paths, both)
-    assert ours == theirs
+    types = [{"portal_type": name} for name in ("Document", "Folder")]
+    texts = [{"SearchableText": word} for word in ("fox", "news")]
+    for parts, scored in ((types, bool(order)), (texts, True)):
+        ours, theirs = (merged(catalog, *parts, scored=scored) for catalog in both)
+        assert ours == theirs
 
 
 @pytest.mark.parametrize(("b_start", "b_size"), [(-2, 3), (-5, 8), (-1, 30), (-9, 3)])
@@ -251,14 +236,11 @@ def test_every_public_name_of_the_real_tree_is_there(both: Any, name: str) -> No
     assert names - set(dir(ours)) == set()
 
 
-def test_a_path_index_knows_its_depth(both: Any) -> None:
-    assert both[0].Indexes["path"]._depth == both[1].Indexes["path"]._depth == 4
-
-
-def test_indexes_are_copied_as_a_dict(both: Any) -> None:
+def test_indexes_are_copied_as_a_dict_and_that_of_paths_knows_its_depth(both: Any) -> None:
     ours, theirs = (catalog._catalog.indexes.copy() for catalog in both)
     assert type(ours) is type(theirs) is dict
     assert ours.keys() == theirs.keys()
+    assert both[0].Indexes["path"]._depth == both[1].Indexes["path"]._depth == 4
 
 
 def test_an_empty_catalog_has_empty_trees(portal: Any, catalog: Any) -> None:
@@ -285,16 +267,10 @@ STEPS: dict[str, Callable[[Any, Any, int], Any]] = {
     "del paths": lambda uids, paths, rid: paths.__delitem__(rid),
 }
 WAYS = [
-    ("del uids", "uids", "paths"),
-    ("del uids", "paths", "uids"),
-    ("uids", "paths", "del uids"),
-    ("uids", "del uids", "paths"),
-    ("paths", "uids", "del uids"),
-    ("paths", "del uids", "uids"),
-    ("pop uids", "insert", "update"),
-    ("del paths", "del uids", "uids", "paths"),
-    ("del paths", "paths", "pop uids", "uids"),
-    ("paths", "paths", "uids", "uids", "del uids"),
+    *(("del uids", "uids", "paths"), ("del uids", "paths", "uids"), ("uids", "paths", "del uids")),
+    *(("uids", "del uids", "paths"), ("paths", "uids", "del uids"), ("paths", "del uids", "uids")),
+    *(("pop uids", "insert", "update"), ("del paths", "del uids", "uids", "paths")),
+    *(("del paths", "paths", "pop uids", "uids"), ("paths", "paths", "uids", "uids", "del uids")),
 ]
 
 
@@ -386,16 +362,11 @@ def test_a_row_that_is_catalogued_again_is_at_its_path(portal: Any, catalog: Any
     assert catalog.getrid(OLD) == catalog(getId="old")[0].getRID() == rid
 
 
-@pytest.mark.parametrize(
-    ("tree", "key", "value"), [("uids", 1, 1), ("uids", NEW, "x"), ("paths", "x", NEW), ("paths", 1, 1)]
-)
-def test_what_is_no_path_or_rid_is_not_assigned(catalog: Any, tree: str, key: Any, value: Any) -> None:
-    with pytest.raises(TypeError):
-        getattr(catalog._catalog, tree)[key] = value
-
-
-def test_a_row_nobody_has_is_not_moved(catalog: Any) -> None:
-    with pytest.raises(KeyError):
+def test_what_is_no_path_or_rid_is_not_assigned(catalog: Any) -> None:
+    for tree, key, value in (("uids", 1, 1), ("uids", NEW, "x"), ("paths", "x", NEW), ("paths", 1, 1)):
+        with pytest.raises(TypeError):
+            getattr(catalog._catalog, tree)[key] = value
+    with pytest.raises(KeyError):  # a row that nobody has
         catalog._catalog.uids[NEW] = 2**40
     assert NEW not in catalog._catalog.uids
 
