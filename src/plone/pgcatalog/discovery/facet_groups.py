@@ -120,13 +120,15 @@ class Group:
     """A facet of the index *name*.
 
     ``columns`` are what is read of a found row, each an SQL expression and its name, ``key`` is an SQL expression of these
-    names that gives one key or several, and ``value`` makes a Python value of a key.
+    names that gives one key or several, and ``value`` makes a Python value of a key.  ``is_single`` says that it gives one, of
+    a column whose values are counted.
     """
 
     name: str
     columns: tuple[tuple[Fragment, str], ...]
     key: Fragment
     value: Callable[[Any], Any]
+    is_single: bool = False
 
 
 def values_of(translator: IndexTranslator) -> Group:
@@ -135,7 +137,8 @@ def values_of(translator: IndexTranslator) -> Group:
     if key is None:
         raise QueryError(f"index {translator.id!r} of type {translator.meta_type} has no facets")
     columns = tuple((Fragment(column.quoted), column.quoted) for column in translator.columns())
-    return Group(translator.id, columns, Fragment(key), translator.key)
+    is_single = len(columns) == 1 and key == columns[0][1]
+    return Group(translator.id, columns, Fragment(key), translator.key, is_single)
 
 
 def children_of(translator: IndexTranslator, path: str, number: int) -> Group:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.discovery.facet_groups import Buckets
@@ -299,8 +300,18 @@ class FacetStatement:
         """Return the flags of the conditions that the facet *name* heeds."""
         return [f"own{i}" for i, own in enumerate(self.own) if own != name]
 
+    @cached_property
+    def _together(self) -> tuple[str, ...]:
+        """The columns of values, one to a row, that are grouped together: their groups are few, and summed up afterwards."""
+        groups = [group for group in self.groups if group.is_single]
+        return tuple(dict.fromkeys(name for group in groups for _, name in group.columns)) if len(groups) > 1 else ()
+
+    def _set_of(self, group: Group) -> tuple[str, ...]:
+        """Return the columns of the grouping set that counts *group*."""
+        return self._together if group.is_single and self._together else tuple(name for _, name in group.columns)
+
     def _grouping(self, names: list[str]) -> str:
-        sets = list(dict.fromkeys(f"({', '.join(name for _, name in group.columns)})" for group in self.groups))
+        sets = list(dict.fromkeys(f"({', '.join(self._set_of(group))})" for group in self.groups))
         counts = (
             [
                 f"count(*) FILTER (WHERE {' AND '.join(others)}) AS n{i}"
@@ -321,7 +332,7 @@ class FacetStatement:
 
     def _facet(self, number: int, group: Group, names: list[str], values: Mapping[str, str]) -> str:
         """Return the subquery of a facet: one row with its keys, in the index's own type, and their counts."""
-        mine = {name for _, name in group.columns}
+        mine = self._set_of(group)
         # A bit is set for each column that does not belong to the grouping set.
         mask = sum(1 << i for i, name in enumerate(reversed(names)) if name not in mine)
         count = f"n{number}" if self.own else "n"
