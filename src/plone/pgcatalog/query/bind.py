@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from dataclasses import replace
 from functools import partial
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import LARGEST_WINDOW
 from plone.pgcatalog.query.compiler import OLDEST_FIRST
+from plone.pgcatalog.query.fusion import FusedRows
+from plone.pgcatalog.query.fusion import Fusion
+from plone.pgcatalog.query.fusion import SCORE
+from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.ranked import Source
 from plone.pgcatalog.query.ranked import Stages
 from plone.pgcatalog.query.ranked import total_column
@@ -70,6 +75,8 @@ def condition(where: Condition, stored: Stored) -> Condition:
     interned_columns = stored.interned_columns or {}
 
     def bound(part: Condition) -> Condition:
+        if isinstance(part, Near):
+            return part.bound(stored.source, condition(part.among, stored))
         if not isinstance(part, Predicate):
             return part
         if part.operator == NOT_NULL and part.column.name in stored.complete:
@@ -242,6 +249,8 @@ def page(
 
     Then comes the number of all rows that match, NULL without *with_total* if it costs something; None is no such column.
     """
+    if isinstance(query.score, Fusion):
+        return fused_page(query, query.score, stored, start, size, more, with_total)
     score, first, once = query.score, None, False
     where = selective_condition(query.where, stored) if score else condition(query.where, stored)
     stages = Stages.of(stored.source, where, score, stored.rows, stored.full)
@@ -267,6 +276,40 @@ def page(
         return statement
     params = (*first.params, *statement.params)
     return replace(statement, sql=first.sql + statement.sql, params=params, is_costly=True, plans_once=once)
+
+
+def fused_page(
+    query: CompiledQuery,
+    fusion: Fusion,
+    stored: Stored,
+    start: int,
+    size: int | None,
+    more: str = "",
+    with_total: bool | None = None,
+) -> Statement:
+    """Return ``page`` of *query*, a hybrid search ranked by *fusion*."""
+    found = selective_condition(fusion.found, stored)
+    stages = Stages.of(stored.source, found, fusion.words, stored.rows, stored.full)
+    rows = FusedRows(fusion, stored.source, found, condition(fusion.near.among, stored), stages)
+    params: tuple[Any, ...] = rows.first.params
+    # The nearest rows have been found already.
+    near = fusion.near.chosen("nearest")
+    where = query.where.changed(lambda part: near if isinstance(part, Near) else part)
+    if with_total is not None:
+        counted = with_total and stages is not None
+        total = rows.total(count(replace(query, where=where), stored) if counted else None)
+        more, params = f"{more}, {total.sql} AS total", (*params, *total.params)
+    tail = f"ORDER BY {SCORE} DESC NULLS LAST, rid DESC"
+    if stages is None or (size is not None and start + size <= stages.newest):
+        limit = LARGEST_WINDOW if size is None else size
+        source, where = (rows.page(start, limit), stored.source[1]), EVERYTHING
+    else:
+        source, where = (rows.all_rows, stored.source[1]), selective_condition(where, stored)
+        tail += f" LIMIT {size:d} OFFSET {start:d}" if size is not None else f" OFFSET {start:d}"
+    statement = select(
+        f"rid, path, {SCORE} AS score{more}", where, replace(stored, source=source), tail, params, (start, size)
+    )
+    return replace(statement, sql=rows.first.sql + statement.sql, is_costly=True)
 
 
 def page_with_metadata(

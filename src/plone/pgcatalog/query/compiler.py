@@ -13,11 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from plone.pgcatalog.indexes.base import all_of
+from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
+from plone.pgcatalog.query.fusion import Fusion
+from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.expression import Fragment
@@ -122,18 +125,26 @@ def compile_query(
     """
     ranked = translator if sort else lambda name: translator(name).ranked()
     named = [ranked(name) for name in names if name in query and not isinstance(query[name], Expression)]
+    conditions = [(t, t.where(query) or NOTHING) for t in named]
     # PostgreSQL compares a row in this order.
-    conditions = sorted((t.where(query) or NOTHING for t in named), key=lambda condition: condition.is_costly)
+    conditions.sort(key=lambda each: each[1].is_costly)
     expression = expression_in(query)
-    if expression is not None:
-        conditions.append(expression.condition(ranked))
-    where = all_of(conditions) if conditions else NOTHING
+    given = [] if expression is None else [expression.condition(ranked)]
+    found = [*(where for _, where in conditions), *given]
+    where = all_of(found) if found else NOTHING
     is_stable = expression is None and all(t.is_stable for t in named)
     sorters = [(translator(name), reverse) for name, reverse in sort]
     order, not_null = order_terms(sorters, window(query, limit).size is not None)
     score = None if sorters else next((s for t in named if (s := t.score(query)) is not None), None)
     if score is None and expression is not None and not sorters:
         score = expression.score(ranked)
+    asking = next(((t.asked, text) for t, text in conditions if t.asked is not None), None)
+    if asking is not None:
+        asked, text = asking
+        among = all_of([each for each in found if each is not text])
+        near = Near(asked, among)
+        score = None if score is None else Fusion(score, where, near)
+        where = all_of((among, any_of((text, near))))
     if any(t.order_by() == () for t, _ in sorters):
         return CompiledQuery(where, (OLDEST_FIRST,), None, window(query, limit), tuple(sort), len(sorters), is_stable)
     if not_null:

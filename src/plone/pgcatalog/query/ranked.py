@@ -97,14 +97,20 @@ class Stages:
 
     @property
     def first(self) -> Fragment:
-        """The WITH clause: ``found`` with the ``total`` of hits (NULL: very many), and ``ranked``, the rids of what is ranked."""
+        """The WITH clause of ``ctes``."""
+        ctes = self.ctes
+        return Fragment(f"WITH {ctes.sql} ", ctes.params)
+
+    @property
+    def ctes(self) -> Fragment:
+        """What WITH names: ``found`` with the ``total`` of hits (NULL: very many), and ``ranked``, the rids of what is ranked."""
         newest = "SELECT unnest(rids[:CASE WHEN is_much THEN %s::int ELSE %s::int END]) AS rid FROM found"
         good = [branch for group in self.score.preferred if (branch := self._good(group)) is not None]
         ranked = [Fragment(newest, (self.newest, self.full)), *good]
         found = self._found()
         return Fragment(
-            f"WITH found AS MATERIALIZED ({found.sql}),"
-            f" ranked AS MATERIALIZED ({' UNION '.join(branch.sql for branch in ranked)}) ",
+            f"found AS MATERIALIZED ({found.sql}),"
+            f" ranked AS MATERIALIZED ({' UNION '.join(branch.sql for branch in ranked)})",
             (*found.params, *(param for branch in ranked for param in branch.params)),
         )
 

@@ -1,0 +1,111 @@
+"""Hybrid searches as data: which statement a question by its meaning becomes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
+from plone.pgcatalog.indexes.base import IndexTranslator
+from plone.pgcatalog.query import bind
+from plone.pgcatalog.query.bind import Stored
+from plone.pgcatalog.query.compiler import compile_query
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.fusion import Fusion
+from plone.pgcatalog.query.nearest import Asked
+from plone.pgcatalog.query.nearest import Near
+from plone.pgcatalog.settings import RANKED_ROWS
+from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.expression import NOTHING
+from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.predicate import Predicate
+from tests.unit.compiling import text_index
+from tests.unit.compiling import TRANSLATORS
+from typing import Any
+
+import pytest
+
+
+VECTOR = "[0.6,0.8]"
+ASKED = Asked('"chunks"', Fragment("%s::halfvec", (VECTOR,)), "<#>", 0.8)
+TEXT = ZCTextIndexTranslator(text_index("SearchableText"), "searchable_text")
+TEXT.relate(TRANSLATORS.__getitem__)
+FILTERS: dict[str, Any] = {"portal_type": "Document", "Subject": ["water", "wood"]}
+QUERY = FILTERS | {"SearchableText": "rain in spring"}
+
+STATEMENTS: dict[str, Callable[[CompiledQuery, Stored], Statement]] = {
+    "page": lambda query, stored: bind.page(query, stored, 0, 25),
+    "page with total": lambda query, stored: bind.page(query, stored, 0, 25, with_total=True),
+    "page behind": lambda query, stored: bind.page(query, stored, 5000, 25, with_total=True),
+    "all": lambda query, stored: bind.page(query, stored, 0, None),
+    "page with metadata": lambda query, stored: bind.page_with_metadata(query, stored, 0, 25, ["Title"], True, False),
+    "count": bind.count,
+    "count up to 100": lambda query, stored: bind.count(replace(query, count_limit=100), stored),
+    "ids": bind.ids,
+}
+FORMS = {
+    "few rows": Stored(('"catalog_1"', ()), rows=300, full=RANKED_ROWS),
+    "candidates": Stored(('"catalog_1"', ()), rows=5_000, full=RANKED_ROWS),
+    "very many": Stored(('"catalog_1"', ()), rows=50_000, full=RANKED_ROWS),
+    "pending": Stored(("(SELECT * FROM t WHERE n = %s) AS catalog", (7,)), rows=5_000, full=RANKED_ROWS),
+}
+
+
+def compiled(query: dict[str, Any], asked: Asked | None = ASKED, *sort: tuple[str, bool]) -> CompiledQuery:
+    translators: dict[str, IndexTranslator] = {**TRANSLATORS, "SearchableText": TEXT.asking(asked)}
+    return compile_query(query, translators, translators.__getitem__, sort)
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_each_placeholder_has_its_value(statement: str, form: str, is_indexed: bool) -> None:
+    made = STATEMENTS[statement](compiled(QUERY, replace(ASKED, is_indexed=is_indexed)), FORMS[form])
+    assert made.sql.replace("%%", "").count("%s") == len(made.params)
+    assert "NEAR" not in made.sql
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_page_looks_for_the_nearest_chunks_once(form: str) -> None:
+    for name in ("page", "page with total", "page behind", "all", "page with metadata"):
+        made = STATEMENTS[name](compiled(QUERY), FORMS[form])
+        assert made.params.count(VECTOR) == 1
+        assert made.sql.count('FROM "chunks"') == 1
+
+
+def test_only_rows_that_match_all_else_are_compared_with_the_question() -> None:
+    query = compiled(QUERY)
+    assert isinstance(query.score, Fusion)
+    assert query.score.near.among == compiled(FILTERS).where
+    assert query.score.found == compiled(QUERY, None).where
+
+
+def test_the_words_are_no_condition_for_what_is_near() -> None:
+    [either] = [part for part in compiled(QUERY).where.conjuncts() if not isinstance(part, Predicate)]
+    words, near = either.parts  # type: ignore[attr-defined]
+    assert isinstance(near, Near)
+    assert words == TEXT.where(QUERY)
+
+
+def test_words_that_find_nothing_leave_what_is_near() -> None:
+    assert compiled({"SearchableText": ""}, None).where is NOTHING
+    assert isinstance(compiled({"SearchableText": ""}).where, Near)
+
+
+def test_a_sort_changes_the_order_and_not_the_hits() -> None:
+    by_date = compiled(QUERY, ASKED, ("Creator", False))
+    assert by_date.score is None
+    assert any(part == compiled(QUERY).where for part in (by_date.where, *getattr(by_date.where, "parts", ())))
+
+
+def test_the_key_of_an_answer_has_no_vector_but_tells_questions_apart() -> None:
+    other = replace(ASKED, vector=Fragment("%s::halfvec", ("[0.8,0.6]",)))
+    keys = {compiled(QUERY, asked).key for asked in (ASKED, other, replace(ASKED, threshold=0.9), None)}
+    assert len(keys) == 4
+    assert None not in keys
+    assert not any(VECTOR in repr(key) for key in keys)
+
+
+def test_what_is_asked_by_its_meaning_is_not_kept_compiled() -> None:
+    assert not compiled(QUERY).is_stable
+
+
+def test_what_is_excluded_or_tuned_away_is_never_near() -> None:
+    assert TEXT.asking(ASKED).exact().asked is None
