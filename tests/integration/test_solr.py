@@ -194,6 +194,29 @@ def test_suggestions(site: Site) -> None:
     assert solr(site, path="/plone/@solr-suggest", query="pin f", path_prefix="/news")["suggestions"] == []
 
 
+@pytest.mark.parametrize(
+    ("condition", "is_found"),
+    [
+        (["portal_type", "string", {"in": ["Event", "File"]}], True),
+        (["portal_type", "string", {"in": ["Document"]}], False),
+        (["created", "date-range", {"ge": "2001-01-01"}], True),
+        (["created", "date-range", {"ls": "2001-01-01"}], False),
+        (["allowedRolesAndUsers", "string", {"in": ["Manager"]}], None),
+        (["nothing", "string", {"in": ["x"]}], None),
+    ],
+    ids=str,
+)
+def test_suggestions_and_their_words_fulfil_further_conditions(
+    site: Site, condition: Any, is_found: bool | None
+) -> None:
+    query = {"query": "pin fai", "extra_conditions": encoded([condition])}
+    response = get(site, "/plone/@solr-suggest", **query)
+    assert response.status == (400 if is_found is None else 200)
+    if is_found is not None:
+        assert (bool(response.json["suggestions"]), "fair" in str(response.json["terms"])) == (is_found, is_found)
+        assert solr(site, path="/plone/@solr-suggest", path_prefix="/news", **query)["suggestions"] == []
+
+
 # -- to whom
 
 

@@ -12,6 +12,7 @@ from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.query.expression import LimitExceeded
+from plone.pgcatalog.query.oids import NoOid
 from plone.pgcatalog.storage import writer_url
 from plone.rest.interfaces import IAPIRequest
 from Products.Five.browser import BrowserView
@@ -77,7 +78,7 @@ class Answer:
 
 def answer_to(error: Exception) -> Answer | None:
     """Return the answer to a request that *error* has ended; None for an error of somebody else."""
-    if isinstance(error, LimitExceeded):
+    if isinstance(error, LimitExceeded | NoOid):
         return Answer("400 Bad Request", str(error.args[0]), BadRequest)
     if isinstance(error, QueryCanceled):
         text = SEARCH_TIMED_OUT if isinstance(error, SearchTimeout) else TIMED_OUT

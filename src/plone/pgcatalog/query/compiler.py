@@ -6,8 +6,8 @@ The meaning of every part is Products.ZCatalog.Catalog's (``search``, ``sortResu
 
 from collections import OrderedDict
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Hashable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.fusion import Fusion
 from plone.pgcatalog.query.nearest import Near
+from plone.pgcatalog.query.oids import oid_conditions
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.expression import Fragment
@@ -112,16 +113,16 @@ class Window:
 
 def compile_query(
     query: Mapping[str, Any],
-    names: Iterable[str],
+    names: Collection[str],
     translator: Callable[[str], IndexTranslator],
     sort: Sequence[tuple[str, bool]],
     limit: Any = None,
 ) -> CompiledQuery:
     """Compile *query* for a catalog with the indexes *names*.
 
-    *sort* are (index name, reverse) pairs, *limit* is the ``sort_limit``.  A query that names no index, and has no
-    query object under ``where``, finds nothing, as in ZCatalog.  Raises what the indexes raise for wrong options or
-    values, and QueryError for a query object.
+    *sort* are (index name, reverse) pairs, *limit* is the ``sort_limit``.  A query that names no index and no oid, and
+    has no query object under ``where``, finds nothing, as in ZCatalog.  Raises what the indexes raise for wrong options
+    or values, and QueryError for a query object, and for what is no oid.
     """
     ranked = translator if sort else lambda name: translator(name).ranked()
     named = [ranked(name) for name in names if name in query and not isinstance(query[name], Expression)]
@@ -130,7 +131,7 @@ def compile_query(
     conditions.sort(key=lambda each: each[1].is_costly)
     expression = expression_in(query)
     given = [] if expression is None else [expression.condition(ranked)]
-    found = [*(where for _, where in conditions), *given]
+    found = [*oid_conditions(query, names), *(where for _, where in conditions), *given]
     where = all_of(found) if found else NOTHING
     is_stable = expression is None and all(t.is_stable for t in named)
     sorters = [(translator(name), reverse) for name, reverse in sort]

@@ -31,7 +31,7 @@ ROWS, MAX_ROWS = 10, 200
 FACET_VALUES, MORE_FACET_VALUES = 6, 100
 #: What is no query for an index, whatever the names of the indexes.
 OPTIONS = {
-    *("b_size", "b_start", "count_limit", "collate", "expand", "facet_conditions", "facet_limit"),
+    *("b_size", "b_start", "count_limit", "collate", "cursor", "expand", "facet_conditions", "facet_limit"),
     *("facet_ranges", "facets", "fullobjects", "is_multilingual", "lang", "metadata_fields", "path_prefix"),
     *("q", "rows", "snippet_length", "snippets", "sort", "sort_limit", "sort_on"),
     *("sort_order", "spellcheck", "start"),
@@ -69,6 +69,9 @@ class Parameters:
         self.snippet_length = self._number("snippet_length", 200, 2000)
         self.count_limit = self._number("count_limit", 0)
         self.text = self._text("q").strip()
+        self.cursor = self._text("cursor") if "cursor" in self.form else None
+        if self.cursor is not None and self.start:
+            raise BadRequest("a page begins behind a cursor, or at start")
         self.conditions = self._facet_conditions()
         self.facets = self._names("facets")
         self.ranges = self._ranges()
@@ -138,10 +141,11 @@ class Parameters:
 
     # -- the query
 
-    def search(self, query: dict[str, Any], start: int, size: int) -> Any:
-        """Return a part of what *query* finds.  Raises BadRequest for values that an index cannot read."""
+    def search(self, query: dict[str, Any], start: int, size: int | None) -> Any:
+        """Return a part of what *query* finds, all without *size*.  Raises BadRequest for values that an index cannot read."""
+        window = {} if size is None else {"b_start": start, "b_size": size}
         with bad_values():
-            return self.catalog.searchResults(**query, b_start=start, b_size=size)
+            return self.catalog.searchResults(**query, **window)
 
     @property
     def place(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from plone.pgcatalog.discovery.suggest import LIMIT
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.fulltext.lexicon import query_words
 from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.restapi.cursor import page_behind
 from plone.pgcatalog.restapi.parameters import Parameters
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.restapi.deserializer.dxfields import DefaultFieldDeserializer
@@ -92,12 +93,17 @@ class SearchGet(Service):
 
     def reply(self) -> dict[str, Any]:
         parameters = Parameters(self.context, self.request)
-        results = parameters.search(parameters.query(), parameters.start, parameters.rows)
+        query, more = parameters.query(), {}
+        cursor = parameters.cursor
+        results = parameters.search(query, parameters.start, parameters.rows if cursor is None else None)
         limit = parameters.count_limit
         if limit:
             results.count_up_to(limit)
         total = results.actual_result_count
-        brains = list(results)
+        if cursor is None:
+            brains = list(results)
+        else:
+            brains, more["next_cursor"] = page_behind(cursor, results, query, parameters.rows)
         wanted = brains if parameters.flag("snippets", True) else []
         snippets = results.snippets(wanted, parameters.snippet_length)
         answer: dict[str, Any] = {
@@ -109,6 +115,7 @@ class SearchGet(Service):
             },
             "portal_path": "/".join(getSite().getPhysicalPath()),
             "facet_groups": [["All", total]],
+            **more,
         }
         if limit:
             answer["response"]["numFoundExact"] = not results.is_limited
@@ -164,8 +171,10 @@ def matching_values(parameters: Parameters, name: str, facet: Facet) -> list[lis
 class SuggestGet(Service):
     """Suggests to *query*, what has been typed; the pages are those the user may see."""
 
+    parameters = Parameters
+
     def reply(self) -> dict[str, Any]:
-        parameters = Parameters(self.context, self.request)
+        parameters = self.parameters(self.context, self.request)
         text = self.request.form.get("query", parameters.text)
         text = text.strip() if isinstance(text, str) else ""
         catalog, place = parameters.catalog, parameters.place

@@ -11,7 +11,9 @@ from plone.pgcatalog.restapi.search import columns
 from plone.pgcatalog.restapi.search import count_facets
 from plone.pgcatalog.restapi.search import FIELDS
 from plone.pgcatalog.restapi.search import matching_values
+from plone.pgcatalog.restapi.search import SuggestGet
 from plone.pgcatalog.restapi.solr_parameters import SolrParameters
+from plone.pgcatalog.restapi.solr_parameters import WithExtraConditions
 from plone.restapi.interfaces import ISiteEndpointExpander
 from plone.restapi.services import Service
 from typing import Any
@@ -81,6 +83,12 @@ class SolrGet(Service):
         if parameters.flag("keep_full_solr_response", False):
             answer |= _as_solr(answer)
         return answer
+
+
+class SolrSuggestGet(SuggestGet):
+    """Suggests as ``@pgsuggest``, where ``extra_conditions`` are true, too."""
+
+    parameters = WithExtraConditions
 
 
 def _document(brain: Any, fields: tuple[str, ...], snippet: str | None, highlighter: Highlighter) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import cached_property
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import WHERE
@@ -88,14 +89,66 @@ def solr_settings() -> dict[str, Any]:
 ENDS = {"ge": ("min", True), "gr": ("min", False), "le": ("max", True), "ls": ("max", False)}
 
 
-class SolrParameters(Parameters):
+class WithExtraConditions(Parameters):
+    """Reads ``extra_conditions`` besides what other searches are asked."""
+
+    @cached_property
+    def indexes(self) -> set[str]:
+        """The names of the catalog's indexes."""
+        return set(self.catalog.indexes())
+
+    def query(self) -> dict[str, Any]:
+        query = super().query()
+        return self._joined(query, list(self._extra_conditions()))
+
+    def _joined(self, query: dict[str, Any], more: list[Expression]) -> dict[str, Any]:
+        held = [query[WHERE]] if WHERE in query else []
+        return query | ({WHERE: And(*held, *more)} if more else {})
+
+    def _check(self, index: Any) -> None:
+        if not isinstance(index, str) or index not in self.indexes:
+            raise BadRequest(f"there is no index {index!r}")
+
+    def _extra_conditions(self) -> Iterator[Expression]:
+        """Yield ``[index, "date-range", {"ge" or "gr", "le" or "ls"}]`` and ``[index, "string", {"in": [value]}]``."""
+        raw = self._text("extra_conditions")
+        try:
+            conditions = json_in(raw, is_base64=True) if raw else []
+            if not isinstance(conditions, list):
+                raise ValueError("not a list")
+            for index, kind, condition in conditions:
+                self._check(index)
+                kinds: dict[str, Callable[..., Iterator[Expression]]] = {
+                    "date-range": self._range,
+                    "string": self._strings,
+                }
+                yield from kinds[kind](index, condition)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise BadRequest("extra_conditions is base64 of JSON: [[index, kind, options]]") from error
+
+    def _range(self, index: str, condition: dict[str, str]) -> Iterator[Expression]:
+        ends = {ENDS[word][0]: value for word, value in condition.items()}
+        if len(ends) != len(condition) or not all(isinstance(value, str) for value in ends.values()):
+            raise ValueError("an end is given twice, or is not text")
+        if ends:
+            yield Range(index, **ends)
+        yield from (Not(Eq(index, value)) for word, value in condition.items() if not ENDS[word][1])
+
+    def _strings(self, index: str, condition: dict[str, list[str]]) -> Iterator[Expression]:
+        values = condition.pop("in", [])
+        if condition or not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise ValueError("not a list of texts")
+        if values:
+            yield In(index, values)
+
+
+class SolrParameters(WithExtraConditions):
     """Reads what kitconcept.solr's front-end sends; raises BadRequest for what it cannot read."""
 
     def __init__(self, context: Any, request: Any) -> None:
         super().__init__(context, request)
         self.settings = solr_settings()
         self.tabs: list[dict[str, Any]] = self.settings.get("searchTabs", [])
-        self.indexes = set(self.catalog.indexes())
         self.lang = self._text("lang")
         self.is_multilingual = self.flag("is_multilingual", not self.lang)
         if self.lang and self.is_multilingual:
@@ -107,10 +160,6 @@ class SolrParameters(Parameters):
         self.facets = [field["name"] for field in self.tab.get("facetFields", [])]
         for name in (*self.conditions, *self.facets):
             self._check(name)
-
-    def _check(self, index: Any) -> None:
-        if not isinstance(index, str) or index not in self.indexes:
-            raise BadRequest(f"there is no index {index!r}")
 
     # -- queries
 
@@ -124,9 +173,6 @@ class SolrParameters(Parameters):
         """Return the query dict of all that *tab* has, whatever is chosen in facets."""
         query, more = self._base()
         return self._joined(query, [*more, *self._of_tab(tab)])
-
-    def _joined(self, query: dict[str, Any], more: list[Expression]) -> dict[str, Any]:
-        return query | ({WHERE: And(*more)} if more else {})
 
     def _of_tab(self, tab: dict[str, Any]) -> Iterator[Expression]:
         for index, criterion in tab.get("query", {}).items():
@@ -168,37 +214,3 @@ class SolrParameters(Parameters):
         groups = [brain.TranslationGroup for brain in self.catalog.searchResults(path={"query": folder, "depth": 0})]
         paths = [b.getPath() for b in self.catalog.searchResults(TranslationGroup=groups)] if any(groups) else []
         return list(dict.fromkeys([folder, *paths]))
-
-    # -- further conditions
-
-    def _extra_conditions(self) -> Iterator[Expression]:
-        """Yield ``[index, "date-range", {"ge" or "gr", "le" or "ls"}]`` and ``[index, "string", {"in": [value]}]``."""
-        raw = self._text("extra_conditions")
-        try:
-            conditions = json_in(raw, is_base64=True) if raw else []
-            if not isinstance(conditions, list):
-                raise ValueError("not a list")
-            for index, kind, condition in conditions:
-                self._check(index)
-                kinds: dict[str, Callable[..., Iterator[Expression]]] = {
-                    "date-range": self._range,
-                    "string": self._strings,
-                }
-                yield from kinds[kind](index, condition)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise BadRequest("extra_conditions is base64 of JSON: [[index, kind, options]]") from error
-
-    def _range(self, index: str, condition: dict[str, str]) -> Iterator[Expression]:
-        ends = {ENDS[word][0]: value for word, value in condition.items()}
-        if len(ends) != len(condition) or not all(isinstance(value, str) for value in ends.values()):
-            raise ValueError("an end is given twice, or is not text")
-        if ends:
-            yield Range(index, **ends)
-        yield from (Not(Eq(index, value)) for word, value in condition.items() if not ENDS[word][1])
-
-    def _strings(self, index: str, condition: dict[str, list[str]]) -> Iterator[Expression]:
-        values = condition.pop("in", [])
-        if condition or not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            raise ValueError("not a list of texts")
-        if values:
-            yield In(index, values)

@@ -10,17 +10,12 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
-from plone.pgcatalog.indexes.base import all_of
-from plone.pgcatalog.indexes.base import any_of
-from plone.pgcatalog.indexes.base import Condition
-from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import QueryError
+from plone.pgcatalog.results.keyset import Keys
+from plone.pgcatalog.results.keyset import Keyset
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.view import CatalogView
-from plone.pgcatalog.sql.column import Order
-from plone.pgcatalog.sql.column import RID
-from plone.pgcatalog.sql.predicate import equals
 from typing import Any
 from typing import TYPE_CHECKING
 
@@ -34,12 +29,22 @@ BATCH = 1000
 
 
 class BrainStream(Iterator[Any]):
-    """Iterates over the brains of what *query* finds in *catalog*, as that of a result."""
+    """Iterates over the brains of what *query* finds in *catalog*, as that of a result; behind the keys *after*, if given.
+
+    Rows are read from *view*, a new one by default.
+    """
 
     #: Untrusted code, such as a Script (Python), may iterate; it gets no attribute by name.
     __allow_access_to_unprotected_subobjects__: Mapping[str, int] = {}
 
-    def __init__(self, catalog: "Catalog", query: CompiledQuery, batch: int) -> None:
+    def __init__(
+        self,
+        catalog: "Catalog",
+        query: CompiledQuery,
+        batch: int,
+        after: Keys | None = None,
+        view: CatalogView | None = None,
+    ) -> None:
         if batch < 1:
             raise QueryError(f"a batch has at least one row, not {batch!r}")
         if query.python_sort:
@@ -47,11 +52,12 @@ class BrainStream(Iterator[Any]):
         if query.window.size is not None:
             raise QueryError("a stream takes no b_size and no sort_limit")
         self._catalog = catalog
-        self._view = catalog.view()
+        self._view = view or catalog.view()
         self._view.by_rid = True
         # Rows are not ranked: a score is no key to go on from.
         self._query = replace(query, score=None)
         self._keyset = Keyset(self._view.order(query))
+        self._after = after
         self._size = batch
         self._brain_of = catalog.brain_maker()
         self._loader = RowLoader(self._view, array("q"), catalog.excluded_keys)
@@ -72,6 +78,18 @@ class BrainStream(Iterator[Any]):
         self._at += 1
         return self._brain_of(self._loader, rid)
 
+    def batch(self) -> Iterator[Any]:
+        """Yield the brains of the first batch."""
+        for _ in range(self._size):
+            brain = next(self, None)
+            if brain is None:
+                return
+            yield brain
+
+    def keys(self) -> Keys:
+        """Return the keys of the last row of the batch, of which there is one."""
+        return self._keyset.keys(self._view, self._rids[-1])
+
     def complete(self, ending: bool = False) -> None:
         """Learn the record ids of what is left, before the catalog changes or the snapshot ends."""
         if self._rest is None:
@@ -79,9 +97,10 @@ class BrainStream(Iterator[Any]):
 
     def _remaining(self) -> CompiledQuery:
         """Return the query for the rows behind the batch."""
-        if not self._rids:
+        keys = self._keyset.keys(self._view, self._rids[-1]) if self._rids else self._after
+        if keys is None:
             return self._query
-        return replace(self._query, where=self._query.where & self._keyset.behind(self._view, self._rids[-1]))
+        return replace(self._query, where=self._query.where & self._keyset.behind(keys))
 
     def _next_batch(self) -> None:
         if self._rest is None:
@@ -116,36 +135,3 @@ class BrainStream(Iterator[Any]):
         self._loader = loader
         self._rids = loader.neighbours.rids = rids
         self._at = 0
-
-
-class Keyset:
-    """The *terms* of a sort, to say which rows come behind a given one."""
-
-    def __init__(self, terms: Sequence[Order]) -> None:
-        self._terms = terms
-
-    def behind(self, view: CatalogView, rid: int) -> Condition:
-        """Return the condition for the rows behind the row *rid*."""
-        expressions = ", ".join(term.expression for term in self._terms)
-        [values] = view.select(expressions, equals(RID, rid))
-        keys = list(zip(self._terms, values, strict=True))
-        first = self._compared(*keys[0], inclusive=True)
-        ways = (all_of([*(self._equal(*key) for key in keys[:i]), self._compared(*keys[i])]) for i in range(len(keys)))
-        # The first key alone bounds the rows, which an index can use.
-        return first & any_of(ways)
-
-    def _condition(self, term: Order, operator: str, value: Any) -> Condition:
-        placeholder = "%s" if term.type is None else f"%s::{term.type}"
-        return Condition(f"{term.expression} {operator} {placeholder}", (value,))
-
-    def _equal(self, term: Order, value: Any) -> Condition:
-        return Condition(f"{term.expression} IS NULL") if value is None else self._condition(term, "=", value)
-
-    def _compared(self, term: Order, value: Any, inclusive: bool = False) -> Condition:
-        """Return the condition for rows behind *value*: NULL is higher than every other, as in ORDER BY."""
-        if value is None:
-            return Condition(f"{term.expression} IS NOT NULL") if term.descending else NOTHING
-        condition = self._condition(term, ("<" if term.descending else ">") + ("=" if inclusive else ""), value)
-        if term.descending or not term.nulls:
-            return condition
-        return condition | Condition(f"{term.expression} IS NULL")

@@ -1,0 +1,75 @@
+"""Pages by a cursor: each begins behind the last row of the one before, whatever others save meanwhile.
+
+A cursor holds the keys by which that row is sorted, signed with the site's own secrets (plone.keyring) together with the
+search that it belongs to.  So it can be passed around, but not made up, and the row may change or go.
+"""
+
+from base64 import urlsafe_b64decode
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from plone.keyring.interfaces import IKeyManager
+from plone.pgcatalog.core.searcher import bad_values
+from plone.pgcatalog.results.keyset import Keys
+from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.results.stream import BrainStream
+from typing import Any
+from zExceptions import BadRequest
+from zope.component import getUtility
+
+import hmac
+import json
+
+
+#: The cursor of the first page, as Solr has it.
+START = "*"
+NEEDS_ORDER = (
+    "a cursor needs an order that stays, such as sort=modified desc: pages by relevance are asked for by start"
+)
+
+
+def page_behind(
+    cursor: str, results: CatalogSearchResults, query: Mapping[str, Any], rows: int
+) -> tuple[list[Any], str | None]:
+    """Return up to *rows* brains of what *results* finds behind *cursor*, and the cursor of the next page; None if all were read.
+
+    *results*, without a limit, are those of the query dict *query*.  Raises BadRequest for a cursor that is not one of this
+    search's, for an order without keys to go on from, and for a page without rows.
+    """
+    compiled = results.query
+    if rows < 1:
+        raise BadRequest("with a cursor rows is 1 at least")
+    if compiled.score is not None:
+        raise BadRequest(NEEDS_ORDER)
+    order = [(term.expression, term.type, term.descending) for term in compiled.order]
+    search = repr((sorted(query.items()), order, compiled.python_sort)).encode("utf-8", "surrogatepass")
+    after = None if cursor == START else _keys_of(cursor, search)
+    with bad_values():
+        stream = BrainStream(results.catalog, compiled, rows, after, results.catalog.search_view())
+    brains = list(stream.batch())
+    return brains, _cursor(stream.keys(), search) if len(brains) == rows else None
+
+
+def _cursor(keys: Keys, search: bytes) -> str:
+    content = json.dumps(list(keys)).encode()
+    return ".".join(urlsafe_b64encode(part).decode() for part in (content, _signature(_secrets()[0], content, search)))
+
+
+def _keys_of(cursor: str, search: bytes) -> Keys:
+    """Return the keys in *cursor*, which are as this site has written them.  Raises BadRequest for any other text."""
+    try:
+        content, signature = (urlsafe_b64decode(part) for part in cursor.split("."))
+    except ValueError:
+        content = signature = b""
+    if not any(hmac.compare_digest(signature, _signature(secret, content, search)) for secret in _secrets()):
+        raise BadRequest(f"the cursor is none of this search's; {START} begins anew")
+    keys: Keys = json.loads(content)
+    return keys
+
+
+def _signature(secret: bytes, content: bytes, search: bytes) -> bytes:
+    return hmac.digest(secret, b"\0".join((b"@pgsearch", content, search)), "sha256")
+
+
+def _secrets() -> list[bytes]:
+    """Return the site's secrets, the newest first; plone.keyring keeps the former ones for a while."""
+    return [str(secret).encode() for secret in getUtility(IKeyManager)["_system"] if secret]

@@ -1,0 +1,204 @@
+"""Pages by a cursor: each row once, in order, whatever others save meanwhile, and never by a cursor that is made up."""
+
+from collections.abc import Iterator
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.needles import fill
+from tests.integration.people import add_users
+from tests.integration.web import Response
+from tests.integration.web import Web
+from typing import Any
+
+import base64
+import json
+import pytest
+import transaction
+
+
+def fill_site(portal: Any) -> None:
+    fill(portal)
+    add_users(portal)
+    for number in range(6):
+        create(portal, "Event", f"event{number}", title="One title for all", subject=("a", "b")[: number % 3])
+    create(portal, "Document", "odd", title="Quotes \" ' and \\, 100 %, \u00fc \U0001f600")
+
+
+@pytest.fixture(scope="module")
+def web(site_with: Any) -> Iterator[Web]:
+    """Requests to a filled site."""
+    with sites.opened(site_with(fill_site)) as db:
+        yield Web(db)
+
+
+@pytest.fixture
+def changing(site_with: Any) -> Iterator[Web]:
+    """Requests to a site that a test may change."""
+    with sites.opened(site_with(fill_site)) as db:
+        yield Web(db)
+
+
+ADMIN = "admin:secret"
+SORTS: list[dict[str, str]] = [
+    {},
+    {"sort": "getId asc"},
+    {"sort": "getId desc"},
+    {"sort": "modified desc"},
+    {"sort": "sortable_title asc"},
+    {"sort": "sortable_title desc"},
+    {"sort": "portal_type desc"},
+    {"sort": "is_folderish asc"},
+    {"sort": "path asc"},
+    {"sort": "start desc"},
+    {"sort": "effectiveRange desc"},
+    {"sort": "Date desc"},
+    {"sort": "Subject asc"},
+    {"sort": "UID asc"},
+]
+
+
+def ask(web: Web, login: str | None = ADMIN, /, **query: Any) -> Response:
+    return web.get("/plone/@pgsearch", login, accept="application/json", snippets="0", **query)
+
+
+def names(answer: Any) -> list[str]:
+    return [doc["path_string"] for doc in answer["response"]["docs"]]
+
+
+def pages(web: Web, rows: int, **query: Any) -> Iterator[Any]:
+    cursor = "*"
+    while cursor is not None:
+        response = ask(web, **query, rows=rows, cursor=cursor)
+        assert response.status == 200, response.text
+        yield response.json
+        cursor = response.json["next_cursor"]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 200])
+@pytest.mark.parametrize("sort", SORTS, ids=str)
+def test_all_pages_together_are_the_whole_answer(web: Web, sort: dict[str, str], rows: int) -> None:
+    """Ties and missing values included; without a sort in the order of the record ids."""
+    whole = ask(web, **sort, rows=200).json
+    total = whole["response"]["numFound"]
+    found = list(pages(web, rows, **sort))
+    assert [page["response"]["numFound"] for page in found] == [total] * len(found)
+    together = [name for page in found for name in names(page)]
+    assert len(together) == len(set(together)) == total
+    # A page sorted downwards has its ties by record id downwards, as in ZCatalog; a whole result has not.
+    assert sorted(together) == sorted(names(whole))
+    with sites.inside(web.db) as portal:
+        sort_on, _, order = sort.get("sort", "").partition(" ")
+        options = {"sort_on": sort_on, "sort_order": "descending" if order == "desc" else ""} if sort else {}
+        assert together == [brain.getPath() for brain in portal.portal_catalog(path="/plone", **options)]
+
+
+def test_a_page_has_all_that_other_pages_have(web: Web) -> None:
+    query = {"q": "needle", "sort": "getId asc", "facets": "portal_type", "rows": 5}
+    first = web.get("/plone/@pgsearch", ADMIN, accept="application/json", cursor="*", **query).json
+    plain = web.get("/plone/@pgsearch", ADMIN, accept="application/json", **query).json
+    assert first.pop("next_cursor")
+    assert first.pop("@id") != plain.pop("@id")
+    assert first == plain
+    assert "highlighting" in first["response"]["docs"][0]
+
+
+def test_each_row_comes_once_while_others_save(changing: Web) -> None:
+    """Rows that stay as they are: others come, go and move before, at and behind the cursor."""
+    web = changing
+    query = {"sort": "getId asc", "portal_type": "Document"}
+    before = names(ask(web, **query, rows=200).json)
+    seen: list[str] = []
+    cursor, step = "*", 0
+    while cursor:
+        answer = ask(web, **query, rows=3, cursor=cursor).json
+        seen += names(answer)
+        cursor = answer["next_cursor"]
+        with sites.inside(web.db) as portal:
+            create(portal, "Document", f"aaa{step}")
+            if step < 3:
+                create(portal, "Document", f"zzz{step}")
+            # The very row that the cursor was made of.
+            folder, _, name = seen[-1].rpartition("/")
+            portal.unrestrictedTraverse(folder).manage_delObjects([name])
+            transaction.commit()
+        step += 1
+    assert [name for name in seen if "zzz" not in name] == before
+    assert [name for name in seen if "zzz" in name] == [f"/plone/zzz{number}" for number in range(3)]
+    assert step > 5
+
+
+def test_each_page_is_only_what_its_user_may_see(web: Web) -> None:
+    query = {"sort": "getId asc", "rows": 2}
+    cursor = ask(web, **query, cursor="*").json["next_cursor"]
+    allowed = names(ask(web, None, sort="getId asc", rows=200).json)
+    behind = ask(web, **query, cursor=cursor).json
+    for login in (None, "mara:secret"):
+        found = ask(web, login, **query, cursor=cursor)
+        assert found.status == 200
+        assert set(names(found.json)) <= set(names(ask(web, login, sort="getId asc", rows=200).json))
+    assert set(names(behind)) - set(allowed)
+
+
+def refused(response: Response) -> str:
+    assert response.status == 400, response.text
+    return str(response.json["message"])
+
+
+def test_a_cursor_of_another_search_or_made_up_is_refused(web: Web) -> None:
+    query = {"sort": "getId asc", "rows": 2}
+    cursor = ask(web, **query, cursor="*").json["next_cursor"]
+    assert ask(web, **query, cursor=cursor).status == 200
+    assert ask(web, sort="getId asc", rows=7, cursor=cursor, facets="Subject").status == 200
+    content, signature = cursor.split(".")
+    other = base64.urlsafe_b64encode(json.dumps(["z", "1"]).encode()).decode()
+    wrong = [
+        "",
+        "x",
+        ".",
+        "..",
+        f"{other}.{signature}",
+        f"{content}.",
+        content,
+        f"{cursor}.{cursor}",
+        "\u00fc.\u00fc",
+        "=.=",
+        cursor[:-3],
+        "*" * 9000,
+        " *",
+        "a." + "A" * 44,
+    ]
+    for text in wrong:
+        assert "none of this search's" in refused(ask(web, **query, cursor=text))
+    for other_query in (
+        {"sort": "getId desc"},
+        {"sort": "modified asc"},
+        {},
+        {"q": "needle", "sort": "getId asc"},
+        {"sort": "getId asc", "portal_type": "Event"},
+        {"sort": "getId asc", "path_prefix": "odd"},
+    ):
+        assert "none of this search's" in refused(ask(web, **other_query, rows=2, cursor=cursor))
+
+
+def test_a_cursor_survives_new_secrets_of_the_site(changing: Web) -> None:
+    """plone.keyring keeps the former ones for a while."""
+    from plone.keyring.interfaces import IKeyManager
+    from zope.component import getUtility
+
+    web, query = changing, {"sort": "getId asc", "rows": 2}
+    cursor = ask(web, **query, cursor="*").json["next_cursor"]
+    for expected in (200, 200, 200, 200, 400):
+        with sites.inside(web.db):
+            getUtility(IKeyManager).rotate("_system")
+            transaction.commit()
+        assert ask(web, **query, cursor=cursor).status == expected
+
+
+def test_what_has_no_next_page_says_so(web: Web) -> None:
+    assert "relevance" in refused(ask(web, q="needle", cursor="*"))
+    assert ask(web, q="needle", sort="getId asc", cursor="*").status == 200
+    assert "getObjPositionInParent" in refused(ask(web, sort="getObjPositionInParent asc", cursor="*"))
+    assert "rows is 1 at least" in refused(ask(web, cursor="*", rows=0))
+    assert "begins behind a cursor" in refused(ask(web, cursor="*", start=3))
+    nothing = ask(web, portal_type="No Such Type", cursor="*").json
+    assert (nothing["response"]["docs"], nothing["next_cursor"]) == ([], None)
+    assert "next_cursor" not in ask(web, sort="getId asc").json
