@@ -4,6 +4,7 @@ from click.testing import CliRunner
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from demo import documents as files
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from http.server import ThreadingHTTPServer
 from lxml import html
@@ -438,7 +439,7 @@ def test_the_page_about_tika_works(site: Any, extractor: Any, tika: Any) -> None
     transaction.commit()
     assert work(worker) == 2
     assert found(portal, "quokka") == ["minutes"]
-    assert [reason for (reason,) in queued(worker.dsn)] == ["Tika: 422 Unprocessable Entity"]
+    assert [reason for (reason,) in queued(worker.dsn)] == [f"Tika: 422 {HTTPStatus(422).phrase}"]
     server.shutdown()
     server.server_close()
     upload(portal, "later", b"wombat")
