@@ -1,7 +1,8 @@
 """Rows that the process knows are shown without reading them again, and only in the version that the snapshot has."""
 
-from contextlib import contextmanager
+from plone.batching import Batch
 from plone.pgcatalog.database.direct import connect_directly
+from plone.pgcatalog.results import loader
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
@@ -46,12 +47,19 @@ def listing(portal: Any) -> list[Any]:
     return shown(portal, portal_type="Document", sort_on="getId")
 
 
-@contextmanager
-def reads(portal: Any, idx: bool) -> Any:
-    """Check whether the statements inside read metadata."""
+def sent_for_a_listing(portal: Any) -> tuple[Any, int, int]:
+    """Return what a listing shows, in how many round trips, and how many bytes of rows it takes."""
     with traced(portal) as traffic:
-        yield
-    assert bool(traffic[0].matching("page.idx") + traffic[0].matching("c.idx")) == idx
+        rows = listing(portal)
+    return rows, traffic[0].round_trips, traffic[0].row_bytes
+
+
+@pytest.fixture(params=["small", "large"])
+def size(request: Any, monkeypatch: Any) -> str:
+    """The catalog as one of few rows, and as one of many."""
+    if request.param == "large":
+        monkeypatch.setattr(loader, "SMALL_CATALOG", 0)
+    return str(request.param)
 
 
 def retitle(site: Any) -> None:
@@ -90,44 +98,54 @@ def test_a_changed_row_is_read_anew(filled: Any, db: Any, change: Any) -> None:
     assert after == listing(filled) != before
 
 
-def test_only_what_has_changed_is_read(filled: Any, db: Any) -> None:
+def test_only_what_has_changed_is_read(filled: Any, db: Any, size: str) -> None:
     before = familiar(filled)
+    _, _, versions = sent_for_a_listing(filled)
     retitle(filled)
     transaction.commit()
     transaction.begin()
-    with reads(filled, idx=True):
-        after = listing(filled)
+    after, round_trips, bytes_of_rows = sent_for_a_listing(filled)
     assert [row for row in after if row not in before] == [("/plone/page07", "Changed", ("a", "b"))]
+    assert round_trips == 2
+    assert versions < bytes_of_rows < 2 * versions + 1500
     transaction.begin()
-    with reads(filled, idx=False):
-        assert listing(filled) == after
+    assert sent_for_a_listing(filled) == (after, 1, versions)
 
 
-def test_rows_that_are_known_say_their_versions_and_nothing_else(filled: Any) -> None:
+def test_rows_that_are_known_say_their_versions_and_nothing_else(filled: Any, size: str) -> None:
     before = familiar(filled)
     for _ in range(3):
-        with traced(filled) as traffic:
-            assert listing(filled) == before
-        [page] = traffic[0].statements
-        assert "xmin" in page
-        assert "page.idx" not in page
+        rows, round_trips, bytes_of_rows = sent_for_a_listing(filled)
+        assert (rows, round_trips) == (before, 1)
+        assert bytes_of_rows < 100 * len(rows)
 
 
-def test_metadata_come_with_a_page_where_few_of_the_catalogs_rows_are_known(filled: Any) -> None:
+def test_of_a_small_catalog_a_page_brings_the_metadata_that_are_not_known(filled: Any, size: str) -> None:
     before = familiar(filled)
     result_cache().clear(ROWS)
+    _, _, everything = sent_for_a_listing(filled)
+    result_cache().clear(ROWS)
     shown(filled, portal_type="Document", getId=["page01", "page02"])
+    rows, round_trips, bytes_of_rows = sent_for_a_listing(filled)
+    assert (rows, round_trips) == (before, 1)
+    assert (bytes_of_rows < everything) == (size == "small")
+
+
+def test_a_count_of_a_small_catalog_brings_a_page(filled: Any, size: str) -> None:
+    before = familiar(filled)
+    result_cache().clear(HITS)
     with traced(filled) as traffic:
-        assert listing(filled) == before
-    [page] = traffic[0].statements
-    assert "page.idx" in page
+        batch = Batch(filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId"), 20)
+        assert [brain.getPath() for brain in batch] == [row[0] for row in before[:20]]
+        assert batch.sequence_length == len(before)
+    assert traffic[0].round_trips == (1 if size == "small" else 2)
 
 
-def test_in_a_batch_metadata_always_come_with_a_page(filled: Any) -> None:
+def test_in_a_batch_metadata_always_come_with_a_page(filled: Any, size: str) -> None:
     familiar(filled)
-    with traced(filled) as traffic, filled.portal_catalog._core.session.batch():
-        listing(filled)
-    assert traffic[0].matching("page.idx")
+    _, _, versions = sent_for_a_listing(filled)
+    with filled.portal_catalog._core.session.batch():
+        assert sent_for_a_listing(filled)[2] > 3 * versions
 
 
 def test_an_older_snapshot_keeps_its_rows(filled: Any, db: Any) -> None:

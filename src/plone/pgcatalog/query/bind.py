@@ -318,13 +318,13 @@ def page_with_metadata(
     start: int,
     size: int | None,
     excluded_keys: Sequence[str],
-    with_idx: bool = True,
+    known: bytes | None = b"",
     with_total: bool | None = None,
 ) -> Statement:
     """Return ``page`` of committed rows, with the text of ``versioned_idx_sql`` in the fourth place."""
     # The idx is fetched for the rows of the page only: behind LIMIT.
     inner = page(query, stored, start, size, ", zoid, idx, xmin", with_total)
-    text, params = versioned_idx_sql("page", excluded_keys, with_idx)
+    text, params = versioned_idx_sql("page", excluded_keys, known)
     total = "" if with_total is None else ", total"
     sql = f"SELECT rid, path, score, {text}{total} FROM ({inner.sql}) AS page"
     return replace(inner, sql=sql, params=(*params, *inner.params))
@@ -370,7 +370,7 @@ def changed_rows(
         params += [*values, list(rids)]
     if versions:
         # What has not changed does not come back.
-        version, _ = versioned_idx_sql("c", (), with_idx=False)
+        version, _ = versioned_idx_sql("c", (), None)
         selects.append(
             f"SELECT k.rid, c.path, {text} FROM unnest(%s::bigint[], %s::text[]) AS k (rid, version)"
             f" LEFT JOIN {quote(relation)} c ON c.rid = k.rid WHERE rtrim({version}) IS DISTINCT FROM k.version"
@@ -379,20 +379,26 @@ def changed_rows(
     return Statement(" UNION ALL ".join(selects), tuple(params)) if selects else None
 
 
-def versioned_idx_sql(row: str, excluded_keys: Sequence[str], with_idx: bool = True) -> tuple[str, tuple[Any, ...]]:
-    """Return the SQL of a text with the version of *row*, an alias, and *with_idx* its idx, and the parameters of that.
+def versioned_idx_sql(row: str, excluded_keys: Sequence[str], known: bytes | None = b"") -> tuple[str, tuple[Any, ...]]:
+    """Return the SQL of a text with the version of *row*, an alias, and its idx, and the parameters of that.
 
+    There is no idx if the row is in *known*, a bitmap of 2**n bytes by rid (``results.cache``); None for any row.
     A transaction gives all rows it writes its own id: those of the catalog's row and of the object's tell every change.
     """
-    idx, outer = "", ""
+    idx = outer = ""
     params: tuple[Any, ...] = ()
-    if with_idx:
-        idx = f", (coalesce({row}.idx, o.idx) - %s::text[])::text"
-        outer, params = f", ({row}.idx - %s::text[])::text", (list(excluded_keys), list(excluded_keys))
+    if known is not None:
+        idx, outer = (f"({value} - %s::text[])::text" for value in (f"coalesce({row}.idx, o.idx)", f"{row}.idx"))
+        params = (list(excluded_keys),)
+        if known:
+            unknown = f"CASE WHEN get_bit(%s, {row}.rid & %s::bigint) = 0 THEN"
+            idx, outer = f"{unknown} {idx} END", f"{unknown} {outer} END"
+            params = (known, 8 * len(known) - 1, *params)
+        idx, outer = f", {idx}", f", {outer}"
     return (
         f"coalesce((SELECT concat({row}.xmin, '.', o.xmin, ' '{idx}) FROM object_state o WHERE o.zoid = {row}.zoid),"
         f" concat({row}.xmin, '. '{outer}))",
-        params,
+        params * 2,
     )
 
 

@@ -32,6 +32,10 @@ Key = tuple[Any, ...]
 #: Key -> value and its bytes, the least recently used first.
 Entries = OrderedDict[Key, tuple[Any, int]]
 
+#: Bits of the bitmap that says which rows of a source are there with their idx: that of a row is its rid modulo BITS.
+#: A bit may be set for a row that is not there: whoever needs that one reads it once more.
+BITS = 8192
+
 #: No single entry gets more than this part of the room.
 LARGEST_SHARE = 4
 
@@ -81,6 +85,8 @@ class ResultCache:
         self._sources: dict[str, dict[int, Any]] = {}
         #: source -> how many of its rows have their idx
         self._with_idx: Counter[str] = Counter()
+        #: source -> bitmap of BITS
+        self._bitmaps: dict[str, bytearray] = {}
         self._lock = threading.Lock()
         #: opened database -> catalog -> bytes that the settings of its site ask for
         self._limits: WeakKeyDictionary[Any, dict[int, int]] = WeakKeyDictionary()
@@ -114,6 +120,10 @@ class ResultCache:
     def rows_with_idx(self, source: str) -> int:
         """Return how many rows of *source* there are with their idx."""
         return self._with_idx[source]
+
+    def bitmap(self, source: str) -> bytes:
+        """Return BITS // 8 bytes that say which rows of *source* are there with their idx."""
+        return bytes(self._bitmaps.get(source, ()))
 
     def count(self, kind: str, hits: int, misses: int) -> None:
         """Count *hits* and *misses* of entries of one *kind*."""
@@ -173,6 +183,9 @@ class ResultCache:
         rows = self._sources.setdefault(key[1], {})
         self._with_idx[key[1]] += has_idx(row) - has_idx(rows.get(key[2]))
         rows[key[2]] = row
+        if has_idx(row):
+            bit = key[2] % BITS
+            self._bitmaps.setdefault(key[1], bytearray(BITS // 8))[bit // 8] |= 1 << bit % 8
 
     def _forget(self, key: Key) -> None:
         if key[0] == ROWS:
@@ -181,6 +194,8 @@ class ResultCache:
     def clear(self, kind: str | None = None) -> None:
         """Forget the entries of *kind*; None for everything."""
         with self._lock:
+            if kind in (None, ROWS):
+                self._bitmaps.clear()
             for entries in (self._answers, self._rows) if kind is None else (self._part((kind,)),):
                 for key in [key for key in entries if kind in (None, key[0])]:
                     self._resize(key, -entries.pop(key)[1])

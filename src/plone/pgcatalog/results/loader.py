@@ -23,6 +23,8 @@ import orjson
 IDX_BATCH = 50
 #: The part of a catalog's rows that a process has to have to leave metadata, and paths, out of what it reads.
 MOST_ROWS = 0.9
+#: Rows of a catalog in which a page brings metadata of rows only that the process has not, and a count brings rows.
+SMALL_CATALOG = 2000
 #: How many rows with their idx take as long as another round trip.
 ROUND_TRIP_ROWS = 25
 #: Upper limit: sequential reads double the batch up to this.
@@ -131,13 +133,33 @@ class RowLoader:
     @property
     def store(self) -> RowStore:
         """The catalog's rows in the cache."""
-        history = self.view.session.history.number
+        return self._store_of(self.view.session.history.number)
+
+    def _store_of(self, history: int | None) -> RowStore:
         return RowStore(None if history is None else f"{history} {self.view.zoid} {self._excluded}")
 
-    def has_most(self) -> bool:
-        """Return whether the cache has MOST_ROWS of the catalog, of which PostgreSQL tells about how many rows it has."""
+    def _expected_store(self) -> RowStore:
+        """Return ``store``, which before the first message of a snapshot nobody knows for sure."""
+        return self._store_of(self.view.session.generations.number)
+
+    def _catalog_rows(self) -> int:
+        """Return about how many rows the catalog has, as PostgreSQL tells; -1 if nobody knows."""
         state = self.view.session.generations.newest.get(self.view.zoid)
-        return state is not None and 0 < MOST_ROWS * state.rows <= self.store.count
+        return -1 if state is None else state.rows
+
+    def is_small_catalog(self) -> bool:
+        """Return whether the catalog has at most SMALL_CATALOG rows."""
+        return 0 < self._catalog_rows() <= SMALL_CATALOG
+
+    def has_most(self) -> bool:
+        """Return whether the cache has MOST_ROWS of the catalog."""
+        return 0 < MOST_ROWS * self._catalog_rows() <= self._expected_store().count
+
+    def known_bitmap(self) -> bytes | None:
+        """Return the bitmap of the rows that a page brings no metadata of; None for all rows."""
+        if self.is_small_catalog():
+            return self._expected_store().bitmap
+        return None if self.has_most() else b""
 
     def find(self, rids: Iterable[int]) -> dict[int, Row]:
         """Take those of *rids* whose rows, or paths, the cache has for the state of the result; return ``rows``."""

@@ -3,9 +3,9 @@
 What a statement brings besides the answer follows from rules, never from what other requests did:
 
 - a page of up to IDX_BATCH rows says the version of each, and brings its metadata, unless the process has most rows of the
-  catalog (``RowLoader.has_most``); in an open batch it always does;
+  catalog (``RowLoader.has_most``), of a small catalog those of the rows that the process has not; in an open batch of all;
 - a count, or the length of a page, brings both where both are wanted for sure: *pages* says that a query has ``b_size``;
-  else in an open batch;
+  else in an open batch, and in a small catalog;
 - rows bring no count, unless ``count_along`` says so.
 """
 
@@ -25,6 +25,10 @@ from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.view import CatalogView
 from typing import Any
+
+
+#: Rows that a count brings in a small catalog: a page of Plone's listings has 20 or 30.
+COUNT_BATCH = 30
 
 
 class Reader:
@@ -99,9 +103,9 @@ class Reader:
         total = None
         if size:
             excluded = self.loader.excluded_keys if size <= IDX_BATCH else None
-            brings_metadata = self.view.session.collected.is_open or not self.loader.has_most()
+            known = b"" if self.view.session.collected.is_open else self.loader.known_bitmap()
             with_total = with_total and self.answer.total is None
-            rows, total = self.view.page(self.query, start, size, excluded, brings_metadata, with_total)
+            rows, total = self.view.page(self.query, start, size, excluded, known, with_total)
         self._learn(self.answer.with_page(self.query, rows, size, total))
         if rows:
             self.loader.keep(rows)
@@ -140,18 +144,20 @@ class Reader:
         self.start()
         if self.answer.exceeds(limit):
             return None
-        if self.answer.total is None and self._wants_rows():
-            self._read_page(IDX_BATCH, with_total=True)
+        if self.answer.total is None and (wanted := self._rows_with_count()):
+            self._read_page(wanted, with_total=True)
         if self.answer.total is None and not self.answer.exceeds(limit):
             self._learn(self.answer.with_count(self.view.count(self.query), limit))
         total = self.answer.total
         return None if total is None or (limit is not None and total > limit) else total
 
-    def _wants_rows(self) -> bool:
-        """Return whether whoever counts wants the first rows, too, which are not known."""
+    def _rows_with_count(self) -> int:
+        """Return how many rows, of which none is known, a count brings along."""
         if self.answer.ids or self.answer.whole:
-            return False
-        return self.view.session.collected.is_open if self.query.window.size is None else self._pages
+            return 0
+        if self.view.session.collected.is_open if self.query.window.size is None else self._pages:
+            return IDX_BATCH
+        return COUNT_BATCH if self.query.window.size is None and self.loader.is_small_catalog() else 0
 
     def whole_total(self) -> int:
         """Return the number of rows that match, however many there are."""

@@ -105,6 +105,11 @@ class RowStore:
         """How many rows there are with their idx."""
         return 0 if self._source is None else result_cache().rows_with_idx(self._source)
 
+    @property
+    def bitmap(self) -> bytes:
+        """The bitmap, by rid, of the rows that are there with their idx (``ResultCache.bitmap``)."""
+        return b"" if self._source is None else result_cache().bitmap(self._source)
+
     def get(self, rid: int) -> Row | None:
         """Return the row *rid* in whatever version."""
         return self._rows.get(rid)

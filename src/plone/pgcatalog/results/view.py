@@ -172,14 +172,15 @@ class CatalogView(SeenCatalog):
         start: int,
         size: int | None,
         excluded_keys: Sequence[str] | None = None,
-        with_idx: bool = True,
+        known: bytes | None = b"",
         with_total: bool = False,
     ) -> tuple[Rows, int | None]:
         """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result, and the number of all rows that match.
 
         The score of what is not ranked is None; so is the number without *with_total* if it was not found on the way, and
         always if there is no row.  With *excluded_keys*, keys of idx that nobody wants, the rows have more in the fourth
-        place, unless the transaction sees changes of its own: their version, and *with_idx* the other keys, see ``idx_texts``.
+        place, unless the transaction sees changes of its own: their version, and the other keys of those not in *known*, a
+        bitmap, None for all rows; see ``idx_texts``.
         """
         column = None if size is None else with_total
 
@@ -190,7 +191,7 @@ class CatalogView(SeenCatalog):
             state = state or self.read_state()
             if excluded_keys is None or not self.is_committed or state is None or not self.has_columns(state):
                 return bind.page(query, stored, start, size, with_total=column)
-            return bind.page_with_metadata(query, stored, start, size, excluded_keys, with_idx, column)
+            return bind.page_with_metadata(query, stored, start, size, excluded_keys, known, column)
 
         rows = self.run("page", statement)
         if column is None or not rows:
