@@ -15,12 +15,10 @@ from plone.pgcatalog.database.retirement import clear_stale
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.files.extractor import ExtractionError
-from plone.pgcatalog.files.extractor import ITextExtractor
 from plone.pgcatalog.files.extractor import Kreuzberg
 from plone.pgcatalog.files.job import put_all
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.worker import Worker
-from plone.pgcatalog.storage import database_dsn
 from psycopg.rows import dict_row
 from tests.integration import site as sites
 from tests.integration.content import counted
@@ -29,12 +27,17 @@ from tests.integration.oracle import make_oracle
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
+from tests.integration.uploads import Counted
+from tests.integration.uploads import due
+from tests.integration.uploads import extractor as extractor
+from tests.integration.uploads import queued
+from tests.integration.uploads import site as site
+from tests.integration.uploads import upload
+from tests.integration.uploads import work
 from tests.integration.waiting import until
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from typing import Any
-from zope.component import getGlobalSiteManager
-from zope.component import getUtility
 
 import json
 import os
@@ -45,45 +48,9 @@ import threading
 import transaction
 
 
-@pytest.fixture
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
-    """(portal, worker) of a site of its own."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
-        yield portal, Worker(db, database_dsn(db))
-
-
-def upload(portal: Any, name: str, data: bytes, kind: str = files.PDF) -> Any:
-    return create(portal, "File", name, title=name, file=files.blob(data, kind))
-
-
-def work(worker: Worker) -> int:
-    """Have *worker* do in a thread of its own what is due; return how many jobs that were."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(worker.run_until_empty).result()
-
-
 def found(portal: Any, words: str) -> list[str]:
     transaction.begin()
     return sorted(brain.getId for brain in portal.portal_catalog(SearchableText=words))
-
-
-@pytest.fixture
-def extractor() -> Iterator[Any]:
-    """What registers another extractor until the test ends."""
-    manager, usual = getGlobalSiteManager(), getUtility(ITextExtractor)
-    yield lambda other: manager.registerUtility(other, ITextExtractor)
-    manager.registerUtility(usual, ITextExtractor)
-
-
-def queued(dsn: str) -> list[Any]:
-    with connect(dsn, "test") as connection:
-        return connection.execute("SELECT reason FROM pgcatalog_queue").fetchall()
-
-
-def due(dsn: str) -> None:
-    """Make the jobs due that wait to be tried again."""
-    with connect(dsn, "test") as connection:
-        connection.execute("UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity'")
 
 
 def texts(dsn: str) -> list[Any]:
@@ -209,26 +176,6 @@ def test_the_words_of_a_private_file_are_nobody_elses(site: Any) -> None:
         results = tool(SearchableText="quokka")
         assert "numbatine" not in repr(results.snippets(results[:10]))
         assert results.facets(["portal_type"])["portal_type"] == {"File": 1}
-
-
-class Counted:
-    """An extractor that counts; it *fails* as it is told."""
-
-    name = "counted"
-    is_ready = True
-
-    def __init__(self, fails: ExtractionError | None = None) -> None:
-        self.count = 0
-        self.fails = fails
-
-    def kinds(self, kind: str) -> bool:
-        return True
-
-    def extract(self, path: str, kind: str) -> str:
-        self.count += 1
-        if self.fails is not None:
-            raise self.fails
-        return "quokka"
 
 
 def test_without_an_extractor_a_file_is_catalogued_as_plone_does(site: Any, extractor: Any) -> None:

@@ -91,7 +91,7 @@ def test_failures_are_tried_again_later_and_later_and_then_kept_with_their_reaso
     kind: Recorded, queue: Any, dsn: str
 ) -> None:
     def fail(job: Job) -> None:
-        raise ValueError("a\0b" + "c" * 600)
+        raise ValueError("a\0\ud800b" + "c" * 600)
 
     kind.does = fail
     put(queue, 1)
@@ -108,7 +108,7 @@ def test_failures_are_tried_again_later_and_later_and_then_kept_with_their_reaso
     assert (figures.waiting, figures.failed) == (0, 1)
     [(zoid, reason, attempts, _)] = table.failures(queue, 1, "test")
     assert (zoid, attempts) == (1, table.MOST_ATTEMPTS)
-    assert reason.startswith("ValueError: abc")
+    assert reason.startswith("ValueError: a\ufffd\ufffdbc")
     assert len(reason) == table.LONGEST_REASON
     kind.does = lambda job: None
     assert table.repeat(queue, 1, "test") == 1

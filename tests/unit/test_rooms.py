@@ -108,10 +108,10 @@ REGULAR_EXPRESSIONS = {
     "fulltext/tsquery.py": "search texts",
     "fulltext/tuning.py": "settings",
     "indexes/keys.py": "values",
-    "indexes/path.py": "paths",
     "observe/searches.py": "search texts",
     "results/brain.py": "paths",
     "sql/column.py": "names of indexes",
+    "sql/texts.py": "texts",
     "zmi/page.py": "names of pages",
 }
 #: Attributes that are SQL, or parts of it.

@@ -13,21 +13,31 @@ from plone.namedfile.interfaces import INamedBlobFile
 from plone.pgcatalog import settings
 from plone.pgcatalog.files.extractor import ExtractionError
 from plone.pgcatalog.files.extractor import ITextExtractor
+from plone.pgcatalog.files.extractor import LONGEST_TEXT
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.sql.texts import storable
 from plone.rfc822.interfaces import IPrimaryFieldInfo
 from Products.PortalTransforms.TransformEngine import TransformTool
 from psycopg import Connection
+from transaction.interfaces import TransientError
 from typing import Any
+from ZODB.blob import Blob
+from ZODB.POSException import POSKeyError
 from ZODB.utils import u64
 from ZODB.utils import z64
 from zope.component import queryUtility
 
 import hashlib
+import logging
 
+
+logger = logging.getLogger(__name__)
 
 #: Name of the kind of jobs that find the text of a file.
 KIND = "text"
+#: Characters of a content type.
+LONGEST_KIND = 255
 
 KNOWN = """
 SELECT texts.text, texts.error FROM pgcatalog_file_blobs AS blobs JOIN pgcatalog_file_texts AS texts USING (digest)
@@ -66,8 +76,11 @@ class File:
 
     @property
     def version(self) -> tuple[int, int] | None:
-        """Return (zoid, tid) of the blob, None for one that is not committed as it is."""
-        self.blob._p_activate()
+        """Return (zoid, tid) of the blob, None for one that is not committed as it is, or gone."""
+        try:
+            self.blob._p_activate()
+        except POSKeyError:
+            return None
         if self.blob._p_oid is None or self.blob._p_changed or self.blob._p_serial in (None, z64):
             return None
         return u64(self.blob._p_oid), u64(self.blob._p_serial)
@@ -83,41 +96,52 @@ def file_of(obj: Any, extractor: Any) -> File | None:
     """Return the primary file of *obj*, an object or what stands before it for indexing; None without one *extractor* reads."""
     if IIndexableObjectWrapper.providedBy(obj):
         obj = obj._getWrappedObject()
-    info = IPrimaryFieldInfo(obj, None)
-    value: Any = None if info is None else info.value
-    if not INamedBlobFile.providedBy(value) or not extractor.kinds(value.contentType):
+    value = primary_value(obj)
+    kind: Any = getattr(value, "contentType", None)
+    blob: Any = getattr(value, "_blob", None)
+    if not INamedBlobFile.providedBy(value) or not isinstance(blob, Blob) or not is_content_type(kind):
         return None
-    return File(value.contentType, value._blob)
+    return File(kind, blob) if extractor.kinds(kind) else None
 
 
-def words_with_file(session: Any, obj: Any, file: File) -> tuple[str, bool]:
-    """Return the SearchableText of *obj* with the known text of its *file*, and True if that is still to be extracted.
+def primary_value(obj: Any) -> Any:
+    """Return the value of the primary field of *obj*; None if there is none, or its adapter fails."""
+    try:
+        return getattr(IPrimaryFieldInfo(obj, None), "value", None)
+    except TransientError:
+        raise
+    except Exception:  # an add-on's adapter: an object that ZCatalog catalogues without it is saved
+        logger.exception("the primary field of %r cannot be read", obj)
+        return None
 
-    Raises what the indexer raises, AttributeError included.
-    """
-    with without_transform(file.kind):
-        words = getattr(obj, SOURCE_INDEX)
-        words = words() if callable(words) else words
-    text = known_text(session, file)
-    if text is None or not text.text:
-        return words, text is None
-    return f"{words} {text.text}", False
+
+def is_content_type(value: Any) -> bool:
+    """True for what can be one: objects keep whatever was put there."""
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_KIND and value.isascii() and value.isprintable()
 
 
 def take_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozenset[str]:
-    """Give *source*, which stands before *obj*, the SearchableText of an object with a file; return the kinds of jobs it needs."""
+    """Give *source*, which stands before *obj*, the SearchableText of an object with a file; return the kinds of jobs it needs.
+
+    That is what its indexer says without Plone's transform of the file, and the text of the file, if it is known.  Raises
+    what the indexer raises, AttributeError excepted.
+    """
     extractor = ready_extractor()
     if extractor is None or not settings.text_of_files(catalog.tool):
         return frozenset()
     file = file_of(obj, extractor)
     if file is None:
         return frozenset()
-    try:
-        text, is_missing = words_with_file(catalog.session, obj, file)
-    except AttributeError:
-        return frozenset()
-    source.__dict__[SOURCE_INDEX] = text
-    return frozenset({KIND} if is_missing else ())
+    with without_transform(file.kind):
+        words = getattr(source, SOURCE_INDEX, None)
+    text = known_text(catalog.session, file)
+    if text is None:
+        return frozenset({KIND})
+    if text.text:
+        # As ZCTextIndex: an indexer may return several texts, and what is none of them has no words.
+        parts = words if isinstance(words, (list, tuple, set)) else [words]
+        source.__dict__[SOURCE_INDEX] = " ".join([part for part in parts if isinstance(part, str)] + [text.text])
+    return frozenset()
 
 
 def known_text(session: Any, file: File) -> Text | None:
@@ -173,8 +197,8 @@ def extract(connection: Connection[Any], file: File, extractor: Any) -> Text:
 def extracted(path: str, kind: str, extractor: Any) -> Text:
     """Return what *extractor* makes of the file at *path*, a failure for good included.  Raises ExtractionError for others."""
     try:
-        return Text(extractor.extract(path, kind), "")
+        return Text(storable(extractor.extract(path, kind))[:LONGEST_TEXT], "")
     except ExtractionError as error:
         if not error.for_good:
             raise
-        return Text("", str(error))
+        return Text("", storable(str(error)))

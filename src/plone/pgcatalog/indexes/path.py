@@ -30,11 +30,11 @@ from plone.pgcatalog.sql.predicate import compared
 from plone.pgcatalog.sql.predicate import equal_to_any
 from plone.pgcatalog.sql.predicate import has_value
 from plone.pgcatalog.sql.predicate import Predicate
+from plone.pgcatalog.sql.texts import storable
+from plone.pgcatalog.sql.texts import UNSTORABLE
 from Products.PluginIndexes.util import safe_callable
 from typing import Any
 from typing import NamedTuple
-
-import re
 
 
 # -- columns
@@ -46,9 +46,6 @@ MAX_BYTES = 2600
 #: So many subtrees are looked up one by one (measured: 6 ms for 100); more are compared with each row's containers
 #: (20 ms for 20,000 rows, however many there are).
 MANY_SUBTREES = 200
-
-#: What PostgreSQL cannot hold.
-UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def components(path: str) -> list[str]:
@@ -66,7 +63,7 @@ def storable_path(path: str) -> str:
 
     NUL and lone surrogates become U+FFFD, in values and in queries alike, so that they still find each other.
     """
-    path = UNSTORABLE.sub("\ufffd", path)
+    path = storable(path)
     if len(path) * 4 <= MAX_BYTES:
         return path
     return path.encode()[:MAX_BYTES].decode(errors="ignore")

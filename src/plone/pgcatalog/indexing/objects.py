@@ -11,8 +11,8 @@ from plone.base.utils import safe_callable
 from plone.indexer.interfaces import IIndexableObject
 from plone.pgcatalog.indexes.cached_attributes import KnownToLack
 from plone.pgcatalog.indexes.path import storable_path
-from plone.pgcatalog.indexes.path import UNSTORABLE
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.sql.texts import UNSTORABLE
 from Products.CMFCore.interfaces import ISiteRoot
 from typing import Any
 from ZODB.POSException import POSKeyError

@@ -8,6 +8,7 @@ puts once more while somebody works at it stays.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from plone.pgcatalog.sql.texts import storable
 from psycopg import Connection
 from typing import Any
 
@@ -125,7 +126,7 @@ def done(connection: Connection[Any], job: Job) -> None:
 
 def failed(connection: Connection[Any], job: Job, reason: str, for_good: bool) -> None:
     """Note why *job* has failed; it is due again as its attempts say, or never *for_good*."""
-    reason = reason.replace("\0", "")[:LONGEST_REASON]
+    reason = storable(reason)[:LONGEST_REASON]
     connection.execute(FAILED, job.values | {"reason": reason, "for_good": for_good or job.is_last_attempt})
     connection.execute(FORGET, {"kind": job.kind, "kept": KEPT_FAILURES})
 

@@ -1,0 +1,253 @@
+"""Whatever stands in a content type, in the field of a file, or in what an indexer says: a save goes on, with ZCatalog's words."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import suppress
+from demo import documents as files
+from plone.indexer import indexer
+from plone.namedfile.file import NamedBlobFile
+from plone.namedfile.file import NamedFile
+from plone.pgcatalog.files.extractor import ExtractionError
+from plone.pgcatalog.files.texts import without_transform
+from plone.rfc822.interfaces import IPrimaryFieldInfo
+from tests.integration.content import create
+from tests.integration.oracle import make_oracle
+from tests.integration.uploads import Counted
+from tests.integration.uploads import extractor as extractor
+from tests.integration.uploads import queued
+from tests.integration.uploads import site as site
+from tests.integration.uploads import work
+from typing import Any
+from ZODB.blob import Blob
+from zope.component import getGlobalSiteManager
+from zope.interface import alsoProvides
+from zope.interface import Interface
+
+import pytest
+import transaction
+
+
+KINDS = {
+    "pdf": files.PDF,
+    "upper case": "Application/PDF",
+    "with a parameter": "application/pdf; charset=binary",
+    "none": None,
+    "empty": "",
+    "bytes": b"application/pdf",
+    "number": 7,
+    "list": [files.PDF],
+    "long": "x" * 10_000,
+    "NUL": "application/pdf\0",
+    "line end": "application/pdf\r\nX: y",
+    "not ASCII": "application/pdé",
+}
+#: What an indexer says of SearchableText.
+TEXTS = {
+    "text": "wombat and quoll",
+    "nothing": None,
+    "empty": "",
+    "bytes": b"wombat",
+    "number": 7,
+    "list": ["wombat", None, b"numbat", "quoll", 3],
+    "tuple": ("wombat", "quoll"),
+    "set": {"wombat"},
+    "dict": {"wombat": "quoll"},
+    "odd characters": "wombat\0quoll \ufffd bilby",
+}
+
+
+class IOdd(Interface):
+    """An object whose SearchableText is its attribute *said*, or raises it."""
+
+
+@indexer(IOdd)
+def said(obj: Any) -> Any:
+    if isinstance(obj.said, Exception):
+        raise obj.said
+    return obj.said
+
+
+@pytest.fixture(autouse=True)
+def odd_indexer(app: Any) -> Iterator[None]:
+    manager = getGlobalSiteManager()
+    manager.registerAdapter(said, name="SearchableText")
+    yield
+    manager.unregisterAdapter(said, name="SearchableText")
+
+
+class Quokka(Counted):
+    """Reads any file, as an extractor of a site may."""
+
+    def kinds(self, kind: str) -> bool:
+        return kind.encode("ascii").decode() == kind
+
+
+def words(catalog: Any, path: str) -> list[str]:
+    """Return the words that *catalog* has of the text of the object at *path*."""
+    return sorted(set(catalog.getIndexDataForUID(path).get("SearchableText", ())))
+
+
+def odd(portal: Any, name: str, kind: Any = files.PDF, text: Any = "") -> Any:
+    """Return an uploaded File *name* whose content type is *kind*, and whose indexer says *text*."""
+    obj = create(portal, "File", name, file=files.blob(files.pdf("x")))
+    obj.file.__dict__["contentType"] = kind
+    obj.file._p_changed = True
+    obj.said = text
+    alsoProvides(obj, IOdd)
+    return obj
+
+
+def recatalogue(portal: Any, obj: Any) -> None:
+    """Have the text of *obj* catalogued; Plone's own indexers of a File ask its field for other indexes."""
+    portal.portal_catalog.catalog_object(obj, idxs=["SearchableText"], update_metadata=0)
+    transaction.commit()
+
+
+def saved(portal: Any, obj: Any) -> None:
+    """Have *obj* catalogued and committed; afterwards our words are those of a ZCatalog that is told no transform."""
+    recatalogue(portal, obj)
+    path = "/".join(obj.getPhysicalPath())
+    oracle = make_oracle(portal)
+    with without_transform(files.PDF):
+        oracle.catalog_object(obj, path, idxs=["SearchableText"], update_metadata=0)
+    assert words(portal.portal_catalog, path) == words(oracle, path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("reads_all", [False, True])
+def test_an_odd_content_type_stops_no_save(site: Any, extractor: Any, kind: str, reads_all: bool) -> None:
+    portal, worker = site
+    if reads_all:
+        extractor(Quokka())
+    obj = odd(portal, "file", KINDS[kind], "wombat")
+    saved(portal, obj)
+    work(worker)
+    assert queued(worker.dsn) == []
+    transaction.begin()
+    found = words(portal.portal_catalog, "/plone/file")
+    assert found in (["wombat"], ["quokka", "wombat"], ["wombat", "x"])
+    obj.reindexObject()
+    transaction.commit()
+    assert words(portal.portal_catalog, "/plone/file") == found
+
+
+def test_whatever_an_indexer_says_has_the_words_of_zcatalog_and_those_of_the_file(site: Any) -> None:
+    portal, worker = site
+    for number, (name, text) in enumerate(TEXTS.items()):
+        saved(portal, odd(portal, f"file-{number}", text=text))
+        before = words(portal.portal_catalog, f"/plone/file-{number}")
+        work(worker)
+        transaction.begin()
+        assert words(portal.portal_catalog, f"/plone/file-{number}") == sorted({*before, "x"}), name
+        # And once more, now that the text is known.
+        portal[f"file-{number}"].reindexObject()
+        transaction.commit()
+        assert words(portal.portal_catalog, f"/plone/file-{number}") == sorted({*before, "x"}), name
+    assert queued(worker.dsn) == []
+
+
+def without(name: str) -> Callable[[Any], None]:
+    def change(obj: Any) -> None:
+        delattr(obj.file, name)
+
+    return change
+
+
+def with_file(make: Callable[[], Any]) -> Callable[[Any], None]:
+    return lambda obj: setattr(obj, "file", make())
+
+
+def no_blob(obj: Any) -> None:
+    obj.file._blob = None
+
+
+def gone_blob(obj: Any) -> None:
+    """Let the blob be one that a pack has removed."""
+    blob = Blob()
+    blob._p_jar, blob._p_oid = obj._p_jar, obj._p_jar.new_oid()
+    blob._p_changed = None
+    obj.file._blob = blob
+
+
+FILES: dict[str, Callable[[Any], None]] = {
+    "no file": with_file(lambda: None),
+    "no data": with_file(lambda: NamedBlobFile(b"", contentType=files.PDF)),
+    "no blob": with_file(lambda: NamedFile(b"x", contentType=files.PDF)),
+    "a text": with_file(lambda: "application/pdf"),
+    "blob that is None": no_blob,
+    "lost blob": without("_blob"),
+    "lost content type": without("contentType"),
+    "blob that is gone": gone_blob,
+}
+
+
+@pytest.mark.parametrize("change", FILES)
+def test_an_odd_file_stops_no_save_and_no_worker(site: Any, change: str) -> None:
+    portal, worker = site
+    obj = odd(portal, "file", text="wombat")
+    transaction.commit()
+    FILES[change](obj)
+    saved(portal, obj)
+    work(worker)
+    transaction.begin()
+    assert words(portal.portal_catalog, "/plone/file") == ["wombat"]
+    with suppress(ValueError):
+        [(reason,)] = queued(worker.dsn)
+        assert "PDF" in reason
+
+
+@pytest.mark.parametrize("error", [TypeError, ValueError, KeyError, AttributeError, RuntimeError])
+def test_a_primary_field_that_cannot_be_read_stops_no_save(site: Any, error: type[Exception]) -> None:
+    portal, worker = site
+    manager = getGlobalSiteManager()
+
+    def fail(obj: Any) -> None:
+        raise error("odd")
+
+    obj = odd(portal, "file", text="wombat")
+    transaction.commit()
+    manager.registerAdapter(fail, (IOdd,), IPrimaryFieldInfo)
+    try:
+        recatalogue(portal, obj)
+        assert words(portal.portal_catalog, "/plone/file") == ["wombat"]
+        assert work(worker) == 0 or queued(worker.dsn) == []
+    finally:
+        manager.unregisterAdapter(fail, (IOdd,), IPrimaryFieldInfo)
+
+
+@pytest.mark.parametrize("error", [AttributeError, ValueError, KeyError])
+def test_an_indexer_that_fails_does_what_it_does_in_zcatalog(site: Any, error: type[Exception]) -> None:
+    portal, _ = site
+    obj = odd(portal, "file", text=error("odd"))
+    results = []
+    for catalog in (make_oracle(portal), portal.portal_catalog):
+        try:
+            catalog.catalog_object(obj, "/plone/file", idxs=["SearchableText"])
+        except Exception as raised:  # noqa: BLE001  whatever it is, both must raise it
+            results.append(type(raised))
+        else:
+            results.append(None)
+    assert results[0] == results[1]
+    transaction.abort()
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800b", "x" * 900_000], ids=["NUL", "surrogate", "long"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_odd_text_of_an_extractor_is_kept_as_postgresql_can(
+    site: Any, extractor: Any, text: str, fails: bool
+) -> None:
+    portal, worker = site
+
+    class Odd(Counted):
+        def extract(self, path: str, kind: str) -> str:
+            if fails:
+                raise ExtractionError(text)
+            return text
+
+    extractor(Odd())
+    odd(portal, "file", text="wombat").reindexObject()
+    transaction.commit()
+    work(worker)
+    assert len(queued(worker.dsn)) == fails
+    transaction.begin()
+    assert "wombat" in words(portal.portal_catalog, "/plone/file")

@@ -1,0 +1,73 @@
+"""Uploads, the work that they leave, and extractors that a test has in its hand."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from demo import documents as files
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.files.extractor import ExtractionError
+from plone.pgcatalog.files.extractor import ITextExtractor
+from plone.pgcatalog.queue.worker import Worker
+from plone.pgcatalog.storage import database_dsn
+from tests.integration import site as sites
+from tests.integration.content import create
+from typing import Any
+from zope.component import getGlobalSiteManager
+from zope.component import getUtility
+
+import pytest
+
+
+@pytest.fixture
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """(portal, worker) of a site of its own."""
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        yield portal, Worker(db, database_dsn(db))
+
+
+def upload(portal: Any, name: str, data: bytes, kind: str = files.PDF) -> Any:
+    return create(portal, "File", name, title=name, file=files.blob(data, kind))
+
+
+def work(worker: Worker) -> int:
+    """Have *worker* do in a thread of its own what is due; return how many jobs that were."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(worker.run_until_empty).result()
+
+
+@pytest.fixture
+def extractor() -> Iterator[Any]:
+    """What registers another extractor until the test ends."""
+    manager, usual = getGlobalSiteManager(), getUtility(ITextExtractor)
+    yield lambda other: manager.registerUtility(other, ITextExtractor)
+    manager.registerUtility(usual, ITextExtractor)
+
+
+def queued(dsn: str) -> list[Any]:
+    with connect(dsn, "test") as connection:
+        return connection.execute("SELECT reason FROM pgcatalog_queue").fetchall()
+
+
+def due(dsn: str) -> None:
+    """Make the jobs due that wait to be tried again."""
+    with connect(dsn, "test") as connection:
+        connection.execute("UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity'")
+
+
+class Counted:
+    """An extractor that counts; it *fails* as it is told."""
+
+    name = "counted"
+    is_ready = True
+
+    def __init__(self, fails: ExtractionError | None = None) -> None:
+        self.count = 0
+        self.fails = fails
+
+    def kinds(self, kind: str) -> bool:
+        return True
+
+    def extract(self, path: str, kind: str) -> str:
+        self.count += 1
+        if self.fails is not None:
+            raise self.fails
+        return "quokka"
