@@ -35,8 +35,8 @@ export XDG_CACHE_HOME := $(CURDIR)/.cache
 endif
 
 # What each chore installs: one stamp per set, renewed when the requirements change.
-SET_demo := --editable '.[files,metrics]' --group demo
-SET_test := --editable '.[files,metrics]' --group test
+SET_demo := --editable '.[files,meaning,metrics]' --group demo
+SET_test := --editable '.[files,meaning,metrics]' --group test
 SET_lint := $(SET_demo) --group lint
 SET_docs := $(SET_demo) --group docs
 SET_bench := $(SET_test) --group bench

@@ -31,7 +31,7 @@ SOURCE = Path(plone.pgcatalog.__file__).parent
 VISITORS = {
     *("classic.page_facets", "classic.suggestions", "discovery.highlight", "discovery.suggest"),
     *("fulltext.lexicon", "fulltext.tsquery", "fulltext.tuning", "indexes.keys", "indexes.path"),
-    *("observe.searches", "results.brain"),
+    *("meaning.chunks", "observe.searches", "results.brain"),
 }
 #: Module -> what its regular expressions see.
 OTHERS = {

@@ -108,6 +108,7 @@ REGULAR_EXPRESSIONS = {
     "fulltext/tsquery.py": "search texts",
     "fulltext/tuning.py": "settings",
     "indexes/keys.py": "values",
+    "meaning/chunks.py": "texts",
     "observe/searches.py": "search texts",
     "results/brain.py": "paths",
     "sql/column.py": "names of indexes",

@@ -31,6 +31,13 @@ VALUES: dict[str, Any] = {
     "search_facets": ("Subject",),
     "related_pages": 5,
     "text_of_files": False,
+    "embedder_url": "http://127.0.0.1:8000/v1",
+    "embedder_model": "e5-{kind}",
+    "embedder_question_prefix": "query:",
+    "embedder_passage_prefix": "passage:",
+    "meaning_of_private": False,
+    "meaning_threshold": 0.5,
+    "search_by_meaning": True,
     "record_searches": False,
     "count_limit": 10_000,
     "weight_title": 9.0,
@@ -129,11 +136,12 @@ READERS: dict[str, Callable[[], float]] = {
     "PGCATALOG_SLOW_QUERY_MS": settings.slow_query_ms,
 }
 COUNTS = ("PGCATALOG_PREFETCH_BATCH",)
-#: Names of databases, folders and hosts.
-TEXTS = {"PGCATALOG_DIRECT_DSN", "PGCATALOG_DSN", "PGCATALOG_PG_BIN"}
+#: Names of databases, folders and hosts, and a key.
+TEXTS = {"PGCATALOG_DIRECT_DSN", "PGCATALOG_DSN", "PGCATALOG_EMBEDDER_KEY", "PGCATALOG_PG_BIN"}
 WRONG = ("many", "1,5", "-1", "nan", "inf", "1e400", "1e300", "0x10", "1 2")
-#: Settings are in the registry; a variable is for what is needed before a site exists, or is a process's.
-MOST_VARIABLES = 6
+#: Settings are in the registry; a variable is for what is needed before a site exists, or is a process's, and for the one
+#: secret, which a registry would show, and export.
+MOST_VARIABLES = 7
 
 
 def test_every_variable_with_a_number_is_read_here() -> None:

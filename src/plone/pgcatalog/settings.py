@@ -81,6 +81,14 @@ synonyms = Setting("synonyms", "", "searches for words")
 stop_words = Setting("stop_words", "", "searches for words")
 related_pages = Setting("related_pages", 0, "viewlet below a page", most=10)
 text_of_files = Setting("text_of_files", True, "cataloguing")
+#: The base of an API such as http://127.0.0.1:8000/v1; empty: nothing is searched by meaning.
+embedder_url = Setting("embedder_url", "", "workers, searches by meaning")
+embedder_model = Setting("embedder_model", "", "workers, searches by meaning")
+embedder_question_prefix = Setting("embedder_question_prefix", "", "searches by meaning")
+embedder_passage_prefix = Setting("embedder_passage_prefix", "", "workers")
+meaning_of_private = Setting("meaning_of_private", True, "workers")
+meaning_threshold = Setting("meaning_threshold", 0.84, "searches by meaning", most=1.0)
+search_by_meaning = Setting("search_by_meaning", False, "search page, live search, @search")
 record_searches = Setting("record_searches", True, "search page, live search")
 
 

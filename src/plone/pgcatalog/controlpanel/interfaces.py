@@ -6,6 +6,7 @@ from plone.pgcatalog.discovery.facet_groups import kind_of
 from plone.pgcatalog.fulltext.tuning import problems
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import translated
+from plone.pgcatalog.meaning.embedder import is_url
 from plone.pgcatalog.settings import LARGEST
 from plone.pgcatalog.settings import Setting
 from plone.registry.interfaces import IRegistry
@@ -40,6 +41,19 @@ def field(setting: Setting[Any], title: str, description: str = "", **options: A
     else:
         options |= {"min": type(default)(0), "max": None if setting.most == LARGEST else setting.most}
     return FIELDS[type(default)](**options)
+
+
+def line(setting: Setting[str], title: str, description: str = "", **options: Any) -> schema.Field:
+    """Return the field of a *setting* that is one line."""
+    texts = {"title": title, "description": description, "default": setting.default}
+    return schema.TextLine(required=False, missing_value="", **texts, **options)
+
+
+def is_empty_or_url(text: str) -> bool:
+    """Raise Invalid for a *text* that is no URL of an embedder."""
+    if text and not is_url(text):
+        raise Invalid(translated(_("That is no address that begins with http:// or https://."), getRequest()))
+    return True
 
 
 def lines(setting: Setting[str], title: str, description: str) -> schema.Field:
@@ -115,6 +129,40 @@ class IPGCatalogSettings(Interface):
         ),
     )
 
+    embedder_url = line(
+        settings.embedder_url,
+        _("Embedder: URL"),
+        _(
+            "The base of an API like OpenAI's that makes vectors of texts, such as http://127.0.0.1:8000/v1: pages are then"
+            " found by meaning, too. Texts of pages are sent there. Empty: nothing is sent, no page is found by meaning."
+            " Needs the extra plone.pgcatalog[meaning], and pgvector on the server."
+        ),
+        constraint=is_empty_or_url,
+    )
+    embedder_model = line(
+        settings.embedder_model,
+        _("Embedder: model"),
+        _("The model's name; {kind} in it stands for query or passage. Another model: all pages are embedded anew."),
+    )
+    embedder_question_prefix = line(
+        settings.embedder_question_prefix,
+        _("Embedder: prefix of questions"),
+        _("What stands in front of a question, as the model wants it."),
+    )
+    embedder_passage_prefix = line(
+        settings.embedder_passage_prefix,
+        _("Embedder: prefix of pages"),
+        _("What stands in front of a part of a page. Another one: all pages are embedded anew."),
+    )
+    meaning_of_private = field(
+        settings.meaning_of_private,
+        _("Send pages that are not public to the embedder"),
+        _(
+            "If not, they are found by words only. After switching it off, pgcatalog meaning --backfill takes the vectors"
+            " away that are there."
+        ),
+    )
+
 
 class IPGCatalogSearchSettings(Interface):
     """What a search finds besides its own words, and what comes first; effective at once, without reindexing."""
@@ -156,6 +204,19 @@ class IPGCatalogSearchSettings(Interface):
         settings.stop_words,
         _("Stop words"),
         _("Words that a page may lack if it has the other words of a search, one language per line: en: the, a, of."),
+    )
+    search_by_meaning = field(
+        settings.search_by_meaning,
+        _("Search by meaning"),
+        _(
+            "What visitors search for also finds pages that say it in other words. Needs an embedder, which the control"
+            " panel of the catalog names."
+        ),
+    )
+    meaning_threshold = field(
+        settings.meaning_threshold,
+        _("Least similarity"),
+        _("From which similarity on, 0 to 1, a page without the words of a search is found by its meaning."),
     )
     related_pages = field(
         settings.related_pages,

@@ -5,6 +5,7 @@ from Acquisition import aq_inner
 from Acquisition import aq_parent
 from plone.i18n.interfaces import ILanguageSchema
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.meaning.job import settings_changed as settings_of_embedder_changed
 from plone.pgcatalog.settings import ATTRIBUTE
 from plone.pgcatalog.settings import LANGUAGES
 from plone.pgcatalog.settings import SETTINGS
@@ -30,8 +31,10 @@ def copy_settings(site: Any) -> None:
     records = {name: registry.records.get(f"{PREFIX}.{name}") for name in SETTINGS}
     kept = {name: record.value for name, record in records.items() if record is not None and record.value is not None}
     kept[LANGUAGES] = site_languages(registry)
-    if kept != getattr(aq_base(tool), ATTRIBUTE, {}):
+    former = getattr(aq_base(tool), ATTRIBUTE, {})
+    if kept != former:
         setattr(aq_base(tool), ATTRIBUTE, kept)
+        settings_of_embedder_changed(tool, former, kept)
 
 
 def set_slow_query_ms(tool: Any, milliseconds: float) -> None:

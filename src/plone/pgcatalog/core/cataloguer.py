@@ -11,6 +11,7 @@ from plone.pgcatalog.indexing.extract import metadata_of
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.indexing.objects import oid_of
 from plone.pgcatalog.indexing.pending import Entry
+from plone.pgcatalog.meaning.job import jobs_for
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.predicate import equals
@@ -61,7 +62,7 @@ def entry(
         columns=extraction.columns,
         idx=extraction.idx,
         vanished=frozenset(extraction.vanished),
-        jobs=jobs,
+        jobs=jobs | jobs_for(catalog, names),
         late=None if update_metadata else lambda: metadata_of(uid, source, configuration.columns),
     )
 

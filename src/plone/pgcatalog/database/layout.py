@@ -175,6 +175,11 @@ def index_name(relation: str, name: str) -> str:
     return f"{relation}_{hashlib.sha256(name.encode()).hexdigest()[:12]}"
 
 
+def chunks_prefix(zoid: int) -> str:
+    """Return how the names of the tables begin that have the chunks of the texts of the catalog tool with oid *zoid*."""
+    return f"{relation_name(zoid, 1)}_chunks_"
+
+
 def idx_table(relation: str) -> str:
     """Return the name of the table with the idx that *relation*, while it is being built, has got for object_state."""
     return f"{relation}_idx"

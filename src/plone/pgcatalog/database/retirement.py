@@ -4,6 +4,7 @@ A DROP in the commit itself would lock object_state against every reader of ever
 """
 
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.layout import chunks_prefix
 from plone.pgcatalog.database.layout import idx_table
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.layout import view_name
@@ -20,6 +21,10 @@ RETIRE_LEFT_OVER = (
     " WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relname ~ %s"
     " AND NOT EXISTS (SELECT FROM pgcatalog_state WHERE relation = relname)"
     " AND NOT EXISTS (SELECT FROM pgcatalog_rebuild WHERE relname IN (relation, relation || '_idx')) ON CONFLICT DO NOTHING"
+)
+RETIRE_CHUNKS = (
+    "INSERT INTO pgcatalog_retired (relation) SELECT relname FROM pg_class"
+    " WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relname ~ %s ON CONFLICT DO NOTHING"
 )
 #: Objects in one transaction; commits of the storage wait for it.
 BATCH = 1000
@@ -38,6 +43,11 @@ def retire_left_over(cursor: Cursor[Any], zoid: int) -> None:
 def retire_relation(cursor: Cursor[Any], relation: str) -> None:
     """Mark *relation* for dropping: a snapshot older than this commit may still read it."""
     cursor.execute("INSERT INTO pgcatalog_retired (relation) VALUES (%s) ON CONFLICT DO NOTHING", (relation,))
+
+
+def retire_chunks(cursor: Cursor[Any], zoid: int) -> None:
+    """Mark for dropping the tables with the chunks of the texts of the catalog tool with oid *zoid*."""
+    cursor.execute(RETIRE_CHUNKS, [f"^{chunks_prefix(zoid)}[0-9]+$"])
 
 
 def drop_retired(cursor: Cursor[Any]) -> list[str]:

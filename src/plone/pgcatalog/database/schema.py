@@ -69,6 +69,18 @@ def create_relation(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
     keep_in_row(cursor, relation, ["path", *(c.name for c in layout.columns if c.stays_in_row)])
     create_indexes(cursor, relation, (SQLIndex("zoid", "(zoid)"), *layout.indexes))
     create_view(cursor, relation, layout)
+    create_chunks_trigger(cursor, relation)
+
+
+def create_chunks_trigger(cursor: Cursor[Any], relation: str) -> None:
+    """Have the chunks of an object's text go with its last row in *relation*, if its catalog has such chunks."""
+    catalog = "_".join(relation.split("_")[:2])
+    values = {
+        "relation": sql.Identifier(relation),
+        "name": sql.Literal(f'"{relation}"'),
+        "pattern": sql.Literal(f"^{catalog}_chunks_[0-9]+$"),
+    }
+    cursor.execute(sql.SQL(load_sql("chunks_trigger")).format(**values))
 
 
 def renew_settings(cursor: Cursor[Any], relation: str) -> None:

@@ -16,6 +16,7 @@ from plone.pgcatalog.fulltext.lexicon import term_words
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.stemming import is_plain
 from plone.pgcatalog.fulltext.stemming import Stemming
+from plone.pgcatalog.fulltext.text_index import body_of
 from plone.pgcatalog.fulltext.tsquery import parse
 from plone.pgcatalog.fulltext.tsquery import pattern_of
 from plone.pgcatalog.fulltext.tsquery import split_glob
@@ -243,17 +244,6 @@ def marked(text: str, start: int, end: int, spans: Iterable[Span]) -> str:
         parts += [escape(text[start:first]), MARK, escape(text[first:last]), END_MARK]
         start = last
     return "".join([*parts, escape(text[start:end])])
-
-
-def body_of(source: str, beginnings: Iterable[Any]) -> str:
-    """Return *source* without its *beginnings*, strings it may start with (Plone's id and title), one after another."""
-    for beginning in beginnings:
-        if isinstance(beginning, str) and beginning:
-            beginning = " ".join(beginning.split())
-            rest = source.removeprefix(beginning)
-            if rest != source and not rest[:1].strip():
-                source = rest.lstrip()
-    return source
 
 
 def highlighter(results: CatalogSearchResults) -> Highlighter:

@@ -1,7 +1,6 @@
 """The job that finds the text of a file, and catalogues the object with it."""
 
 from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.database.restored import path_above
 from plone.pgcatalog.files import texts
 from plone.pgcatalog.files.extractor import ExtractionError
 from plone.pgcatalog.files.texts import Text
@@ -9,13 +8,12 @@ from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.queue.worker import IJobKind
 from plone.pgcatalog.queue.worker import JobFailed
+from plone.pgcatalog.queue.worker import tool_path
 from plone.pgcatalog.request import opened_at
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Condition
-from plone.pgcatalog.storage import database_dsn
 from plone.pgcatalog.storage import writable_dsn_of
 from psycopg import Connection
-from psycopg.rows import dict_row
 from psycopg.sql import Identifier
 from psycopg.sql import SQL
 from typing import Any
@@ -101,16 +99,6 @@ def object_of(tool: Any, zoid: int) -> Any:
         except (KeyError, AttributeError):
             return None
     return None
-
-
-def tool_path(database: Any, catalog: int) -> str | None:
-    """Return the path of the catalog tool with oid *catalog*; None for one that is gone."""
-    dsn = database_dsn(database)
-    if dsn is None:
-        return None
-    with connect(dsn, "queue", 30, row_factory=dict_row) as connection:
-        path = path_above(connection, catalog)
-    return None if path is None else f"{path.rstrip('/')}/portal_catalog"
 
 
 def repeat_failed(connection: Connection[Any], catalog: int) -> int:

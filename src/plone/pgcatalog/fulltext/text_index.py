@@ -272,3 +272,14 @@ def source_text(texts: Iterable[str]) -> str:
     """Return what is kept of the searchable *texts* to take snippets from: one line, of limited length."""
     joined = " ".join(texts)[: 2 * SOURCE_LENGTH]
     return " ".join(storable_text(joined).split())[:SOURCE_LENGTH]
+
+
+def body_of(source: str, beginnings: Iterable[Any]) -> str:
+    """Return *source* without its *beginnings*, strings it may start with (Plone's id and title), one after another."""
+    for beginning in beginnings:
+        if isinstance(beginning, str) and beginning:
+            beginning = " ".join(beginning.split())
+            rest = source.removeprefix(beginning)
+            if rest != source and not rest[:1].strip():
+                source = rest.lstrip()
+    return source

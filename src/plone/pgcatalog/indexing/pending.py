@@ -15,7 +15,17 @@ from weakref import WeakSet
 
 
 #: What a savepoint keeps besides the dictionaries.
-SCALARS = ("site_path", "cleared", "cleared_columns", "layout_changed", "dropped", "changes", "replacement", "is_whole")
+SCALARS = (
+    "site_path",
+    "cleared",
+    "cleared_columns",
+    "layout_changed",
+    "dropped",
+    "changes",
+    "replacement",
+    "is_whole",
+    "own_jobs",
+)
 
 _absent = object()
 
@@ -209,6 +219,8 @@ class CatalogPending:
         self.is_whole = False
         #: makes, with the cursor of the commit, another relation the catalog's own: a finished rebuild
         self.replacement: Callable[[Any, Any], Any] | None = None
+        #: kinds of jobs about the catalog itself
+        self.own_jobs: frozenset[str] = frozenset()
         #: number of changes; the generation advances by it
         self.changes = 0
         #: paths the overlay has not been told about
@@ -345,8 +357,8 @@ class CatalogPending:
         return f"{entry.path}/".startswith(f"{self.site_path}/")
 
     def jobs(self) -> dict[str, list[int]]:
-        """Return the zoids of the objects that need each kind of job."""
-        jobs: dict[str, list[int]] = {}
+        """Return the zoids of the objects that need each kind of job, the tool's for the catalog itself."""
+        jobs: dict[str, list[int]] = {kind: [self.zoid] for kind in self.own_jobs}
         for entry in self.live():
             for kind in entry.jobs:
                 if entry.zoid is not None:

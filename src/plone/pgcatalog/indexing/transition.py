@@ -18,6 +18,7 @@ from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.database.retirement import forget_rebuild
+from plone.pgcatalog.database.retirement import retire_chunks
 from plone.pgcatalog.database.retirement import retire_relation
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.database.sets import forget_unused
@@ -247,6 +248,7 @@ class Transitions:
     def drop(self) -> None:
         """Take the catalog away; raises ConflictError if others have changed it since the snapshot."""
         forget_rebuild(self.cursor, self.pending.zoid)
+        retire_chunks(self.cursor, self.pending.zoid)
         self._forget((*OF_CATALOG, *OF_ROWS))
         query = "DELETE FROM pgcatalog_state WHERE catalog = %s RETURNING relation, generation"
         for relation, generation in self.cursor.execute(query, [self.pending.zoid]).fetchall():

@@ -45,7 +45,12 @@ RETURNING job.kind, job.catalog, job.zoid, job.attempts, job.put_by::text
 """
 SAME = "kind = %(kind)s AND catalog = %(catalog)s AND zoid = %(zoid)s AND put_by = %(put_by)s::xid8"
 DONE = f"DELETE FROM pgcatalog_queue WHERE {SAME}"
-FAILED = f"UPDATE pgcatalog_queue SET reason = %(reason)s, due = CASE WHEN %(for_good)s THEN 'infinity' ELSE due END WHERE {SAME}"
+FAILED = f"""
+UPDATE pgcatalog_queue
+SET reason = %(reason)s, attempts = attempts - (%(pause)s::float IS NOT NULL)::int,
+    due = CASE WHEN %(for_good)s THEN 'infinity' ELSE coalesce(now() + make_interval(secs => %(pause)s::float), due) END
+WHERE {SAME}
+"""
 # Who asks for a bound that is hardly ever reached need not sort what is below it.
 FORGET = """
 DELETE FROM pgcatalog_queue AS job USING (
@@ -124,10 +129,14 @@ def done(connection: Connection[Any], job: Job) -> None:
     connection.execute(DONE, job.values)
 
 
-def failed(connection: Connection[Any], job: Job, reason: str, for_good: bool) -> None:
-    """Note why *job* has failed; it is due again as its attempts say, or never *for_good*."""
+def failed(connection: Connection[Any], job: Job, reason: str, for_good: bool, pause: float | None = None) -> None:
+    """Note why *job* has failed; it is due again as its attempts say, or never *for_good*.
+
+    With a *pause* it is due again after as many seconds, and the attempt does not count.
+    """
     reason = storable(reason)[:LONGEST_REASON]
-    connection.execute(FAILED, job.values | {"reason": reason, "for_good": for_good or job.is_last_attempt})
+    for_good = for_good or (pause is None and job.is_last_attempt)
+    connection.execute(FAILED, job.values | {"reason": reason, "for_good": for_good, "pause": pause})
     connection.execute(FORGET, {"kind": job.kind, "kept": KEPT_FAILURES})
 
 

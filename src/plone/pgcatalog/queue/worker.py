@@ -7,12 +7,14 @@ from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.direct import SharedSession
+from plone.pgcatalog.database.restored import path_above
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.settings import number
 from plone.pgcatalog.storage import database_dsn
 from plone.pgcatalog.storage import processors
 from psycopg import Connection
+from psycopg.rows import dict_row
 from threading import Event
 from time import monotonic
 from typing import Any
@@ -52,11 +54,15 @@ class IJobKind(Interface):
 
 
 class JobFailed(Exception):
-    """A job has failed for a reason that people should see; *for_good* if trying again is in vain."""
+    """A job has failed for a reason that people should see; *for_good* if trying again is in vain.
 
-    def __init__(self, reason: str, for_good: bool = True) -> None:
+    With a *pause* the job itself is not to blame: it is tried again after as many seconds, however often that was.
+    """
+
+    def __init__(self, reason: str, for_good: bool = True, pause: float | None = None) -> None:
         super().__init__(reason)
         self.for_good = for_good
+        self.pause = pause
 
 
 def start_threads(main: Any) -> list["Worker"]:
@@ -77,6 +83,16 @@ def start_threads(main: Any) -> list["Worker"]:
                 workers.append(Worker(database, dsn))
                 background.start("queue", workers[-1].run)
     return workers
+
+
+def tool_path(database: Any, catalog: int) -> str | None:
+    """Return the path of the catalog tool with oid *catalog*; None for one that is gone."""
+    dsn = database_dsn(database)
+    if dsn is None:
+        return None
+    with connect(dsn, "queue", 30, row_factory=dict_row) as connection:
+        path = path_above(connection, catalog)
+    return None if path is None else f"{path.rstrip('/')}/portal_catalog"
 
 
 def kinds() -> dict[str, Any]:
@@ -126,8 +142,9 @@ class Worker:
         try:
             ready[job.kind].work(self.database, job)
         except JobFailed as failure:
-            logger.warning("%s of object %#x failed: %s", job.kind, job.zoid, failure)
-            table.failed(connection, job, str(failure), failure.for_good)
+            if str(failure):
+                logger.warning("%s of object %#x failed: %s", job.kind, job.zoid, failure)
+            table.failed(connection, job, str(failure), failure.for_good, failure.pause)
         except (ConflictError, psycopg.OperationalError) as error:
             table.failed(connection, job, f"{type(error).__name__}: {error}", False)
         except Exception as error:  # a kind may be an add-on's: whatever it is, the next job is done

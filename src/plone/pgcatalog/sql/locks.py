@@ -8,6 +8,8 @@ connection, and goes with it.  Locks with one key, as the storage's, are never e
 REBUILD = 0x70676361
 #: The words of a catalog are being counted; see ``of_catalog``.
 COUNT_WORDS = 0x70676377
+#: The tables of chunks of a catalog are being made; see ``of_catalog``.
+CHUNKS = 0x7067636D
 #: An advised index is being built or dropped; the second key is ``hashtext`` of its name.
 ADVISED_INDEX = 0x70676369
 #: Work that was begun in the ZMI; the second key is ``hashtext`` of the catalog's oid, a blank and the name of the work.

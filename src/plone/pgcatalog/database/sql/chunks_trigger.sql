@@ -1,0 +1,10 @@
+-- A relation whose catalog has tables of chunks takes those of an object along with its last row; see meaning/sql/create.sql.
+DO $do$ BEGIN
+IF to_regproc('pgcatalog_forget_chunks') IS NOT NULL
+    AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = {name}::regclass AND tgname = 'pgcatalog_chunks')
+    AND EXISTS (SELECT FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid) AND relname ~ {pattern})
+THEN
+    CREATE CONSTRAINT TRIGGER pgcatalog_chunks AFTER DELETE ON {relation}
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pgcatalog_forget_chunks();
+END IF;
+END $do$

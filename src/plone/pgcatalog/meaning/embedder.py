@@ -1,0 +1,220 @@
+"""Asks an embedder for vectors: any server that speaks OpenAI's ``/v1/embeddings``, at a URL that the administrator sets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from math import hypot
+from math import isfinite
+from time import monotonic
+from typing import Any
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import json
+import os
+
+
+if TYPE_CHECKING:
+    import httpx
+
+
+#: The variable of the environment with the key of the embedder.
+KEY = "PGCATALOG_EMBEDDER_KEY"
+#: Seconds that a question may take: then words answer alone.
+QUESTION_SECONDS = 0.3
+#: Seconds that a batch of passages may take.
+PASSAGES_SECONDS = 120.0
+#: Passages of a message.
+BATCH = 16
+#: Characters of a text that is sent.
+LONGEST_TEXT = 4000
+#: Dimensions that pgvector's halfvec can have.
+MOST_DIMENSIONS = 16_000
+#: Bytes of an answer that are read.
+LONGEST_ANSWER = 32 << 20
+#: Seconds after which an embedder is asked again that has asked for a pause, or is out of reach; and the longest such pause.
+PAUSE = 30.0
+LONGEST_PAUSE = 3600.0
+#: Characters of an embedder's own words about what is wrong.
+LONGEST_REASON = 200
+#: What a model's name may have in it: replaced by "query" or "passage", for servers that tell the two apart by the name.
+KIND = "{kind}"
+#: HTTP's answers about the text that was sent; any other failure is the server's.
+ABOUT_THE_TEXT = (400, 413, 422)
+
+Vector = list[float]
+
+
+class EmbedderError(Exception):
+    """An embedder gave no vectors; the message says why.
+
+    *is_down* if it is out of reach, or set up wrongly, so that no text has vectors now; *pause* seconds it is not to be asked.
+    *is_about_text* if it refuses what was sent.
+    """
+
+    def __init__(
+        self, reason: str, *, is_down: bool = False, pause: float = PAUSE, is_about_text: bool = False
+    ) -> None:
+        super().__init__(reason)
+        self.is_down = is_down
+        self.pause = pause
+        self.is_about_text = is_about_text
+
+
+@dataclass(frozen=True, slots=True)
+class Embedder:
+    """The embedder at *url*, the base of an API such as ``http://127.0.0.1:8000/v1``, with its *model*.
+
+    The prefixes stand before each text, as some models want it.  Vectors have the length 1, and all the same dimension.
+    """
+
+    url: str
+    model: str
+    question_prefix: str = ""
+    passage_prefix: str = ""
+
+    def embed_question(self, text: str, seconds: float = QUESTION_SECONDS) -> Vector:
+        """Return the vector of *text*, what somebody searches for.  Raises EmbedderError, after *seconds* at the latest."""
+        [vector], _ = self._embed([text], "query", self.question_prefix, seconds)
+        return vector
+
+    def embed_passages(self, texts: Sequence[str], seconds: float = PASSAGES_SECONDS) -> list[Vector]:
+        """Return the vectors of *texts*, parts of pages.  Raises EmbedderError; each message may take *seconds*."""
+        return self.passages(texts, seconds)[0]
+
+    def passages(self, texts: Sequence[str], seconds: float = PASSAGES_SECONDS) -> tuple[list[Vector], str]:
+        """Return the vectors of *texts*, parts of pages, and the name of the model as the embedder gives it."""
+        vectors: list[Vector] = []
+        name = ""
+        for first in range(0, len(texts), BATCH):
+            more, name = self._embed(texts[first : first + BATCH], "passage", self.passage_prefix, seconds)
+            vectors += more
+        if len({len(vector) for vector in vectors}) > 1:
+            raise EmbedderError("the embedder has given vectors of different dimensions", is_down=True)
+        return vectors, name
+
+    def _embed(self, texts: Sequence[str], kind: str, prefix: str, seconds: float) -> tuple[list[Vector], str]:
+        body = {
+            "model": self.model.replace(KIND, kind),
+            "input": [f"{prefix.strip()} {text}".strip()[:LONGEST_TEXT] or "-" for text in texts],
+            "encoding_format": "float",
+        }
+        answer = self._ask(body, seconds)
+        return vectors_in(answer, len(texts)), name_in(answer)
+
+    def _ask(self, body: dict[str, Any], seconds: float) -> Any:
+        """Return the answer to *body*.  Raises EmbedderError."""
+        import httpx
+
+        deadline = monotonic() + seconds
+        received = bytearray()
+        try:
+            with client().stream(
+                "POST", endpoint(self.url), json=body, headers=headers(), timeout=httpx.Timeout(seconds)
+            ) as response:
+                for piece in response.iter_raw():
+                    received += piece
+                    if len(received) > LONGEST_ANSWER:
+                        raise EmbedderError("the answer of the embedder is too long", is_down=True)
+                    if monotonic() > deadline:
+                        raise EmbedderError(f"no vectors after {seconds:g} seconds", is_down=True)
+        except httpx.TimeoutException as error:
+            raise EmbedderError(f"no vectors after {seconds:g} seconds", is_down=True) from error
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            raise EmbedderError(f"{type(error).__name__}: {error}"[:LONGEST_REASON], is_down=True) from error
+        if response.status_code != 200:
+            raise refused(response.status_code, response.headers.get("retry-after", ""), bytes(received))
+        try:
+            return json.loads(received)
+        except (ValueError, RecursionError) as error:
+            raise EmbedderError("the answer of the embedder is no JSON", is_down=True) from error
+
+
+def is_installed() -> bool:
+    """True if the extra ``plone.pgcatalog[meaning]`` is installed."""
+    return find_spec("httpx") is not None
+
+
+@lru_cache(maxsize=1)
+def client() -> "httpx.Client":
+    """Return the HTTP client of this process, whose threads share its connections.  It follows no redirect."""
+    import httpx
+
+    # Some servers close a connection that is idle while the next request is on its way.
+    limits = httpx.Limits(keepalive_expiry=2.0)
+    return httpx.Client(follow_redirects=False, limits=limits)
+
+
+def headers() -> dict[str, str]:
+    """Return what each request says besides its body; the key comes from the environment."""
+    # A compressed answer could be of any length.
+    plain = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    key = os.environ.get(KEY, "").strip()
+    return plain | {"Authorization": f"Bearer {key}"} if key else plain
+
+
+def endpoint(url: str) -> str:
+    """Return the address that vectors are asked for at, of the base *url* of an API.  Raises EmbedderError."""
+    if not is_url(url):
+        raise EmbedderError("the URL of the embedder does not begin with http:// or https://", is_down=True)
+    url = url.strip().rstrip("/")
+    return url if url.endswith("/embeddings") else f"{url}/embeddings"
+
+
+def is_url(url: str) -> bool:
+    """True for an address that an embedder can have."""
+    try:
+        parts = urlsplit(url.strip())
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.query and not parts.fragment
+    except ValueError:
+        return False
+
+
+def refused(status: int, retry_after: str, body: bytes) -> EmbedderError:
+    """Return the error for HTTP's *status*, with what the *body* says."""
+    words = " ".join(body[:LONGEST_REASON].decode(errors="replace").split())
+    reason = f"the embedder answers {status}{': ' if words else ''}{words}"
+    if status in ABOUT_THE_TEXT:
+        return EmbedderError(reason, is_about_text=True)
+    if 300 <= status < 400:
+        reason = f"the embedder answers {status}, a redirect, which is not followed"
+    try:
+        pause = min(max(float(retry_after), 1.0), LONGEST_PAUSE)
+    except ValueError:
+        pause = PAUSE
+    # A server that fails may do so for one text only; all the rest is said to whoever asks.
+    return EmbedderError(reason, is_down=status != 500, pause=pause if isfinite(pause) else PAUSE)
+
+
+def name_in(answer: Any) -> str:
+    """Return the name of the model in *answer*, "" without one."""
+    name = answer.get("model")
+    return name[:LONGEST_REASON].replace("\0", "") if isinstance(name, str) else ""
+
+
+def vectors_in(answer: Any, count: int) -> list[Vector]:
+    """Return the *count* vectors of *answer* in their order, of length 1.  Raises EmbedderError if they are none."""
+    data = answer.get("data") if isinstance(answer, dict) else None
+    if not isinstance(data, list) or len(data) != count or not all(isinstance(item, dict) for item in data):
+        raise EmbedderError(f"the answer of the embedder has not the vectors of {count} texts", is_down=True)
+    by_index = {item.get("index", number): item.get("embedding") for number, item in enumerate(data)}
+    vectors = [unit_vector(by_index.get(number)) for number in range(count)]
+    if len({len(vector) for vector in vectors}) != 1:
+        raise EmbedderError("the embedder has given vectors of different dimensions", is_down=True)
+    return vectors
+
+
+def unit_vector(values: Any) -> Vector:
+    """Return *values* as a vector of length 1.  Raises EmbedderError for what is no vector, or has no direction."""
+    if not isinstance(values, list) or not 0 < len(values) <= MOST_DIMENSIONS:
+        raise EmbedderError("the embedder has given no vector", is_down=True)
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        raise EmbedderError("the embedder has given a vector with something that is no number", is_down=True)
+    try:
+        length = hypot(*values)
+    except OverflowError:
+        length = float("inf")
+    if not isfinite(length) or not length:
+        raise EmbedderError("the embedder has given a vector with NaN, without an end, or of zeros", is_down=True)
+    return [value / length for value in values]

