@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
@@ -81,7 +82,8 @@ def managed(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
 
 
 @pytest.fixture
-def page(browser: Browser, address: str) -> Iterator[Page]:
-    """A page of a browser in which the manager has logged in."""
+def page(browser: Browser, address: str, tmp_path: Path) -> Iterator[Page]:
+    """A page of a browser in which the manager has logged in; a picture of what it shows at the end is kept."""
     with managed(browser, address) as page:
         yield page
+        page.screenshot(path=tmp_path / "end.png", full_page=True)

@@ -8,9 +8,6 @@ from benchmarks.tables import page_pairs
 from benchmarks.tables import tables
 from benchmarks.text_search import SHARED
 from benchmarks.wire import Relay
-from benchmarks.worker import take_turns
-from benchmarks.worker import Worker
-from benchmarks.worker import WorkerFailed
 from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
@@ -28,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = "benchmarks/run_benchmarks.py"
 QUICK = ("--iterations", "3", "--warmup", "1")
 SEARCHES = ("--scenario", "full text", "--scenario", "by date, one page")
+STORAGES = ["pgjsonb", "relstorage"]
 OURS_AND_THEIRS = ("--backend", "pgcatalog", "--backend", "relstorage-zcatalog")
 
 
@@ -37,35 +35,6 @@ def benchmark(*arguments: str) -> str:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
-
-
-class Turns:
-    """Stands in a line for ``take_turns``: has *count* turns, and notes each in *taken*."""
-
-    def __init__(self, name: str, count: int, taken: list[str]) -> None:
-        self.turns = 0
-        self._name, self._count, self._taken = name, count, taken
-
-    def go_on(self) -> bool:
-        self.turns += 1
-        self._taken.append(self._name)
-        return self.turns < self._count
-
-
-def test_what_is_compared_is_measured_at_the_same_time() -> None:
-    taken: list[str] = []
-    workers: list[Any] = [Turns("a", 3, taken), Turns("b", 2, taken), Turns("c", 4, taken)]
-    take_turns(workers)
-    assert "".join(taken) == "abcabcacc"
-
-
-def test_a_worker_that_fails_says_why() -> None:
-    worker = Worker("benchmarks.storage", {"backend": "no such backend"}, lambda text: None)
-    try:
-        with pytest.raises(WorkerFailed, match="no such backend"):
-            take_turns([worker])
-    finally:
-        worker.close()
 
 
 @pytest.fixture(scope="module")
@@ -98,51 +67,30 @@ def found(data: dict[str, Any]) -> dict[str, dict[str, int]]:
     }
 
 
-@pytest.fixture(scope="module")
-def level1(results: Path) -> dict[str, Any]:
-    return measured(results, "level1", "--rows", "60", *SEARCHES, *QUICK)
-
-
 @pytest.mark.slow
-def test_level1_has_the_same_matches_everywhere(level1: dict[str, Any]) -> None:
-    matches = found(level1)
+def test_level1_has_the_same_matches_everywhere_in_every_state(results: Path) -> None:
+    command = ("level1", "--rows", "60", *SEARCHES, *QUICK)
+    data = measured(results, *command)
+    matches = found(data)
     assert set(matches) == {"bare-sql", "pgcatalog", "relstorage-zcatalog"}
     assert matches["pgcatalog"] == matches["relstorage-zcatalog"] == matches["bare-sql"]
     assert min(matches["pgcatalog"].values()) > 0
-    assert medians(level1, "bare-sql")["bare round trip"] > 0
-
-
-@pytest.mark.slow
-def test_level1_measures_every_state(level1: dict[str, Any]) -> None:
-    records = level1["results"]["pgcatalog"]["queries"]
-    kinds = {(r["values"], r["state"], r["touch"]) for r in records}
-    assert len(kinds) == 18
+    assert medians(data, "bare-sql")["bare round trip"] > 0
+    records = data["results"]["pgcatalog"]["queries"]
+    assert len({(r["values"], r["state"], r["touch"]) for r in records}) == 18
     assert {r["n"] for r in records if r["state"] != "warm"} == {3}
     assert all(r["min"] <= r["median"] <= r["p95"] for r in records)
-
-
-@pytest.mark.slow
-def test_a_finished_command_is_not_run_again(results: Path, level1: dict[str, Any]) -> None:
+    # A finished command is not run again, and what is stored can be shown.
     before = (results / "level1.json").stat().st_mtime_ns
-    assert measured(results, "level1", "--rows", "60", *SEARCHES, *QUICK) == level1
+    assert measured(results, *command) == data
     assert (results / "level1.json").stat().st_mtime_ns == before
+    printed = benchmark("report", str(results / "level1.json"))
+    assert all(table.markdown() in printed for table in tables(data))
 
 
 @pytest.mark.slow
-def test_a_file_with_other_options_is_left_alone(results: Path, level1: dict[str, Any]) -> None:
-    command = [sys.executable, "-W", "ignore", SCRIPT, "level1", "--rows", "61", "--output", results / "level1.json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 1
-    assert "other options" in done.stderr
-
-
-@pytest.fixture(scope="module")
-def level2(results: Path) -> dict[str, Any]:
-    return measured(results, "level2", "--docs", "22", *SEARCHES, *QUICK, *OURS_AND_THEIRS)
-
-
-@pytest.mark.slow
-def test_level2_compares_writes_searches_and_sizes(level2: dict[str, Any]) -> None:
+def test_level2_compares_writes_searches_and_sizes(results: Path) -> None:
+    level2 = measured(results, "level2", "--docs", "22", *SEARCHES, *QUICK, *OURS_AND_THEIRS)
     matches = found(level2)
     assert matches["pgcatalog"] == matches["relstorage-zcatalog"]
     records = level2["results"]["pgcatalog"]["queries"]
@@ -156,14 +104,38 @@ def test_level2_compares_writes_searches_and_sizes(level2: dict[str, Any]) -> No
     assert {"site creation", "modification of a document", "rebuild", "database size", "resident memory"} <= ours.keys()
     assert {"uniqueValuesFor, first time", "getObject over a page", "commit's share of creation"} <= ours.keys()
     assert min([*ours.values(), *theirs.values()]) > 0
+    # Creating a document costs no more store() calls than without any catalog; ZCatalog's trees do.
+    assert ours["store() calls per document"] <= ours["store() calls without a catalog"]
+    assert theirs["store() calls per document"] > theirs["store() calls without a catalog"] + 50
 
 
 @pytest.mark.slow
-def test_our_catalog_stores_no_objects(level2: dict[str, Any]) -> None:
-    """Creating a document costs no more store() calls than without any catalog; ZCatalog's trees do."""
-    ours, theirs = medians(level2, "pgcatalog"), medians(level2, "relstorage-zcatalog")
-    assert ours["store() calls per document"] <= ours["store() calls without a catalog"]
-    assert theirs["store() calls per document"] > theirs["store() calls without a catalog"] + 50
+@pytest.mark.parametrize(
+    ("command", "backends", "names"),
+    [
+        (
+            ("rebuild", "--docs", "8", "--worker", "1"),
+            ["pgcatalog"],
+            {"rebuild, 1 process", "a page meanwhile, 1 process"},
+        ),
+        (
+            ("plone", "--docs", "3", "--backend", "pgjsonb-zcatalog", *QUICK),
+            ["pgjsonb-zcatalog"],
+            {"site creation", "creation of a document", "catalog query"},
+        ),
+        (("storage", *QUICK), STORAGES, {"store 1", "store 10", "store 100", "load 1", "load 100"}),
+        (("zodb", *QUICK), STORAGES, {"write simple", "write btree", "write batch 10", "read", "connection cycle"}),
+        (("pack", "--sizes", "10,20"), STORAGES, {"pack 10", "pack 20"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_command_measures_what_it_promises(
+    results: Path, command: tuple[str, ...], backends: list[str], names: set[str]
+) -> None:
+    data = measured(results, *command)
+    for backend in backends:
+        assert names <= medians(data, backend).keys()
+        assert min(medians(data, backend).values()) > 0
 
 
 @pytest.mark.slow
@@ -174,14 +146,6 @@ def test_search_asks_as_a_member_who_sees_what_is_private_in_his_folders(results
     ours = medians(data, "pgcatalog")
     assert min(ours.values()) > 0
     assert {"with facets and snippets / without", "did you mean, a typo in two words"} <= ours.keys()
-
-
-@pytest.mark.slow
-def test_rebuild_searches_beside_the_command(results: Path) -> None:
-    data = measured(results, "rebuild", "--docs", "8", "--worker", "1")
-    ours = medians(data, "pgcatalog")
-    assert {"rebuild, 1 process", "a page meanwhile, 1 process"} <= ours.keys()
-    assert min(ours.values()) > 0
 
 
 @pytest.mark.slow
@@ -196,36 +160,9 @@ def test_scale_fills_a_site_and_searches_it(results: Path) -> None:
 
 
 @pytest.mark.slow
-def test_plone_compares_the_storages(results: Path) -> None:
-    data = measured(results, "plone", "--docs", "3", "--backend", "pgjsonb-zcatalog", *QUICK)
-    assert {"site creation", "creation of a document", "catalog query"} <= medians(data, "pgjsonb-zcatalog").keys()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("command", "options", "names"),
-    [
-        ("storage", QUICK, {"store 1", "store 10", "store 100", "load 1", "load 100"}),
-        ("zodb", QUICK, {"write simple", "write btree", "write batch 10", "read", "connection cycle"}),
-        ("pack", ("--sizes", "10,20"), {"pack 10", "pack 20"}),
-    ],
-)
-def test_storages_are_compared(results: Path, command: str, options: tuple[str, ...], names: set[str]) -> None:
-    data = measured(results, command, *options)
-    assert set(data["results"]) == {"pgjsonb", "relstorage"}
-    for backend in data["results"]:
-        assert set(medians(data, backend)) == names
-        assert min(medians(data, backend).values()) > 0
-
-
-@pytest.fixture(scope="module")
-def http(results: Path) -> dict[str, Any]:
+def test_pages_are_asked_for_over_http(results: Path) -> None:
     asked = ("--page", "front page", "--page", "live search", "--page", "@search, a usual word")
-    return measured(results, "pages", "--docs", "30", "--seconds", "0.1", "--rounds", "1", "--starts", "1", *asked)
-
-
-@pytest.mark.slow
-def test_pages_are_asked_for_over_http(http: dict[str, Any]) -> None:
+    http = measured(results, "pages", "--docs", "30", "--seconds", "0.1", "--rounds", "1", "--starts", "1", *asked)
     records = http["results"]["pgcatalog"]["pages"]
     for state in {record["state"] for record in records}:
         pairs = page_pairs(http, state)
@@ -274,9 +211,3 @@ def test_all_lists_commands_that_exist() -> None:
         _, _, name, *arguments = shlex.split(line)
         options = main.commands[name].make_context(name, arguments).params
         assert options["output"].parent == Path("somewhere")
-
-
-@pytest.mark.slow
-def test_stored_results_are_shown(results: Path, level1: dict[str, Any]) -> None:
-    printed = benchmark("report", str(results / "level1.json"))
-    assert all(table.markdown() in printed for table in tables(level1))

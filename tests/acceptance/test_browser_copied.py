@@ -1,7 +1,6 @@
 """In a real browser: a copied site says that its catalog was not filled, and a manager fills it with one click."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from tests.acceptance.browser import BROWSER_TESTS
@@ -36,18 +35,15 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
             yield url
 
 
-def test_a_manager_fills_the_catalog_of_a_copied_site(page: Page, address: str, tmp_path: Path) -> None:
+def test_a_manager_fills_the_catalog_of_a_copied_site(page: Page, address: str) -> None:
     page.goto(f"{address}/portal_catalog/manage_catalogView")
     expect(page.locator("#unfilled")).to_contain_text("This catalog has not been filled")
     expect(page.locator("#empty")).to_be_visible()
-    page.screenshot(path=tmp_path / "zmi.png", full_page=True)
 
     page.goto(f"{address}/@@pgcatalog-controlpanel")
     expect(page.locator("#unfilled")).to_contain_text("This catalog has not been filled")
-    page.screenshot(path=tmp_path / "panel.png", full_page=True)
     page.get_by_role("button", name="Fill the catalog").click()
     expect(page.locator(".portalMessage, .alert-info").first).to_contain_text("The catalog is being filled.")
-    page.screenshot(path=tmp_path / "filling.png", full_page=True)
 
     assert background_ended()
     page.reload()

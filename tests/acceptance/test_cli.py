@@ -56,19 +56,6 @@ def test_verify_goes_on_behind_a_folder_that_names_what_it_has_not(zope_conf: st
     assert found.returncode == 1
 
 
-def test_a_site_that_cannot_be_opened_is_a_clear_error(tmp_path: Path) -> None:
-    conf = Path(write_conf(tmp_path, "host=127.0.0.1 port=1 dbname=none"))
-    gone = pgcatalog("verify", str(conf))
-    conf.write_text("nonsense\n")
-    unread = pgcatalog("verify", str(conf))
-    for result, message in ((gone, "Error: the database of "), (unread, "zope.conf cannot be read: ")):
-        assert result.returncode == 2
-        assert message in result.stderr
-        assert "Traceback" not in result.stderr
-        # What Zope logs of our classes at each start is nothing to worry an administrator with.
-        assert "security declaration for nonexistent method" not in result.stderr
-
-
 def test_an_unknown_site_is_a_clear_error(zope_conf: str) -> None:
     for site in ("nowhere", "acl_users"):
         result: Any = pgcatalog("verify", zope_conf, "--site", site)

@@ -60,7 +60,7 @@ def sql(dsn: str, statement: str) -> list[Any]:
 # -- what all of them have in common
 
 
-@pytest.mark.parametrize("command", ["status", "export", "vacuum"])
+@pytest.mark.parametrize("command", ["status", "export", "vacuum", "slow"])
 def test_a_database_without_a_catalog_is_a_clear_error(database: str, command: str) -> None:
     result = run(command, "--dsn", database)
     assert result.exit_code == 2

@@ -79,9 +79,3 @@ def test_a_killed_rebuild_is_gone_on_with_by_workers(
     assert (job.name, job.state) == ("rebuild", "done")
     nothing = pgcatalog("rebuild", conf, "--site", "plone", "--abandon", "--json")
     assert json.loads(nothing.stdout) == {"abandoned": None}
-
-
-def test_an_unknown_site_is_a_clear_error(dsn: str, tmp_path: Path) -> None:
-    result = pgcatalog("rebuild", write_conf(tmp_path, dsn), "--site", "nowhere")
-    assert result.returncode == 2
-    assert "there is no site 'nowhere'" in result.stderr

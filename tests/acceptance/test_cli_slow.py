@@ -93,17 +93,6 @@ def test_what_is_no_period_is_refused(dsn: str, period: str) -> None:
     assert "is no period" in found.output
 
 
-def test_slow_without_a_catalog(database: str) -> None:
-    result = run("slow", "--dsn", database)
-    assert result.exit_code == 2
-    assert "there is no catalog" in result.output
-
-
-def test_an_empty_log_is_no_error(site_template: str, postgres: Any) -> None:
-    result = run("slow", "--dsn", sites.clone(postgres, site_template))
-    assert (result.exit_code, result.output) == (0, "No slow query is recorded.\n")
-
-
 def test_from_a_query_to_an_index(dsn: str, tmp_path: Path) -> None:
     conf = write_conf(tmp_path, dsn)
     query = "{'Creator': 'creator7', 'sort_on': 'modified', 'sort_order': 'reverse', 'sort_limit': 10}"
@@ -130,19 +119,10 @@ def test_from_a_query_to_an_index(dsn: str, tmp_path: Path) -> None:
     assert "No further index would help much." in again.stdout
 
 
-@pytest.mark.parametrize(
-    ("query", "message"),
-    [
-        ('{"created": "no date"}', "the catalog refuses the query: "),
-        ('{"portal_typ": "Document", "getId": "x"}', "there is no index 'portal_typ'"),
-    ],
-)
-def test_a_query_that_is_refused(dsn: str, tmp_path: Path, query: str, message: str) -> None:
-    conf = write_conf(tmp_path, dsn)
-    refused = pgcatalog("explain", conf, query, "--site", "plone")
-    assert refused.returncode == 1
-    assert refused.stdout == ""
-    assert refused.stderr.startswith(f"Error: {message}")
+def test_a_query_that_is_refused(dsn: str, tmp_path: Path) -> None:
+    refused = pgcatalog("explain", write_conf(tmp_path, dsn), '{"created": "no date"}', "--site", "plone")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("Error: the catalog refuses the query: ")
     assert "Traceback" not in refused.stderr
 
 

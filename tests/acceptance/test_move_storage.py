@@ -48,9 +48,7 @@ class Guide:
     def __init__(self, folder: Path, dsn: str, second: str = "") -> None:
         self.databases = {"old/zope.conf": dsn, "new/zope.conf": second}
         self.folder = folder
-        self.replacements = {
-            "folder.zexp": f"{folder}/folder.zexp",
-        }
+        self.replacements = {"folder.zexp": f"{folder}/folder.zexp"}
 
     def text(self, name: str) -> str:
         text = snippet(name)

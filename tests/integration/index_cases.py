@@ -88,17 +88,11 @@ TUPLES = [*((), (1,), (1, 2), (2,), (1, 1.5), (10,), (-1, 5), (1, 2, 3)), *((1.0
 DAYS = [date(2020, 1, day) for day in range(1, 20)]
 BYTES = [b"", b"a", b"\x00", b"\xff", b"a\x00", b"\x01", b"ab"]
 MOMENTS = [
-    DateTime("2020/02/28 23:59:59.999 UTC"),
-    DateTime("2020/02/29 00:00:00 UTC"),
-    DateTime("2020/02/29 00:00:30.5 UTC"),
-    DateTime("2020/02/29 00:01:00 UTC"),
-    DateTime("2020/03/01 01:00:00 GMT+1"),
-    DateTime("2020/03/01 01:00:00 Europe/Berlin"),
-    DateTime("2020/12/31 23:59:59 US/Eastern"),
-    DateTime("1969/12/31 23:59:59.5 UTC"),
-    DateTime("1899/05/05 05:05:05 UTC"),
-    DateTime("2499/12/31 23:59:00 UTC"),
-    DateTime("2020-06-01T12:00:00"),
+    *(DateTime("2020/02/28 23:59:59.999 UTC"), DateTime("2020/02/29 00:00:00 UTC")),
+    *(DateTime("2020/02/29 00:00:30.5 UTC"), DateTime("2020/02/29 00:01:00 UTC")),
+    *(DateTime("2020/03/01 01:00:00 GMT+1"), DateTime("2020/03/01 01:00:00 Europe/Berlin")),
+    *(DateTime("2020/12/31 23:59:59 US/Eastern"), DateTime("1969/12/31 23:59:59.5 UTC")),
+    *(DateTime("1899/05/05 05:05:05 UTC"), DateTime("2499/12/31 23:59:00 UTC"), DateTime("2020-06-01T12:00:00")),
     datetime(2020, 2, 29, 0, 0, 59, 999999),
     datetime(2020, 6, 1, 12, 30),
     datetime(2020, 1, 31, 12, 30, tzinfo=UTC),
@@ -121,12 +115,8 @@ RULES = [
     "RRULE:FREQ=MONTHLY;BYDAY=+1TU;COUNT=10",
     "RRULE:FREQ=MONTHLY;BYDAY=-1FR;COUNT=4\nEXDATE:20200228T000000,20200327T000000",
     "RRULE:FREQ=DAILY;COUNT=3\nRDATE:20200501T000000,20200701T000000",
-    "RRULE:FREQ=DAILY;COUNT=1\nEXDATE:20200107T000000",
-    "RRULE:FREQ=YEARLY;COUNT=3",
-    "RRULE:FREQ=HOURLY;COUNT=48",
-    "RRULE:FREQ=DAILY",
-    "",
-    None,
+    *("RRULE:FREQ=DAILY;COUNT=1\nEXDATE:20200107T000000", "RRULE:FREQ=YEARLY;COUNT=3", "RRULE:FREQ=HOURLY;COUNT=48"),
+    *("RRULE:FREQ=DAILY", "", None),
 ]
 STARTS = [
     BERLIN.localize(datetime(2020, 1, 7, 20, 0)),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.dexterity.interfaces import IDexterityContent
 from plone.indexer import indexer
+from tests.integration.content import create
 from typing import Any
 from zope.component import getGlobalSiteManager
 
@@ -46,3 +47,16 @@ def indexed(name: str, value: Callable[[Any], Any]) -> Iterator[None]:
 
 def found(catalog: Any, **query: Any) -> list[str]:
     return [brain.getPath() for brain in catalog.unrestrictedSearchResults(**query)]
+
+
+def fill(portal: Any) -> None:
+    """Let the catalog index ``odd`` in every way; make a page, which tests change, between two others."""
+    catalog = portal.portal_catalog
+    for id, (kind, extra) in INDEXES.items():
+        catalog.addIndex(id, kind, extra)
+    # These have no option for the attribute: it is their id.
+    catalog.addIndex("odd", "DateIndex")
+    catalog.addIndex("odd_start", "DateRecurringIndex", Extra(recurdef="odd_rule", until=""))
+    catalog.addColumn("odd")
+    for id in ("before", "page", "zafter"):
+        create(portal, "Document", id, title=f"Needle {id}", subject=("tag",))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from plone.pgcatalog.database.direct import connect_directly
 from tests.integration.content import create
 from typing import Any
 
@@ -32,6 +33,14 @@ MANY = 130
 def make_many_pages(portal: Any) -> None:
     for number in range(MANY):
         portal.invokeFactory("Document", f"page{number:03}", title=f"Page {number:03}")
+
+
+def analyzed(portal: Any, dsn: str) -> Any:
+    """Return *portal*, of whose number of rows PostgreSQL knows."""
+    with connect_directly(dsn, "test", 30) as connection:
+        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
+        connection.execute(f'ANALYZE "{relation}"')
+    return portal
 
 
 @contextmanager

@@ -202,12 +202,7 @@ def call(name: str, catalog: Any) -> None:
 
 #: Methods that a class below overrides without calling them.
 SHADOWED = {
-    (BaseTool, "__call__"),
-    (BaseTool, "_listAllowedRolesAndUsers"),
-    (BaseTool, "catalog_object"),
-    (BaseTool, "indexObject"),
-    (BaseTool, "searchResults"),
-    (ZCatalog, "__call__"),
-    (ZCatalog, "manage_catalogAdvanced"),
-    (ZCatalog, "manage_catalogFind"),
+    *((BaseTool, "__call__"), (BaseTool, "_listAllowedRolesAndUsers"), (BaseTool, "catalog_object")),
+    *((BaseTool, "indexObject"), (BaseTool, "searchResults"), (ZCatalog, "__call__")),
+    *((ZCatalog, "manage_catalogAdvanced"), (ZCatalog, "manage_catalogFind")),
 }

@@ -34,9 +34,13 @@ def acting_as(portal: Any, user_id: str | None) -> Iterator[None]:
         newSecurityManager(None, before)
 
 
-def add_users(portal: Any) -> None:
+def add_plain_users(portal: Any) -> None:
     for name, roles in USERS.items():
         portal.acl_users.userFolderAddUser(name, "secret", roles, [])
+
+
+def add_users(portal: Any) -> None:
+    add_plain_users(portal)
     portal.portal_groups.addGroup("staff")
     portal.portal_groups.addPrincipalToGroup("mara", "staff")
     chain = ("simple_publication_workflow",)

@@ -20,12 +20,7 @@ import psycopg
 
 #: Settings that a pooler itself gives a session, to follow its clients.
 FOLLOWED = (
-    "application_name",
-    "client_encoding",
-    "DateStyle",
-    "IntervalStyle",
-    "standard_conforming_strings",
-    "TimeZone",
+    *("application_name", "client_encoding", "DateStyle", "IntervalStyle", "standard_conforming_strings", "TimeZone"),
 )
 #: One line for each thing that a session has and a new one has not.
 LEFT = """

@@ -116,15 +116,8 @@ ACTIONS: list[Action] = [edit, add, delete, delete_tree, share_tree, share, rena
 OWN_CONFLICTS = {("share_tree", "share"), ("share", "share_tree"), ("share_tree", "add"), ("add", "share_tree")}
 #: Those that catalogue every object, beside what they may meet.
 ADMINISTRATORS: list[tuple[Action, Action]] = [
-    (reindex_index, edit),
-    (edit, reindex_index),
-    (add, reindex_index),
-    (rename_top, reindex_index),
-    (rebuild, edit),
-    (rebuild, add),
-    (rebuild, rename_top),
-    (rebuild, share),
-    (edit, rebuild),
+    *((reindex_index, edit), (edit, reindex_index), (add, reindex_index), (rename_top, reindex_index)),
+    *((rebuild, edit), (rebuild, add), (rebuild, rename_top), (rebuild, share), (edit, rebuild)),
 ]
 
 

@@ -36,14 +36,8 @@ pytestmark = pytest.mark.slow
 
 #: Pages of the catalog tool that a manager opens, and the control panel.
 TABS = [
-    "manage_catalogOverview",
-    "manage_catalogView",
-    "manage_catalogIndexes",
-    "manage_catalogAdvanced",
-    "manage_catalogReport",
-    "manage_catalogPlan",
-    "manage_slow_queries",
-    "manage_index_advice",
+    *("manage_catalogOverview", "manage_catalogView", "manage_catalogIndexes", "manage_catalogAdvanced"),
+    *("manage_catalogReport", "manage_catalogPlan", "manage_slow_queries", "manage_index_advice"),
 ]
 PANEL = "@@pgcatalog-controlpanel"
 

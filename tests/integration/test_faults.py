@@ -42,6 +42,24 @@ def test_a_failing_query_costs_only_itself(portal: Any) -> None:
     assert ids(portal, Title="pending") == ["plone"]
 
 
+@pytest.fixture
+def kept(portal: Any) -> Any:
+    """The site with a page that was saved."""
+    create(portal, "Document", "kept")
+    transaction.commit()
+    return portal
+
+
+def goes_on(portal: Any) -> None:
+    """What was saved is there, nothing else, and the next save goes through."""
+    transaction.abort()
+    assert ids(portal, portal_type="Document") == ["kept"]
+    create(portal, "Document", "later")
+    transaction.commit()
+    assert ids(portal, portal_type="Document") == ["kept", "later"]
+    assert_sound(portal)
+
+
 def test_a_statement_timeout_costs_only_its_query(portal: Any) -> None:
     view = portal.portal_catalog._core.view()
     view.session.messages.run("SET LOCAL statement_timeout = '20ms'")
@@ -53,38 +71,26 @@ def test_a_statement_timeout_costs_only_its_query(portal: Any) -> None:
     assert ids(portal, getId="page") == ["page"]
 
 
-def test_an_ended_connection_is_replaced(portal: Any, dsn: str) -> None:
-    create(portal, "Document", "page")
-    transaction.commit()
-    terminate(dsn, backend(portal))
+def test_an_ended_connection_is_replaced(kept: Any, dsn: str) -> None:
+    terminate(dsn, backend(kept))
     with pytest.raises(psycopg.OperationalError):
-        ids(portal, getId="page")
-    transaction.abort()
-    assert ids(portal, getId="page") == ["page"]
+        ids(kept, getId="kept")
+    goes_on(kept)
 
 
-def test_a_connection_ended_before_commit_loses_the_transaction_only(portal: Any, dsn: str) -> None:
-    create(portal, "Document", "kept")
-    transaction.commit()
-    create(portal, "Document", "lost")
-    terminate(dsn, backend(portal))
+def test_a_connection_ended_before_commit_loses_the_transaction_only(kept: Any, dsn: str) -> None:
+    create(kept, "Document", "lost")
+    terminate(dsn, backend(kept))
     with pytest.raises(psycopg.OperationalError):
         transaction.commit()
-    transaction.abort()
-    assert ids(portal, portal_type="Document") == ["kept"]
-    create(portal, "Document", "later")
-    transaction.commit()
-    assert ids(portal, portal_type="Document") == ["kept", "later"]
-    assert_sound(portal)
+    goes_on(kept)
 
 
 @pytest.mark.parametrize("moment", ["process", "finalize"])
-def test_an_error_inside_the_commit_leaves_nothing(portal: Any, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_inside_the_commit_leaves_nothing(kept: Any, moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from plone.pgcatalog.indexing.processor import PGCatalogStateProcessor
 
-    create(portal, "Document", "kept")
-    transaction.commit()
-    create(portal, "Document", "lost")
+    create(kept, "Document", "lost")
     original = getattr(PGCatalogStateProcessor, moment)
 
     def fail(*args: Any) -> Any:
@@ -95,12 +101,7 @@ def test_an_error_inside_the_commit_leaves_nothing(portal: Any, moment: str, mon
     with pytest.raises(RuntimeError, match="fault"):
         transaction.commit()
     monkeypatch.undo()
-    transaction.abort()
-    assert ids(portal, portal_type="Document") == ["kept"]
-    create(portal, "Document", "later")
-    transaction.commit()
-    assert ids(portal, portal_type="Document") == ["kept", "later"]
-    assert_sound(portal)
+    goes_on(kept)
 
 
 def test_a_cancelled_query_costs_only_itself(portal: Any, dsn: str) -> None:
@@ -147,32 +148,26 @@ CREATE TRIGGER full_disk BEFORE {event} ON {table} FOR EACH STATEMENT EXECUTE FU
 
 
 @pytest.mark.parametrize("table", ["object_state", "pgcatalog_state", "the catalog"])
-def test_a_full_disk_fails_the_commit_and_nothing_else(portal: Any, dsn: str, table: str) -> None:
+def test_a_full_disk_fails_the_commit_and_nothing_else(kept: Any, dsn: str, table: str) -> None:
     """A trigger answers as PostgreSQL does when it cannot extend a file."""
-    create(portal, "Document", "kept")
-    transaction.commit()
     with psycopg.connect(dsn, autocommit=True) as admin:
         [(relation,)] = admin.execute("SELECT relation FROM pgcatalog_state")
         name = f'"{relation}"' if table == "the catalog" else table
-        portal.kept.title = "Not stored"
-        portal.kept.reindexObject()
-        create(portal, "Document", "lost")
+        kept.kept.title = "Not stored"
+        kept.kept.reindexObject()
+        create(kept, "Document", "lost")
         # Readers hold the table: the trigger is made between two of their transactions.
         admin.execute("SET lock_timeout = '5s'")
-        portal._p_jar._normal_storage.pg_connection.execute("COMMIT")
+        kept._p_jar._normal_storage.pg_connection.execute("COMMIT")
         admin.execute(FULL.format(event="INSERT OR UPDATE", table=name))
         with pytest.raises(psycopg.errors.DiskFull):
             transaction.commit()
         transaction.abort()
-        assert ids(portal, portal_type="Document") == ["kept"]
-        portal._p_jar._normal_storage.pg_connection.execute("COMMIT")
+        assert ids(kept, portal_type="Document") == ["kept"]
+        kept._p_jar._normal_storage.pg_connection.execute("COMMIT")
         admin.execute("DROP FUNCTION full_disk CASCADE")
-    transaction.begin()
-    create(portal, "Document", "later")
-    transaction.commit()
-    assert ids(portal, portal_type="Document") == ["kept", "later"]
-    assert [b.Title for b in portal.portal_catalog(getId="kept")] != ["Not stored"]
-    assert_sound(portal)
+    goes_on(kept)
+    assert [b.Title for b in kept.portal_catalog(getId="kept")] != ["Not stored"]
 
 
 #: What PostgreSQL says of its disk, its memory, a limit of its temporary files, and a file.
@@ -226,18 +221,14 @@ def gone(dsn: str, pid: int) -> None:
             pass
 
 
-def test_a_transaction_that_idles_too_long_is_repeated(portal: Any, dsn: str) -> None:
-    create(portal, "Document", "kept")
-    transaction.commit()
-    create(portal, "Document", "lost")
-    pid = backend(portal)
-    portal._p_jar._normal_storage.pg_connection.execute("SET idle_in_transaction_session_timeout = '10ms'")
+def test_a_transaction_that_idles_too_long_is_repeated(kept: Any, dsn: str) -> None:
+    create(kept, "Document", "lost")
+    pid = backend(kept)
+    kept._p_jar._normal_storage.pg_connection.execute("SET idle_in_transaction_session_timeout = '10ms'")
     gone(dsn, pid)
     with pytest.raises(psycopg.OperationalError):
-        ids(portal, portal_type="Document")
-    transaction.abort()
-    assert ids(portal, portal_type="Document") == ["kept"]
-    assert_sound(portal)
+        ids(kept, portal_type="Document")
+    goes_on(kept)
 
 
 @pytest.mark.direct("a pooler keeps a client between two transactions whose session has ended")
@@ -274,30 +265,25 @@ def check_ended_result(portal: Any, dsn: str, touch: Any) -> None:
 
 @pytest.mark.parametrize("lock", ["the catalog", "object_state", "pgcatalog_state"])
 def test_a_commit_that_waits_too_long_for_a_lock_may_be_repeated(
-    portal: Any, dsn: str, lock: str, monkeypatch: pytest.MonkeyPatch
+    kept: Any, dsn: str, lock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(schema, "LOCK_TIMEOUT", "20ms")
-    create(portal, "Document", "kept")
-    transaction.commit()
     with psycopg.connect(dsn) as admin:
         [(relation,)] = admin.execute("SELECT relation FROM pgcatalog_state")
         admin.commit()
         name = f'"{relation}"' if lock == "the catalog" else lock
-        create(portal, "Document", "new")
+        create(kept, "Document", "new")
         if lock == "object_state":
-            portal.kept.reindexObject(idxs=["Title"])
+            kept.kept.reindexObject(idxs=["Title"])
             # A row of it: the storage itself waits for the whole table.
-            admin.execute("SELECT FROM object_state WHERE zoid = %s FOR UPDATE", [u64(portal.kept._p_oid)])
+            admin.execute("SELECT FROM object_state WHERE zoid = %s FOR UPDATE", [u64(kept.kept._p_oid)])
         else:
             admin.execute(f"LOCK TABLE {name} IN SHARE MODE")
         with pytest.raises(CatalogLocked):
             transaction.commit()
         transaction.abort()
-        assert ids(portal, portal_type="Document") == ["kept"]
-    create(portal, "Document", "new")
-    transaction.commit()
-    assert ids(portal, portal_type="Document") == ["kept", "new"]
-    assert_sound(portal)
+        assert ids(kept, portal_type="Document") == ["kept"]
+    goes_on(kept)
 
 
 def test_a_deadlock_may_be_repeated(portal: Any, dsn: str) -> None:

@@ -173,19 +173,12 @@ def pasted(portal: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return portal.folder.portal_catalog
 
 
-def test_a_tool_can_be_pasted(pasted: Any, portal: Any) -> None:
-    assert hasattr(aq_base(portal.folder), "portal_catalog")
-    assert aq_base(pasted) is not aq_base(portal.portal_catalog)
-
-
-def test_the_copy_keeps_indexes_columns_and_lexicons(pasted: Any, portal: Any) -> None:
+def test_a_pasted_tool_keeps_indexes_columns_and_lexicons(pasted: Any, portal: Any) -> None:
     original = portal.portal_catalog
+    assert aq_base(pasted) is aq_base(portal.folder).portal_catalog is not aq_base(original)
     assert "SearchableText" in pasted.indexes()
-    assert (pasted.indexes(), pasted.schema(), pasted.objectIds()) == (
-        original.indexes(),
-        original.schema(),
-        original.objectIds(),
-    )
+    for names in ("indexes", "schema", "objectIds"):
+        assert getattr(pasted, names)() == getattr(original, names)()
     assert hasattr(aq_base(pasted), "plaintext_lexicon")
 
 

@@ -139,10 +139,7 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
         lambda: word(external("http://127.0.0.1:9/x") + paragraph("&x;")),
     ),
     "elements 100,000 deep": (files.DOCX, lambda: word("<w:p>" * 100_000)),
-    "a million attributes": (
-        files.DOCX,
-        lambda: word("<a " + " ".join(f'b{n}="1"' for n in range(1_000_000)) + "/>"),
-    ),
+    "a million attributes": (files.DOCX, lambda: word("<a " + " ".join(f'b{n}="1"' for n in range(1_000_000)) + "/>")),
     "a part that leaves its folder": (
         files.DOCX,
         lambda: with_part(files.docx("quokka"), "../../../tmp/pgcatalog-evil", b"x"),

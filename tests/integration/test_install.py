@@ -234,17 +234,6 @@ def test_the_page_leaves_nothing_of_ours_in_the_database(site_template: str, pos
         assert len(portal.portal_catalog) > 0
 
 
-def test_catalog_xml_round_trips(portal: Any) -> None:
-    from Products.GenericSetup.interfaces import IBody
-    from Products.GenericSetup.tests.common import DummyExportContext
-    from zope.component import getMultiAdapter
-
-    tool = portal.portal_catalog
-    body = getMultiAdapter((tool, DummyExportContext(portal, portal.portal_setup)), IBody).body
-    for name in list(tool.indexes()):
-        assert f'name="{name}"'.encode() in body
-
-
 def test_a_restart_does_no_ddl(dsn: str, postgres: Any) -> None:
     """Opening the storage again, searching and committing creates and alters nothing."""
 

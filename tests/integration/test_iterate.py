@@ -40,16 +40,10 @@ def paths(brains: Any) -> list[str]:
 
 
 SORTS: list[dict[str, Any]] = [
-    {},
-    {"sort_on": "portal_type"},
-    {"sort_on": "portal_type", "sort_order": "descending"},
-    {"sort_on": "modified", "sort_order": "descending"},
-    {"sort_on": "sortable_title"},
-    {"sort_on": "path"},
-    {"sort_on": "is_folderish", "sort_order": "reverse"},
-    {"sort_on": "start"},
-    {"sort_on": "start", "sort_order": "descending"},
-    {"sort_on": "effectiveRange"},
+    *({}, {"sort_on": "portal_type"}, {"sort_on": "portal_type", "sort_order": "descending"}),
+    *({"sort_on": "modified", "sort_order": "descending"}, {"sort_on": "sortable_title"}, {"sort_on": "path"}),
+    *({"sort_on": "is_folderish", "sort_order": "reverse"}, {"sort_on": "start"}),
+    *({"sort_on": "start", "sort_order": "descending"}, {"sort_on": "effectiveRange"}),
     {"sort_on": ["portal_type", "review_state"]},
     {"sort_on": ["review_state", "getId"], "sort_order": ["descending", "ascending"]},
     {"sort_on": ["is_folderish", "portal_type", "sortable_title"], "sort_order": ["ascending", "descending"]},

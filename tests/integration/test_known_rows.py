@@ -1,12 +1,12 @@
 """Rows that the process knows are shown without reading them again, and only in the version that the snapshot has."""
 
 from plone.batching import Batch
-from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.results import loader
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.loader import RowLoader
+from tests.integration.pages import analyzed
 from tests.integration.pages import make_pages
 from tests.integration.pages import second_connection
 from tests.integration.pages import shown
@@ -22,11 +22,7 @@ CONTENT = make_pages
 
 @pytest.fixture
 def filled(portal: Any, dsn: str) -> Any:
-    """The site, of whose number of rows PostgreSQL knows."""
-    with connect_directly(dsn, "test", 30) as connection:
-        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
-        connection.execute(f'ANALYZE "{relation}"')
-    portal.page00.reindexObject()
+    analyzed(portal, dsn).page00.reindexObject()
     transaction.commit()
     transaction.begin()
     return portal
@@ -186,20 +182,3 @@ def test_a_moved_row_keeps_its_new_path(filled: Any) -> None:
         path={"query": ["/plone/moved", "/plone/page03"], "depth": 0}
     )
     assert sorted(brain.Title and brain.getPath() for brain in found) == ["/plone/moved", "/plone/page03"]
-
-
-def test_what_a_caller_does_to_a_value_stays_with_him(filled: Any) -> None:
-    familiar(filled)
-    brains = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")[:2]
-    brains[0].Title = "Mine"
-    assert (brains[0].Title, brains[0].getId) == ("Mine", "page00")
-    assert listing(filled)[0][1] == "Page 0"
-
-
-def test_no_room_is_no_memory(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    result_cache.cache_clear()
-    monkeypatch.setenv("PGCATALOG_RESULT_CACHE_MB", "0")
-    shown(filled)
-    assert listing(filled) == shown(filled)
-    assert len(result_cache()) == 0
-    result_cache.cache_clear()

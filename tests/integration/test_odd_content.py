@@ -1,7 +1,6 @@
 """Content with values PostgreSQL cannot hold: it is saved, it is found, and one log line says what was trimmed."""
 
 from collections.abc import Callable
-from collections.abc import Iterator
 from DateTime import DateTime
 from datetime import datetime
 from datetime import UTC
@@ -12,6 +11,7 @@ from tests.integration.bad_values import Odd
 from tests.integration.bad_values import SCALARS
 from tests.integration.content import create
 from tests.integration.odd import Extra
+from tests.integration.odd import fill
 from tests.integration.odd import found
 from tests.integration.odd import indexed
 from tests.integration.odd import INDEXES
@@ -26,27 +26,14 @@ import pytest
 import transaction
 
 
-@pytest.fixture(scope="module")
-def shared_site(site_template: str, postgres: Any) -> Iterator[Any]:
-    """A site whose catalog indexes ``odd`` in every way; the tests change one page."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
-        catalog = portal.portal_catalog
-        for id, (kind, extra) in INDEXES.items():
-            catalog.addIndex(id, kind, extra)
-        # These have no option for the attribute: it is their id.
-        catalog.addIndex("odd", "DateIndex")
-        catalog.addIndex("odd_start", "DateRecurringIndex", Extra(recurdef="odd_rule", until=""))
-        catalog.addColumn("odd")
-        create(portal, "Document", "page", title="Some page")
-        transaction.commit()
-        yield portal
+SHARED = fill
 
 
 @pytest.fixture
-def site(shared_site: Any) -> Any:
-    """That site, for a manager."""
-    sites.return_to(shared_site)
-    return shared_site
+def site(shared_portal: Any) -> Any:
+    """A site whose catalog indexes ``odd`` in every way, for a manager; the tests change one page."""
+    sites.return_to(shared_portal)
+    return shared_portal
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -74,14 +61,8 @@ def check_found(portal: Any, path: str) -> Any:
 VALUES: list[Any] = [
     # The catalog, any, calls what can be called, and compares new values with old ones.
     *(value for value in SCALARS if not callable(value) and not isinstance(value, Hostile)),
-    "k" * 10_000,
-    "f" * 9_000,
-    "ü" * 88_000,
-    "needle " + "word\0word " * 1000,
-    "needle " + "x" * 3000,
-    ["a", "b"],
-    ("x" * 10_000, "y" * 10_000, "z"),
-    ["k" * 88_000],
+    *("k" * 10_000, "f" * 9_000, "ü" * 88_000, "needle " + "word\0word " * 1000, "needle " + "x" * 3000, ["a", "b"]),
+    *(("x" * 10_000, "y" * 10_000, "z"), ["k" * 88_000]),
     [f"keyword {n}" for n in range(5000)],
     [None, 1, "a", 1.5, Odd(), b"x", float("nan")],
     [["nested"], ("tuple",)],
@@ -167,24 +148,12 @@ def test_a_value_is_found_as_a_whole_or_reported(site: Any, caplog: pytest.LogCa
     "value",
     [
         {"a": [1, (2, 3)], "b": {"c": None}},
-        {1: "int key", (1, 2): "tuple key"},
-        {1, 2, 3},
-        b"\x00\xff",
-        "a\0b\ud800c",
-        float("inf"),
-        float("-inf"),
-        2**70,
-        -0.0,
-        DateTime("9999/12/31 23:59:59 UTC"),
+        *({1: "int key", (1, 2): "tuple key"}, {1, 2, 3}, b"\x00\xff", "a\0b\ud800c", float("inf"), float("-inf")),
+        *(2**70, -0.0, DateTime("9999/12/31 23:59:59 UTC")),
         datetime(9999, 12, 31, 23, 59, tzinfo=UTC),
         ("x" * 100_000,),
         Message("hello", domain="plone", default="Hello ${name}", mapping={"name": "x"}),
-        Missing.Value,
-        [],
-        (),
-        "",
-        None,
-        False,
+        *(Missing.Value, [], (), "", None, False),
     ],
     ids=ascii,
 )
@@ -298,19 +267,6 @@ def test_a_broken_recurrence_rule_leaves_the_start(site: Any, caplog: pytest.Log
     assert line.startswith("/plone/page: odd_start: the recurrence rule is broken")
 
 
-def test_a_title_with_nul_is_saved_and_found(portal: Any) -> None:
-    page = create(portal, "Document", "page", title="before\0after")
-    transaction.commit()
-    assert check_found(portal, "/plone/page").Title == "before\0after"
-    assert (
-        found(portal.portal_catalog, Title="before") == found(portal.portal_catalog, Title="after") == ["/plone/page"]
-    )
-    page.title = "plain"
-    page.reindexObject()
-    transaction.commit()
-    assert check_found(portal, "/plone/page").Title == "plain"
-
-
 def test_many_and_long_keywords(portal: Any) -> None:
     keywords = ("k" * 10_000, "k" * 10_000 + "x", "ü" * 88_000, *(f"tag {n}" for n in range(2000)))
     create(portal, "Document", "page", subject=keywords)
@@ -380,23 +336,8 @@ def test_what_another_indexer_raises_reaches_the_caller(portal: Any, kind: str) 
 # -- names of indexes and columns
 
 NAMES = (
-    "odd-name",
-    "with space",
-    "Ümläut",
-    "数据",
-    'quote"s',
-    'x"; DROP TABLE object_state; --',
-    "it's",
-    "%s",
-    "{0}",
-    "@date",
-    "select",
-    "rid",
-    "idx",
-    "zoid",
-    "Path",
-    "ODD",
-    "n" * 300,
+    *("odd-name", "with space", "Ümläut", "数据", 'quote"s', 'x"; DROP TABLE object_state; --', "it's", "%s", "{0}"),
+    *("@date", "select", "rid", "idx", "zoid", "Path", "ODD", "n" * 300),
 )
 
 
@@ -427,14 +368,13 @@ def test_odd_names_of_indexes_and_columns(portal: Any, kind: str) -> None:
     check_found(portal, "/plone/page")
 
 
-@pytest.mark.parametrize("name", ["a\0b", "\ud800", "", "_private", "Title"])
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
 def test_names_that_cannot_be(portal: Any, name: str) -> None:
     catalog = portal.portal_catalog
     with pytest.raises(CatalogError):
         catalog.addIndex(name, "FieldIndex")
-    if name:
-        with pytest.raises(CatalogError):
-            catalog.addColumn(name)
+    with pytest.raises(CatalogError):
+        catalog.addColumn(name)
     create(portal, "Document", "page")
     transaction.commit()
     check_found(portal, "/plone/page")

@@ -190,18 +190,8 @@ def zoid_of(portal: Any) -> int:
 @pytest.mark.parametrize(
     "work",
     [
-        read_by_the_pool,
-        scrape,
-        run_commands,
-        record_slow_queries,
-        count_searches,
-        count_words,
-        rebuild,
-        vacuum_as_a_job,
-        stop_a_job,
-        advise_an_index,
-        explain_a_statement,
-        clear,
+        *(read_by_the_pool, scrape, run_commands, record_slow_queries, count_searches, count_words, rebuild),
+        *(vacuum_as_a_job, stop_a_job, advise_an_index, explain_a_statement, clear),
     ],
     ids=lambda work: work.__name__,
 )

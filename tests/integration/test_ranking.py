@@ -209,10 +209,6 @@ def test_the_languages_are_those_of_plone(site: Any) -> None:
 # -- order
 
 
-def test_title_over_description_over_keywords_over_body(site: Any) -> None:
-    assert found(site, "comets") == ["in-title", "in-description", "in-keywords", "in-body"]
-
-
 def test_weights_are_those_of_the_site(site: Any) -> None:
     tool = site.portal_catalog
     before = tool._settings
@@ -223,17 +219,17 @@ def test_weights_are_those_of_the_site(site: Any) -> None:
         tool._settings = before
 
 
-def test_shorter_texts_first(site: Any) -> None:
-    assert found(site, "quasar") == ["short", "long"]
-
-
-def test_more_occurrences_first(site: Any) -> None:
-    assert found(site, "pulsar") == ["often", "once"]
-
-
-def test_rare_words_count_more(site: Any) -> None:
-    assert found(site, "commonplace OR rarity")[0] == "rare"
-    assert found(site, "commonplac* OR rarit*")[0] == "rare"
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        # Title over description over keywords over body, the shorter text, more occurrences, rare words.
+        ("comets", ["in-title", "in-description", "in-keywords", "in-body"]),
+        *(("quasar", ["short", "long"]), ("pulsar", ["often", "once"])),
+        *(("commonplace OR rarity", ["rare"]), ("commonplac* OR rarit*", ["rare"])),
+    ],
+)
+def test_what_comes_first(site: Any, query: str, first: list[str]) -> None:
+    assert found(site, query)[: len(first)] == first
 
 
 def test_scores_are_visible_and_descend(site: Any) -> None:

@@ -20,11 +20,6 @@ def count_then_read(results: Any) -> tuple[Any, ...]:
     return len(results), results.actual_result_count, [brain.getPath() for brain in results[:10]]
 
 
-def read_then_count(results: Any) -> tuple[Any, ...]:
-    rows = [brain.getPath() for brain in results[:10]]
-    return len(results), results.actual_result_count, rows
-
-
 def count_then_iterate(results: Any) -> tuple[Any, ...]:
     return len(results), results.actual_result_count, [brain.getPath() for brain in results]
 
@@ -36,9 +31,6 @@ def count_then_read_by_place(results: Any) -> tuple[Any, ...]:
 
 
 CONTENT = make_pages
-
-
-WINDOW = {**PAGE_QUERIES["sorted"], "b_start": 5, "b_size": 10}
 
 
 def answered(portal: Any, query: dict[str, Any], ask: Ask, batch: bool = False) -> tuple[tuple[Any, ...], list[str]]:
@@ -63,32 +55,6 @@ def test_a_batch_takes_one_statement_and_answers_the_same(filled: Any, name: str
     together, statements = answered(filled, PAGE_QUERIES[name], ask, batch=True)
     assert together == alone
     assert len(statements) == 1
-
-
-@pytest.mark.parametrize("ask", [count_then_read, count_then_iterate, count_then_read_by_place, total_then_read])
-def test_a_page_is_read_with_its_count(filled: Any, ask: Ask) -> None:
-    """Plone's batches ask for the length of what they have, then for the number of all."""
-    for _ in range(3):
-        found, statements = answered(filled, WINDOW, ask)
-        assert 30 in found
-        assert len(statements) == 1
-
-
-@pytest.mark.parametrize(("ask", "statements"), [(count_then_read, 2), (read_then_count, 2)])
-def test_elsewhere_each_has_its_statement_however_often_somebody_does_so(
-    filled: Any, ask: Ask, statements: int
-) -> None:
-    for _ in range(4):
-        assert len(answered(filled, PAGE_QUERIES["sorted"], ask)[1]) == statements
-
-
-def test_a_page_is_counted_where_somebody_says_so(filled: Any) -> None:
-    def read(results: Any) -> tuple[Any, ...]:
-        results.count_along()
-        return read_then_count(results)
-
-    for query in (PAGE_QUERIES["sorted"], WINDOW):
-        assert len(answered(filled, query, read)[1]) == 1
 
 
 @pytest.mark.parametrize("name", PAGE_QUERIES)

@@ -1,11 +1,11 @@
 """Metadata is read again of what has changed, and of nothing else: bytes from the server, counted."""
 
-from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.view import CatalogView
 from tests.integration.content import create
+from tests.integration.pages import analyzed
 from tests.integration.traffic import traced
 from typing import Any
 
@@ -32,12 +32,9 @@ CONTENT = fill
 
 @pytest.fixture
 def filled(portal: Any, dsn: str) -> Any:
-    """The site, of whose number of rows PostgreSQL knows; the process knows none."""
-    with connect_directly(dsn, "test", 30) as connection:
-        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
-        connection.execute(f'ANALYZE "{relation}"')
+    """The site, of whose rows the process knows none."""
     result_cache().clear(ROWS)
-    return portal
+    return analyzed(portal, dsn)
 
 
 def titles(portal: Any, **query: Any) -> list[str]:

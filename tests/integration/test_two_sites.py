@@ -159,16 +159,6 @@ def test_nothing_that_happens_to_one_site_touches_the_other(pair: Pair, db: Any,
     assert relations(dsn)[oid(pair.second.portal_catalog)] == relation
 
 
-@pytest.mark.parametrize("action", [uninstall, delete_site])
-def test_only_the_relation_of_the_site_goes(pair: Pair, dsn: str, action: Any) -> None:
-    gone = oid(pair.first.portal_catalog)
-    before = relations(dsn)
-    action(pair.first)
-    transaction.commit()
-    # What a transaction with an older snapshot may read goes with a later commit of a catalog.
-    assert relations(dsn) == {zoid: relation for zoid, relation in before.items() if zoid != gone}
-
-
 def test_an_abort_of_both(pair: Pair) -> None:
     before = view(pair.first), view(pair.second)
     for site in (pair.first, pair.second):

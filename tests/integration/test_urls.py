@@ -31,14 +31,7 @@ import tracemalloc
 
 
 PATHS = [
-    "",
-    "/",
-    "/plone",
-    "/plone/a",
-    "/plone/a b/ü",
-    "/plone/a b/c+d@e",
-    "/plone/a b",
-    "/other/plone/a",
+    *("", "/", "/plone", "/plone/a", "/plone/a b/ü", "/plone/a b/c+d@e", "/plone/a b", "/other/plone/a"),
     "relative/path",
 ]
 

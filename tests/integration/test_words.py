@@ -269,16 +269,9 @@ def test_the_panel_lists_them(portal: Any, web: Web) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Opening  HOURS?", "opening hours"),
-        ('"Bücher" AND zurich*', "bücher zurich"),
-        ("mara@example.org", ""),
-        ("+49 (0)89 123-456", ""),
-        ("DE02 1203 0000", ""),
-        ("in 2024", "in 2024"),
-        ("a b c d e f g h i", ""),
-        ("x" * 81, ""),
-        ("\0\ud800", ""),
-        ("", ""),
+        *(("Opening  HOURS?", "opening hours"), ('"Bücher" AND zurich*', "bücher zurich"), ("mara@example.org", "")),
+        *(("+49 (0)89 123-456", ""), ("DE02 1203 0000", ""), ("in 2024", "in 2024"), ("a b c d e f g h i", "")),
+        *(("x" * 81, ""), ("\0\ud800", ""), ("", "")),
     ],
 )
 def test_words_only(text: str, words: str) -> None:

@@ -93,19 +93,11 @@ def test_wrong_bodies_of_a_querystring_search(both: Both, stride: int) -> None:
 
 #: The examples of the issue, and more of their kind.
 PROMISED: list[Pairs] = [
-    [("sort_on", "SearchableText")],
-    [("sort_on", "aTopicIndex")],
-    [("created", "9223372036854775808")],
-    [("created:list:int", "9223372036854775808")],
-    [("Date", "1000000000000")],
-    [("effectiveRange", "0000-00-00")],
-    [("start", "9223372036854775808")],
-    [("getObjPositionInParent", "1")],
-    [("rows", "9" * 5000)],
-    [("start", "9" * 5000)],
-    [("facet_limit", "9" * 5000), ("facets", "Subject")],
-    [("facet_conditions", "W1tb" * 10_000 + "XV1d" * 10_000)],
-    [("facet_ranges", "[" * 40_000 + "]" * 40_000)],
+    *([("sort_on", "SearchableText")], [("sort_on", "aTopicIndex")], [("created", "9223372036854775808")]),
+    *([("created:list:int", "9223372036854775808")], [("Date", "1000000000000")], [("effectiveRange", "0000-00-00")]),
+    *([("start", "9223372036854775808")], [("getObjPositionInParent", "1")], [("rows", "9" * 5000)]),
+    *([("start", "9" * 5000)], [("facet_limit", "9" * 5000), ("facets", "Subject")]),
+    *([("facet_conditions", "W1tb" * 10_000 + "XV1d" * 10_000)], [("facet_ranges", "[" * 40_000 + "]" * 40_000)]),
 ]
 
 

@@ -13,13 +13,15 @@ from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.jobs import JobError
 from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.people import USERS
+from tests.integration.people import add_plain_users
 from tests.integration.storage import terminate
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import PATIENCE
+from tests.integration.web import location
 from tests.integration.web import MANAGER
 from tests.integration.web import REFUSED
 from tests.integration.web import Site
+from tests.integration.web import text
 from typing import Any
 
 import psycopg
@@ -39,8 +41,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Site]:
     with sites.opened(sites.clone(postgres, site_template)) as db:
         site = Site(db)
         with site.inside() as portal:
-            for name, roles in USERS.items():
-                portal.acl_users.userFolderAddUser(name, "secret", roles, [])
+            add_plain_users(portal)
             for number in range(12):
                 create(portal, "Document", f"d{number}", title=f"Page {number}", subject=("a", str(number)))
         with psycopg.connect(db.storage._dsn, autocommit=True) as connection:
@@ -49,21 +50,9 @@ def site(site_template: str, postgres: Any) -> Iterator[Site]:
         assert background_ended()
 
 
-def page(site: Site, url: str) -> Any:
-    response = site.web.get(url, MANAGER, accept="text/html")
-    assert response.status == 200, response.text
-    return html.fromstring(response.body)
-
-
 def post(site: Site, **form: Any) -> str:
     """Send the form of the tab Advanced; return the message that comes back."""
-    response = site.web.post(ADVANCED, MANAGER, _authenticator=site.token(), **form)
-    assert response.status == 302, response.text
-    return {name.lower(): value for name, value in response.headers.items()}["location"].split("message=")[1]
-
-
-def text(element: Any) -> str:
-    return " ".join(element.text_content().split())
+    return location(site.post(ADVANCED, **form)).split("message=")[1]
 
 
 def job(site: Site, name: str) -> Any:
@@ -74,7 +63,7 @@ def job(site: Site, name: str) -> Any:
 
 def line_of(site: Site, name: str) -> Any:
     """Return the line of the job *name* in the page."""
-    [line] = page(site, ADVANCED).xpath(f"//section[@id='jobs']//tr[@data-name='{name}']")
+    [line] = site.page(ADVANCED).xpath(f"//section[@id='jobs']//tr[@data-name='{name}']")
     return line
 
 
@@ -88,7 +77,7 @@ def relation(site: Site) -> str:
 
 
 def test_each_index_has_its_columns_and_sql_indexes(site: Site) -> None:
-    tree = page(site, INDEXES)
+    tree = site.page(INDEXES)
     with site.inside() as portal:
         catalog = portal.portal_catalog
         lines = {line.get("data-index"): text(line) for line in tree.xpath("//table[@id='indexes']/tbody/tr")}
@@ -105,7 +94,7 @@ def test_what_is_used_is_counted(db: Any) -> None:
     site = Site(db)
 
     def used() -> int:
-        [line] = page(site, INDEXES).xpath("//tr[@data-index='UID']")
+        [line] = site.page(INDEXES).xpath("//tr[@data-index='UID']")
         return int(text(line).rsplit(" ", 1)[1].replace(",", ""))
 
     before = used()
@@ -133,7 +122,7 @@ def test_the_page_of_a_tool_that_nothing_was_ever_committed_for(site: Site) -> N
 
 
 def test_the_cache_is_told_in_the_unit_of_its_setting(site: Site) -> None:
-    assert "MB of 64.0 MB. " in text(page(site, ADVANCED).get_element_by_id("cache"))
+    assert "MB of 64.0 MB. " in text(site.page(ADVANCED).get_element_by_id("cache"))
 
 
 # -- work in the background
@@ -237,9 +226,9 @@ def test_an_interrupted_rebuild_is_gone_on_with_or_abandoned(site: Site) -> None
         next(steps)
         steps.close()
         runner.close()
-    assert page(site, ADVANCED).get_element_by_id("interrupted") is not None
+    assert site.page(ADVANCED).get_element_by_id("interrupted") is not None
     assert "dropped" in post(site, abandon="1")
-    assert not page(site, ADVANCED).xpath("//*[@id='interrupted']")
+    assert not site.page(ADVANCED).xpath("//*[@id='interrupted']")
 
 
 def test_a_database_that_is_gone_is_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

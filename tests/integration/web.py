@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field
 from io import BytesIO
+from lxml import html
 from tests.integration import site as sites
 from typing import Any
 from urllib.parse import quote
@@ -167,3 +168,32 @@ class Site:
 
         with self.inside():
             return createToken()
+
+    def page(self, url: str, **query: Any) -> Any:
+        """Return the page at *url*, parsed, as a manager sees it."""
+        response = self.web.get(url, MANAGER, accept="text/html", **query)
+        assert response.status == 200, response.text
+        return html.fromstring(response.body)
+
+    def post(self, url: str, **form: Any) -> Response:
+        """Send a manager's form with its token."""
+        return self.web.post(url, MANAGER, _authenticator=self.token(), **form)
+
+
+def wrongly_seen(site: Site, *addresses: str, **query: Any) -> list[tuple[str, str | None]]:
+    """Return (address, login) of whoever of `people` sees a page for managers and is none, or is one and does not."""
+    logins = (None, *(f"{name}:secret" for name in ("mara", "edith", "rita", "boss")))
+    answers = {(each, login): site.web.get(each, login, **query).status for each in addresses for login in logins}
+    assert {status for status in answers.values() if status != 200} <= set(REFUSED)
+    return [seen for seen, status in answers.items() if (status == 200) != (seen[1] == "boss:secret")]
+
+
+def text(element: Any) -> str:
+    """Return the text of an element as people read it."""
+    return " ".join(element.text_content().split())
+
+
+def location(response: Response) -> str:
+    """Return where *response* leads to."""
+    assert response.status == 302, response.text
+    return {name.lower(): value for name, value in response.headers.items()}["location"]

@@ -80,18 +80,7 @@ TEXTS = (
     "[]", "{}", "'", '"', "%", "*", "(", "and", "/plone/folder", "/" * 3000, "/a" * 2000,
 )  # fmt: skip
 CONVERTERS = [
-    "int",
-    "long",
-    "float",
-    "date",
-    "boolean",
-    "bytes",
-    "json",
-    "tokens",
-    "lines",
-    "required",
-    "record",
-    "records",
+    *("int", "long", "float", "date", "boolean", "bytes", "json", "tokens", "lines", "required", "record", "records"),
     "list",
 ]
 DEEP = ("[" * 900 + "]" * 900, "[" * 9000 + "]" * 9000)
@@ -103,63 +92,13 @@ JSONS = (
 )  # fmt: skip
 #: What services read besides indexes.
 PARAMETERS = [
-    "b_start",
-    "b_size",
-    "rows",
-    "start",
-    "limit",
-    "count_limit",
-    "facet_limit",
-    "sort_limit",
-    "sort-limit",
-    "snippet_length",
-    "group_select",
-    "page",
-    "perPage",
-    "expand",
-    "expand.navigation.depth",
-    "depth",
-    "lang",
-    "is_multilingual",
-    "snippets",
-    "spellcheck",
-    "collate",
-    "keep_full_solr_response",
-    "fullobjects",
-    "use_site_search_settings",
-    "metadata_fields",
-    "similar",
-    "as_typed",
-    "q",
-    "query",
-    "text",
-    "path_prefix",
-    "facets",
-    "facet_ranges",
-    "facet_conditions",
-    "extra_conditions",
-    "fq",
-    "fl",
-    "facet",
-    "facet.Date",
-    "facet.created",
-    "facet.Subject",
-    "sort",
-    "sort_on",
-    "sort_order",
-    "sort-on",
-    "sort-order",
-    "where",
-    "show_inactive",
-    "ajax_load",
-    "filterpath",
-    "after",
-    "before",
-    "rid",
-    "hours",
-    "shape",
-    "new",
-    "b_start:int",
+    *("b_start", "b_size", "rows", "start", "limit", "count_limit", "facet_limit", "sort_limit", "sort-limit"),
+    *("snippet_length", "group_select", "page", "perPage", "expand", "expand.navigation.depth", "depth", "lang"),
+    *("is_multilingual", "snippets", "spellcheck", "collate", "keep_full_solr_response", "fullobjects"),
+    *("use_site_search_settings", "metadata_fields", "similar", "as_typed", "q", "query", "text", "path_prefix"),
+    *("facets", "facet_ranges", "facet_conditions", "extra_conditions", "fq", "fl", "facet", "facet.Date"),
+    *("facet.created", "facet.Subject", "sort", "sort_on", "sort_order", "sort-on", "sort-order", "where"),
+    *("show_inactive", "ajax_load", "filterpath", "after", "before", "rid", "hours", "shape", "new", "b_start:int"),
 ]
 #: A search that finds something, in each service's words.
 WORDS: Pairs = [("q", "words"), ("SearchableText", "words"), ("query", "wor"), ("facets", "Subject")]
@@ -271,60 +210,30 @@ def every_request() -> list[Pairs]:
 # -- @querystring-search, whose query is JSON
 
 
-def operations() -> tuple[str, ...]:
-    return (
-        "plone.app.querystring.operation.string.contains",
-        "plone.app.querystring.operation.string.is",
-        "plone.app.querystring.operation.string.absolutePath",
-        "plone.app.querystring.operation.string.relativePath",
-        "plone.app.querystring.operation.date.lessThan",
-        "plone.app.querystring.operation.date.between",
-        "plone.app.querystring.operation.date.largerThanRelativeDate",
-        "plone.app.querystring.operation.int.is",
-        "plone.app.querystring.operation.selection.any",
-        "plone.app.querystring.operation.selection.none",
-        "plone.app.querystring.operation.boolean.isTrue",
-        "no.such.operation",
-    )
+OPERATIONS = (
+    *(f"plone.app.querystring.operation.string.{name}" for name in ("contains", "is", "absolutePath", "relativePath")),
+    *(f"plone.app.querystring.operation.date.{name}" for name in ("lessThan", "between", "largerThanRelativeDate")),
+    *(f"plone.app.querystring.operation.{name}" for name in ("int.is", "selection.any", "selection.none")),
+    *("plone.app.querystring.operation.boolean.isTrue", "no.such.operation"),
+)
 
 
 def wrong_bodies() -> Iterator[str]:
     """Yield bodies, which are JSON or no JSON."""
     values = [
         *TEXTS,
-        None,
-        True,
-        -1,
-        2**31,
-        2**63,
-        2**70,
-        1e308,
-        [],
-        {},
-        [[]],
-        [None],
-        ["a", 1],
-        {"a": 1},
-        ["x"] * 3000,
+        *(None, True, -1, 2**31, 2**63, 2**70, 1e308, [], {}, [[]], [None], ["a", 1], {"a": 1}, ["x"] * 3000),
     ]
-    find = [{"i": "portal_type", "o": operations()[8], "v": ["Document"]}]
+    find = [{"i": "portal_type", "o": OPERATIONS[8], "v": ["Document"]}]
     for index in ALL_INDEXES:
-        for operation in operations():
+        for operation in OPERATIONS:
             for value in values:
                 yield json.dumps({"query": [{"i": index, "o": operation, "v": value}], "facets": ["Subject"]})
         for name in ("sort_on", "facets"):
             yield from (json.dumps({"query": find, name: value}) for value in (index, [index]))
         yield json.dumps({"query": find, "facet_ranges": {index: {"a": ["1", 2]}}})
     for name in (
-        "b_start",
-        "b_size",
-        "limit",
-        "sort_on",
-        "sort_order",
-        "facets",
-        "facet_ranges",
-        "facet_limit",
-        "query",
+        *("b_start", "b_size", "limit", "sort_on", "sort_order", "facets", "facet_ranges", "facet_limit", "query"),
     ):
         for value in (*values, [{"i": 1}], [1]):
             yield json.dumps({"query": find, "facets": ["Subject"], name: value})

@@ -190,10 +190,7 @@ def run(dsn: str, seed: int, queries: int, sequences: int, progress: Progress | 
     with opened_pair(dsn, seed) as (pair, other):
         work = Differential(pair, other, seed)
         work.run_state()
-        for name, count, action in (
-            ("queries", queries, work.run_query),
-            ("sequences", sequences, work.run_sequence),
-        ):
+        for name, count, action in (("queries", queries, work.run_query), ("sequences", sequences, work.run_sequence)):
             task = progress.add_task(f"seed {seed}: {name}", total=count) if progress else None
             for number in range(count):
                 if work.enough:

@@ -27,12 +27,7 @@ import transaction
 
 Step = tuple[str, int, int, int]
 PARTIAL = (
-    ["Subject"],
-    ["Title", "SearchableText"],
-    ["modified"],
-    ["path"],
-    ["allowedRolesAndUsers"],
-    ["rank", "marks"],
+    *(["Subject"], ["Title", "SearchableText"], ["modified"], ["path"], ["allowedRolesAndUsers"], ["rank", "marks"]),
 )
 
 
@@ -340,16 +335,7 @@ STEPS: dict[str, Callable[[Run, int, int, int], None]] = {
     for f in (
         *(create, create_bare, rename, swap, paste, move, delete, replace, edit, workflow, partial, security),
         *(
-            catalog_object,
-            uncatalog_object,
-            unindex,
-            index,
-            reorder,
-            search,
-            savepoint,
-            rollback,
-            abort,
-            commit,
+            *(catalog_object, uncatalog_object, unindex, index, reorder, search, savepoint, rollback, abort, commit),
             forget,
         ),
     )

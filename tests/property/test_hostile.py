@@ -15,8 +15,7 @@ from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.objects import clean_path
 from plone.pgcatalog.migration.tools import revive
 from Products.CMFPlone.CatalogTool import CatalogTool
-from tests.integration.content import create
-from tests.integration.odd import Extra
+from tests.integration.odd import fill
 from tests.integration.odd import found
 from tests.integration.odd import indexed
 from tests.integration.odd import INDEXES
@@ -56,22 +55,13 @@ def examples(few: int) -> settings:
     )
 
 
-@pytest.fixture(scope="module")
-def shared(site_template: str, postgres: Any) -> Iterator[Any]:
-    """A site whose catalog indexes ``odd`` in every way; the tests change the page between two others."""
-    from tests.integration import site as sites
+SHARED = fill
 
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
-        catalog = portal.portal_catalog
-        for id, (kind, extra) in INDEXES.items():
-            catalog.addIndex(id, kind, extra)
-        catalog.addIndex("odd", "DateIndex")
-        catalog.addIndex("odd_start", "DateRecurringIndex", Extra(recurdef="odd_rule", until=""))
-        catalog.addColumn("odd")
-        for id in ("before", "page", "zafter"):
-            create(portal, "Document", id, title=f"Needle {id}", subject=("tag",))
-        transaction.commit()
-        yield portal
+
+@pytest.fixture
+def shared(shared_portal: Any) -> Any:
+    """A site whose catalog indexes ``odd`` in every way; the tests change the page between two others."""
+    return shared_portal
 
 
 def make_small_oracle(portal: Any) -> Any:
@@ -255,20 +245,5 @@ def test_any_path(shared: Any, id: str) -> None:
     if known:
         catalog.catalog_object(shared.page)
         transaction.commit()
-    assert neighbours(shared) == before
-    check_alive(shared)
-
-
-def test_five_megabytes(shared: Any) -> None:
-    words = " ".join(f"word{n}" for n in range(500_000))
-    before = neighbours(shared)
-    with indexed("odd", lambda obj: words), reports() as reported:
-        shared.portal_catalog.catalog_object(shared.page, "/plone/page")
-        transaction.commit()
-    assert "odd-text" in reported
-    assert found(shared.portal_catalog, **{"odd-text": "word7"}) == ["/plone/page"]
-    assert found(shared.portal_catalog, **{"odd-field": words}) == ["/plone/page"]
-    [brain] = shared.portal_catalog.unrestrictedSearchResults(getId="page")
-    assert brain.odd == words
     assert neighbours(shared) == before
     check_alive(shared)

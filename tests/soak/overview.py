@@ -14,10 +14,7 @@ import json
 
 
 RESULTS = Path(__file__).parent / "results"
-RUNS = {
-    "synchronous": "soak-synchronous.json",
-    "asynchronous, cut off 0.5 s and more before": "soak-failovers.json",
-}
+RUNS = {"synchronous": "soak-synchronous.json", "asynchronous, cut off 0.5 s and more before": "soak-failovers.json"}
 MARK = "cost of failovers"
 
 

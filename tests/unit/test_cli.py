@@ -19,13 +19,7 @@ import sys
 
 #: Packages that only a command with a ZOPE_CONF may load.
 ZOPE = (
-    "AccessControl",
-    "Acquisition",
-    "OFS",
-    "Products.CMFCore",
-    "Products.CMFPlone",
-    "Products.ZCatalog",
-    "Zope2",
+    *("AccessControl", "Acquisition", "OFS", "Products.CMFCore", "Products.CMFPlone", "Products.ZCatalog", "Zope2"),
     "ZPublisher",
 )
 LOADED = "import sys; print(sorted(set(sys.modules) & set(sys.argv[1:])))"
@@ -180,12 +174,8 @@ def test_few_objects_are_visited_by_one_process_and_many_by_all_cores() -> None:
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        (["-v", "wsgi.ini"], "zope.conf"),
-        (["other.ini", "wsgi.ini"], "zope.conf"),
-        (["debug", "zope.conf"], "zope.conf"),
-        (["missing.ini"], None),
-        (["broken.ini"], None),
-        (["run.py"], None),
+        *((["-v", "wsgi.ini"], "zope.conf"), (["other.ini", "wsgi.ini"], "zope.conf")),
+        *((["debug", "zope.conf"], "zope.conf"), (["missing.ini"], None), (["broken.ini"], None), (["run.py"], None)),
         ([], None),
     ],
 )

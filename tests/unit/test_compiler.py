@@ -56,13 +56,8 @@ def test_what_is_costly_to_compare_comes_last() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        {},
-        {"no_such_index": "x"},
-        {"sort_on": "created", "sort_limit": 10, "b_size": 5},
-        {"portal_type": []},
-        {"portal_type": []} | {"Creator": "mara"},
-        {"portal_type": None},
-        {"getObjPositionInParent": 3},
+        *({}, {"no_such_index": "x"}, {"sort_on": "created", "sort_limit": 10, "b_size": 5}, {"portal_type": []}),
+        *({"portal_type": []} | {"Creator": "mara"}, {"portal_type": None}, {"getObjPositionInParent": 3}),
         {"where": "a parameter of a request"},
     ],
 )
@@ -152,16 +147,10 @@ def test_an_order_that_only_python_knows_is_left_to_it() -> None:
 @pytest.mark.parametrize(
     ("count", "given", "directions"),
     [
-        (1, None, [False]),
-        (1, "", [False]),
-        (1, "ascending", [False]),
-        (1, "reverse", [True]),
-        (1, "Descending", [True]),
-        (2, "descending", [True, True]),
-        (2, ["descending", "ascending"], [True, False]),
-        (3, ["descending", "ascending"], [True, False, True]),
-        (2, [], [False, False]),
-        (1, ["ascending", "descending"], [False]),
+        *((1, None, [False]), (1, "", [False]), (1, "ascending", [False]), (1, "reverse", [True])),
+        *((1, "Descending", [True]), (2, "descending", [True, True])),
+        *((2, ["descending", "ascending"], [True, False]), (3, ["descending", "ascending"], [True, False, True])),
+        *((2, [], [False, False]), (1, ["ascending", "descending"], [False])),
     ],
 )
 def test_directions_beyond_those_given_follow_the_first(count: int, given: Any, directions: list[bool]) -> None:

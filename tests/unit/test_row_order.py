@@ -18,14 +18,7 @@ def test_what_is_asked_most_and_what_is_short_comes_first() -> None:
     ]
     names = [column.name for column in in_row_order(columns)]
     assert names == [
-        "allowed_roles",
-        "portal_type",
-        "modified",
-        "creator",
-        "subject",
-        "body",
-        "body_words",
-        "body_source",
+        *("allowed_roles", "portal_type", "modified", "creator", "subject", "body", "body_words", "body_source")
     ]
     assert names[:2] == [name for name in ASKED_MOST if name in names]
 

@@ -24,16 +24,7 @@ OVER_HTTP = {"restapi": "@search"}
 SLOW = {"test_copying.py": ["time.sleep(0.01)"]}
 #: Names of modules that keep something for later, whose state is nobody else's business.
 CACHES = (
-    "answer",
-    "cache",
-    "counting",
-    "generations",
-    "memory",
-    "pool",
-    "prepared",
-    "reader",
-    "rows",
-    "selectivity",
+    *("answer", "cache", "counting", "generations", "memory", "pool", "prepared", "reader", "rows", "selectivity"),
 )
 
 

@@ -32,11 +32,7 @@ def pending(has_indexes: bool = True, **values: Any) -> CatalogPending:
 
 @pytest.mark.parametrize(
     ("changes", "version"),
-    [
-        (pending(is_whole=True, changes=2), 1),
-        (pending(has_indexes=False, changes=2), 1),
-        (pending(changes=2), 0),
-    ],
+    [(pending(is_whole=True, changes=2), 1), (pending(has_indexes=False, changes=2), 1), (pending(changes=2), 0)],
 )
 def test_a_catalog_without_a_relation_gets_its_first(changes: CatalogPending, version: int) -> None:
     assert transition_of(changes, LAYOUT, None) == NewRelation(version, 2)

@@ -126,12 +126,8 @@ def test_of_a_very_long_text_the_first_words_are_kept() -> None:
         ("quick or fox", "('quick' | 'fox')"),
         ("quick -fox", "('quick' & !'fox')"),
         ("quick AND NOT (fox OR cat)", "('quick' & !('fox' | 'cat'))"),
-        ('"quick fox"', "('quick' <-> 'fox')"),
-        ('"quick"', "'quick'"),
-        ("well-known", "('well' <-> 'known')"),
-        ("qui*", "'qui':*"),
-        ("qui**", "'qui':*"),
-        ("it's", "('it' <-> 's')"),
+        *(('"quick fox"', "('quick' <-> 'fox')"), ('"quick"', "'quick'"), ("well-known", "('well' <-> 'known')")),
+        *(("qui*", "'qui':*"), ("qui**", "'qui':*"), ("it's", "('it' <-> 's')")),
         ('super* AND expi* AND "a phrase" AND "and"', "('super':* & 'expi':* & ('a' <-> 'phrase') & 'and')"),
         ("foo AND", "'foo'"),
         ("NOT foo", "'foo'"),
@@ -269,13 +265,8 @@ def test_finds_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "plain"),
     [
-        ("foo AND", "foo"),
-        ('NOT (foo "bar', "foo bar"),
-        ('NOT "foo bar" AND "baz', '"foo bar" baz'),
-        ('-"foo"', '"foo"'),
-        ("--foo -", "foo"),
-        ("and OR", '"and" "OR"'),
-        ("", ""),
+        *(("foo AND", "foo"), ('NOT (foo "bar', "foo bar"), ('NOT "foo bar" AND "baz', '"foo bar" baz')),
+        *(('-"foo"', '"foo"'), ("--foo -", "foo"), ("and OR", '"and" "OR"'), ("", "")),
     ],
 )
 def test_plain_words(text: str, plain: str) -> None:

@@ -33,11 +33,7 @@ def run_parser() -> argparse.ArgumentParser:
     parser.add_argument("--profile", required=True, help="GenericSetup profile, or none for the control")
     parser.add_argument("--compact", action="store_true", help="write only the status of each test")
     parser.add_argument("--only", help="regular expression on the test id")
-    parser.add_argument(
-        "--failed-in",
-        type=Path,
-        help="run only the tests that failed in this result file",
-    )
+    parser.add_argument("--failed-in", type=Path, help="run only the tests that failed in this result file")
     _add_run_options(parser)
     return parser
 

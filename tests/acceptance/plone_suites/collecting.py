@@ -104,9 +104,7 @@ def _leaves(suite: Any, layer: Any) -> Iterator[tuple[Any, Any]]:
         yield from _leaves(item, layer)
 
 
-def _with_unique_ids(
-    loaded: Iterator[tuple[str, Any, Any]],
-) -> Iterator[tuple[Test, Any]]:
+def _with_unique_ids(loaded: Iterator[tuple[str, Any, Any]]) -> Iterator[tuple[Test, Any]]:
     seen: dict[str, int] = {}
     for module, layer, case in loaded:
         test_id = case.id() if hasattr(case, "id") else str(case)

@@ -46,9 +46,7 @@ def load_bound(path: Path = BOUND_FILE) -> dict[re.Pattern[str], str]:
 
 
 def compare(
-    control: dict[str, Any],
-    candidate: dict[str, Any],
-    bound: dict[re.Pattern[str], str],
+    control: dict[str, Any], candidate: dict[str, Any], bound: dict[re.Pattern[str], str]
 ) -> list[SuiteComparison]:
     """Compare the suites of *candidate* that *control* has too."""
     common = [name for name in candidate["suites"] if name in control["suites"]]
@@ -56,10 +54,7 @@ def compare(
 
 
 def compare_suite(
-    name: str,
-    control: dict[str, Any],
-    candidate: dict[str, Any],
-    bound: dict[re.Pattern[str], str],
+    name: str, control: dict[str, Any], candidate: dict[str, Any], bound: dict[re.Pattern[str], str]
 ) -> SuiteComparison:
     """Compare two records of one suite."""
     before, after = control["tests"], candidate["tests"]
@@ -100,14 +95,7 @@ def table(comparisons: list[SuiteComparison]) -> list[str]:
 def _row(suite: SuiteComparison) -> str:
     tests = len(suite.control["tests"].keys() | suite.candidate["tests"].keys())
     against = len(suite.regressions) + len(suite.unknown) + len(suite.lost)
-    cells = [
-        suite.name,
-        tests,
-        _figures(suite.control),
-        _figures(suite.candidate),
-        against,
-        len(suite.bound),
-    ]
+    cells = [suite.name, tests, _figures(suite.control), _figures(suite.candidate), against, len(suite.bound)]
     return f"| {' | '.join(map(str, cells))} |"
 
 

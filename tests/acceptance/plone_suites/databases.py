@@ -53,10 +53,7 @@ class Databases:
                 time.sleep(0.05)
 
     def _end_sessions(self, name: str) -> None:
-        self._admin.execute(
-            "SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = %s",
-            [name],
-        )
+        self._admin.execute("SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = %s", [name])
 
     def drop(self, name: str) -> None:
         """Drop a database together with its sessions."""
@@ -64,10 +61,7 @@ class Databases:
 
     def drop_all(self) -> None:
         """Drop every database under the prefix."""
-        rows = self._admin.execute(
-            "SELECT datname FROM pg_database WHERE starts_with(datname, %s)",
-            [self.prefix],
-        )
+        rows = self._admin.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [self.prefix])
         for (name,) in rows.fetchall():
             self.drop(name)
 

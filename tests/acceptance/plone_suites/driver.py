@@ -22,12 +22,7 @@ import time
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 #: What a name stands for; the packages of ``addons`` are installed for that tier only.
-TIERS = {
-    "quick": {"quick"},
-    "medium": {"quick", "medium"},
-    "all": {"quick", "medium", "wide"},
-    "addons": {"addons"},
-}
+TIERS = {"quick": {"quick"}, "medium": {"quick", "medium"}, "all": {"quick", "medium", "wide"}, "addons": {"addons"}}
 MAX_RESTARTS = 60
 #: A worker that records nothing for this much longer than a test may take hangs.
 IDLE_MARGIN = 120
@@ -108,12 +103,7 @@ class SuiteRun:
         return self._record(code)
 
     def _work(self) -> int:
-        command = [
-            sys.executable,
-            "-m",
-            "tests.acceptance.plone_suites.worker",
-            "job.json",
-        ]
+        command = [sys.executable, "-m", "tests.acceptance.plone_suites.worker", "job.json"]
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
         environment = os.environ | {
             "LANG": "C.UTF-8",

@@ -14,22 +14,13 @@ import platform
 
 
 HERE = Path(__file__).parent
-DISTRIBUTIONS = (
-    "Products.CMFPlone",
-    "Products.ZCatalog",
-    "plone.restapi",
-    "zodb-pgjsonb",
-)
+DISTRIBUTIONS = ("Products.CMFPlone", "Products.ZCatalog", "plone.restapi", "zodb-pgjsonb")
 
 
 def new(profile: str | None) -> dict[str, Any]:
     """Return an empty result."""
     versions = {name: version(name) for name in DISTRIBUTIONS}
-    return {
-        "profile": profile or "none",
-        "versions": {"Python": platform.python_version()} | versions,
-        "suites": {},
-    }
+    return {"profile": profile or "none", "versions": {"Python": platform.python_version()} | versions, "suites": {}}
 
 
 def load(path: Path) -> dict[str, Any]:

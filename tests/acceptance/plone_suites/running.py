@@ -118,8 +118,7 @@ class LayerRunner:
                 _call(layer, "tearDown")
             except Exception:  # noqa: BLE001 - as above
                 self.progress.append(
-                    layer_teardown_error=layer_name(layer),
-                    err=traceback.format_exc()[-KEPT_CHARACTERS:],
+                    layer_teardown_error=layer_name(layer), err=traceback.format_exc()[-KEPT_CHARACTERS:]
                 )
                 return False
         return True
@@ -131,11 +130,7 @@ class LayerRunner:
         outcome = Outcome()
         healthy = self._step(outcome, self.test_timeout, lambda: _set_up_and_run(test, outcome, layers))
         # also after a broken set-up: what was set up has to go
-        torn_down = self._step(
-            outcome,
-            TEARDOWN_SECONDS,
-            lambda: _call_all(reversed(layers), "testTearDown"),
-        )
+        torn_down = self._step(outcome, TEARDOWN_SECONDS, lambda: _call_all(reversed(layers), "testTearDown"))
         seconds = time.perf_counter() - started
         self._record(test, layer, outcome.status, seconds, outcome.err)
         return healthy and torn_down
@@ -150,13 +145,7 @@ class LayerRunner:
         return True
 
     def _record(self, test: Test, layer: Any, status: str, seconds: float, err: str) -> None:
-        self.progress.append(
-            id=test.id,
-            layer=layer_name(layer),
-            status=status,
-            secs=round(seconds, 3),
-            err=err,
-        )
+        self.progress.append(id=test.id, layer=layer_name(layer), status=status, secs=round(seconds, 3), err=err)
 
 
 def _set_up_and_run(test: Test, outcome: Outcome, layers: list[Any]) -> None:

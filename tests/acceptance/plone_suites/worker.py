@@ -29,11 +29,7 @@ def run(job: Job) -> int:
     stack = StorageStack(databases)
     if job.drive:
         Drive(stack).patch()
-    patch_layers(
-        stack,
-        job.profile,
-        report=lambda name: progress.append(catalog=name),
-    )
+    patch_layers(stack, job.profile, report=lambda name: progress.append(catalog=name))
     try:
         if job.sdist:
             complete = run_pytest(job, unpacked(job.sdist), progress)
