@@ -15,6 +15,7 @@ from zope.interface import Invalid
 from zope.schema import getFieldNames
 
 import html
+import json
 import pytest
 import re
 import transaction
@@ -171,7 +172,9 @@ def test_volto_gets_the_same_from_the_rest_api(portal: Any, db: Any) -> None:
     assert set(panel["schema"]["properties"]) == set(NAMES)
     answer = Web(db).patch(REST, MANAGER, {"pins": "hours = nowhere"})
     assert answer.status == 400
-    assert "'nowhere' is neither a path" in answer.text
+    [error] = json.loads(answer.json["message"])
+    assert error["field"] == "pins"
+    assert "'nowhere' is neither a path" in error["message"]
     assert Web(db).patch(REST, MANAGER, LINES | NUMBERS).status == 204
     assert {name: kept(portal)[name] for name in LINES | NUMBERS} == LINES | NUMBERS
 

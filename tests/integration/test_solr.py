@@ -107,7 +107,7 @@ def test_tabs_are_counted_whichever_is_chosen(site: Site) -> None:
     tab = solr(site, q="needle", group_select=2)
     assert tab["response"]["numFound"] == 4
     assert tab["facet_fields"] == []
-    assert tab["layouts"] is None
+    assert tab["layouts"] == ["list"]
 
 
 def test_facets_are_those_of_the_tab(site: Site) -> None:

@@ -121,17 +121,18 @@ class Web:
 
 
 def application(db: Any) -> Any:
-    """Return the Zope of *db* as a WSGI application; there is one at a time."""
+    """Return the Zope of *db* as a WSGI application."""
     from App.ZApplication import ZApplicationWrapper
     from OFS.Application import Application
     from ZPublisher import WSGIPublisher
     from ZPublisher.httpexceptions import HTTPExceptionHandler
 
     wrapper = ZApplicationWrapper(db, "Application", Application)
-    WSGIPublisher._MODULES[MODULE] = (wrapper, "Zope", False)
+    module = f"{MODULE}.{id(db)}"
+    WSGIPublisher._MODULES[module] = (wrapper, "Zope", False)
 
     def publish(environ: Any, start_response: Any) -> Any:
-        return WSGIPublisher.publish_module(environ, start_response, _module_name=MODULE)
+        return WSGIPublisher.publish_module(environ, start_response, _module_name=module)
 
     return HTTPExceptionHandler(publish)
 

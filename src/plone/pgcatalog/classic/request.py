@@ -11,6 +11,8 @@ from plone.base.navigationroot import get_navigation_root
 from plone.pgcatalog.classic.page_facets import page_facets
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.classic.page_facets import PlaceFacet
+from plone.pgcatalog.discovery.authors import may_know_authors
+from plone.pgcatalog.discovery.authors import told_facets
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.settings import search_facets
@@ -23,7 +25,6 @@ from typing import Self
 from urllib.parse import parse_qsl
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
-from zope.component import getMultiAdapter
 from zope.component import getUtility
 
 
@@ -156,8 +157,7 @@ class PageRequest(Search):
     @cached_property
     def show_about(self) -> bool:
         """Whether the visitor may know who has written what, and when."""
-        state = getMultiAdapter((self.context, self.request), name="plone_portal_state")
-        return not state.anonymous() or bool(self._registry.get("plone.allow_anon_views_about"))
+        return may_know_authors(self.context, self.request)
 
     @cached_property
     def _registry(self) -> Any:
@@ -174,9 +174,8 @@ class PageRequest(Search):
     def facets(self) -> list[PageFacet]:
         """The facets of the site, in order."""
         indexes = {index.getId(): index for index in self.catalog.index_objects()}
-        names = [name for name in search_facets(self.catalog) if name in indexes]
-        if not self.show_about:
-            names = [name for name in names if name != "Creator"]
+        wanted = (name for name in search_facets(self.catalog) if name in indexes)
+        names = told_facets(wanted, self.context, self.request)
         now = datetime.now(self._zone).year
         form = self.request.form
         return page_facets([indexes[n] for n in names], form, root=self.root, zone=self._zone, now=now)

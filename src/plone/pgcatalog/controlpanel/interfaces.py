@@ -89,8 +89,8 @@ class IPGCatalogSettings(Interface):
         settings.slow_query_mask,
         _("Indexes with personal search terms"),
         _(
-            "Search terms for these indexes are left out of recorded slow queries. One index name per line; * means all"
-            " indexes."
+            "Search terms for these indexes are left out of recorded slow queries. One name for each line or entry; * means"
+            " all indexes."
         ),
         value_type=schema.TextLine(),
     )
@@ -222,15 +222,16 @@ class IPGCatalogSearchSettings(Interface):
         settings.related_pages,
         _("Similar pages"),
         _(
-            "How many pages with a similar text are shown below a page, of those that the visitor may view. 0 shows none."
+            "How many pages with a similar text Classic UI shows below a page, of those that the visitor may view. 0 shows"
+            " none."
         ),
     )
     record_searches = field(
         settings.record_searches,
         _("Count searches"),
         _(
-            "The words that visitors search for without having logged in are counted for four weeks, to be shown on this"
-            " page. Who has searched is not recorded."
+            "The words that visitors search for without having logged in are counted for four weeks. Search Tuning in"
+            " Classic UI shows them. Who has searched is not recorded."
         ),
     )
 
@@ -241,14 +242,14 @@ class IPGCatalogSearchPageSettings(Interface):
     search_page = field(
         settings.search_page,
         _("Search page with facets"),
-        _("If off, the site has Plone's own search page."),
+        _("The search page of Classic UI has facets, snippets and corrections. Without, it is Plone's own."),
     )
     search_facets = field(
         settings.search_facets,
         _("Facets"),
         _(
-            "Indexes by which visitors can narrow a search, in this order. Date indexes are offered by year and month,"
-            " path by the folders at the top of the site."
+            "Indexes by which visitors can narrow a search in Classic UI, in this order. Date indexes are offered by year"
+            " and month, path by the folders at the top of the site. In Volto, each search block has its own facets."
         ),
         value_type=schema.Choice(vocabulary="plone.pgcatalog.Facets"),
     )
@@ -256,8 +257,8 @@ class IPGCatalogSearchPageSettings(Interface):
         settings.count_limit,
         _("Count hits up to"),
         _(
-            "If more pages match, the search page says “more than” this number, which is faster on very large sites. 0"
-            " means no limit. Where facets are shown, all hits are counted."
+            "If more pages match, the search page of Classic UI says “more than” this number, which is faster on very large"
+            " sites. 0 means no limit. Where facets are shown, all hits are counted."
         ),
     )
 

@@ -4,6 +4,7 @@ Requests that ask for no facets get plone.restapi's answer as it is.
 """
 
 from collections.abc import Mapping
+from plone.pgcatalog.discovery.authors import told_facets
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facets import LIMIT
 from plone.pgcatalog.restapi.parameters import buckets
@@ -34,6 +35,9 @@ class Faceted:
         data = json_body(self.request)
         names, ranges, limit = _names(data), _ranges(data), _limit(data)
         if names or ranges:
+            told = told_facets([*names, *ranges], self.context, self.request)
+            names = [name for name in names if name in told]
+            ranges = {name: of for name, of in ranges.items() if name in told}
             answer |= self._facets(self._results(data), names, ranges, limit)
         return answer
 

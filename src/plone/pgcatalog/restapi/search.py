@@ -6,16 +6,21 @@ from collections.abc import Sequence
 from plone.dexterity.interfaces import IDexterityContent
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.database.errors import SearchTimeout
+from plone.pgcatalog.discovery.authors import told_facets
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.highlight import Highlighter
+from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import LIMIT
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.fulltext.lexicon import query_words
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.restapi.cursor import page_behind
+from plone.pgcatalog.restapi.parameters import MAX_ROWS
 from plone.pgcatalog.restapi.parameters import Parameters
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.restapi.batching import HypermediaBatch
 from plone.restapi.deserializer.dxfields import DefaultFieldDeserializer
 from plone.restapi.interfaces import IFieldDeserializer
 from plone.restapi.interfaces import ISerializeToJson
@@ -23,6 +28,7 @@ from plone.restapi.interfaces import ISerializeToJsonSummary
 from plone.restapi.serializer.catalog import LazyCatalogResultSerializer
 from plone.restapi.serializer.converters import json_compatible
 from plone.restapi.services import Service
+from Products.CMFCore.utils import getToolByName
 from typing import Any
 from zope.component import adapter
 from zope.component import getMultiAdapter
@@ -39,6 +45,10 @@ FIELDS = (
     *("UID", "Title", "Description", "Type", "Subject", "effective", "created", "modified", "start", "end"),
     *("mime_type", "location", "image_field", "image_scales"),
 )
+
+
+#: What a query says of order and size, not of what is found.
+WINDOW = ("b_size", "b_start", "sort_limit", "sort_on", "sort_order")
 
 
 def summaries(brains: Iterable[Any], request: Any) -> list[dict[str, Any]]:
@@ -80,12 +90,39 @@ def documents(
 @implementer(ISerializeToJson)
 @adapter(CatalogSearchResults, IPGCatalogLayer)
 class ResultsSerializer(LazyCatalogResultSerializer):
-    """Plone's answer with a page of results, which is read in the message that counts them."""
+    """Plone's answer with a page of results, which is read in the message that counts them.
+
+    A request with ``snippets=1`` gets what matched in the first MAX_ROWS items as well, and the text that was meant if
+    there is no item.
+    """
 
     def __call__(self, fullobjects: bool = False) -> Any:
         with self.lazy_resultset.view.session.batch():
-            self.lazy_resultset.actual_result_count  # noqa: B018
-        return super().__call__(fullobjects)
+            total = self.lazy_resultset.actual_result_count
+        answer = super().__call__(fullobjects)
+        if self.request.form.get("snippets") == "1" and not fullobjects and self.lazy_resultset.highlighter():
+            if total:
+                self._add_snippets(answer["items"])
+            else:
+                answer["did_you_mean"] = self._meant()
+        return answer
+
+    def _add_snippets(self, items: list[dict[str, Any]]) -> None:
+        """Add to *items*, the summaries of the page, what matched in them, as HTML."""
+        brains = list(HypermediaBatch(self.request, self.lazy_resultset))
+        snippets = self.lazy_resultset.snippets(brains[:MAX_ROWS])
+        for item, brain in zip(items, brains, strict=True):
+            if brain.getRID() in snippets:
+                item["highlighting"] = {"text": [snippets[brain.getRID()]]}
+
+    def _meant(self) -> str | None:
+        """Return the text that may have been meant; what was typed may end with the asterisk that Volto adds."""
+        criteria = dict(self.lazy_resultset.criteria)
+        text = criteria.pop(SOURCE_INDEX, "")
+        text = text.get("query") if isinstance(text, Mapping) else text
+        place = {name: value for name, value in criteria.items() if name not in WINDOW}
+        typed = text.strip().removesuffix("*") if isinstance(text, str) else ""
+        return did_you_mean(getToolByName(getSite(), "portal_catalog"), typed, place)
 
 
 class SearchGet(Service):
@@ -140,13 +177,19 @@ class SearchGet(Service):
 
 
 def count_facets(parameters: Parameters, names: Sequence[str], results: Any) -> Mapping[str, Facet] | None:
-    """Return the facets *names*, and the ranges of *parameters*, of *results*; None if counting takes too long."""
-    if not names and not parameters.ranges:
+    """Return the facets *names*, and the ranges of *parameters*, of *results*; None if counting takes too long.
+
+    Facets whose values the user may not be told are left out.
+    """
+    told = set(told_facets([*names, *parameters.ranges], parameters.context, parameters.request))
+    names = [name for name in names if name in told]
+    ranges = {name: of for name, of in parameters.ranges.items() if name in told}
+    if not told:
         return {}
     # One more than wanted would not do where only some of the values are shown.
     parted = any(condition.get("p") for condition in parameters.conditions.values())
     limit = None if parted else max((parameters.facet_limit(name) for name in names), default=None)
-    return facets_in_time(results, names, parameters.ranges, limit)
+    return facets_in_time(results, names, ranges, limit)
 
 
 def facets_in_time(results: Any, names: Sequence[str], ranges: Any, limit: int | None) -> Mapping[str, Facet] | None:

@@ -75,7 +75,8 @@ class SolrGet(Service):
             "portal_path": "/".join(getSite().getPhysicalPath()),
             "facet_groups": groups,
             "facet_fields": _facet_fields(parameters, facets or {}),
-            "layouts": parameters.tab.get("layouts"),
+            # Its front-end logs an error where there is none.
+            "layouts": parameters.tab.get("layouts") or ["list"],
             "vocabularies": parameters.settings.get("vocabularies", []),
         }
         if facets is None:

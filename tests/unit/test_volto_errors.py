@@ -1,0 +1,88 @@
+"""What our control panels refuse is read by Volto: every message, in English and German, whatever somebody has typed."""
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from plone.pgcatalog.controlpanel.refusals import readable_errors
+from plone.pgcatalog.fulltext.tuning import problems
+from plone.pgcatalog.fulltext.tuning import READERS
+from plone.pgcatalog.i18n import english
+from scripts import messages
+from typing import Any
+
+import json
+import pytest
+import re
+
+
+#: What breaks Python's quotes, JSON or HTML.
+HOSTILE = (
+    "climate's",
+    '"quoted"',
+    "both ' and \"",
+    "back\\slash",
+    "<b>bold</b>",
+    "a & b &lt;",
+    "\x01 \u200b \U000e0001",
+    "ä€",
+)
+VARIABLE = re.compile(r"\$\{\w+\}")
+
+
+class Text(HTMLParser):
+    """The text of a document, as a browser's DOMParser tells it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+
+def parsed(text: str) -> Iterator[Any]:
+    """Yield what Volto's tryParseJSON makes of *text* in each of its three ways, as far as one can."""
+    for attempt in (text, text.replace("'", '"'), text.replace('"', '\\"').replace("'", '"')):
+        try:
+            yield json.loads(attempt)
+        except ValueError:
+            continue
+
+
+def read_by_volto(message: str) -> Any:
+    """Return the errors that Volto's control panel reads in the *message* of an answer, None for what it cannot read."""
+    return next(parsed("".join(Text(message).parts)), None)
+
+
+def texts() -> list[str]:
+    """Return the English and the German texts of our messages."""
+    [german] = messages.LOCALES.glob(f"de/LC_MESSAGES/{messages.DOMAIN}.po")
+    quoted = re.findall(r'^msgstr "(.+)"$', german.read_text("utf-8"), re.MULTILINE)
+    return [*messages.messages(), *(json.loads(f'"{text}"') for text in quoted)]
+
+
+@pytest.mark.parametrize("typed", HOSTILE)
+def test_every_message_is_read_as_it_was_written(typed: str) -> None:
+    errors = [
+        {"message": VARIABLE.sub(lambda _: typed, text), "field": "synonyms", "error": "ValidationError"}
+        for text in texts()
+    ]
+    assert len(errors) > 500
+    assert read_by_volto(readable_errors(errors)) == errors
+
+
+def test_each_way_of_volto_that_reads_it_reads_the_same() -> None:
+    errors = [{"message": typed, "field": "pins", "error": "ValidationError"} for typed in HOSTILE]
+    found = list(parsed("".join(Text(readable_errors(errors)).parts)))
+    assert found
+    assert all(each == errors for each in found)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_python_s_notation_of_the_list_is_not_enough(name: str) -> None:
+    """The law above has a reason: a line that cannot be read is quoted in the message."""
+    errors = [{"message": english(problem), "field": name} for problem in problems(name, "climate's")]
+    assert errors
+    assert read_by_volto(str(errors)) != errors
+    assert read_by_volto(readable_errors(errors)) == errors
