@@ -167,6 +167,14 @@ def rid_of(catalog: Any) -> int:
     return rid
 
 
+def uid_of(catalog: Any) -> str:
+    return str(catalog(getId="page")[0].UID)
+
+
+def scores_of(catalog: Any, brain: Any) -> tuple[Any, Any, bool]:
+    return brain.data_record_score_, brain.data_record_normalized_score_, brain.getRID() == rid_of(catalog)
+
+
 #: Calls without an index; each gives the same for both catalogs.
 CALLS: dict[str, Callable[[Any], Any]] = {
     "len": len,
@@ -237,24 +245,41 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "_catalog.make_query": lambda c: c._catalog.make_query({"a": ("y", "x"), "b": 1}),
     "_catalog()": lambda c: sorted(b.getPath() for b in c._catalog(portal_type="Event")),
     "_catalog.updateBrains": lambda c: c._catalog.updateBrains(),
+    "brains of single records": lambda c: [
+        (*scores_of(c, brain), brain.Title, brain.getPath(), brain.getURL(), brain.Subject)
+        for brain in (
+            c._catalog[rid_of(c)],
+            c._catalog[(7, 3, rid_of(c))],
+            c._catalog.instantiate((rid_of(c), c._catalog.data[rid_of(c)]), score_data=(3, 7)),
+        )
+    ],
+    "keys find their rids": lambda c: (
+        paths(c, c.Indexes["Subject"]._index["Rot"]),
+        c.getpath(c.Indexes["UID"]._index[uid_of(c)]),
+        c.getpath(c.Indexes["UID"]._index.get(uid_of(c))),
+        [(key, paths(c, rids)) for key, rids in c.Indexes["portal_type"]._index.items()],
+    ),
+    "a text index": lambda c: (
+        *(getattr(c.Indexes["SearchableText"], name)() for name in ("getIndexType", "getLexiconURL", "indexSize")),
+        c.Indexes["SearchableText"].getLexicon().getId(),
+        c.Indexes["SearchableText"].getIndexSourceNames(),
+        paths(c, [rid for rid, _ in c.Indexes["SearchableText"].query("quick")[0]]),
+        c.Indexes["SearchableText"].query("quick")[1],
+    ),
+    "a text index's values": lambda c: c.Indexes["SearchableText"].uniqueValues(),
+    "a path index searches": lambda c: [
+        paths(c, c._catalog.getIndex("path").search(*asked, **options))
+        for asked, options in (
+            *((("/plone/my_folder",), {}), (("/plone/my_folder",), {"depth": 1}), ((("b", 3),), {})),
+            (("/plone/my_folder/a/b",), {"navtree": 1, "depth": 1}),
+        )
+    ],
 }
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_same_answer(both: Any, name: str) -> None:
     ours, theirs = (outcome(CALLS[name], catalog) for catalog in both)
-    assert ours == theirs
-
-
-def test_brains_of_single_records(both: Any) -> None:
-    def look(catalog: Any) -> Any:
-        rid = rid_of(catalog)
-        inside = catalog._catalog
-        brains = [inside[rid], inside[(7, 3, rid)], inside.instantiate((rid, inside.data[rid]), score_data=(3, 7))]
-        scores = [(b.data_record_score_, b.data_record_normalized_score_, b.getRID() == rid) for b in brains]
-        return scores, [(b.Title, b.getPath(), b.getURL(), b.Subject) for b in brains]
-
-    ours, theirs = map(look, both)
     assert ours == theirs
 
 
@@ -380,21 +405,6 @@ def test_an_index_is_queried(both: Any, name: str) -> None:
     assert ours == theirs
 
 
-def test_keys_find_their_rids(both: Any) -> None:
-    def look(catalog: Any) -> Any:
-        indexes = catalog.Indexes
-        uid = catalog(getId="page")[0].UID
-        return (
-            paths(catalog, indexes["Subject"]._index["Rot"]),
-            catalog.getpath(indexes["UID"]._index[uid]),
-            catalog.getpath(indexes["UID"]._index.get(uid)),
-            [(key, paths(catalog, rids)) for key, rids in indexes["portal_type"]._index.items()],
-        )
-
-    ours, theirs = map(look, both)
-    assert ours == theirs
-
-
 def test_a_boolean_index_always_has_both_values(both: Any) -> None:
     for catalog in both:
         rare, common = catalog.Indexes["is_folderish"].uniqueValues(withLengths=True)
@@ -409,37 +419,4 @@ def test_a_boolean_index_always_has_both_values(both: Any) -> None:
 @pytest.mark.parametrize("lengths", [True, False])
 def test_a_date_range_index_has_values_by_field(both: Any, field: str | None, lengths: bool) -> None:
     ours, theirs = (list(c.Indexes["effectiveRange"].uniqueValues(field, lengths)) for c in both)
-    assert ours == theirs
-
-
-def test_text_indexes(both: Any) -> None:
-    def look(catalog: Any) -> Any:
-        index = catalog.Indexes["SearchableText"]
-        hits, count = index.query("quick")
-        return (
-            index.getIndexType(),
-            index.getLexicon().getId(),
-            index.getLexiconURL(),
-            index.getIndexSourceNames(),
-            paths(catalog, [rid for rid, _ in hits]),
-            count,
-            index.indexSize(),
-            outcome(lambda c: c.Indexes["SearchableText"].uniqueValues(), catalog),
-        )
-
-    ours, theirs = map(look, both)
-    assert ours == theirs
-
-
-def test_path_indexes_search(both: Any) -> None:
-    def look(catalog: Any) -> Any:
-        index = catalog._catalog.getIndex("path")
-        return (
-            paths(catalog, index.search("/plone/my_folder")),
-            paths(catalog, index.search("/plone/my_folder", depth=1)),
-            paths(catalog, index.search("/plone/my_folder/a/b", navtree=1, depth=1)),
-            paths(catalog, index.search(("b", 3))),
-        )
-
-    ours, theirs = map(look, both)
     assert ours == theirs

@@ -1,6 +1,8 @@
 """Whoever commits second: no conflict that is not needed, and a catalog that is what the content says."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.editors import abort
@@ -152,6 +154,17 @@ def own_conflicts(one: Any, two: Any, first: Action, second: Action, name: str) 
     return set()
 
 
+@contextmanager
+def met(db: Any, first: Action, second: Action) -> Iterator[tuple[Any, Any]]:
+    """Yield two editors who have both done something; the first has committed.  The catalog is sound at the end."""
+    with editor(db) as one, editor(db) as two:
+        one.do(first, "tree")
+        two.do(second, "tree")
+        one.commit()
+        yield one, two
+        assert two.do(differences) == []
+
+
 @pytest.mark.parametrize("first", ACTIONS)
 def test_any_two_transactions_leave_a_sound_catalog(site_with: SiteWith, first: Action) -> None:
     """Neither conflicts because of the catalog, but for the pairs that are known."""
@@ -177,26 +190,18 @@ def test_an_administrator_disturbs_nobody(db: Any, first: Action, second: Action
     [(edit, edit_elsewhere), (edit, publish_elsewhere), (publish_elsewhere, edit_elsewhere), (add, edit_elsewhere)],
 )
 def test_two_who_change_two_objects_never_conflict(db: Any, first: Action, second: Action) -> None:
-    with editor(db) as one, editor(db) as two:
-        one.do(first, "tree")
-        two.do(second, "tree")
-        one.commit()
+    with met(db, first, second) as (_, two):
         two.commit()
-        assert two.do(differences) == []
 
 
 def test_two_who_change_one_object_conflict_as_in_plain_storage(db: Any) -> None:
-    with editor(db) as one, editor(db) as two:
-        one.do(edit, "tree")
-        two.do(edit, "tree")
-        one.commit()
+    with met(db, edit, edit) as (one, two):
         with pytest.raises(ConflictError) as caught:
             two.commit()
         assert caught.value.oid == one.do(lambda site: site.tree.inner.page._p_oid)  # the storage's
         two.do(abort)
         two.do(edit, "tree")
         two.commit()
-        assert two.do(differences) == []
 
 
 def test_two_who_add_to_one_folder_conflict_in_the_folder(db: Any) -> None:
@@ -241,12 +246,8 @@ def test_the_opposite_order_is_a_conflict_and_no_deadlock(db: Any) -> None:
 
 
 def test_an_edited_page_keeps_the_roles_it_was_given(db: Any) -> None:
-    with editor(db) as one, editor(db) as two:
-        one.do(share_tree, "tree")
-        two.do(edit, "tree")
-        one.commit()
+    with met(db, share_tree, edit) as (_, two):
         two.commit()
-        assert two.do(differences) == []
         found = two.do(lambda site: site.portal_catalog(Title="edited", allowedRolesAndUsers="user:mara"))
         assert len(found) == 1
 
@@ -276,12 +277,8 @@ def both_orders(one: Action, two: Action) -> list[tuple[Action, Action]]:
     [*both_orders(share_site, rename_tree), *both_orders(share_site, edit), *both_orders(share_site, delete_tree)],
 )
 def test_roles_from_above_meet_other_changes(db: Any, first: Action, second: Action) -> None:
-    with editor(db) as one, editor(db) as two:
-        one.do(first, "tree")
-        two.do(second, "tree")
-        one.commit()
+    with met(db, first, second) as (_, two):
         two.commit()
-        assert two.do(differences) == []
         found = two.do(lambda site: site.portal_catalog.unrestrictedSearchResults(path="/plone/tree"))
         shared = two.do(
             lambda site: site.portal_catalog.unrestrictedSearchResults(
@@ -296,15 +293,11 @@ def test_roles_from_above_meet_other_changes(db: Any, first: Action, second: Act
 def test_what_moves_conflicts_in_the_storage(db: Any, change: Action, moved_first: bool) -> None:
     """Plone stores what is below a container that gets another name."""
     first, second = (rename_top, change) if moved_first else (change, rename_top)
-    with editor(db) as one, editor(db) as two:
-        one.do(first, "tree")
-        two.do(second, "tree")
-        one.commit()
+    with met(db, first, second) as (_, two):
         with pytest.raises(ConflictError) as caught:
             two.commit()
         assert caught.value.oid is not None
         two.do(abort)
         two.do(tolerant(second), "tree")
         two.commit()
-        assert two.do(differences) == []
         assert two.do(lambda site: len(site.portal_catalog.unrestrictedSearchResults(path="/plone/tree"))) == 0

@@ -273,23 +273,25 @@ def test_an_unknown_type_is_refused(catalog: Any) -> None:
     assert sorted(catalog.indexes()) == before
 
 
-def test_an_unknown_type_is_not_taken_over(stock: Any) -> None:
-    stock.portal_catalog.addIndex("length", length_index())
+@pytest.mark.parametrize(
+    ("indexes", "error", "message"),
+    [
+        ([length_index()], UnsupportedIndexes, r"length \(LengthIndex\)"),
+        # Words of queries as names; the last one is none.
+        (
+            [FieldIndex(name) for name in ("sort_on", "where", "b_limit")],
+            UnsupportedNames,
+            r"nothing has been changed\..*'sort_on'.*'where'",
+        ),
+    ],
+    ids=["an unknown type", "names"],
+)
+def test_what_cannot_be_kept_is_not_taken_over(stock: Any, indexes: list[Any], error: Any, message: str) -> None:
+    for index in indexes:
+        stock.portal_catalog.addIndex(index.getId(), index)
     transaction.commit()
     tool = stock.portal_catalog.aq_base
-    with pytest.raises(UnsupportedIndexes, match=r"length \(LengthIndex\)"):
-        stock.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
-    assert stock.portal_catalog.aq_base is tool
-    assert not stock._p_jar._registered_objects
-    assert stock.portal_setup.getLastVersionForProfile("plone.pgcatalog:default") == "unknown"
-
-
-def test_an_index_with_a_word_of_queries_as_its_name_is_not_taken_over(stock: Any) -> None:
-    for name in ("sort_on", "where", "b_limit"):
-        stock.portal_catalog.addIndex(name, FieldIndex(name))
-    transaction.commit()
-    tool = stock.portal_catalog.aq_base
-    with pytest.raises(UnsupportedNames, match=r"nothing has been changed\..*'sort_on'.*'where'") as refused:
+    with pytest.raises(error, match=message) as refused:
         stock.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
     assert "b_limit" not in str(refused.value)
     assert stock.portal_catalog.aq_base is tool

@@ -18,7 +18,6 @@ from tests.integration.plans import rids_statement
 from tests.integration.plans import select_statement
 from tests.integration.relation import filled
 from tests.integration.traffic import traced
-from tests.integration.traffic import Traffic
 from tests.integration.waiting import PATIENCE
 from tests.integration.waiting import until
 from typing import Any
@@ -26,7 +25,6 @@ from typing import Any
 import psycopg
 import pytest
 import re
-import tempfile
 import transaction
 
 
@@ -185,14 +183,9 @@ def test_a_search_is_one_message_with_what_goes_before_it(portal: Any) -> None:
     portal.page0.reindexObject()
     transaction.commit()
     transaction.begin()
-    pgconn = connection.pgconn
-    with tempfile.TemporaryFile("w+") as file:
-        pgconn.trace(file.fileno())
-        pgconn.set_trace_flags(0)
+    with traced(portal, prepares=True) as found_traffic:
         assert found() == ["Page 0", "Changed", "Page 2"]
-        pgconn.untrace()
-        file.seek(0)
-        traffic = Traffic(file.read())
+    [traffic] = found_traffic
     assert traffic.round_trips == 1
     # The catalog's state, the page and its time limit are prepared; how to plan, and the savepoint, need no plan.
     [message] = traffic.statements

@@ -161,17 +161,6 @@ def test_a_security_reindex_counts(filled: Any) -> None:
     assert len(shown(filled, **query)) == 0
 
 
-def test_a_cleared_catalog_is_empty_for_those_who_knew_another_table(filled: Any, db: Any) -> None:
-    before = shown(filled)
-    with second_connection(db) as (manager, portal):
-        assert shown(portal) == before
-        filled.portal_catalog.manage_catalogClear()
-        transaction.commit()
-        assert shown(portal) == before
-        manager.begin()
-        assert shown(portal) == []
-
-
 def test_a_table_that_is_gone_is_no_error(filled: Any, dsn: str) -> None:
     """A process learns of a new table by the message that tries the old one."""
     with sites.opened(dsn) as elsewhere, second_connection(elsewhere) as (manager, portal):

@@ -38,11 +38,14 @@ class Traffic:
 
 
 @contextmanager
-def traced(portal: Any) -> Iterator[list[Traffic]]:
-    """Yield a list that holds the Traffic of the portal's snapshot connection afterwards."""
+def traced(portal: Any, prepares: bool = False) -> Iterator[list[Traffic]]:
+    """Yield a list that holds the Traffic of the portal's snapshot connection afterwards.
+
+    Without prepared statements every message names its SQL; with them, if it *prepares* any, their names.
+    """
     connection = portal._p_jar._normal_storage.pg_connection
-    # Without prepared statements every message names its SQL.
-    connection.prepare_threshold, connection.prepares_ours = None, False
+    if not prepares:
+        connection.prepare_threshold, connection.prepares_ours = None, False
     pgconn = connection.pgconn
     result: list[Traffic] = []
     with tempfile.TemporaryFile("w+") as file:

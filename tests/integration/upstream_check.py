@@ -370,17 +370,5 @@ def standby(dsn: str) -> None:
 
 
 if __name__ == "__main__":
-    CHECKS = {
-        "clocks": clocks,
-        "history": history,
-        "pooler": pooler,
-        "fresh": fresh,
-        "oids": oids,
-        "prepared": prepared,
-        "session": session,
-        "copied": copied,
-        "packed": packed,
-        "make": make,
-        "standby": standby,
-    }
-    CHECKS[sys.argv[1]](*sys.argv[2:])
+    checks = (clocks, history, pooler, fresh, oids, prepared, session, copied, packed, make, standby)
+    {check.__name__: check for check in checks}[sys.argv[1]](*sys.argv[2:])

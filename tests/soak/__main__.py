@@ -11,7 +11,6 @@ be lost.
 
 from benchmarks.marks import put_between
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -35,9 +34,7 @@ from typing import Any
 
 import click
 import json
-import os
 import platform
-import signal
 import subprocess
 import sys
 import tempfile
@@ -69,7 +66,6 @@ console = Console(stderr=True)
 @click.option("--objects", default=200, type=click.IntRange(min=40), help="Content of the site at the start.")
 @click.option("--seed", default=1, help="Of everything random.")
 @click.option("--max-growth", default=20.0, help="Per cent that a process may grow from the middle to the end.")
-@click.option("--trace-memory", is_flag=True, help="Write what grows to memory.txt in the log folder (slow).")
 @click.option(
     "--logs", type=click.Path(file_okay=False, path_type=Path), help="Keep the instances with their logs here."
 )
@@ -105,8 +101,7 @@ def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         console.print("Making the site")
         site = answer(worker(folder, "make", dsn, objects=options["objects"]))
         names = [f"zope{n}" for n in range(1, options["processes"] + 1)]
-        serving = {"threads": options["threads"], "trace": options["trace_memory"]}
-        processes = [worker(folder, "serve", dsn, name=name, **serving) for name in names]
+        processes = [worker(folder, "serve", dsn, name=name, threads=options["threads"]) for name in names]
         for process in processes:
             stack.callback(end, process)
         urls = [f"http://127.0.0.1:{answer_of(process)['port']}/Plone" for process in processes]
@@ -116,7 +111,7 @@ def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         monitor = Monitor(dsn, pids)
 
         def kills(started: float) -> list[tuple[float, float]]:
-            return kill_at_random(server, started, options, pids.values())
+            return kill_at_random(server, started, options)
 
         def takeovers(started: float) -> list[tuple[float, float]]:
             assert pair is not None
@@ -191,9 +186,7 @@ def moments(number: int, started: float, options: dict[str, Any], random: Random
         yield part
 
 
-def kill_at_random(
-    server: EmbeddedPostgres, started: float, options: dict[str, Any], pids: Iterable[int]
-) -> list[tuple[float, float]]:
+def kill_at_random(server: EmbeddedPostgres, started: float, options: dict[str, Any]) -> list[tuple[float, float]]:
     """Kill and start the server at random times; return the outages."""
     random = Random(options["seed"])
     outages = []
@@ -203,9 +196,6 @@ def kill_at_random(
         time.sleep(random.uniform(0, min(MAX_DOWN, part / 8)))
         server.start()
         outages.append((begin, time.monotonic()))
-        if options["trace_memory"]:
-            for pid in pids:
-                os.kill(pid, signal.SIGUSR2)
         down = outages[-1][1] - begin
         console.print(f"Kill {len(outages)} at {begin - started:.0f} s, up again after {down:.1f} s")
     return outages

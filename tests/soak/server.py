@@ -19,7 +19,6 @@ import signal
 import sys
 import threading
 import traceback
-import tracemalloc
 
 
 logger = logging.getLogger("soak")
@@ -161,7 +160,7 @@ def named_errors(application: Any) -> Any:
     return call
 
 
-def serve(folder: Path, dsn: str, name: str, threads: int, trace: bool) -> None:
+def serve(folder: Path, dsn: str, name: str, threads: int) -> None:
     """Serve the site until the other end of stdin closes; tell the port first."""
     start(folder, dsn, name, threads)._p_jar.close()
     from plone.pgcatalog.unavailable import unavailable_filter
@@ -174,26 +173,8 @@ def serve(folder: Path, dsn: str, name: str, threads: int, trace: bool) -> None:
     server = create_server(application, host="127.0.0.1", port=0, threads=threads)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     threading.Thread(target=lambda: (sys.stdin.read(), os.kill(os.getpid(), signal.SIGTERM)), daemon=True).start()
-    if trace:
-        trace_memory(folder / name / "var" / "log" / "memory.txt")
     print(json.dumps({"port": server.effective_port}), flush=True)
     server.run()
-
-
-def trace_memory(path: Path) -> None:
-    """At each SIGUSR2, append to *path* what has grown since the one before."""
-    tracemalloc.start()
-    snapshots: list[tracemalloc.Snapshot] = []
-
-    def grown(*_: Any) -> None:
-        snapshots.append(tracemalloc.take_snapshot())
-        if len(snapshots) > 1:
-            with path.open("a") as file:
-                for line in snapshots[-1].compare_to(snapshots[-2], "lineno")[:25]:
-                    print(line, file=file)
-                print("=" * 80, file=file)
-
-    signal.signal(signal.SIGUSR2, grown)
 
 
 # -- check

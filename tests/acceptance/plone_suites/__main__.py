@@ -27,73 +27,33 @@ PROGRAM = "python -m tests.acceptance.plone_suites"
 OUR_PROFILE = "plone.pgcatalog:default"
 
 
-def run_parser() -> argparse.ArgumentParser:
-    """The arguments of a run."""
-    parser = argparse.ArgumentParser(prog=PROGRAM)
-    parser.add_argument("--profile", required=True, help="GenericSetup profile, or none for the control")
-    parser.add_argument("--compact", action="store_true", help="write only the status of each test")
-    parser.add_argument("--only", help="regular expression on the test id")
-    parser.add_argument("--failed-in", type=Path, help="run only the tests that failed in this result file")
-    _add_run_options(parser)
-    return parser
-
-
-def check_parser() -> argparse.ArgumentParser:
-    """The arguments of a run that is compared with the stored controls."""
-    parser = argparse.ArgumentParser(prog=f"{PROGRAM} check")
-    parser.add_argument("--profile", default=OUR_PROFILE)
-    _add_run_options(parser)
-    _add_report_options(parser)
-    parser.set_defaults(compact=False, only=None, failed_in=None)
-    return parser
-
-
-def compare_parser() -> argparse.ArgumentParser:
-    """The arguments of a comparison."""
-    parser = argparse.ArgumentParser(prog=f"{PROGRAM} compare")
-    parser.add_argument("candidate", type=Path)
-    parser.add_argument("--control", type=Path, help="result file; by default those kept here")
-    _add_report_options(parser)
-    return parser
-
-
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--suite",
-        action="append",
-        required=True,
-        help="of suites.json, quick, medium, all, only:tier or module:dotted.name",
-    )
-    parser.add_argument("--out", type=Path, help="JSON result file; an existing one is added to")
-    parser.add_argument("--jobs", type=int, default=1, help="suites to run side by side")
-    parser.add_argument("--dsn", help="superuser DSN of a server to use instead of an embedded one")
-    parser.add_argument("--test-timeout", type=float, default=Options.test_timeout, metavar="SECONDS")
-    parser.add_argument("--suite-timeout", type=float, default=Options.suite_timeout, metavar="SECONDS")
-
-
-def _add_report_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--markdown", type=Path, help="write the report to this file")
-    parser.add_argument("--page", type=Path, help="write the page of the documentation to this file")
-    parser.add_argument("--command", help="what to name on that page as the command that makes it")
-
-
-def main_compare(argv: list[str]) -> int:
-    """Compare a result file with a control; return 1 if anything counts against the candidate."""
-    args = compare_parser().parse_args(argv)
-    return judge(results.load(args.candidate), args, results.load(args.control) if args.control else None)
-
-
-def main_check(argv: list[str]) -> int:
-    """Run suites and compare them with the stored controls; return 1 if anything counts against the candidate."""
-    args = check_parser().parse_args(argv)
-    candidate, _passed = run(args)
-    return judge(candidate, args)
-
-
-def main_run(argv: list[str]) -> int:
-    """Run suites; return 1 if a test failed or was not run."""
-    _result, passed = run(run_parser().parse_args(argv))
-    return 0 if passed else 1
+def parsed(task: str, argv: list[str]) -> argparse.Namespace:
+    """Return the arguments of ``run``, ``check`` (a run that is compared with the stored controls) or ``compare``."""
+    parser = argparse.ArgumentParser(prog=PROGRAM if task == "run" else f"{PROGRAM} {task}")
+    add = parser.add_argument
+    if task == "compare":
+        add("candidate", type=Path)
+        add("--control", type=Path, help="result file; by default those kept here")
+    else:
+        default = None if task == "run" else OUR_PROFILE
+        add("--profile", required=task == "run", default=default, help="GenericSetup profile, or none for the control")
+        suites = "of suites.json, quick, medium, all, only:tier or module:dotted.name"
+        add("--suite", action="append", required=True, help=suites)
+        add("--out", type=Path, help="JSON result file; an existing one is added to")
+        add("--jobs", type=int, default=1, help="suites to run side by side")
+        add("--dsn", help="superuser DSN of a server to use instead of an embedded one")
+        add("--test-timeout", type=float, default=Options.test_timeout, metavar="SECONDS")
+        add("--suite-timeout", type=float, default=Options.suite_timeout, metavar="SECONDS")
+    if task == "run":
+        add("--compact", action="store_true", help="write only the status of each test")
+        add("--only", help="regular expression on the test id")
+        add("--failed-in", type=Path, help="run only the tests that failed in this result file")
+    else:
+        add("--markdown", type=Path, help="write the report to this file")
+        add("--page", type=Path, help="write the page of the documentation to this file")
+        add("--command", help="what to name on that page as the command that makes it")
+        parser.set_defaults(compact=False, only=None, failed_in=None)
+    return parser.parse_args(argv)
 
 
 def judge(candidate: dict[str, Any], args: argparse.Namespace, control: dict[str, Any] | None = None) -> int:
@@ -179,9 +139,13 @@ def _describe(problem: dict[str, str]) -> list[str]:
 
 
 def main(argv: list[str]) -> int:
-    """Run, check or compare; return the exit status."""
-    command = {"compare": main_compare, "check": main_check}.get(argv[0]) if argv else None
-    return command(argv[1:]) if command else main_run(argv)
+    """Run, check or compare; return 1 if a test failed or was not run, or if anything counts against the candidate."""
+    task = argv[0] if argv and argv[0] in ("compare", "check") else "run"
+    args = parsed(task, argv if task == "run" else argv[1:])
+    if task == "compare":
+        return judge(results.load(args.candidate), args, results.load(args.control) if args.control else None)
+    result, passed = run(args)
+    return judge(result, args) if task == "check" else int(not passed)
 
 
 if __name__ == "__main__":
