@@ -71,15 +71,6 @@ def test_without_a_batch_each_is_read_alone(pages: Any) -> None:
     assert len(traffic[0].matching("SELECT 1")) == 1
 
 
-def test_whoever_counts_in_a_batch_has_the_rows(pages: Any) -> None:
-    found = pages.portal_catalog.unrestrictedSearchResults(portal_type="Document")
-    with traced(pages) as traffic:
-        with batch(pages):
-            number = len(found)
-        assert len([brain.getId for brain in found]) == number == 1
-    assert traffic[0].round_trips == 1, traffic[0].statements
-
-
 def test_one_that_fails_does_no_harm(pages: Any) -> None:
     with batch(pages):
         wrong, right = read(pages, "SELECT 1 / 0"), read(pages, "SELECT 2")

@@ -86,12 +86,6 @@ def test_other_questions_are_compiled(compiled: Any, one: dict[str, Any], other:
     assert compiled(one, other, one) == 2
 
 
-def test_times_within_a_minute_are_one_question_to_a_range_of_dates(compiled: Any) -> None:
-    times = [DateTime(f"2026/01/01 10:00:{seconds:02} UTC") for seconds in (0, 30, 59)]
-    assert compiled(*({"effectiveRange": time, "portal_type": "Document"} for time in times)) == 1
-    assert compiled(*({"modified": time} for time in times)) == 3
-
-
 class Odd(str):
     """A value that may mean something else than it says."""
 

@@ -18,6 +18,7 @@ from tests.integration.waiting import background_ended
 from tests.integration.waiting import PATIENCE
 from tests.integration.web import MANAGER
 from tests.integration.web import Response
+from tests.integration.web import text
 from tests.integration.web import token
 from tests.integration.web import Web
 from typing import Any
@@ -361,7 +362,3 @@ def test_a_rebuild_that_runs_or_failed_is_told(site: Site) -> None:
             assert link == f"http://nohost{site.path}/portal_catalog/manage_catalogAdvanced"
     finally:
         go_on.set()
-
-
-def text(element: Any) -> str:
-    return " ".join(element.text_content().split())

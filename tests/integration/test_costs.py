@@ -86,39 +86,6 @@ def test_brains_one_by_one_take_one(filled: Any) -> None:
     assert traffic[0].round_trips == 2
 
 
-def test_a_count_takes_one_and_brings_no_rows(filled: Any) -> None:
-    len(search(filled, portal_type="Folder"))
-    with traced(filled) as traffic:
-        results = search(filled, portal_type="Document", sort_on="getId")
-        assert len(results) == results.actual_result_count == 30
-    assert traffic[0].round_trips == 1
-    assert not traffic[0].matching("ORDER BY")
-
-
-def test_a_result_nobody_looks_at_costs_nothing(filled: Any) -> None:
-    len(search(filled, portal_type="Folder"))
-    with traced(filled) as traffic:
-        search(filled, portal_type="Document", sort_on="getId")
-        transaction.abort()
-    assert not traffic[0].matching("pgcatalog")
-
-
-def test_a_query_that_cannot_match_costs_nothing(filled: Any) -> None:
-    catalog = filled.portal_catalog
-    len(catalog.unrestrictedSearchResults(portal_type="Folder"))
-    with traced(filled) as traffic:
-        assert len(catalog.unrestrictedSearchResults(portal_type=[])) == 0
-        assert len(catalog.unrestrictedSearchResults(SearchableText="")) == 0
-        assert len(catalog.unrestrictedSearchResults()) == 0
-    assert traffic[0].messages == []
-
-
-def test_nothing_pending_means_no_overlay(filled: Any) -> None:
-    with traced(filled) as traffic:
-        len(filled.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
-    assert not traffic[0].matching("overlay")
-
-
 def test_a_modified_document_costs_two_statements_of_ours(filled: Any) -> None:
     """The generation, and the row; idx goes with the object's own upsert."""
     page = filled.page03

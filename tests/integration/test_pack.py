@@ -33,7 +33,6 @@ import transaction
 
 
 ROOT = Path(__file__).parents[2]
-PACKING = Path(__file__).with_name("packing.py")
 #: What the packs of a storage that keeps history are told: until when.
 LATER = 60
 #: Seconds after which a thread that should end hangs.

@@ -7,6 +7,7 @@ from AccessControl.SpecialUsers import nobody
 from AccessControl.ZopeGuards import guarded_getattr
 from DateTime import DateTime
 from tests.integration import site as sites
+from tests.integration.bad_values import a_record
 from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
@@ -20,7 +21,6 @@ from tests.integration.people import run_script
 from tests.integration.people import share
 from tests.integration.people import viewable
 from typing import Any
-from ZPublisher.HTTPRequest import record
 
 import pytest
 import transaction
@@ -60,12 +60,6 @@ def test_everybody_finds_exactly_what_they_may_view(compared: Any, user: Any) ->
 
 
 ROLES = ["Manager", "Editor", "Anonymous", "user:admin", "user:boss"]
-
-
-def a_record(**values: Any) -> Any:
-    query = record()
-    query.__dict__.update(values)
-    return query
 
 
 #: What a caller might send to see more.

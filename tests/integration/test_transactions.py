@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.indexing.transition import is_unfilled
-from plone.pgcatalog.indexing.verify import Verifier
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.fixtures import no_content
 from tests.integration.fixtures import SiteWith
 from tests.integration.pages import make_many_pages
 from tests.integration.pages import MANY
+from tests.integration.storage import assert_sound
 from typing import Any
 from zope.component.hooks import setSite
 
@@ -309,10 +309,6 @@ def undo_last(portal: Any) -> None:
 
 def paths(portal: Any, **query: Any) -> list[str]:
     return sorted(b.getPath() for b in portal.portal_catalog.unrestrictedSearchResults(**query))
-
-
-def assert_sound(portal: Any) -> None:
-    assert [str(d) for d in Verifier(portal.portal_catalog).differences()] == []
 
 
 def clear(portal: Any) -> None:

@@ -1,7 +1,6 @@
 """Upgrade steps that wait are named wherever somebody looks, until they have run; the steps are those of GenericSetup."""
 
 from collections.abc import Iterator
-from lxml import html
 from pathlib import Path
 from plone.pgcatalog.database import restored
 from plone.pgcatalog.database.restored import PROFILE
@@ -13,7 +12,6 @@ from tests.integration import site as sites
 from tests.integration.rebuilding import rebuild
 from tests.integration.rebuilding import sql
 from tests.integration.waiting import background_ended
-from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from textwrap import dedent
 from typing import Any
@@ -53,9 +51,7 @@ def titles_after(version: int) -> list[str]:
 
 def health_on(site: Site, page: str) -> tuple[str, str]:
     """Return class and text of the line about the health on *page*."""
-    response = site.web.get(page, MANAGER, accept="text/html")
-    assert response.status == 200, response.text
-    [line] = html.fromstring(response.body).xpath("//*[@id='health']")
+    [line] = site.page(page).xpath("//*[@id='health']")
     return line.get("class"), line.text_content()
 
 

@@ -65,19 +65,6 @@ def test_long_values_are_not_compared_in_a_scan_and_the_setting_ends_with_the_st
 # -- conditions that most rows fulfil
 
 
-@pytest.mark.parametrize("condition", [DOCUMENTS, PAGES, VISIBLE])
-@pytest.mark.parametrize(("found", "is_looked_up"), [(0.0, True), (SELECTIVE_SHARE, True), (MORE, False), (1.0, False)])
-def test_what_few_rows_have_is_looked_up(condition: Condition, found: float, is_looked_up: bool) -> None:
-    asked = condition & TEXT
-    changed = hide_unselective_indexes(asked, share(portal_type=found, allowed_roles=found))
-    assert (changed == asked) == is_looked_up
-
-
-def test_what_nobody_knows_is_taken_for_rare() -> None:
-    for condition in (DOCUMENTS & TEXT, TAGGED & TEXT, VISIBLE & TEXT):
-        assert hide_unselective_indexes(condition, share()) == condition
-
-
 @pytest.mark.parametrize(
     ("found", "is_looked_up"), [(0.0, True), (SELECTIVE_SHARE, True), (MORE, False), (None, False)]
 )

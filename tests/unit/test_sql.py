@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
-from plone.pgcatalog.database.prepared import ANY_SCAN
-from plone.pgcatalog.database.prepared import NO_SCAN
-from plone.pgcatalog.database.prepared import with_planner_hints
 from plone.pgcatalog.indexes import base
 from plone.pgcatalog.query.bind import hide_unselective_indexes
 from plone.pgcatalog.query.bind import SELECTIVE_SHARE
@@ -18,7 +15,6 @@ from plone.pgcatalog.sql.expression import Condition
 from plone.pgcatalog.sql.expression import EVERYTHING
 from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import NOTHING
-from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import has_value
 from plone.pgcatalog.sql.predicate import Predicate
 from typing import Any
@@ -126,12 +122,6 @@ def test_what_add_ons_import_is_the_same() -> None:
 # -- planning
 
 
-def test_a_costly_statement_is_not_scanned() -> None:
-    cheap, costly = Statement("SELECT %s", (1,)), Statement("SELECT %s", (1,), is_costly=True)
-    assert with_planner_hints(cheap) == ([cheap], 0)
-    assert with_planner_hints(costly) == ([Statement(NO_SCAN), costly, Statement(ANY_SCAN)], 1)
-
-
 def hidden(condition: Condition, shares: dict[str, float]) -> str:
     """Return the SQL of *condition* with hints for columns of whose rows *shares* have the values."""
     asked: list[tuple[str, Sequence[Any]]] = []
@@ -181,13 +171,6 @@ HIDDEN_ROLES = '("roles" || NULL::text[]) && %s::text[]'
 def test_what_most_rows_have_is_compared_beside_long_values(condition: Any, shares: Any, sql: str) -> None:
     assert hidden(condition & TEXT, shares) == f'({sql}) AND ("words" @@ %s::tsquery)'
     assert hidden(condition, shares) == condition.sql
-
-
-def test_the_share_is_asked_of_the_values() -> None:
-    asked = []
-    for one in (A, p.any_value(TYPE, ["a", "b"]), p.overlaps(ROLES, ["r"])):
-        hide_unselective_indexes(one & TEXT, lambda column, values: asked.append((column, values)))
-    assert asked == [(TYPE, ["a"]), (TYPE, ["a", "b"]), (ROLES, ["r"])]
 
 
 # -- rooms
