@@ -38,6 +38,7 @@ SESSIONS = {
     "rebuild": [("rebuild CONF --site Plone --workers 2", 0), ("status CONF", 0)],
     "vacuum": [("vacuum CONF", 0)],
     "files": [("files CONF --site Plone --backfill", 0), ("work CONF --once", 0), ("files CONF --site Plone", 0)],
+    "meaning": [("meaning CONF --site Plone", 0)],
     "work": [("work CONF --once", 0), ("files CONF --site Plone", 0)],
     "export": [("export CONF --columns path,portal_type,review_state,subject,modified --format csv", 6)],
     "metrics": [("metrics --dsn DSN --check", 24)],

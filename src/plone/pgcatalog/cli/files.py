@@ -35,7 +35,7 @@ PAUSE = 0.5
 @click.option("--once", is_flag=True, help="Do what is due, and end.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1, 64), help="Jobs done side by side.")
 def work(zope_conf: str, once: bool, jobs: int) -> None:
-    """Do the work that saves have left: find the text of files.
+    """Do the work that saves have left: find the text of files, have vectors made of pages.
 
     Ends on SIGTERM and SIGINT, after the jobs that it is doing.
 
@@ -46,7 +46,9 @@ def work(zope_conf: str, once: bool, jobs: int) -> None:
     if dsn is None:
         raise click.UsageError(f"the storage of {zope_conf} is not zodb-pgjsonb")
     if not kinds():
-        raise click.ClickException("nothing extracts texts here: install plone.pgcatalog[files]")
+        raise click.ClickException(
+            "nothing here does a job: install plone.pgcatalog[files] or plone.pgcatalog[meaning]"
+        )
     workers = [Worker(database, dsn) for _ in range(jobs)]
 
     def stop(*_: Any) -> None:
@@ -87,8 +89,8 @@ def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -
         if repeat:
             lines.append(f"{repeat_failed(connection, catalog)} files are tried again")
         if wait:
-            watch(connection, catalog)
-        counts = figures(connection, catalog)
+            watch(connection, catalog, texts.KIND, "Files")
+        counts = figures(connection, catalog, texts.KIND)
         failures = [
             {"zoid": zoid, "reason": reason, "attempts": attempts, "since": since}
             for zoid, reason, attempts, since in table.failures(connection, catalog, texts.KIND)
@@ -99,18 +101,18 @@ def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -
     return Result(data, lines, 1 if counts.failed else 0)
 
 
-def figures(connection: Any, catalog: int) -> table.Figures:
-    """Return how many files of *catalog* wait and have failed."""
+def figures(connection: Any, catalog: int, kind: str) -> table.Figures:
+    """Return how many jobs of a *kind* wait, and have failed, for *catalog*."""
     by_kind = {figures.kind: figures for figures in table.figures(connection, catalog)}
-    return by_kind.get(texts.KIND, table.Figures(texts.KIND, 0, 0, None))
+    return by_kind.get(kind, table.Figures(kind, 0, 0, None))
 
 
-def watch(connection: Any, catalog: int) -> None:
-    """Show how many files of *catalog* wait, until none does."""
-    total = left = figures(connection, catalog).waiting
+def watch(connection: Any, catalog: int, kind: str, title: str) -> None:
+    """Show how many jobs of a *kind* wait for *catalog*, until none does."""
+    total = left = figures(connection, catalog, kind).waiting
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Files", total=total)
+        task = progress.add_task(title, total=total)
         while left:
             time.sleep(PAUSE)
-            left = figures(connection, catalog).waiting
+            left = figures(connection, catalog, kind).waiting
             progress.update(task, total=max(total, left), completed=max(total, left) - left)

@@ -85,6 +85,10 @@ def block(catalog: dict[str, Any]) -> Iterator[str]:
     yield f"  {len(catalog['indexes'])} SQL indexes, {decimal(catalog['index_bytes'])}"
     yield f"  last change: {last_change(catalog)}; {catalog['dead_rows']} dead rows"
     yield f"  {english(health.slow_queries(catalog))}"
+    if catalog["vectors"]:
+        chunks, size = (sum(table[figure] for table in catalog["vectors"]) for figure in ("chunks", "bytes"))
+        waiting = catalog["queue"].get("embed", {}).get("waiting", 0)
+        yield f"  vectors of {chunks} chunks, {decimal(size)}; {waiting} pages wait for theirs"
     if rebuild := catalog["rebuild"]:
         state = "running" if rebuild["running"] else "interrupted"
         progress = f"{rebuild['done']} of {rebuild['total']}"
@@ -274,7 +278,11 @@ def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
     if not has_catalogs(connection) and not is_expected(connection):
         return
     figures = health.collect(connection)
-    if version_of("kreuzberg") is None and any(health.neglected(catalog) for catalog in figures.get("catalogs", ())):
+    waiting = {kind for catalog in figures.get("catalogs", ()) for kind, _ in health.neglected(catalog)}
+    if version_of("httpx") is None and "embed" in waiting:
+        text = "pages wait for their vectors, and httpx is not installed here"
+        yield Finding(WARNING, "packages", text, "Install plone.pgcatalog[meaning].")
+    if version_of("kreuzberg") is None and "text" in waiting:
         text = "files wait for their text, and kreuzberg is not installed here"
         yield Finding(
             WARNING, "packages", text, "Install plone.pgcatalog[files], unless the site has another extractor."

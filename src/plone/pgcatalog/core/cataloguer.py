@@ -62,7 +62,8 @@ def entry(
         columns=extraction.columns,
         idx=extraction.idx,
         vanished=frozenset(extraction.vanished),
-        jobs=jobs | jobs_for(catalog, names),
+        jobs=jobs,
+        jobs_of_columns=jobs_for(catalog, names),
         late=None if update_metadata else lambda: metadata_of(uid, source, configuration.columns),
     )
 

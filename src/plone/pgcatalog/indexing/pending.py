@@ -6,6 +6,7 @@ it into PostgreSQL inside the storage's commit.
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
@@ -132,6 +133,8 @@ class Entry:
     kept_rid: int | None = None
     #: kinds of jobs that its object needs after the commit
     jobs: frozenset[str] = frozenset()
+    #: kinds of jobs that it needs if one of some columns gets another value
+    jobs_of_columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def new(self) -> bool:
@@ -149,6 +152,7 @@ class Entry:
             vanished=vanished,
             late=self.late and later.late,
             jobs=self.jobs | later.jobs,
+            jobs_of_columns={**self.jobs_of_columns, **later.jobs_of_columns},
         )
 
 

@@ -27,6 +27,7 @@ from plone.pgcatalog.indexing.manager import committing
 from plone.pgcatalog.indexing.manager import PendingManager
 from plone.pgcatalog.indexing.merge import packed
 from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.indexing.overlap import changed_objects
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
 from plone.pgcatalog.indexing.verify import Verifier
@@ -103,8 +104,7 @@ class PGCatalogStateProcessor:
             for manager in self._managers():
                 for pending in manager.session.pending.values():
                     Writer(cursor, manager.session, pending, manager.idx_written).write()
-                    for kind, zoids in pending.jobs().items():
-                        put(cursor, kind, pending.zoid, zoids)
+                    put_jobs(cursor, pending)
                     self._clean_up(manager.session, pending)
 
     def undone(self, cursor: Cursor[Any], tid: int, restored: Any, deleted: Any, entries: Any) -> None:
@@ -120,6 +120,15 @@ class PGCatalogStateProcessor:
     def _managers(self) -> list[PendingManager]:
         database = self._database()
         return [m for m in committing.managers if m.session.jar.db() is database]
+
+
+def put_jobs(cursor: Cursor[Any], pending: CatalogPending) -> None:
+    """Put the jobs that the *pending* changes make necessary, which *cursor* has written."""
+    jobs = pending.jobs()
+    for kind, zoids in changed_objects(cursor, pending).items():
+        jobs.setdefault(kind, []).extend(zoids)
+    for kind, zoids in jobs.items():
+        put(cursor, kind, pending.zoid, zoids)
 
 
 def dump_change(pending: CatalogPending, entry: Entry) -> str:

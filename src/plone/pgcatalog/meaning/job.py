@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain_connection
+from plone.pgcatalog.fulltext.text_index import HEADINGS
 from plone.pgcatalog.meaning import table
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import EmbedderError
@@ -57,12 +58,18 @@ DROP_INDEX = SQL("DROP INDEX CONCURRENTLY IF EXISTS {index}")
 MAKE_INDEX = SQL("CREATE INDEX CONCURRENTLY {index} ON {chunks} USING hnsw (embedding {schema}.halfvec_ip_ops)")
 
 
-def jobs_for(catalog: Any, names: Any) -> frozenset[str]:
-    """Return the kinds of jobs that an object needs of which *catalog* takes the indexes *names* anew."""
+def jobs_for(catalog: Any, names: Any) -> dict[str, frozenset[str]]:
+    """Return the kinds of jobs that an object may need of which *catalog* takes the indexes *names* anew.
+
+    Each with the columns that it is about: without another value there it needs none.
+    """
     if not settings.embedder_url(catalog.tool):
-        return frozenset()
-    is_needed = SOURCE_INDEX in names or (WHO_MAY_SEE in names and not settings.meaning_of_private(catalog.tool))
-    return frozenset({KIND}) if is_needed else frozenset()
+        return {}
+    about = {*HEADINGS, SOURCE_INDEX}
+    if not settings.meaning_of_private(catalog.tool):
+        about.add(WHO_MAY_SEE)
+    taken = about.intersection(names)
+    return {KIND: frozenset(c.name for name in taken for c in catalog.translator(name).columns())} if taken else {}
 
 
 def settings_changed(tool: Any, former: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -68,6 +68,7 @@ def database_metrics(connection: Connection[Any], check: bool = False) -> Iterat
         yield from rebuild(catalog["rebuild"], labels)
         yield from work(catalog, labels)
         yield from queue(catalog["queue"], labels)
+        yield from vectors(catalog, labels)
         if check:
             number = statistics.rows_without_idx(connection, catalog["relation"])
             yield gauge("pgcatalog_rows_without_metadata", number, "Rows without any metadata; must be 0", labels)
@@ -138,6 +139,24 @@ def queue(kinds: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
         "Since when a file waits that no worker has taken yet; above 600 no worker is there",
         labels,
     )
+
+
+def vectors(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
+    """Yield what a search by meaning has, and what waits for it; nothing for a catalog that was never asked to."""
+    pages, tables = catalog["queue"].get("embed"), catalog["vectors"]
+    if pages is None and not tables:
+        return
+    pages = pages or {"waiting": 0, "failed": 0, "oldest_seconds": 0.0}
+    yield gauge("pgcatalog_vectors_waiting", pages["waiting"], "Pages that wait for their vectors", labels)
+    yield gauge("pgcatalog_vectors_failed", pages["failed"], "Pages that an embedder has refused", labels)
+    yield gauge(
+        "pgcatalog_vectors_oldest_seconds",
+        pages["oldest_seconds"],
+        "Since when a page waits; above 600 the embedder is away, or no worker is there",
+        labels,
+    )
+    yield gauge("pgcatalog_vectors_chunks", sum(t["chunks"] for t in tables), "Chunks of texts with vectors", labels)
+    yield gauge("pgcatalog_vectors_bytes", sum(t["bytes"] for t in tables), "Bytes of their tables and indexes", labels)
 
 
 def seconds(time: str | None) -> float:

@@ -144,14 +144,7 @@ def attention(figures: dict[str, Any]) -> list[str]:
                     site | {"slow": slow_queries(catalog)},
                 )
             )
-        sentences += [
-            _(
-                "${site}: ${number} files wait for their text, one of them for ${age}, and no worker takes it;"
-                " begin pgcatalog work, or a Zope with the extra plone.pgcatalog[files]",
-                site | {"number": str(work["waiting"]), "age": str(timedelta(seconds=round(work["oldest_seconds"])))},
-            )
-            for work in neglected(catalog)
-        ]
+        sentences += [waiting(kind, work, site) for kind, work in neglected(catalog)]
         failed = [job for job, state in sorted(catalog["jobs"].items()) if state["failed"]]
         sentences += [
             _("${site}: the last ${job} failed; the tab Advanced says why", site | {"job": JOBS.get(job, job)})
@@ -177,9 +170,30 @@ def attention(figures: dict[str, Any]) -> list[str]:
     return sentences
 
 
-def neglected(catalog: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the figures of the kinds of jobs of *catalog* of which one waits for a worker for LONGEST_WAIT."""
-    return [work for work in catalog["queue"].values() if work["oldest_seconds"] >= LONGEST_WAIT]
+def neglected(catalog: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the kinds of jobs of *catalog* of which one waits for a worker for LONGEST_WAIT, and their figures."""
+    return [(kind, work) for kind, work in catalog["queue"].items() if work["oldest_seconds"] >= LONGEST_WAIT]
+
+
+def waiting(kind: str, work: dict[str, Any], site: dict[str, str]) -> str:
+    """Return the sentence about jobs of a *kind* that wait too long."""
+    values = site | {"number": str(work["waiting"]), "age": str(timedelta(seconds=round(work["oldest_seconds"])))}
+    if kind != "embed":
+        return _(
+            "${site}: ${number} files wait for their text, one of them for ${age}, and no worker takes it;"
+            " begin pgcatalog work, or a Zope with the extra plone.pgcatalog[files]",
+            values,
+        )
+    if work["last_reason"]:
+        return _(
+            "${site}: ${number} pages wait for their vectors, for ${age}: ${reason}",
+            values | {"reason": work["last_reason"]},
+        )
+    return _(
+        "${site}: ${number} pages wait for their vectors, one of them for ${age}, and no worker takes it;"
+        " begin pgcatalog work, or a Zope with the extra plone.pgcatalog[meaning]",
+        values,
+    )
 
 
 def standby_attention(standby: dict[str, Any] | None, limit: float = MAX_REPLAY_LAG) -> list[str]:

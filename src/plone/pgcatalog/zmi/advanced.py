@@ -19,6 +19,7 @@ from plone.pgcatalog.indexing.rebuild_worker import default_workers
 from plone.pgcatalog.indexing.rebuild_worker import helpers
 from plone.pgcatalog.indexing.rebuild_worker import own_zope_conf
 from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.meaning.job import put_all
 from plone.pgcatalog.observe.jobs import compared
 from plone.pgcatalog.observe.jobs import rebuilt
 from plone.pgcatalog.observe.jobs import vacuumed
@@ -82,7 +83,7 @@ def vacuum(tool: Any, report: Report) -> list[str]:
     return [vacuumed(len(dropped), cleared)]
 
 
-ACTIONS = ("rebuild", "abandon", "verify", "repair", "vacuum", "repeat_files", "stop", "clear_cache")
+ACTIONS = ("rebuild", "abandon", "verify", "repair", "vacuum", "repeat_files", "embed_all", "stop", "clear_cache")
 
 
 class AdvancedPage(ManagePage):
@@ -132,6 +133,11 @@ class AdvancedPage(ManagePage):
         with errors_as(JobError), connect(writable_dsn_of(self.catalog.jar), "repeat files") as connection:
             count = repeat_failed(connection, self.catalog.zoid)
         return _("${number} files are tried again.", mapping={"number": str(count)})
+
+    def embed_all(self) -> str:
+        with errors_as(JobError), connect(writable_dsn_of(self.catalog.jar), "vectors") as connection:
+            count = put_all(connection, self.catalog.zoid)
+        return _("${number} pages wait for their vectors now.", mapping={"number": str(count)})
 
     def stop(self) -> str:
         jobs.stop(self.catalog, self.field("stop"))

@@ -27,6 +27,8 @@ from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from rich.filesize import decimal
 from typing import Any
 
+import json
+
 
 #: What the cache keeps, in words.
 KINDS = {
@@ -126,6 +128,13 @@ class Figures(BrowserView):
         """Return how many files wait for their text, and have none; None if there are no such files."""
         return self.mine["queue"].get("text") if self.mine else None
 
+    def meaning(self) -> dict[str, Any] | None:
+        """Return how many pages wait for their vectors, and have none, and the tables of vectors; None without either."""
+        if not self.mine or not (self.mine["vectors"] or "embed" in self.mine["queue"]):
+            return None
+        work: dict[str, Any] = {"waiting": 0, "failed": 0, "last_reason": ""} | self.mine["queue"].get("embed", {})
+        return work | {"tables": [table | {"model": model_in(table["about"])} for table in self.mine["vectors"]]}
+
     def oldest(self) -> dict[str, Any] | None:
         """Return the oldest transaction if it is old enough to hold something."""
         oldest: dict[str, Any] | None = self.overview["oldest"]
@@ -147,6 +156,15 @@ class Figures(BrowserView):
 
     def url(self, page: str) -> str:
         return f"{self.context.absolute_url()}/{page}"
+
+
+def model_in(about: str) -> str:
+    """Return the name of the model that the comment of a table of chunks tells, "" if it tells none."""
+    try:
+        comment = json.loads(about)
+        return str(comment["answers_as"] or comment["model"])
+    except (ValueError, LookupError, TypeError):
+        return ""
 
 
 class OverviewPage(ManagePage):

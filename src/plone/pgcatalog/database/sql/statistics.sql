@@ -29,11 +29,20 @@ SELECT jsonb_build_object(
                 WHERE j.catalog = s.catalog) AS jobs,
             -- What waits for workers, and has failed, by kind of job; since when one waits that nobody has taken yet.
             (SELECT coalesce(jsonb_object_agg(w.kind, to_jsonb(w)), '{}') FROM (
-                SELECT kind, count(*) FILTER (WHERE due < 'infinity') AS waiting,
+                SELECT kind, count(*) FILTER (WHERE due < 'infinity' AND zoid <> s.catalog) AS waiting,
                     count(*) FILTER (WHERE due = 'infinity') AS failed,
                     coalesce(extract(epoch FROM now() - min(put_at) FILTER (WHERE attempts = 0)), 0)::float8
-                        AS oldest_seconds
+                        AS oldest_seconds,
+                    coalesce((array_agg(reason ORDER BY put_at DESC) FILTER (WHERE reason <> ''))[1], '') AS last_reason
                 FROM pgcatalog_queue WHERE catalog = s.catalog GROUP BY kind) w) AS queue,
+            -- The tables of chunks, the oldest first; "about" is a comment that says of which model, as JSON.
+            (SELECT coalesce(jsonb_agg(v ORDER BY v.number), '[]') FROM (
+                SELECT substring(v.relname FROM '[0-9]+$')::int AS number, obj_description(v.oid, 'pg_class') AS about,
+                    pg_total_relation_size(v.oid) AS bytes, greatest(v.reltuples, 0)::bigint AS chunks,
+                    (SELECT atttypmod FROM pg_attribute WHERE attrelid = v.oid AND attname = 'embedding') AS dimension
+                FROM pg_class v
+                WHERE v.relkind = 'r' AND pg_table_is_visible(v.oid) AND obj_description(v.oid, 'pg_class') IS NOT NULL
+                    AND v.relname ~ ('^pgcatalog_' || to_hex(s.catalog) || '_chunks_[0-9]+$')) v) AS vectors,
             -- The first line of the last 30 days: its hour; rows, bytes of table and indexes, and generation.
             (SELECT jsonb_build_object('hour', h.hour, 'figures', h.figures) FROM pgcatalog_history h
                 WHERE h.catalog = s.catalog AND h.operation = '' AND h.hour >= now() - interval '30 days'
