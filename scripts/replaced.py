@@ -1,0 +1,250 @@
+"""Writes ``docs/reference/replaced.md``: what of Plone, Zope and the storage is answered by this package, from its own code.
+
+    PYTHONPATH=. .venv/bin/python scripts/replaced.py
+
+A method is told by the classes that it overrides, a view or subscriber by the ZCML, a patch by the assignment in the
+source.  What stands there instead is the first sentence of its docstring; patches and what has no docstring are in ``WHY``,
+and a test says what is missing there.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from plone.pgcatalog.catalog import FORMER_PAGES
+from plone.pgcatalog.catalog import OWN_PAGES
+from plone.pgcatalog.catalog import PlonePGCatalogTool
+from plone.pgcatalog.catalog import WEB_ACTIONS
+from plone.pgcatalog.catalog import WEB_FORMS
+from plone.pgcatalog.compat import proxies
+from plone.pgcatalog.compat import proxy_types
+from Products.ZCatalog.Catalog import Catalog
+from typing import Any
+from xml.etree import ElementTree
+
+import ast
+import re
+
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "plone" / "pgcatalog"
+PAGE = ROOT / "docs" / "reference" / "replaced.md"
+MARKS = ("<!-- what we replace: scripts/replaced.py -->", "<!-- end of what we replace -->")
+#: Modules in which every attribute that is set on another object is one of the storage's.
+OF_THE_STORAGE = ("storage.py", "reader.py")
+ZCML_KINDS = ("page", "service", "subscriber", "adapter", "utility", "viewlet", "importStep")
+
+#: Why, of what has no docstring that says it: by name in the tables below.
+WHY = {
+    # the tool
+    "filtered_manage_options": "tabs in the language of the user",
+    "_counter": "changes are counted by the database, in the transaction of each",
+    "manage_options": "tabs for the pages of this package",
+    "meta_type": "the class has a name of its own",
+    # the inside
+    "addIndex": "an index is a column of the table, made with the commit",
+    "delIndex": "the column is emptied with the commit",
+    "addColumn": "a metadata column is a key of the JSON beside the object",
+    "delColumn": "the same key is no longer read",
+    "catalogObject": "values are taken now, and written with the commit of the object",
+    "uncatalogObject": "the row goes with the commit",
+    "clear": "a new, empty table is made with the commit",
+    "clearIndex": "the column is emptied with the commit",
+    "searchResults": "the database searches",
+    "search": "the database searches",
+    "make_query": "indexes that rewrite queries are asked once",
+    "useBrains": "the class is kept at the tool",
+    "getIndex": "index objects are made of the tool's settings",
+    "updateMetadata": "metadata is written with the row",
+    "instantiate": "brains read their row from the database",
+    "__getitem__": "brains read their row from the database",
+    "__len__": "the database counts",
+    "_length": "the database counts",
+    "_v_result_class": "brains are made of the tool's columns",
+    "data": "metadata by record id, read from the database",
+    "indexes": "index objects by name, made of the tool's settings",
+    "names": "the tool's metadata columns",
+    "paths": "paths by record id, read from the database",
+    "schema": "the tool's metadata columns, by name",
+    "uids": "record ids by path, read from the database",
+    # control panels, as plone.restapi and Volto show them
+    "SettingsConfiglet": "The panel *PostgreSQL Catalog* over REST",
+    "SearchConfiglet": "The panel *Search Tuning* over REST",
+    "SearchPageConfiglet": "The panel *Search Page* over REST",
+    # patches: the place, as the source has it
+    "TransformTool._findPath": "files are read after the save: an indexer finds no transform for one whose text waits for its job",
+    "PGJsonbStorage.pack": "a pack sees one snapshot, and removes nothing that others refer to meanwhile",
+    "storage.new_instance": "each ZODB connection gets what stands in the next lines",
+    "storage._ts": "the next transaction gets a later id than those of machines whose clock is ahead",
+    "instance.new_oid": "oids come in blocks, not one by a message",
+    "setattr(instance)": "a read that loses its connection, or that a standby ends, is repeated by Zope",
+    "instance.poll_invalidations": "a snapshot ends and the next begins in one message instead of three",
+    "instance._polled_tid": "a connection's first snapshot begins where the shared cache is",
+    "instance._in_read_txn": "the snapshot was begun by the message above",
+    "pool.connection_class": "through a pooler, connections prepare no statements that it would lose",
+    "pool.kwargs": "the same, for connections to come",
+    "setattr(each)": "the same, for connections that are open",
+    "connection.isolation_level": "the snapshot of a pack, on a connection of its own",
+    "connection.autocommit": "the same",
+    "connection.commit": "a pack looks before its commit whether others refer to what it removes",
+    "setattr(self._storage)": "a pack's stand-in for the storage passes on what it is given",
+    "setattr(upstream)": "while a storage that only reads is opened, the storage's module finds it stand-ins for what would write",
+    "setattr(ReadOnlyInstance)": "a storage that only reads refuses to write: a class of this package",
+    "setattr(ReadOnlyStorage)": "the same",
+}
+
+
+def first_sentence(text: str | None) -> str:
+    """Return the first sentence of a docstring on one line, in Markdown."""
+    paragraph = " ".join((text or "").strip().split("\n\n")[0].split())
+    sentence = re.split(r"(?<=[a-z)`])\.(?:\s|$)|: see |; see ", paragraph)[0]
+    return sentence.replace("``", "`").replace("|", "\\|").rstrip(".")
+
+
+def classes_in(module: str) -> dict[str, ast.ClassDef]:
+    tree = ast.parse((PACKAGE / module).read_text("utf-8"))
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def methods_of(node: ast.ClassDef) -> dict[str, str]:
+    """Return name -> docstring of the functions of a class, as its source has them."""
+    found = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+    return {each.name: ast.get_docstring(each) or "" for each in found}
+
+
+def tool_rows() -> Iterator[tuple[str, str, str]]:
+    """Yield (name, class that has it, what stands there) of what the tool overrides."""
+    docs = methods_of(classes_in("catalog.py")["PlonePGCatalogTool"])
+    grouped = {
+        **dict.fromkeys(WEB_ACTIONS, "over the web only by POST and with a token"),
+        **dict.fromkeys(WEB_FORMS, "its form sends a token"),
+        **dict.fromkeys((*OWN_PAGES, *FORMER_PAGES), "a page of this package, unless somebody has patched it"),
+    }
+    for name in sorted(vars(PlonePGCatalogTool)):
+        base = next((base for base in PlonePGCatalogTool.__mro__[1:] if name in vars(base)), None)
+        by_zope = name.endswith("__roles__") or name.startswith("__") or name == "meta_types"
+        if base is not None and base is not object and not by_zope:
+            doc = docs.get(name) or getattr(vars(PlonePGCatalogTool)[name], "__doc__", "")
+            yield name, base.__name__, WHY.get(name) or grouped.get(name) or first_sentence(doc)
+
+
+def inside_rows() -> Iterator[tuple[str, str]]:
+    """Yield (name, what stands there) of what ``_catalog`` overrides."""
+    for name, doc in sorted(methods_of(classes_in("compat/catalog.py")["_CatalogCompat"]).items()):
+        if name in ("__init__", "__of__", "__parent__") or not (hasattr(Catalog, name) or name in vars(Catalog())):
+            continue
+        yield name, WHY.get(name) or first_sentence(doc)
+
+
+def index_rows() -> Iterator[tuple[str, str]]:
+    """Yield (class of proxies, names of what it answers) of index objects."""
+    for module in (proxies, proxy_types):
+        for cls in vars(module).values():
+            if isinstance(cls, type) and issubclass(cls, proxies.ProxyBase) and cls.__module__ == module.__name__:
+                names = [
+                    name for name in vars(cls) if not name.startswith(("__", "_pg_")) and not name.endswith("__roles__")
+                ]
+                if names and first_sentence(cls.__doc__):
+                    yield first_sentence(cls.__doc__), ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def zcml_rows() -> Iterator[tuple[str, str, str, str]]:
+    """Yield (kind, name, for, what stands there) of what ZCML registers."""
+    for path in sorted(PACKAGE.rglob("*.zcml")):
+        for node in ElementTree.parse(path).iter():
+            kind = node.tag.rpartition("}")[2]
+            if kind not in ZCML_KINDS or path.name == "upgrades.zcml":
+                continue
+            target = next(node.get(key, "") for key in ("handler", "factory", "class", "component") if node.get(key))
+            wanted = " ".join((node.get("for") or "").split())
+            last = target.rpartition(".")[2]
+            yield kind, node.get("name") or last, wanted, WHY.get(last) or first_sentence(doc_of(path.parent, target))
+
+
+def doc_of(folder: Path, dotted: str) -> str | None:
+    """Return the docstring of what ZCML in *folder* names *dotted*."""
+    levels = len(dotted) - len(dotted.lstrip("."))
+    base = folder
+    for _ in range(levels - 1):
+        base = base.parent
+    *parts, name = dotted.lstrip(".").split(".")
+    tree = ast.parse(base.joinpath(*parts).with_suffix(".py").read_text("utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+            return ast.get_docstring(node)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            called = node.value.func if isinstance(node.value, ast.Call) else node.value
+            return doc_of(folder, "." * levels + ".".join([*parts, ast.unparse(called)]))
+    return None
+
+
+def patch_rows() -> Iterator[tuple[str, str, str]]:
+    """Yield (place, module, why) of attributes that are set on classes and objects of others."""
+    found: dict[tuple[str, str], None] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        tree = ast.parse(path.read_text("utf-8"))
+        foreign = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("plone.pgcatalog")
+            for alias in node.names
+        }
+        for node in sorted(ast.walk(tree), key=lambda node: getattr(node, "lineno", 0)):
+            for owner, place in set_places(node):
+                if owner in foreign or (module in OF_THE_STORAGE and owner != "self"):
+                    found[place, module] = None
+    for place, module in sorted(found, key=lambda each: each[1]):
+        yield place, module, WHY.get(place, "")
+
+
+def set_places(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield (owner, place) of the attributes of others that the statement *node* sets."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            for each in ast.walk(target):
+                if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+                    yield ast.unparse(each.value), ast.unparse(each)
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "setattr":
+        owner = ast.unparse(node.args[0])
+        yield owner, f"setattr({owner})"
+
+
+def table(*heads: str, rows: Iterator[tuple[Any, ...]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def page() -> str:
+    """Return the generated part of the page."""
+    return "\n\n".join(
+        [
+            "## The catalog tool",
+            "`portal_catalog` is an object of another class. All that is not in this table it inherits from Plone's.",
+            table("name", "of", "now", rows=((code(n), b, w) for n, b, w in tool_rows())),
+            "## The inside of the catalog",
+            "`portal_catalog._catalog` is a `Products.ZCatalog.Catalog.Catalog` of which these are answered otherwise.",
+            table("name", "now", rows=((code(n), w) for n, w in inside_rows())),
+            "## Index objects",
+            "Each is of a subclass, of the same name, of the class of the real index.",
+            table("what", "answers", rows=index_rows()),
+            "## Views, services, subscribers, adapters and utilities",
+            "With a layer of the add-on, as far as they have one, so that sites without it keep Plone's.",
+            table("kind", "name", "for", "what it does", rows=((k, code(n), code(f), w) for k, n, f, w in zcml_rows())),
+            "## Places that are patched while Zope runs",
+            "Of classes and objects of others. `storage` is zodb-pgjsonb's, `instance` that of one ZODB connection.",
+            table("place", "in", "why", rows=((code(p), code(m), w) for p, m, w in patch_rows())),
+        ]
+    )
+
+
+def with_page(text: str) -> str:
+    """Return *text*, the page, with its generated part anew."""
+    before, _, rest = text.partition(MARKS[0])
+    return f"{before}{MARKS[0]}\n\n{page()}\n\n{MARKS[1]}{rest.partition(MARKS[1])[2]}"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_page(PAGE.read_text("utf-8")), "utf-8")
