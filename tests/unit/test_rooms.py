@@ -17,7 +17,7 @@ import tomllib
 SOURCES = Path(plone.pgcatalog.__file__).parent
 CHECKOUT = Path(__file__).parents[2]
 #: What starts servers: for tests and the demo, never in a Zope process of a site.
-SERVERS = {"testing/embedded.py"}
+SERVERS = {"testing/embedded.py", "testing/databases.py"}
 
 
 def contract() -> list[set[str]]:

@@ -5,7 +5,7 @@ connection; nothing is committed, so that all they catalogue is pending, as befo
 """
 
 from functools import cached_property
-from tests.acceptance.plone_suites.storage_stack import StorageStack
+from plone.pgcatalog.testing.stack import StorageStack
 from types import SimpleNamespace
 from typing import Any
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tests.acceptance.plone_suites.storage_stack import StackedDB
-from tests.acceptance.plone_suites.storage_stack import StorageStack
+from plone.pgcatalog.testing.stack import StackedDB
+from plone.pgcatalog.testing.stack import StorageStack
 from typing import Any
 
 import functools

@@ -4,15 +4,16 @@ Exit status 0: all tests were run.  EXIT_RESUME: something broke that could spoi
 """
 
 from pathlib import Path
+from plone.pgcatalog.testing.databases import Databases
+from plone.pgcatalog.testing.stack import StorageStack
 from tests.acceptance.plone_suites.collecting import collect
-from tests.acceptance.plone_suites.databases import Databases
 from tests.acceptance.plone_suites.driven import Drive
 from tests.acceptance.plone_suites.job import EXIT_RESUME
 from tests.acceptance.plone_suites.job import Job
 from tests.acceptance.plone_suites.job import Progress
+from tests.acceptance.plone_suites.object_cache import ObjectCache
 from tests.acceptance.plone_suites.plone_layers import patch_layers
 from tests.acceptance.plone_suites.running import LayerRunner
-from tests.acceptance.plone_suites.storage_stack import StorageStack
 from tests.acceptance.plone_suites.under_pytest import run_pytest
 from tests.acceptance.plone_suites.under_pytest import unpacked
 
@@ -26,7 +27,7 @@ def run(job: Job) -> int:
     warnings.simplefilter("ignore")
     progress = Progress(Path(job.progress))
     databases = Databases(job.dsn, job.prefix)
-    stack = StorageStack(databases)
+    stack = StorageStack(databases, ObjectCache())
     if job.drive:
         Drive(stack).patch()
     patch_layers(stack, job.profile, report=lambda name: progress.append(catalog=name))

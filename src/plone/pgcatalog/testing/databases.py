@@ -1,4 +1,4 @@
-"""The databases of one worker: made, copied and dropped through one administrative connection."""
+"""The databases of one test process: made, copied and dropped through one administrative connection."""
 
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
@@ -16,7 +16,7 @@ COPY_ATTEMPTS = 40
 class Databases:
     """Databases named ``<prefix><number>`` on the server of *dsn* (a superuser's).
 
-    What an earlier worker left under the same prefix is dropped first.
+    What an earlier process left under the same prefix is dropped first.
     """
 
     def __init__(self, dsn: str, prefix: str) -> None:
@@ -68,3 +68,8 @@ class Databases:
     def dsn_of(self, name: str) -> str:
         """Return the libpq connection string of a database."""
         return make_conninfo(self.dsn, dbname=name, options=SESSION_OPTIONS)
+
+    def close(self) -> None:
+        """Drop every database under the prefix, and the connection."""
+        self.drop_all()
+        self._admin.close()

@@ -1,6 +1,9 @@
-"""``plone.testing.zodb.stackDemoStorage`` on PostgreSQL: a stacked storage is a copied database."""
+"""``plone.testing.zodb.stackDemoStorage`` on PostgreSQL: a stacked storage is a copied database.
 
-from tests.acceptance.plone_suites.databases import Databases
+DemoStorage cannot carry the catalog: its rows are no objects, and belong to the transaction that stores the objects.
+"""
+
+from plone.pgcatalog.testing.databases import Databases
 from typing import Any
 from ZODB.DB import DB
 from zodb_pgjsonb.storage import PGJsonbStorage
@@ -19,40 +22,25 @@ class Version:
     tid: bytes
 
 
-class ObjectCache:
-    """What storages have loaded of a database, for the storages opened on it or on a copy later.
-
-    Without it every functional test would load about a thousand objects again.
-    """
-
-    def __init__(self) -> None:
-        self._objects: dict[Version, dict[int, tuple[bytes, bytes]]] = {}
+class NoCache:
+    """What storages have loaded of a database, for those that are opened on it or on a copy later: nothing."""
 
     def collect(self, storage: PGJsonbStorage, version: Version) -> None:
-        """Remember the objects that *storage* has cached and that are as old as *version*."""
-        known = self._objects.setdefault(version, {})
-        for zoid, (data, tid) in list(storage._shared_cache._cache.items()):
-            if tid <= version.tid:
-                known[zoid] = (data, tid)
+        """Remember what *storage* has loaded and that is as old as *version*."""
 
     def fill(self, storage: PGJsonbStorage, version: Version) -> None:
-        """Put the remembered objects of *version* into the cache of *storage*."""
-        newest = int.from_bytes(version.tid, "big")
-        storage._shared_cache.poll_advance(newest, ())
-        for zoid, (data, tid) in self._objects.get(version, {}).items():
-            storage._shared_cache.set(zoid, data, tid, newest)
+        """Give *storage* what is remembered of *version*."""
 
     def forget(self, database: str) -> None:
         """Drop what is known of a database."""
-        self._objects = {v: o for v, o in self._objects.items() if v.database != database}
 
 
 class StorageStack:
     """Makes the databases of the test layers, one on a copy of the other."""
 
-    def __init__(self, databases: Databases) -> None:
+    def __init__(self, databases: Databases, cache: NoCache | None = None) -> None:
         self.databases = databases
-        self.cache = ObjectCache()
+        self.cache = cache or NoCache()
         self._announcing = False
 
     def stack(self, db: "StackedDB | None" = None, name: str | None = None) -> "StackedDB":

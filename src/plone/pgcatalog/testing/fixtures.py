@@ -1,0 +1,20 @@
+"""pytest's fixtures for the layers, as pytest-plone makes them: ``integration``, ``functional`` and ``acceptance``.
+
+For packages without layers of their own: ``pytest_plugins = ["plone.pgcatalog.testing.fixtures"]`` in their ``conftest.py``.
+"""
+
+from plone.pgcatalog.testing.layers import PGCATALOG_ACCEPTANCE_TESTING
+from plone.pgcatalog.testing.layers import PGCATALOG_FUNCTIONAL_TESTING
+from plone.pgcatalog.testing.layers import PGCATALOG_INTEGRATION_TESTING
+from pytest_plone import fixtures_factory
+
+
+globals().update(
+    fixtures_factory(
+        (
+            (PGCATALOG_INTEGRATION_TESTING, "integration"),
+            (PGCATALOG_FUNCTIONAL_TESTING, "functional"),
+            (PGCATALOG_ACCEPTANCE_TESTING, "acceptance"),
+        )
+    )
+)
