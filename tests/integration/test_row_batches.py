@@ -100,3 +100,42 @@ def test_metadata_does_not_bring_back_the_path_before_a_move(filled: Any, monkey
     ]
     [last] = search(filled, getId="inside3")[:]
     assert (last.Title, last.getPath()) == ("Inside 3", "/plone/moved/inside3")
+
+
+SLICES = [(30, 35), (3, 9), (9, 30), (0, 4), (38, 60), (39, 40), (50, 60), (4, 5), (0, 40), (33, 34)]
+
+
+@pytest.mark.parametrize("query", [{}, {"sort_on": "getId"}, {"sort_on": "getObjPositionInParent"}, {"SearchableText": "page"}], ids=str)
+@pytest.mark.parametrize("first", range(len(SLICES)))
+def test_any_part_of_a_result_is_that_of_the_whole(filled: Any, monkeypatch: Any, query: Any, first: int) -> None:
+    monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 4)
+    monkeypatch.setattr("plone.pgcatalog.results.reader.FEWEST_IDS", 8)
+    whole = titles(search(filled, **query))
+    for counts_first in (False, True):
+        result_cache().clear()
+        results = search(filled, **query)
+        assert not counts_first or len(results) == PAGES
+        for start, stop in SLICES[first:] + SLICES[:first]:
+            assert titles(results[start:stop]) == whole[start:stop], (start, stop)
+            assert titles(results[n] for n in range(start, min(stop, PAGES))) == whole[start:stop]
+        assert (titles(results[-3:]), titles(results[::7]), results[-1].Title) == (whole[-3:], whole[::7], whole[-1])
+        assert (len(results), results.actual_result_count) == (PAGES, PAGES)
+
+
+def test_a_part_far_behind_reads_the_ids_in_front_of_it_only(filled: Any, monkeypatch: Any) -> None:
+    """And of twice as many the next time, so that reading on reads few of them twice."""
+    monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 4)
+    monkeypatch.setattr("plone.pgcatalog.results.reader.FEWEST_IDS", 8)
+    result_cache().clear()
+    results = search(filled, sort_on="getId")
+    with traced(filled) as traffic:
+        assert titles(results[5:7]) == IN_ORDER[5:7]
+        assert titles(results[7:9]) == IN_ORDER[7:9]
+        assert titles(results[9:15]) == IN_ORDER[9:15]
+        assert titles(results[20:36]) == IN_ORDER[20:36]
+    limits = [text.partition("LIMIT ")[2].partition(")")[0] for text in traffic[0].matching("string_agg")]
+    assert limits == ["8", "16", "64"]
+    # Which is all there are: nobody has to count.
+    with traced(filled) as traffic:
+        assert len(results) == PAGES
+    assert not traffic[0].round_trips

@@ -35,6 +35,7 @@ STATEMENTS: dict[str, Callable[[CompiledQuery, Stored], Statement]] = {
     "count": bind.count,
     "count up to 100": lambda query, stored: bind.count(replace(query, count_limit=100), stored),
     "ids": bind.ids,
+    "first ids": lambda query, stored: bind.first_ids(query, stored, 1024),
 }
 
 

@@ -237,6 +237,14 @@ def ids(query: CompiledQuery, stored: Stored) -> Statement:
     return replace(rows, sql=f"SELECT {expression} FROM ({rows.sql}) AS catalog")
 
 
+def first_ids(query: CompiledQuery, stored: Stored, size: int) -> Statement:
+    """Return the statement for the rids of the first *size* rows, as ``ids`` has those of all."""
+    where = selective_condition(query.where, stored)
+    rows = select("rid", where, stored, f"ORDER BY {order_by(query, stored)} LIMIT {size:d}")
+    first = f"unnest(ARRAY({rows.sql})) WITH ORDINALITY AS first (rid, place)"
+    return replace(rows, sql=f"SELECT string_agg(int8send(rid), ''::bytea ORDER BY place) FROM {first}")
+
+
 def page(
     query: CompiledQuery,
     stored: Stored,

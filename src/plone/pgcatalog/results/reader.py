@@ -6,6 +6,7 @@ What a statement brings besides the answer follows from rules, never from what o
   catalog (``RowLoader.has_most``), of a small catalog those of the rows that the process has not; in an open batch of all;
 - a count, or the length of a page, brings both where both are wanted for sure: *pages* says that a query has ``b_size``;
   else in an open batch, and in a small catalog;
+- a row beyond the first ones comes with the ids of all in front of it, and of as many behind it;
 - rows bring no count, unless ``count_along`` says so.
 """
 
@@ -29,6 +30,8 @@ from typing import Any
 
 #: Rows that a count brings in a small catalog: a page of Plone's listings has 20 or 30.
 COUNT_BATCH = 30
+#: Ids of rows that are read at once, at least; then twice as many, so that slice after slice reads none more than twice.
+FEWEST_IDS = 1024
 
 
 class Reader:
@@ -127,6 +130,20 @@ class Reader:
         else:
             ids = self.view.rids(self.query)
             self._learn(Answer(ids, (), True, len(ids)))
+
+    def rest_up_to(self, wanted: int) -> None:
+        """Know at least the first *wanted* rows, or all there are; what is near the end costs as much as all."""
+        size = max(FEWEST_IDS, 1 << (wanted - 1).bit_length())
+        self.start()
+        total = self.answer.total
+        if self.answer.whole or len(self.answer.ids) >= wanted:
+            return
+        if self.query.score or self.query.window.size is not None or (total is not None and total <= size):
+            self.rest()
+            return
+        ids = self.view.rids(self.query, size)
+        is_whole = len(ids) < size
+        self._learn(Answer(ids, (), is_whole, len(ids) if is_whole else total, self.answer.least))
 
     # -- counting
 

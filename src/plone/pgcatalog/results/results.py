@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from plone.pgcatalog.core.catalog import Catalog
 
 
-#: A slice that ends within this many rows is read by itself; beyond, the ids of all rows are.
+#: A slice that ends within this many rows is read by itself; beyond, the ids of all rows up to it are.
 WINDOW = 100
 
 
@@ -36,7 +36,7 @@ class CatalogSearchResults(LazyMap):
     """Brains of the rows that *query* finds in *catalog*, in order.
 
     ``len()`` of an unlimited result counts; its first rows, and a limited result, come with their metadata in one
-    statement; everything beyond is read as one array of record ids.  ``complete()`` reads all that is still open.
+    statement; what is beyond is read as an array of record ids.  ``complete()`` reads all that is still open.
     *criteria* and *sort* are what *query* was compiled from: the whole query dict, with what restricts it, and (index
     name, reverse) pairs.  *on_start* is called when the first part of the answer is there, with True if it has rows.
     """
@@ -157,6 +157,15 @@ class CatalogSearchResults(LazyMap):
             self._reader.rest(with_paths)
         self._has_read()
 
+    def _up_to(self, wanted: int) -> None:
+        if self._needs_python:
+            self._sort_rows()
+        elif wanted <= WINDOW:
+            self._reader.first(wanted)
+        else:
+            self._reader.rest_up_to(wanted)
+        self._has_read()
+
     def _sort_rows(self) -> None:
         """Sort in Python, and cut what SQL cannot."""
         if self._sorted is None:
@@ -222,8 +231,8 @@ class CatalogSearchResults(LazyMap):
         if isinstance(index, slice):
             return self._slice(index)
         index = index_of(index)
-        if len(self._rids) <= index < WINDOW:
-            self._first(index - index % IDX_BATCH + IDX_BATCH)
+        if len(self._rids) <= index:
+            self._up_to(index - index % IDX_BATCH + IDX_BATCH)
         if not 0 <= index < len(self._rids):
             self._all()
         rid = self._rids[index]
@@ -238,8 +247,8 @@ class CatalogSearchResults(LazyMap):
 
     def _slice(self, index: slice) -> list[Any]:
         start, stop = index.start or 0, index.stop
-        if index.step in (None, 1) and stop is not None and start >= 0 and 0 <= stop <= WINDOW:
-            self._first(stop)
+        if index.step in (None, 1) and stop is not None and start >= 0 and stop >= 0:
+            self._up_to(stop)
         else:
             self._all()
         rids = self._rids[index]

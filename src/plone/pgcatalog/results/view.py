@@ -198,9 +198,10 @@ class CatalogView(SeenCatalog):
             return rows, None
         return [row[:-1] for row in rows], rows[0][-1]
 
-    def rids(self, query: CompiledQuery) -> array[int]:
-        """Return the rids of the whole sorted result, which is not ranked: one row with one binary value."""
-        rows = self.run("rids", self.binding(partial(bind.ids, query), query.where))
+    def rids(self, query: CompiledQuery, size: int | None = None) -> array[int]:
+        """Return the rids of the sorted result, which is not ranked, or of its first *size* rows: one row with one binary value."""
+        statement = partial(bind.ids, query) if size is None else partial(bind.first_ids, query, size=size)
+        rows = self.run("rids", self.binding(statement, query.where))
         rids = array("q")
         if rows and rows[0][0]:
             rids.frombytes(rows[0][0])
