@@ -1,17 +1,24 @@
-"""The plot of the documentation, as SVG."""
+"""The plots of the documentation, as SVG."""
 
 from benchmarks.backends import LABELS
+from benchmarks.page_kinds import HTML
+from benchmarks.page_kinds import READ_ONLY
 from benchmarks.tables import backends
 from benchmarks.tables import Record
 from benchmarks.tables import records_of
 from benchmarks.tables import size_of
 from benchmarks.timing import mean_ratio
+from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator
 from matplotlib.ticker import FuncFormatter
 from matplotlib.ticker import LogLocator
 from matplotlib.ticker import NullLocator
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 import matplotlib
 
@@ -21,29 +28,66 @@ matplotlib.rcParams |= {"svg.hashsalt": "plone.pgcatalog", "svg.fonttype": "none
 COLORS = {"relstorage-zcatalog": "#b45309", "pgcatalog": "#0369a1", "bare-sql": "#15803d"}
 
 
+#: Of a backend, size -> milliseconds.
+Line = Mapping[int, float]
+
+
 def growth(stored: Sequence[Record], path: Path) -> None:
     """Plot how new searches get slower with the size of the catalog: the geometric mean of all kinds."""
+
+    def line(touch: str, name: str) -> Line:
+        records = {size_of(data): records_of(data, name, "varying", "request", touch) for data in stored}
+        return {size: mean_ratio([r["median"] for r in each.values()]) or 0.0 for size, each in records.items() if each}
+
+    _save(stored, {"pages": "page", "counts": "len"}, line, "rows in the catalog", path)
+
+
+def sites(stored: Sequence[Record], path: Path) -> None:
+    """Plot what a visitor waits for as the site grows: the median of the kinds of HTML page, and of the kinds of search."""
+    panels: dict[str, Callable[[Record], bool]] = {
+        "HTML pages": lambda page: page["group"] == HTML,
+        "searches": lambda page: "search" in page["page"] and page["group"] != HTML,
+    }
+
+    def line(is_meant: Callable[[Record], bool], name: str) -> Line:
+        pages = {size_of(data): data["results"][name]["pages"] for data in stored}
+        return {
+            size: median(page["median"] for page in each if page["state"] == READ_ONLY and is_meant(page))
+            for size, each in pages.items()
+        }
+
+    _save(stored, panels, line, "documents of the site", path, sizes=[size_of(data) for data in stored])
+
+
+def _save(
+    stored: Sequence[Record],
+    panels: Mapping[str, Any],
+    line: Callable[[Any, str], Line],
+    unit: str,
+    path: Path,
+    sizes: Sequence[int] = (),
+) -> None:
+    """Save the lines of all backends in *stored*, a panel for each title in *panels*, whose value *line* takes.
+
+    With *sizes* these are named on the axis, and more milliseconds than the powers of ten.
+    """
     figure = Figure(figsize=(8, 3.2))
-    panels = figure.subplots(1, 2, sharey=True)
-    for axes, touch, label in zip(panels, ("page", "len"), ("pages", "counts"), strict=True):
+    for axes, (title, kind) in zip(figure.subplots(1, len(panels), sharey=True), panels.items(), strict=True):
         for name in dict.fromkeys(name for data in stored for name in backends(data)):
-            records = {size_of(data): records_of(data, name, "varying", "request", touch) for data in stored}
-            means = {
-                size: mean_ratio([record["median"] for record in each.values()])
-                for size, each in records.items()
-                if each
-            }
-            axes.plot(list(means), list(means.values()), marker="o", color=COLORS[name], label=LABELS[name])
-        axes.set(xscale="log", yscale="log", xlabel="rows in the catalog", title=label)
+            points = line(kind, name)
+            axes.plot(list(points), list(points.values()), marker="o", color=COLORS[name], label=LABELS[name])
+        axes.set(xscale="log", yscale="log", xlabel=unit, title=title)
+        axes.xaxis.set_major_locator(FixedLocator(sizes) if sizes else LogLocator())
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if sizes else (1,)))
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(LogLocator())
             axis.set_minor_locator(NullLocator())
             axis.set_major_formatter(
                 FuncFormatter(lambda value, position: f"{value:,.0f}" if value >= 1 else f"{value:g}")
             )
-    panels[0].set(ylabel="ms")
+    first = figure.axes[0]
+    first.set(ylabel="ms")
     figure.tight_layout()
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.01), ncols=3)
+    figure.legend(*first.get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 0.01), ncols=3)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
     # Without trailing blanks, which matplotlib leaves in paths.

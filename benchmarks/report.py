@@ -31,6 +31,7 @@ PERFORMANCE, SCALE, README = EXPLANATION / "performance.md", EXPLANATION / "scal
 #: Made when the documentation is built.
 ALL_RESULTS = ROOT / "docs" / "reference" / "benchmark-results.md"
 PLOT = EXPLANATION / "performance-plots" / "growth.svg"
+SITES_PLOT = EXPLANATION / "performance-plots" / "sites.svg"
 #: Ours / theirs from which on something counts as slower: two runs differ by as much.
 SLOWER = 1.05
 #: What a search is used for: as the result files and as the pages call it.
@@ -103,13 +104,14 @@ def compared(stored: Sequence[Record], command: str) -> list[Record]:
 
 
 def write_pages(stored: Sequence[Record]) -> None:
-    """Renew the figures of the pages that people write, and the plot."""
-    from benchmarks.plots import growth  # it takes a while to import matplotlib
+    """Renew the figures of the pages that people write, and the plots."""
+    from benchmarks import plots  # it takes a while to import matplotlib
 
     for page, texts in generated(stored).items():
         for name, text in texts.items():
             put_between(page, name, text)
-    growth([data for data in stored if data["command"] == "level1"], PLOT)
+    plots.growth([data for data in stored if data["command"] == "level1"], PLOT)
+    plots.sites(compared(stored, "pages"), SITES_PLOT)
 
 
 def generated(stored: Sequence[Record]) -> dict[Path, dict[str, str]]:

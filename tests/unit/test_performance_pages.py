@@ -3,6 +3,7 @@
 from benchmarks.report import generated
 from benchmarks.report import load
 from benchmarks.report import PLOT
+from benchmarks.report import SITES_PLOT
 
 
 def test_the_pages_say_what_is_stored() -> None:
@@ -12,3 +13,4 @@ def test_the_pages_say_what_is_stored() -> None:
                 "run `make bench-page`"
             )
     assert PLOT.is_file()
+    assert SITES_PLOT.is_file()
