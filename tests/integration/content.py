@@ -76,6 +76,18 @@ def counted(dsn: str, catalog: Any) -> None:
     transaction.begin()
 
 
+def pretend_rows(portal: Any, rows: int) -> None:
+    """Let PostgreSQL's planner expect so many *rows* in the catalog of *portal*, committed, and let this process notice."""
+    session, zoid = portal.portal_catalog._core.session, portal.portal_catalog._core.zoid
+    state = session.read_states()[zoid]
+    with connect_directly(portal._p_jar._normal_storage.pg_connection.info.dsn, "test") as connection:
+        connection.execute("UPDATE pg_class SET reltuples = %s WHERE relname = %s", (rows, state.relation))
+    portal.description = f"About {rows} pages"
+    transaction.commit()
+    transaction.begin()
+    assert session.read_states()[zoid].rows == rows
+
+
 def tune(**settings: str | float) -> None:
     """Store *settings* in the registry of the current site."""
     registry = getUtility(IRegistry)

@@ -42,8 +42,10 @@ LAST_START = 10_000_000
 
 #: Parameters of this page alone: a page that the hits are similar to, and a text that is not to be corrected.
 SIMILAR, AS_TYPED = "similar", "as_typed"
+#: How facets come, whatever the size of the catalog: with the page, or without it.
+FACETS, ALONG, ALONE = "facets", "along", "alone"
 #: Parameters that fields of the form have, and some of Plone's page that this one does not need.
-FIELDS = (SOURCE_INDEX, "sort_on", "sort_order", "b_start", "b_size", SIMILAR, AS_TYPED)
+FIELDS = (SOURCE_INDEX, "sort_on", "sort_order", "b_start", "b_size", SIMILAR, AS_TYPED, FACETS)
 DROPPED = ("advanced_search", "ajax_load", "pt_toggle")
 
 
@@ -121,7 +123,12 @@ class PageRequest(Search):
         """The address that links repeat.  Raises LimitExceeded if it is too long for that."""
         # What Plone's page and this one make a search of.
         searched = {*FIELDS, *self.valid_keys, *self.catalog.indexes(), *(facet.parameter for facet in self.facets)}
-        return Address.of(self.request).without(*DROPPED).for_links(searched)
+        dropped = DROPPED if self.facets_are(ALONG) else (*DROPPED, FACETS)
+        return Address.of(self.request).without(*dropped).for_links(searched)
+
+    def facets_are(self, wanted: str) -> bool:
+        """Return whether the address says that facets come ALONG, or ALONE."""
+        return bool(self.request.form.get(FACETS) == wanted)
 
     @cached_property
     def text(self) -> str:

@@ -6,6 +6,7 @@
   const PARTS = ["kept", "heading", "status", "order", "chips", "facets", "results"].map((name) => `search-${name}`);
   // The column of the facets, which is hidden if there are none.
   const SIDE = "search-side";
+  const FACETS = "search-facets";
   const isSearchPage = (page) => [...PARTS, SIDE].every((id) => page.getElementById(id));
   const form = document.getElementById("searchform");
   if (!form || !isSearchPage(document)) {
@@ -18,7 +19,8 @@
   document.getElementById("search-filters-toggle").hidden = false;
 
   const path = location.pathname;
-  let running = null;
+  // What is on its way: a page, or its facets.
+  let running = new AbortController();
   // The query of what is on the page, or on its way.
   let shown = location.search;
 
@@ -39,20 +41,31 @@
     document.getElementById("search-text").value = new URL(url).searchParams.get("SearchableText") || "";
   }
 
+  // Facets stay where they are until those that belong to the hits are there: nothing jumps, and what has the focus keeps it.
+  function keepFacets(page) {
+    const chosen = [...page.getElementById(FACETS).querySelectorAll("input")];
+    if (!page.getElementById(FACETS).dataset.source || !chosen.every(({ id }) => document.getElementById(id))) {
+      return false;
+    }
+    for (const input of document.getElementById(FACETS).querySelectorAll("input")) {
+      input.checked = chosen.some(({ id }) => id === input.id);
+    }
+    return true;
+  }
+
   function replaceParts(page) {
     const focused = document.activeElement && document.activeElement.id;
     const open = Array.from(form.querySelectorAll("details[open]"), (details) => details.id);
-    for (const id of PARTS) {
+    const parts = PARTS.filter((id) => page.getElementById(id) && !(id === FACETS && keepFacets(page)));
+    for (const id of parts) {
       document.getElementById(id).replaceChildren(...page.getElementById(id).childNodes);
     }
-    document.getElementById(SIDE).hidden = page.getElementById(SIDE).hidden;
     for (const id of open) {
       const details = document.getElementById(id);
       if (details) {
         details.open = true;
       }
     }
-    document.title = page.title;
     const again = focused && document.getElementById(focused);
     if (again) {
       again.focus({ preventScroll: true });
@@ -60,24 +73,55 @@
     return Boolean(again);
   }
 
+  async function fetched(url, signal) {
+    const response = await fetch(url, { signal, headers: { Accept: "text/html" } });
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    if (!response.ok || !page.getElementById(FACETS)) {
+      throw new Error("no search page");
+    }
+    return page;
+  }
+
+  // In a large catalog facets take longer than hits, and come by a request of their own.
+  async function completeFacets(source, signal) {
+    const facets = document.getElementById(FACETS);
+    if (!source) {
+      facets.removeAttribute("aria-busy");
+      return;
+    }
+    facets.setAttribute("aria-busy", "true");
+    try {
+      replaceParts(await fetched(source, signal));
+      facets.removeAttribute("aria-busy");
+    } catch (error) {
+      // The page goes without counts; the next one asks again.
+      if (error.name !== "AbortError") {
+        facets.removeAttribute("aria-busy");
+      }
+    }
+  }
+
   async function show(url, isNew) {
-    running?.abort();
+    running.abort();
     shown = new URL(url).search;
     const results = document.getElementById("search-results");
     const mine = (running = new AbortController());
     results.setAttribute("aria-busy", "true");
     try {
-      const response = await fetch(url, { signal: mine.signal, headers: { Accept: "text/html" } });
-      const page = new DOMParser().parseFromString(await response.text(), "text/html");
-      if (!response.ok || !isSearchPage(page)) {
+      const page = await fetched(url, mine.signal);
+      if (!isSearchPage(page)) {
         throw new Error("no search page");
       }
       if (isNew) {
         history.replaceState(null, "");
         history.pushState(null, "", url);
       }
+      const source = page.getElementById(FACETS).dataset.source;
+      document.getElementById(SIDE).hidden = page.getElementById(SIDE).hidden;
+      document.title = page.title;
       const kept = replaceParts(page);
       results.removeAttribute("aria-busy");
+      completeFacets(source, mine.signal);
       return kept;
     } catch (error) {
       if (error.name !== "AbortError") {
@@ -128,4 +172,6 @@
       show(location.href, false);
     }
   });
+
+  completeFacets(document.getElementById(FACETS).dataset.source, running.signal);
 })();

@@ -17,7 +17,10 @@ from plone.pgcatalog.classic.page_facets import PlaceFacet
 from plone.pgcatalog.classic.page_facets import SHOWN
 from plone.pgcatalog.classic.page_facets import Value
 from plone.pgcatalog.classic.request import Address
+from plone.pgcatalog.classic.request import ALONE
+from plone.pgcatalog.classic.request import ALONG
 from plone.pgcatalog.classic.request import AS_TYPED
+from plone.pgcatalog.classic.request import FACETS
 from plone.pgcatalog.classic.request import FIELDS
 from plone.pgcatalog.classic.request import PageRequest
 from plone.pgcatalog.classic.request import Pair
@@ -35,6 +38,7 @@ from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.settings import count_limit
 from plone.pgcatalog.settings import search_page
 from plone.pgcatalog.settings import SOURCE_INDEX
+from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any
 from zope.component import getSiteManager
 from zope.interface import Interface
@@ -45,6 +49,8 @@ from zope.interface import providedBy
 NEIGHBOURS = 2
 #: Places to choose whose titles are looked up in any case: those of many hits leave no room for more in a message.
 FEWEST_PLACES = 20
+#: Rows of a catalog in which the values of facets are counted within about 50 ms.
+QUICK_ROWS = 30_000
 
 
 @dataclass(frozen=True)
@@ -74,12 +80,17 @@ class SearchPage(PageRequest):
     corrected: str | None = None
     #: What the text may mean, if it finds nothing but shall not be corrected.
     suggestion: str | None = None
+    facets_alone = ViewPageTemplateFile("facets.pt")
 
     def __call__(self) -> Any:
         if not self.is_on:
             return self._plones_page()()
         self.update()
-        return self.index()
+        if not self.facets_are(ALONE):
+            return self.index()
+        # A part of a page, to which no theme is to be applied.
+        self.request.response.setHeader("X-Theme-Disabled", "True")
+        return self.facets_alone()
 
     @cached_property
     def is_on(self) -> bool:
@@ -118,9 +129,27 @@ class SearchPage(PageRequest):
             self.corrected, self.found = better, meant
 
     def _search(self, text: str) -> PageSearch:
+        start, size = (0, 1) if self.facets_are(ALONE) else (self.start, self.size)
+        limit = count_limit(self.catalog)
         return PageSearch(
-            self.catalog, self.base(text), self.facets, self.start, self.size, self.similar, count_limit(self.catalog)
+            self.catalog, self.base(text), self.facets, start, size, self.similar, limit, not self._is_large
         )
+
+    @cached_property
+    def _is_large(self) -> bool:
+        """True if the page does not wait for the counts of its facets."""
+        if not self.facets or self.facets_are(ALONG) or self.facets_are(ALONE):
+            return False
+        return bool(self.catalog._core.search_view().rows > QUICK_ROWS)
+
+    @cached_property
+    def facets_follow(self) -> bool:
+        """True if the page's script asks for the facets, of which there may be some; without a script the address does."""
+        return self._is_large and (self.found.total > 1 or any(facet.tokens for facet in self.facets))
+
+    def facets_url(self, how: str) -> str:
+        """Return the address of the page whose facets come ``along``, or of these ``alone``."""
+        return str(self.address.without(FACETS).having(FACETS, how))
 
     # -- what the template shows
 
@@ -242,6 +271,8 @@ class SearchPage(PageRequest):
             yield SIMILAR, self.similar
         if self.request.form.get(AS_TYPED) == self.text:
             yield AS_TYPED, self.text
+        if self.facets_are(ALONG):
+            yield FACETS, ALONG
 
     def sort_choices(self) -> list[tuple[str, Any, bool]]:
         """Return what the hits can be sorted by: key, title, is chosen; nothing for similar pages, which have their order."""

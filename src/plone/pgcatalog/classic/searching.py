@@ -46,6 +46,8 @@ class PageSearch:
     similar: str | None = None
     #: Up to how many hits are counted, 0 for all.
     limit: int = 0
+    #: False if the facets only narrow the search: another request counts their values.
+    counts_facets: bool = True
     _better: dict[str, Correction] = field(default_factory=dict)
 
     @cached_property
@@ -80,7 +82,7 @@ class PageSearch:
 
     @cached_property
     def results(self) -> Any:
-        """The results, whose window is the page; without facets it is counted in the message that reads it."""
+        """The results, whose window is the page; where no facets are counted the hits are, in the message that reads it."""
         results = self._part(self._query, self.start, self.size)
         if self.limit:
             results.count_up_to(self.limit)
@@ -145,7 +147,7 @@ class PageSearch:
     @cached_property
     def _counting(self) -> Counting | None:
         """The facets that are being counted; None without any."""
-        if not self.facets:
+        if not self.facets or not self.counts_facets:
             return None
         options: dict[str, Any] = {"names": [], "ranges": {}, "children": {}}
         for facet in self.facets:

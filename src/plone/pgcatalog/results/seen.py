@@ -76,6 +76,12 @@ class SeenCatalog:
         guess = self.session.generations.newest.get(self.zoid)
         return guess if guess and self.has_columns(guess) else None
 
+    @property
+    def rows(self) -> int:
+        """About how many rows the catalog has, as the planner knows; -1 if it does not.  Sends no message of its own."""
+        state = self.guess() or self.read_state()
+        return -1 if state is None else state.rows
+
     def source(self, state: CatalogState | None = None) -> Source | None:
         """Return what to select from in *state*, by default the snapshot's; None when there is nothing at all."""
         pending = self.pending
