@@ -105,7 +105,9 @@ def test_metadata_does_not_bring_back_the_path_before_a_move(filled: Any, monkey
 SLICES = [(30, 35), (3, 9), (9, 30), (0, 4), (38, 60), (39, 40), (50, 60), (4, 5), (0, 40), (33, 34)]
 
 
-@pytest.mark.parametrize("query", [{}, {"sort_on": "getId"}, {"sort_on": "getObjPositionInParent"}, {"SearchableText": "page"}], ids=str)
+@pytest.mark.parametrize(
+    "query", [{}, {"sort_on": "getId"}, {"sort_on": "getObjPositionInParent"}, {"SearchableText": "page"}], ids=str
+)
 @pytest.mark.parametrize("first", range(len(SLICES)))
 def test_any_part_of_a_result_is_that_of_the_whole(filled: Any, monkeypatch: Any, query: Any, first: int) -> None:
     monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 4)

@@ -146,8 +146,10 @@ class CatalogSearchResults(LazyMap):
     def _first(self, wanted: int) -> None:
         if self._needs_python:
             self._sort_rows()
-        else:
+        elif wanted <= WINDOW:
             self._reader.first(wanted)
+        else:
+            self._reader.rest_up_to(wanted)
         self._has_read()
 
     def _all(self, with_paths: bool = False) -> None:
@@ -155,15 +157,6 @@ class CatalogSearchResults(LazyMap):
             self._sort_rows()
         else:
             self._reader.rest(with_paths)
-        self._has_read()
-
-    def _up_to(self, wanted: int) -> None:
-        if self._needs_python:
-            self._sort_rows()
-        elif wanted <= WINDOW:
-            self._reader.first(wanted)
-        else:
-            self._reader.rest_up_to(wanted)
         self._has_read()
 
     def _sort_rows(self) -> None:
@@ -232,7 +225,7 @@ class CatalogSearchResults(LazyMap):
             return self._slice(index)
         index = index_of(index)
         if len(self._rids) <= index:
-            self._up_to(index - index % IDX_BATCH + IDX_BATCH)
+            self._first(index - index % IDX_BATCH + IDX_BATCH)
         if not 0 <= index < len(self._rids):
             self._all()
         rid = self._rids[index]
@@ -246,9 +239,8 @@ class CatalogSearchResults(LazyMap):
         return brain
 
     def _slice(self, index: slice) -> list[Any]:
-        start, stop = index.start or 0, index.stop
-        if index.step in (None, 1) and stop is not None and start >= 0 and stop >= 0:
-            self._up_to(stop)
+        if index.step in (None, 1) and index.stop is not None and min(index.start or 0, index.stop) >= 0:
+            self._first(index.stop)
         else:
             self._all()
         rids = self._rids[index]
@@ -262,10 +254,7 @@ class CatalogSearchResults(LazyMap):
             self._first(1)
         while True:
             if index >= len(self._rids):
-                if index < WINDOW:
-                    self._first(index + IDX_BATCH)
-                else:
-                    self._all()
+                self._first(min(index + IDX_BATCH, WINDOW)) if index < WINDOW else self._all()
                 if index >= len(self._rids):
                     return
             if index % IDX_BATCH == 0:
