@@ -40,12 +40,10 @@ class Listener(logging.Handler):
         super().__init__()
         self.action = action
 
-    def createLock(self) -> None:
-        """Let packs of several threads come through."""
-        self.lock = None
-
-    def emit(self, record: logging.LogRecord) -> None:
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Without the lock of a handler: packs of several threads come through."""
         self.action(record.getMessage())
+        return True
 
 
 @contextmanager

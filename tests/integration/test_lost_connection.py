@@ -31,6 +31,8 @@ import logging
 import psycopg
 import psycopg_pool
 import pytest
+import subprocess
+import sys
 import threading
 import transaction
 
@@ -142,6 +144,30 @@ def test_elsewhere_one_connection_a_thread_until_released(database: str) -> None
     assert others[0] is not first
     pool.release_request_connection()
     assert pool.pool_for(database).get_stats()["pool_available"] >= 1
+
+
+UNCLOSED = """
+from plone.pgcatalog.database.pool import get_request_connection
+from plone.pgcatalog.subscribers import register_processors
+from zodb_pgjsonb.storage import PGJsonbStorage
+from ZODB.DB import DB
+from zope.processlifetime import DatabaseOpenedWithRoot
+
+import sys
+
+get_request_connection(dsn=sys.argv[1])
+database = DB(PGJsonbStorage(sys.argv[1]))
+register_processors(DatabaseOpenedWithRoot(database))
+"""
+
+
+def test_a_process_that_closes_nothing_ends_without_a_traceback(database: str) -> None:
+    """Python 3.14 lets no pool wait for its threads at the very end."""
+    command = [sys.executable, "-c", UNCLOSED, database]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
 
 
 def test_the_environment_names_the_database(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -274,7 +274,12 @@ def database_dsn(database: Any) -> str | None:
 
 def pooled_connection(database: Any) -> AbstractContextManager[Any]:
     """Return the context of a connection that snapshots of *database*, a ZODB.DB of zodb-pgjsonb, would be read from."""
-    return database.storage._instance_pool.connection()  # type: ignore[no-any-return]
+    return pool_of(database).connection()  # type: ignore[no-any-return]
+
+
+def pool_of(database: Any) -> Any:
+    """Return the psycopg_pool of *database*, a ZODB.DB of zodb-pgjsonb."""
+    return database.storage._instance_pool
 
 
 def renew_connections(database: Any, connection_class: type, **options: Any) -> None:
@@ -282,7 +287,7 @@ def renew_connections(database: Any, connection_class: type, **options: Any) -> 
 
     The storage's own and those of open ZODB connections are not made anew: they get the options only, as attributes.
     """
-    pool = database.storage._instance_pool
+    pool = pool_of(database)
     pool.connection_class = connection_class
     pool.kwargs = {**(pool.kwargs or {}), **options}
     pool.drain()

@@ -31,6 +31,7 @@ def register_processors(event: Any) -> None:
     for database in databases.values():
         if processor.register(database):
             direct.adapt_to_pooler(database)
+            pool.close_at_exit(database)
 
 
 def read_ahead(event: Any) -> None:

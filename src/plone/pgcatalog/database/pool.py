@@ -14,8 +14,10 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 from psycopg_pool import PoolTimeout
 from typing import Any
+from weakref import WeakSet
 from zope.component.hooks import getSite
 
+import atexit
 import os
 import threading
 
@@ -26,6 +28,7 @@ POOL_TIMEOUT = 30.0
 
 _local = threading.local()
 _pools: dict[str, ConnectionPool[Any]] = {}
+_of_databases: WeakSet[ConnectionPool[Any]] = WeakSet()
 _lock = threading.Lock()
 
 
@@ -100,6 +103,21 @@ def close_pools() -> None:
         for pool in _pools.values():
             pool.close()
         _pools.clear()
+
+
+def close_at_exit(database: Any) -> None:
+    """Close the pool of *database*, a ZODB.DB of zodb-pgjsonb, when the process ends, if it is still open.
+
+    A pool that is not closed waits for its threads when Python ends, which Python 3.14 refuses with a traceback for each.
+    """
+    _of_databases.add(storage.pool_of(database))
+
+
+@atexit.register
+def _close_all() -> None:
+    close_pools()
+    for pool in list(_of_databases):
+        pool.close()
 
 
 def _configure(connection: OwnConnection) -> None:
