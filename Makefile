@@ -14,6 +14,7 @@ SOAK_ARGS ?= --seconds 600 --kills 12
 T ?= pgbouncer
 TOPOLOGY_ARGS ?=
 POOLER_ARGS ?=
+MATRIX_ARGS ?=
 BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 
 # The add-ons that are judges would be loaded by all other tests, too.
@@ -46,7 +47,7 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo demo-check test test-slow test-plone test-pooler differential bench bench-page bench-ranking topology soak
+.PHONY: help install demo demo-check test test-slow test-plone test-pooler differential bench bench-page bench-ranking topology soak matrix
 .PHONY: lint format docs clean
 
 help:  ## list the chores
@@ -86,11 +87,14 @@ bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ou
 test-pooler: $(VENV)/.installed-bench  ## the integration tests through PgBouncer, and the table in docs/how-to/pgbouncer.md (POOLER_ARGS=...)
 	$(BIN)/python -m tests.integration.through_pooler $(POOLER_ARGS)
 
-topology: $(VENV)/.installed-bench  ## several machines on this one, and what they ask the servers (T=pgbouncer, standby, failover)
+topology: $(VENV)/.installed-bench  ## several machines on this one, and what they ask the servers (T=pgbouncer, standby, failover, patroni)
 	$(BIN)/python -m scripts.topology $(T) $(TOPOLOGY_ARGS)
 
 soak: $(VENV)/.installed-bench  ## ten minutes of load on a site whose PostgreSQL is killed meanwhile (SOAK_ARGS=...)
 	$(BIN)/python -m tests.soak $(SOAK_ARGS)
+
+matrix: $(VENV)/.installed-bench  ## Python 3.12 to 3.14 with PostgreSQL 15 to 18, in Debian roots of their own (MATRIX_ARGS=...)
+	$(BIN)/python -m scripts.matrix $(MATRIX_ARGS)
 
 lint: $(VENV)/.installed-lint  ## style, types, imports between the rooms
 	$(BIN)/ruff check
@@ -108,7 +112,7 @@ docs: $(VENV)/.installed-docs  ## the documentation as HTML in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:  ## remove what the chores made (the demo's data stay)
-	rm -rf .venv .venv-addons .tools .cache build dist docs/_build
+	rm -rf .venv .venv-addons .tools .cache .matrix build dist docs/_build
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .tox
 	find src tests benchmarks demo -name __pycache__ -type d -prune -exec rm -rf {} +
 

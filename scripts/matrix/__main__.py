@@ -1,0 +1,134 @@
+"""Tries pairs of Python and PostgreSQL, and keeps what came of it: ``python -m scripts.matrix --help``."""
+
+from benchmarks.marks import put_between
+from pathlib import Path
+from scripts.matrix import table
+from scripts.matrix.places import MatrixError
+from scripts.matrix.places import Place
+from scripts.matrix.places import PLACES
+from scripts.matrix.places import ROOT
+from scripts.matrix.places import WHEELS
+from scripts.matrix.places import Workshop
+from typing import Any
+
+import click
+import datetime
+import json
+import re
+import sys
+
+
+#: Of each: what is made, and seconds that it may take.
+STAGES = {
+    "demo-check": (["demo-check"], 1200),
+    "test": (["test"], 3600),
+    "suites": (["test-plone", "SUITE=medium"], 5400),
+}
+INSTALL_SECONDS = 1800
+README = ROOT / "README.md"
+#: pytest's last line.
+COUNTED = re.compile(r"(\d+) (passed|failed|error|skipped|xfailed)s?\b")
+NAMED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.M)
+
+
+def pairs() -> list[tuple[Place, str]]:
+    """Return all pairs of a place, and so a Python, and a version of PostgreSQL."""
+    return [(place, version) for place in PLACES for version in sorted({*place.postgresql, *WHEELS})]
+
+
+def name_of(pair: tuple[Place, str]) -> str:
+    return f"{pair[0].python}/{pair[1]}"
+
+
+def counts(output: str) -> dict[str, Any]:
+    """Return what pytest has counted, and which tests have failed, by its *output*."""
+    last = next((line for line in reversed(output.splitlines()) if " passed" in line or " failed" in line), "")
+    found: dict[str, Any] = {what: int(number) for number, what in COUNTED.findall(last)}
+    return found | {"names": sorted(set(NAMED.findall(output)))}
+
+
+def tried(workshop: Workshop, version: str, stages: list[str], logs: Path, pytest_args: str) -> dict[str, Any]:
+    """Try *version* of PostgreSQL in *workshop*; return what came of each stage."""
+    logs.mkdir(parents=True, exist_ok=True)
+    log = logs / "install.log"
+    if workshop.run(["make", "install"], log, INSTALL_SECONDS) != 0:
+        raise MatrixError(f"make install failed: {log}")
+    binaries = workshop.binaries(version)
+    found: dict[str, Any] = {}
+    for name, command in (
+        ("python", [".venv/bin/python", "--version"]),
+        ("postgresql", [f"{binaries}/postgres", "--version"]),
+    ):
+        log = logs / f"{name}.log"
+        log.unlink(missing_ok=True)
+        workshop.run(command, log, 60)
+        found[name] = re.findall(r"^\D*(\d+\.\d+(?:\.\d+)?)", log.read_text(), re.M)[-1]
+    found |= {"place": workshop.place.name, "server": "a wheel" if "site-packages" in binaries else "its packages"}
+    found |= {"commit": workshop.commit, "date": datetime.date.today().isoformat(), "stages": {}}
+    for stage in stages:
+        targets, seconds = STAGES[stage]
+        log = logs / f"{stage}.log"
+        log.unlink(missing_ok=True)
+        more = [f"PYTEST_ARGS={pytest_args}"] if stage == "test" and pytest_args else []
+        status = workshop.run(["make", *targets, *more], log, seconds, {"PGCATALOG_PG_BIN": binaries})
+        output = log.read_text("utf-8", "replace")
+        found["stages"][stage] = {"status": status, **(counts(output) if stage == "test" else {})}
+        click.echo(f"  {stage}: {table.told(found['stages'][stage])}   ({log})")
+    return found
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.option("--pair", "wanted", multiple=True, help="Such as 3.14/18; several times; by default all.")
+@click.option("--stage", "stages", multiple=True, type=click.Choice(list(STAGES)), help="By default all.")
+@click.option("--folder", default=".matrix", type=click.Path(file_okay=False, path_type=Path), help="Roots and logs.")
+@click.option("--pytest-args", default="", help="For a part of `make test` (-k …): is not kept.")
+@click.option("--page", is_flag=True, help="Only renew the table in README from what is kept.")
+def main(wanted: tuple[str, ...], stages: tuple[str, ...], folder: Path, pytest_args: str, page: bool) -> None:
+    """Try pairs of Python and PostgreSQL, keep what came of it, and renew the table in README.
+
+    Needs root, Debian and mmdebstrap for the pairs that are not this machine's.  Each pair takes half an hour, most of it the
+    medium suites of Plone.  The exit status is 1 when something fails.
+    """
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    failed = False
+    if unknown := set(wanted) - {name_of(pair) for pair in pairs()}:
+        raise click.UsageError(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(map(name_of, pairs()))}")
+    for pair in () if page else pairs():
+        if wanted and name_of(pair) not in wanted:
+            continue
+        place, version = pair
+        click.echo(f"Python {place.python}, PostgreSQL {version} on {place.name}")
+        workshop = Workshop(place, folder)
+        try:
+            workshop.prepare()
+            result = tried(
+                workshop,
+                version,
+                list(stages or STAGES),
+                folder / "logs" / name_of(pair).replace("/", "-"),
+                pytest_args,
+            )
+        except MatrixError as error:
+            click.echo(f"  cannot be had: {error}")
+            failed = True
+            continue
+        failed |= any(stage["status"] != 0 for stage in result["stages"].values())
+        if not pytest_args:
+            keep(name_of(pair), result)
+    put_between(README, table.MARK, table.text(table.stored()))
+    sys.exit(failed)
+
+
+def keep(name: str, result: dict[str, Any]) -> None:
+    """Keep the *result* of a pair; a stage that was not tried now keeps its former one if the commit is the same."""
+    results = table.stored()
+    former = results.get(name, {})
+    if former.get("commit") == result["commit"]:
+        result["stages"] = former["stages"] | result["stages"]
+    results[name] = result
+    table.RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(prog_name="make matrix")

@@ -1,0 +1,63 @@
+"""The pairs of Python and PostgreSQL: what is kept of them, and what the README says."""
+
+from scripts.matrix import table
+from scripts.matrix.__main__ import counts
+from scripts.matrix.__main__ import name_of
+from scripts.matrix.__main__ import pairs
+from tests.unit.sources import between
+from tests.unit.sources import ROOT
+from tests.unit.sources import text
+
+import pytest
+
+
+OUTPUT = """\
+=========================== short test summary info ============================
+FAILED tests/unit/test_sql.py::test_one[a b] - AssertionError: assert 1 == 2
+ERROR tests/unit/test_sets.py::test_two
+===== 1 failed, 6114 passed, 3 skipped, 2 errors in 400.00s (0:06:40) =====
+make: *** [Makefile:65: test] Error 1
+"""
+
+
+def test_the_readme_has_what_is_kept() -> None:
+    assert between(ROOT / "README.md", table.MARK) == table.text(table.stored())
+
+
+def test_each_python_and_each_postgresql_that_are_supported_are_pairs() -> None:
+    wanted = {f"{python}/{server}" for python in ("3.12", "3.13", "3.14") for server in (15, 16, 17, 18)}
+    assert {name_of(pair) for pair in pairs()} == wanted
+    assert table.stored().keys() <= wanted
+
+
+def test_nothing_is_kept_that_fails() -> None:
+    """What fails is mended, and run again."""
+    for name, result in table.stored().items():
+        assert {stage: told["status"] for stage, told in result["stages"].items()} == dict.fromkeys(result["stages"], 0), name
+
+
+def test_no_address_is_kept() -> None:
+    for path in (ROOT / "scripts" / "matrix").iterdir():
+        if path.is_file():
+            assert "://" not in text(path).replace(r"\w+://", "")
+
+
+def test_what_pytest_counts_is_read() -> None:
+    found = counts(OUTPUT)
+    assert (found["passed"], found["failed"], found["error"], found["skipped"]) == (6114, 1, 2, 3)
+    assert found["names"] == ["tests/unit/test_sets.py::test_two", "tests/unit/test_sql.py::test_one[a b]"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "words"),
+    [
+        (None, "–"),
+        ({"status": None}, "did not end"),
+        ({"status": 0}, "as it should be"),
+        ({"status": 2}, "failed"),
+        ({"status": 0, "passed": 6114}, "6,114 passed"),
+        ({"status": 2, "passed": 6114, "failed": 1, "error": 2}, "6,114 passed, 1 failed, 2 errors"),
+    ],
+)
+def test_a_stage_in_words(stage: dict[str, int] | None, words: str) -> None:
+    assert table.told(stage) == words
