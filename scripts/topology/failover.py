@@ -5,6 +5,8 @@ from rich.console import Console
 from rich.table import Table
 from tests.soak import report
 from tests.soak.__main__ import run
+from tests.soak.__main__ import SETTINGS
+from tests.soak.failover import Pair
 from tests.soak.probe import KINDS
 from typing import Any
 
@@ -47,9 +49,9 @@ def main(output: Path | None, **options: Any) -> None:
     found = {}
     for name, synchronous in STANDBYS.items():
         Console(stderr=True).print(f"Standby: {name}")
-        with tempfile.TemporaryDirectory(prefix="pgcatalog-topology-") as folder:
-            more = {"synchronous": synchronous, "kills": 0, "seed": 1, "max_growth": 100.0, "trace_memory": False}
-            found[name] = figures(report.summary(run(Path(folder).resolve(), options | more)))
+        with tempfile.TemporaryDirectory(prefix="pgcatalog-topology-") as folder, Pair(SETTINGS, synchronous) as pair:
+            more = {"synchronous": synchronous, "kills": 0, "seed": 1, "max_growth": 100.0}
+            found[name] = figures(report.summary(run(Path(folder).resolve(), options | more, pair)))
     table = Table("", *found)
     for row in next(iter(found.values())):
         table.add_row(row, *(str(values[row]) for values in found.values()))

@@ -28,6 +28,7 @@ from tests.soak.failover import fail_over
 from tests.soak.failover import Failover
 from tests.soak.failover import Pair
 from tests.soak.failover import read_rows
+from tests.soak.failover import Servers
 from tests.soak.ledger import save
 from tests.soak.monitor import Monitor
 from typing import Any
@@ -79,7 +80,8 @@ def main(logs: Path | None, output: Path | None, page: Path | None, **options: A
         raise click.UsageError("--synchronous is for --failovers")
     with ExitStack() as stack:
         folder = logs or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-soak-")))
-        result = run(folder.resolve(), options)
+        servers = stack.enter_context(Pair(SETTINGS, options["synchronous"])) if options["failovers"] else None
+        result = run(folder.resolve(), options, servers)
     summary = report.summary(result)
     if output:
         output.write_text(json.dumps(summary, indent=1) + "\n")
@@ -89,15 +91,16 @@ def main(logs: Path | None, output: Path | None, page: Path | None, **options: A
     sys.exit(1 if summary["broken"] else 0)
 
 
-def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
-    """Make the site, serve it, load it, check it; return everything that was seen."""
+def run(folder: Path, options: dict[str, Any], servers: Servers | None = None) -> dict[str, Any]:
+    """Make the site, serve it, load it, check it; return everything that was seen.
+
+    Running *servers* fail over meanwhile; without them one server is killed.
+    """
     failovers: list[Failover] = []
     with ExitStack() as stack:
-        pair = stack.enter_context(Pair(SETTINGS, options["synchronous"])) if options["failovers"] else None
-        server = pair.primary if pair else stack.enter_context(EmbeddedPostgres(settings=SETTINGS))
-        dsn = server.createdb(DATABASE)
-        if pair:
-            dsn = pair.dsn(DATABASE)
+        server = servers or stack.enter_context(EmbeddedPostgres(settings=SETTINGS))
+        server.createdb(DATABASE)
+        dsn = server.dsn(DATABASE)
         console.print("Making the site")
         site = answer(worker(folder, "make", dsn, objects=options["objects"]))
         names = [f"zope{n}" for n in range(1, options["processes"] + 1)]
@@ -111,15 +114,16 @@ def run(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
         monitor = Monitor(dsn, pids)
 
         def kills(started: float) -> list[tuple[float, float]]:
+            assert isinstance(server, EmbeddedPostgres)
             return kill_at_random(server, started, options)
 
         def takeovers(started: float) -> list[tuple[float, float]]:
-            assert pair is not None
-            failovers.extend(fail_over_at_random(pair, dsn, clients, urls, started, options))
+            assert servers is not None
+            failovers.extend(fail_over_at_random(servers, dsn, clients, urls, started, options))
             return [failover.outage for failover in failovers]
 
-        outages, started = load(takeovers if pair else kills, clients, monitor, options)
-        if pair:
+        outages, started = load(takeovers if servers else kills, clients, monitor, options)
+        if servers:
             failovers.append(Failover())
             rows, random = read_rows(dsn), Random(options["seed"])
             compare(failovers[-1], rows, [], urls, options["threads"], random, sample=len(rows))
@@ -202,13 +206,13 @@ def kill_at_random(server: EmbeddedPostgres, started: float, options: dict[str, 
 
 
 def fail_over_at_random(
-    pair: Pair, dsn: str, clients: Sequence[Client], urls: Sequence[str], started: float, options: dict[str, Any]
+    servers: Servers, dsn: str, clients: Sequence[Client], urls: Sequence[str], started: float, options: dict[str, Any]
 ) -> list[Failover]:
-    """Let the standby take over at random times; return what each failover has cost."""
+    """Let the standby of *servers* take over at random times; return what each failover has cost."""
     random = Random(options["seed"])
     failovers = []
     for _ in moments(options["failovers"], started, options, random):
-        failover = fail_over(pair, dsn, clients, urls, options["threads"], random)
+        failover = fail_over(servers, dsn, clients, urls, options["threads"], random)
         failovers.append(failover)
         begin, up = failover.outage
         console.print(

@@ -22,6 +22,7 @@ from tests.soak.ledger import word
 from tests.soak.probe import Probes
 from tests.soak.server import AREA
 from typing import Any
+from typing import Protocol
 from typing import Self
 
 import math
@@ -52,10 +53,36 @@ IS_SYNCHRONOUS = "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE sync_stat
 Rows = Mapping[str, tuple[str, str, str]]
 
 
+class Servers(Protocol):
+    """A primary and a standby that can take over; *synchronous*: no acknowledged save may be lost then."""
+
+    synchronous: bool
+
+    @property
+    def version(self) -> str:
+        """The version of PostgreSQL."""
+
+    def createdb(self, name: str) -> None:
+        """Make an empty database."""
+
+    def dsn(self, dbname: str) -> str:
+        """Return the DSN that leads to whichever server takes writes."""
+
+    def prepare(self, clients: Sequence[Client], random: Random) -> float:
+        """Make ready for a failover; return the time before which acknowledged saves have reached the standby."""
+
+    def fail_over(self) -> None:
+        """Let the primary fail, and wait until the standby takes writes in its place."""
+
+    def rejoin(self) -> None:
+        """Make the former primary a standby that has all that the primary has."""
+
+
 class Pair:
     """A primary and its standby at two places that stay: one DSN leads to whichever takes writes.
 
-    *synchronous*: commits wait for the standby, as long as there is one.
+    *synchronous*: commits wait for the standby, as long as there is one. An asynchronous one is cut off before it takes
+    over, and the clients write something that it lacks.
     """
 
     def __init__(self, settings: Mapping[str, str], synchronous: bool = False) -> None:
@@ -64,6 +91,7 @@ class Pair:
         self._folder = tempfile.TemporaryDirectory(prefix="pgcatalog-soak-servers-")
         self.primary: EmbeddedPostgres
         self.standby: EmbeddedPostgres
+        self._former: EmbeddedPostgres
 
     def __enter__(self) -> Self:
         folder = Path(self._folder.name)
@@ -77,22 +105,37 @@ class Pair:
         self.primary.stop()
         self._folder.cleanup()
 
+    @property
+    def version(self) -> str:
+        return self.primary.version
+
+    def createdb(self, name: str) -> None:
+        self.primary.createdb(name)
+
     def dsn(self, dbname: str) -> str:
         return dsn_of(self.primary, self.standby, dbname=dbname)
 
-    def fail_over(self) -> EmbeddedPostgres:
-        """Kill the primary, promote the standby; return the former primary."""
-        former = self.primary
-        former.kill()
+    def prepare(self, clients: Sequence[Client], random: Random) -> float:
+        if self.synchronous:
+            return math.inf
+        safe = time.monotonic()
+        self.standby.catch_up()
+        self.standby.cut_off()
+        wait_for_writes(clients, random.uniform(*CUT_OFF))
+        return safe
+
+    def fail_over(self) -> None:
+        """Kill the primary, promote the standby."""
+        self._former = self.primary
+        self._former.kill()
         self.standby.promote()
         self.primary = self.standby
-        return former
 
-    def make_standby(self, former: EmbeddedPostgres) -> None:
-        """Make a new standby where the *former* primary is."""
-        place = former.wanted_dir
+    def rejoin(self) -> None:
+        """Make a new standby where the former primary was."""
+        place = self._former.wanted_dir
         assert place is not None
-        former.stop()
+        self._former.stop()
         shutil.rmtree(place)
         self._start_standby(place)
 
@@ -122,35 +165,29 @@ class Failover:
 
 
 def fail_over(
-    pair: Pair, dsn: str, clients: Sequence[Client], urls: Sequence[str], threads: int, random: Random
+    servers: Servers, dsn: str, clients: Sequence[Client], urls: Sequence[str], threads: int, random: Random
 ) -> Failover:
-    """Kill the primary, promote the standby, and compare what the Zopes at *urls* answer then with the database.
+    """Let the primary of *servers* fail, and compare what the Zopes at *urls* answer then with the database.
 
-    An asynchronous standby is cut off before, and the clients write something that it lacks.
-    The clients rest while what they know is set to what is left.  Makes a new standby at the end.
+    The clients rest while what they know is set to what is left.  The former primary is a standby at the end.
     """
     failover = Failover()
-    safe = math.inf
-    if not pair.synchronous:
-        safe = time.monotonic()
-        pair.standby.catch_up()
-        pair.standby.cut_off()
-        wait_for_writes(clients, random.uniform(*CUT_OFF))
+    safe = servers.prepare(clients, random)
     with Probes(urls) as probes:
         seen = [len(client.stale) for client in clients]
         begin = time.monotonic()
-        former = pair.fail_over()
+        servers.fail_over()
         failover.outage = begin, time.monotonic()
         with clients[0].gate.closed():
             failover.silent = probes.seconds_without_answers(failover.outage[1])
-            if not pair.synchronous:
+            if not servers.synchronous:
                 for client, number in zip(clients, seen, strict=True):
                     del client.stale[number:]  # they did not know yet what is lost
             rows = read_rows(dsn)
             before = settle(clients, rows, safe, failover)
             compare(failover, rows, before, urls, threads, random)
     failover.wrong += probes.lost
-    pair.make_standby(former)
+    servers.rejoin()
     return failover
 
 

@@ -32,8 +32,13 @@ def test_each_python_and_each_postgresql_that_are_supported_are_pairs() -> None:
 
 def test_nothing_is_kept_that_fails() -> None:
     """What fails is mended, and run again."""
-    for name, result in table.stored().items():
-        assert {stage: told["status"] for stage, told in result["stages"].items()} == dict.fromkeys(result["stages"], 0), name
+    failed = [
+        (name, stage)
+        for name, result in table.stored().items()
+        for stage, told in result["stages"].items()
+        if told["status"] != 0
+    ]
+    assert failed == []
 
 
 def test_no_address_is_kept() -> None:
