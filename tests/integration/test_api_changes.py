@@ -120,16 +120,6 @@ def test_an_index_comes_back_with_another_type(filled: Any, before: bool) -> Non
     assert len(filled(Subject="Rot")) == 2
 
 
-def test_an_index_comes_back_empty(filled: Any) -> None:
-    filled.delIndex("getId")
-    filled.addIndex("getId", "FieldIndex")
-    for end in (lambda: None, transaction.commit):
-        end()
-        assert len(filled(getId="page")) == 0
-    filled.reindexIndex(["getId"], None)
-    assert len(filled(getId="page")) == 1
-
-
 @pytest.mark.parametrize(
     "name", ["depth", "parent_path", "rid", "zoid", "path_value", "effective_range_since", "odd-name"]
 )

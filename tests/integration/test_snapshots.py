@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from persistent.mapping import PersistentMapping
 from plone.pgcatalog import storage
 from plone.pgcatalog.database import schema
-from plone.pgcatalog.database.direct import session_of
 from plone.pgcatalog.database.errors import CatalogLocked
 from plone.pgcatalog.database.prepared import PreparedStatements
 from tests.integration import site as sites
@@ -119,13 +118,6 @@ def test_a_snapshot_stays_whatever_others_commit(jar: Any, other: Any) -> None:
     assert jar.root()["number"] == 0
 
 
-def test_a_new_connection_sees_what_others_have_changed(jar: Any, other: Any) -> None:
-    save(other, 1)
-    second = jar.db().open(TransactionManager())
-    assert second.root()["number"] == 1
-    second.close()
-
-
 def test_a_statement_that_has_failed_does_no_harm(jar: Any, other: Any) -> None:
     """PostgreSQL does nothing more in such a transaction, and psycopg forgets what is prepared."""
     for number in range(1, 4):
@@ -143,16 +135,6 @@ def test_statements_that_somebody_has_removed_are_prepared_anew(jar: Any, sent: 
         jar.transaction_manager.begin()
         assert jar.root()["number"] == 0
     assert sent[-1] == f"COMMIT; {BEGIN}"
-
-
-def test_a_lost_connection_is_replaced(jar: Any, other: Any, database: str) -> None:
-    save(other, 1)
-    pid = session_of(storage.connection(jar))
-    with psycopg.connect(database, autocommit=True) as killer:
-        killer.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
-    jar.transaction_manager.begin()
-    assert jar.root()["number"] == 1
-    assert session_of(storage.connection(jar)) != pid
 
 
 # -- new objects

@@ -20,27 +20,9 @@ def rows(*ids: int) -> list[tuple[int, str, float | None]]:
     return [(number, f"/plone/{number}", None) for number in ids]
 
 
-def test_pages_come_one_behind_the_other() -> None:
-    first = UNKNOWN.with_page(query(), rows(1, 2), 2)
-    second = first.with_page(query(), rows(3, 4), 2)
-    assert [list(answer.ids) for answer in (first, second)] == [[1, 2], [1, 2, 3, 4]]
-    assert (second.whole, second.total) == (False, None)
-
-
-def test_a_page_with_room_left_is_the_last() -> None:
-    answer = UNKNOWN.with_page(query(), rows(1, 2), 2).with_page(query(), rows(3), 2)
-    assert (list(answer.ids), answer.whole, answer.total) == ([1, 2, 3], True, 3)
-
-
 def test_a_page_that_reaches_the_number_of_all_rows_is_the_last() -> None:
     assert UNKNOWN.with_page(query(), rows(1, 2), 2, total=2).whole
     assert not UNKNOWN.with_page(query(), rows(1, 2), 2, total=3).whole
-
-
-def test_a_window_is_whole_with_its_own_rows() -> None:
-    answer = UNKNOWN.with_page(query(Window(4, 2)), rows(5, 6), 2)
-    assert (answer.whole, answer.total) == (True, None)
-    assert UNKNOWN.with_page(query(Window(4, 2)), rows(5), 2).total == 5
 
 
 def test_a_window_without_rows_tells_the_number_only_if_it_begins_with_the_first() -> None:

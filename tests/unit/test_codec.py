@@ -16,7 +16,6 @@ from datetime import UTC
 from dateutil.tz import tzlocal
 from dateutil.tz import tzoffset
 from dateutil.tz import tzutc
-from decimal import Decimal
 from enum import IntEnum
 from freezegun import freeze_time
 from hypothesis import given
@@ -335,7 +334,3 @@ def test_a_stack_that_is_nearly_full_gives_a_codec_error(monkeypatch: pytest.Mon
     monkeypatch.setitem(codec._encoders, list, out_of_stack)
     with pytest.raises(CodecError, match="nested"):
         encode([])
-
-
-def test_equal_values_of_one_type_keep_their_digits() -> None:
-    assert decode(encode(Decimal("1.20"))).as_tuple() == Decimal("1.20").as_tuple()
