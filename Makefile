@@ -47,7 +47,7 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo demo-check test test-slow test-plone test-pooler differential bench bench-page bench-ranking topology soak matrix
+.PHONY: help install demo demo-check test test-slow test-plone test-pooler differential bench bench-page bench-ranking topology soak soak-files matrix
 .PHONY: lint format docs clean
 
 help:  ## list the chores
@@ -95,6 +95,9 @@ soak: $(VENV)/.installed-bench  ## ten minutes of load on a site whose PostgreSQ
 
 matrix: $(VENV)/.installed-bench  ## Python 3.12 to 3.14 with PostgreSQL 15 to 18, in Debian roots of their own (MATRIX_ARGS=...)
 	$(BIN)/python -m scripts.matrix $(MATRIX_ARGS)
+
+soak-files: $(VENV)/.installed-bench  ## uploads while PostgreSQL, a worker and what reads files are killed (SOAK_ARGS=...)
+	$(BIN)/python -m tests.soak.files $(SOAK_ARGS)
 
 lint: $(VENV)/.installed-lint  ## style, types, imports between the rooms
 	$(BIN)/ruff check

@@ -82,7 +82,7 @@ def repeated(iterations: int, warmup: int) -> Callable[[Any], Any]:
 
 
 #: Commands whose backends are measured in turn: scenario by scenario.
-IN_TURN = ("level1", "level2", "search", "pages", "plone")
+IN_TURN = ("files", "level1", "level2", "search", "pages", "plone")
 
 
 def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | None, again: bool) -> None:
@@ -182,6 +182,20 @@ def pages(chosen: tuple[str, ...], other: Path | None, output: Path | None, agai
 
 
 @main.command()
+@CACHE
+@click.option("--iterations", default=10, show_default=True, help="Large files.")
+@click.option("--files", default=1000, show_default=True, help="Files that one worker reads, and two read.")
+@click.option("--uploads", default=50, show_default=True, help="Files that are uploaded at once.")
+@click.option("--seconds", default=10.0, show_default=True, help="Of searches before the uploads.")
+@compared("relstorage-zcatalog", "pgcatalog")
+@KEPT
+@AGAIN
+def files(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
+    """PDFs: saved, renamed, copied, found; needs pdftotext (poppler-utils) for Plone's own catalog."""
+    run("files", options, [Job("benchmarks.files", name, options) for name in chosen], output, again)
+
+
+@main.command()
 @DOCS
 @CACHE
 @click.option(
@@ -260,6 +274,7 @@ PLAN = {
     "pages-20000": "pages --docs 20000",
     "pages-50000": "pages --docs 50000",
     "rebuild-20000": "rebuild --docs 20000",
+    "files": "files",
     "level1-200000": "level1 --rows 200000 --iterations 20",
     "scale-100000": "scale --rows 100000 --iterations 10",
     "scale-200000": "scale --rows 200000 --iterations 10",

@@ -46,18 +46,25 @@ def blob(data: bytes, kind: str = PDF) -> NamedBlobFile:
 
 def pdf(text: str, pages: int = 1) -> bytes:
     """Return a PDF with the lines of *text* on each of its *pages*."""
-    shown = b" ".join(b"(%s) Tj 0 -14 Td" % line.encode("latin-1") for line in text.split("\n"))
-    content = b"BT /F1 12 Tf 72 720 Td " + shown + b" ET"
+    return pdf_of([text] * pages)
+
+
+def pdf_of(texts: list[str], data: bytes = b"") -> bytes:
+    """Return a PDF with a page for the lines of each of *texts*, and *data* in a stream, as a font or a picture would be."""
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"", b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
     kids = []
-    for _ in range(pages):
+    for text in texts:
+        shown = b" ".join(b"(%s) Tj 0 -14 Td" % line.encode("latin-1") for line in text.split("\n"))
+        content = b"BT /F1 12 Tf 72 720 Td " + shown + b" ET"
         objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content))
         objects.append(
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R"
             b" /Resources << /Font << /F1 3 0 R >> >> >>" % len(objects)
         )
         kids.append(b"%d 0 R" % len(objects))
-    objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), pages)
+    objects[1] = b"<< /Type /Pages /Kids [%s] /Count %d >>" % (b" ".join(kids), len(texts))
+    if data:
+        objects.append(b"<< /Length %d >>\nstream\n%s\nendstream" % (len(data), data))
     out = BytesIO(b"%PDF-1.4\n")
     out.seek(0, 2)
     places = []

@@ -17,6 +17,7 @@ import json
 import psycopg
 import pytest
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -211,3 +212,15 @@ def test_all_lists_commands_that_exist() -> None:
         _, _, name, *arguments = shlex.split(line)
         options = main.commands[name].make_context(name, arguments).params
         assert options["output"].parent == Path("somewhere")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs pdftotext (poppler-utils)")
+def test_files_are_found_in_both_and_extracted_once(results: Path) -> None:
+    data = measured(results, "files", "--iterations", "2", "--files", "4", "--uploads", "4", "--seconds", "1")
+    ours, stock = (medians(data, name) for name in ("pgcatalog", "relstorage-zcatalog"))
+    for name in ("save", "rename", "copy"):
+        assert min(ours[f"{name} a PDF of 5 MB, 200 pages"], stock[f"{name} a PDF of 5 MB, 200 pages"]) > 0
+    assert ours["extracted once more after a rebuild"] == 0
+    assert ours["uploads that were given up, or are not found in the end"] == 0
+    assert ours["PDFs of 20 pages, 2 workers"] > 0

@@ -22,7 +22,6 @@ from rich.console import Console
 from tests.soak import report
 from tests.soak.clients import Client
 from tests.soak.clients import Gate
-from tests.soak.clients import TIMEOUT
 from tests.soak.failover import compare
 from tests.soak.failover import fail_over
 from tests.soak.failover import Failover
@@ -31,12 +30,16 @@ from tests.soak.failover import read_rows
 from tests.soak.failover import Servers
 from tests.soak.ledger import save
 from tests.soak.monitor import Monitor
+from tests.soak.processes import answer
+from tests.soak.processes import answer_of
+from tests.soak.processes import end
+from tests.soak.processes import failed
+from tests.soak.processes import worker
 from typing import Any
 
 import click
 import json
 import platform
-import subprocess
 import sys
 import tempfile
 import threading
@@ -46,7 +49,6 @@ import time
 #: A kill -9 must not lose what was acknowledged: commits wait for their WAL. (fsync stays on, too.)
 SETTINGS = {**DEMO_SETTINGS, "synchronous_commit": "on", "fsync": "on", "full_page_writes": "on"}
 DATABASE = "soak"
-ROOT = Path(__file__).parents[2]
 #: Seconds after PostgreSQL is up again in which errors are forgiven: pools reconnect with a growing delay.
 GRACE = 8.0
 #: Seconds in which caches fill and templates are compiled: memory counts from then on.
@@ -222,46 +224,6 @@ def fail_over_at_random(
             f" {len(failover.stale)} of {failover.compared} answers stale"
         )
     return failovers
-
-
-# -- processes
-
-
-def worker(folder: Path, task: str, dsn: str, **arguments: Any) -> subprocess.Popen[str]:
-    """Start ``server.py`` with a task."""
-    data = json.dumps({"task": task, "folder": str(folder), "dsn": dsn, **arguments})
-    command = [sys.executable, "-W", "ignore", "-m", "tests.soak.server", data]
-    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-
-def answer_of(process: subprocess.Popen[str]) -> Any:
-    """Return the next line of JSON a worker prints; RuntimeError when it ends before."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("{"):
-            return json.loads(line)
-    raise RuntimeError(f"a worker ended with status {process.wait()}: {process.args}")
-
-
-def answer(process: subprocess.Popen[str]) -> Any:
-    """Return what a worker answers, and wait for its end."""
-    with process:
-        return answer_of(process)
-
-
-def end(process: subprocess.Popen[str], seconds: float = TIMEOUT) -> None:
-    """Let a serving worker end; kill one that does not in so many *seconds*."""
-    if process.poll() is None:
-        try:
-            process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-
-
-def failed(processes: list[subprocess.Popen[str]]) -> list[str]:
-    """Return a line for each Zope process that did not end as it was told."""
-    return [f"process {p.pid} ended with status {p.returncode}" for p in processes if p.returncode]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,287 @@
+"""Worker of ``files``: a PDF is saved, renamed, copied, and found; many are, and some while visitors search.
+
+Of Plone's own catalog it needs ``pdftotext`` (poppler-utils), which converts a PDF inside of the save.
+"""
+
+from benchmarks.backends import OURS
+from benchmarks.texts import text
+from benchmarks.texts import WEIGHTS
+from benchmarks.texts import WORDS
+from benchmarks.timing import summary
+from benchmarks.timing import timed
+from benchmarks.timing import value
+from benchmarks.worker import Progress
+from benchmarks.zope_site import begin
+from benchmarks.zope_site import end
+from benchmarks.zope_site import login
+from benchmarks.zope_site import make_site
+from benchmarks.zope_site import opened
+from benchmarks.zope_site import PloneSite
+from collections.abc import Callable
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from demo.documents import blob
+from demo.documents import pdf_of
+from random import Random
+from random import uniform
+from statistics import quantiles
+from time import monotonic
+from time import sleep
+from typing import Any
+from ZODB.POSException import ConflictError
+
+import psutil
+import psycopg
+import shutil
+import threading
+import transaction
+
+
+#: Lines of a page, and words of a line.
+LINES, WORDS_OF_A_LINE = 30, 9
+#: Bytes and pages of the file that is saved, renamed and copied; pages of those that are many.
+LARGE, PAGES, FEW_PAGES = 5 << 20, 200, 20
+#: Threads that save at once, and those that search meanwhile.
+SAVERS, VISITORS = 4, 2
+#: Times that Zope tries a request that conflicts: then it gives up.
+TRIES = 4
+#: Seconds after which a worker sleeps that finds nothing to do.
+IDLE = 1.0
+#: Seconds until a word has to be found.
+TIMEOUT = 120.0
+
+
+def document(number: int, pages: int, size: int = 0) -> bytes:
+    """Return the PDF *number*, with a word that no other has, and *size* bytes of what is no text."""
+    random = Random(number)
+    texts = ["\n".join(text(random, WORDS_OF_A_LINE) for _ in range(LINES)) for _ in range(pages)]
+    texts[-1] += f"\n{word(number)}"
+    return pdf_of(texts, random.randbytes(size))
+
+
+def word(number: int) -> str:
+    """Return the word of the PDF *number*."""
+    return f"zq{number}qz"
+
+
+def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    """Return what is measured of one backend.  Raises RuntimeError without pdftotext."""
+    if shutil.which("pdftotext") is None:
+        raise RuntimeError("stock converts PDFs by pdftotext: install poppler-utils")
+    place = opened(options, progress, PloneSite)
+    make_site(place)
+    bench = Files(place, options, progress)
+    bench.single()
+    if options["backend"] == OURS:
+        bench.until_found()
+        bench.many()
+    bench.while_visitors_search()
+    place.close()
+    return {"measures": bench.measures}
+
+
+class Files:
+    """The measures of one site."""
+
+    def __init__(self, place: Any, options: dict[str, Any], progress: Progress) -> None:
+        self.place = place
+        self.options = options
+        self.progress = progress
+        self.is_ours = options["backend"] == OURS
+        self.measures: dict[str, Any] = {}
+
+    def single(self) -> None:
+        """One large PDF: saved, then renamed, then copied; no worker is at work meanwhile."""
+        times: dict[str, list[float]] = {"save": [], "rename": [], "copy": []}
+        for n in range(self.options["iterations"] + 1):
+            self.progress(f"a file of 5 MB: {n}")
+            data = document(n, PAGES, LARGE)
+            saved = timed(self.change, lambda site, n=n, data=data: add(site, f"large-{n}", data))
+            self.work()
+            renamed = timed(self.change, lambda site, n=n: site.manage_renameObject(f"large-{n}", f"other-{n}"))
+            copied = timed(
+                self.change, lambda site, n=n: site.manage_pasteObjects(site.manage_copyObjects([f"other-{n}"]))
+            )
+            self.work()
+            self.found(n, 2)
+            if n:
+                for name, seconds in (("save", saved), ("rename", renamed), ("copy", copied)):
+                    times[name].append(seconds)
+        for name, seconds_of in times.items():
+            self.measures[f"{name} a PDF of 5 MB, 200 pages"] = summary(seconds_of)
+
+    def until_found(self) -> None:
+        """Seconds from the end of a save until its word is found, with a worker that sleeps; and what the worker takes."""
+        before = psutil.Process().memory_info().rss
+        times = []
+        with self.worker():
+            sleep(IDLE)
+            asleep = psutil.Process().memory_info().rss
+            for n in range(1000, 1000 + self.options["iterations"]):
+                self.progress(f"until it is found: {n - 1000}")
+                data = document(n, PAGES, LARGE)
+                self.change(lambda site, n=n, data=data: add(site, f"found-{n}", data))
+                times.append(timed(self.wait_for, n))
+            after = psutil.Process().memory_info().rss
+        self.measures["from the end of the save until it is found"] = summary(times, "s")
+        self.measures["memory of Zope with a worker that sleeps"] = value((asleep - before) / 2**20, "MB more")
+        self.measures["memory of Zope after its worker has found large files"] = value(
+            (after - before) / 2**20, "MB more"
+        )
+
+    def many(self) -> None:
+        """Files a second with one worker and with two; how many are extracted once more by a rebuild."""
+        first = 10_000
+        for workers in (1, 2):
+            self.progress(f"many files, {workers} workers")
+            count = self.options["files"]
+            for n in range(first, first + count):
+                self.change(lambda site, n=n: add(site, f"many-{n}", document(n, FEW_PAGES)))
+            with ThreadPoolExecutor(workers) as pool:
+                seconds = timed(lambda: [f.result() for f in [pool.submit(self.drain) for _ in range(workers)]])  # noqa: B023
+            name = f"PDFs of 20 pages, {workers} worker{'s' if workers > 1 else ''}"
+            self.measures[name] = value(count / seconds, "files a second")
+            self.found(first + count - 1, 1)
+            first += count
+        before = self.extracted()
+        self.progress("rebuild")
+        self.measures["rebuild"] = summary([timed(self.change, rebuild)], "s")
+        self.work()
+        self.found(first - 1, 1)
+        self.measures["extracted once more after a rebuild"] = value(len(self.extracted() - before), "files")
+
+    def while_visitors_search(self) -> None:
+        """Searches of visitors, before and while files are uploaded at once; conflicts, and what is lost."""
+        count = self.options["uploads"]
+        self.progress("visitors alone")
+        with self.visitors() as seconds:
+            sleep(self.options["seconds"])
+        before = quantiles(seconds, n=20, method="inclusive")[-1]
+        self.progress("uploads while visitors search")
+        documents = {n: document(n, FEW_PAGES) for n in range(5000, 5000 + count)}
+        with self.worker(), self.visitors() as seconds, ThreadPoolExecutor(SAVERS) as pool:
+            started = monotonic()
+            conflicts = sum(pool.map(lambda item: self.upload(*item), documents.items()))
+            took = monotonic() - started
+        self.work()
+        during = quantiles(seconds, n=20, method="inclusive")[-1]
+        self.measures["a search of a visitor, p95 before"] = value(before * 1e3, "ms")
+        self.measures[f"a search of a visitor, p95 during {count} uploads"] = value(during * 1e3, "ms")
+        self.measures[f"{count} uploads"] = value(took, "s")
+        self.measures["conflicts"] = value(conflicts, "")
+        lost = [n for n in documents if self.hits(n) != 1]
+        self.measures["uploads that were given up, or are not found in the end"] = value(len(lost), "")
+
+    # -- parts
+
+    def change(self, what: Callable[[Any], Any]) -> None:
+        """Do *what* with the site, and commit."""
+        app, site = begin(self.place.db)
+        try:
+            login(app)
+            what(site)
+            transaction.commit()
+        finally:
+            end(app)
+
+    def upload(self, number: int, data: bytes) -> int:
+        """Save the PDF *number*; return how many conflicts there were: of TRIES the file is given up."""
+        for conflicts in range(TRIES):
+            try:
+                self.change(lambda site: add(site, f"upload-{number}", data))
+            except ConflictError:
+                sleep(uniform(0, 2**conflicts))  # as Zope does
+                continue
+            return conflicts
+        return TRIES
+
+    def hits(self, number: int) -> int:
+        """Return how many objects have the word of the PDF *number*."""
+        app, site = begin(self.place.db)
+        try:
+            return len(site.portal_catalog.unrestrictedSearchResults(SearchableText=word(number)))
+        finally:
+            end(app)
+
+    def found(self, number: int, count: int | None) -> None:
+        """Raise RuntimeError if the word of the PDF *number* is found in another number of objects than *count*."""
+        if count is not None and (hits := self.hits(number)) != count:
+            raise RuntimeError(f"{word(number)} is found {hits} times, not {count}")
+
+    def wait_for(self, number: int) -> None:
+        deadline = monotonic() + TIMEOUT
+        while not self.hits(number):
+            if monotonic() > deadline:
+                raise RuntimeError(f"{word(number)} is not found after {TIMEOUT} seconds")
+            sleep(0.02)
+
+    def drain(self) -> int:
+        """Do what a save has left, as a worker does."""
+        from plone.pgcatalog.queue.worker import Worker
+
+        return Worker(self.place.db, self.options["dsn"]).run_until_empty()
+
+    def work(self) -> None:
+        if self.is_ours:
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(self.drain).result()
+
+    @contextmanager
+    def worker(self) -> Iterator[None]:
+        """Have a worker thread, as a Zope has one; stock has none."""
+        if not self.is_ours:
+            yield
+            return
+        from plone.pgcatalog.queue.worker import Worker
+
+        worker = Worker(self.place.db, self.options["dsn"])
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        try:
+            yield
+        finally:
+            worker.stop()
+            thread.join()
+
+    def extracted(self) -> set[Any]:
+        """Return (digest, when) of each text."""
+        with psycopg.connect(self.options["dsn"]) as connection:
+            return set(connection.execute("SELECT digest, extracted_at FROM pgcatalog_file_texts").fetchall())
+
+    @contextmanager
+    def visitors(self) -> Iterator[list[float]]:
+        """Have visitors search; yield the list of the seconds of each search."""
+        ended = threading.Event()
+        seconds: list[float] = []
+
+        def visit(seed: int) -> None:
+            random = Random(seed)
+            while not ended.is_set():
+                seconds.append(timed(self.search, random.choices(WORDS, cum_weights=WEIGHTS)[0]))
+
+        with ThreadPoolExecutor(VISITORS) as pool:
+            visiting = [pool.submit(visit, seed) for seed in range(VISITORS)]
+            try:
+                yield seconds
+            finally:
+                ended.set()
+        for one in visiting:
+            one.result()
+
+    def search(self, words: str) -> None:
+        app, site = begin(self.place.db)
+        try:
+            login(app, anonymous=True)
+            for brain in site.portal_catalog(SearchableText=words, sort_on="modified", b_size=20)[:20]:
+                brain.Title  # noqa: B018  a page shows it
+        finally:
+            end(app)
+
+
+def add(site: Any, name: str, data: bytes) -> None:
+    site.invokeFactory("File", name, title=name, file=blob(data))
+
+
+def rebuild(site: Any) -> None:
+    site.portal_catalog.clearFindAndRebuild()
