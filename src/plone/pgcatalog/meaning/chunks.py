@@ -64,6 +64,6 @@ def _end(text: str, tokens: list[Span], first: int, words: int) -> int:
 
 def _begin(text: str, tokens: list[Span], first: int, last: int, overlap: int) -> int:
     """Return the number of the first token of the chunk after the one from *first* to *last*."""
-    earliest = max(first + 1, last + 1 - min(overlap, (last - first) // 2))
-    after_end = (number + 1 for number in range(earliest, last) if _ends_sentence(text, tokens[number]))
-    return next(after_end, last + 1)
+    earliest = max(first + 1, last + 1 - min(overlap, (last - first + 1) // 2))
+    beginnings = (number for number in range(earliest, last + 1) if _ends_sentence(text, tokens[number - 1]))
+    return next(beginnings, last + 1)

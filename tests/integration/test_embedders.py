@@ -1,0 +1,274 @@
+"""Whatever an embedder does: nothing is lost, nothing false is kept, and the reason is told."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.meaning import embedder as embedder_module
+from plone.pgcatalog.meaning import table
+from plone.pgcatalog.meaning.embedder import client
+from plone.pgcatalog.meaning.embedder import Embedder
+from plone.pgcatalog.meaning.embedder import EmbedderError
+from plone.pgcatalog.meaning.job import Embedding
+from plone.pgcatalog.queue.worker import IJobKind
+from tests.integration.content import create
+from tests.integration.embedders import serving
+from tests.integration.embedders import vectors
+from tests.integration.test_meaning import answering
+from tests.integration.test_meaning import chunks
+from tests.integration.test_meaning import set_embedder
+from tests.integration.test_meaning import site
+from tests.integration.test_meaning import work
+from typing import Any
+from zope.component import getUtility
+
+import json
+import pytest
+import threading
+import transaction
+
+
+__all__ = ["site"]
+
+Answer = tuple[int, dict[str, str], bytes]
+
+
+@pytest.fixture(autouse=True)
+def no_connections() -> Iterator[None]:
+    yield
+    forget_connections()
+
+
+def forget_connections() -> None:
+    client().close()
+    client.cache_clear()
+
+
+def embedding(values: str) -> Callable[[dict[str, Any]], Answer]:
+    """Answer each text with the vector *values*, which need not be JSON."""
+    item = '{"embedding": ' + values + "}"
+    return lambda request: (200, {}, ('{"data": [' + ", ".join([item] * len(request["input"])) + "]}").encode())
+
+
+def status(code: int, **headers: str) -> Callable[[dict[str, Any]], Answer]:
+    return lambda request: (code, {name.replace("_", "-"): value for name, value in headers.items()}, b"no\0thing")
+
+
+#: What an embedder answers, and what is said of it.
+HOSTILE = [
+    (status(401), "answers 401"),
+    (status(404), "answers 404"),
+    (status(429, Retry_After="7"), "answers 429"),
+    (status(429, Retry_After="Wed, 21 Oct 2026 07:28:00 GMT"), "answers 429"),
+    (status(429, Retry_After="nan"), "answers 429"),
+    (status(503), "answers 503"),
+    (status(302, Location="http://127.0.0.1:1/"), "a redirect, which is not followed"),
+    (embedding("[NaN, 1]"), "NaN"),
+    (embedding("[Infinity, 1]"), "NaN"),
+    (embedding("[1e400, 1]"), "NaN"),
+    (embedding("[0, 0]"), "zeros"),
+    (embedding("[]"), "no vector"),
+    (embedding("null"), "no vector"),
+    (embedding('"AAAA"'), "no vector"),
+    (embedding('["1", 2]'), "no number"),
+    (embedding("[true, 2]"), "no number"),
+    (embedding(str([1] * 20_000)), "no vector"),
+    (lambda request: (200, {}, b"<html>"), "no JSON"),
+    (lambda request: (200, {}, b"[" * 100_000), "no JSON"),
+    (lambda request: (200, {}, b"[]"), "has not the vectors"),
+    (lambda request: (200, {}, b'{"data": []}'), "has not the vectors"),
+    (lambda request: (200, {}, json.dumps({"data": [{"index": 5, "embedding": [1]}]}).encode()), "no vector"),
+    (lambda request: (200, {"Content-Length": "100", "Connection": "close"}, b"{}"), "RemoteProtocolError"),
+]
+
+
+@pytest.mark.parametrize(("answer", "reason"), HOSTILE)
+def test_a_wrong_answer_is_no_vector_and_says_what_is_wrong(answer: Any, reason: str) -> None:
+    with serving(answer) as answers, pytest.raises(EmbedderError, match=reason) as raised:
+        Embedder(answers.url, "test").embed_question("leave", 2)
+    assert raised.value.is_down
+    assert 1 <= raised.value.pause <= 3600
+
+
+@pytest.mark.parametrize("code", [400, 413, 422])
+def test_a_text_that_is_refused_says_nothing_about_other_texts(code: int) -> None:
+    with serving(status(code)) as answers, pytest.raises(EmbedderError) as raised:
+        Embedder(answers.url, "test").embed_passages(["leave"])
+    assert raised.value.is_about_text
+    assert not raised.value.is_down
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:80/v1", "ftp://127.0.0.1/", "file:///etc/passwd", "http://", "http://[", "//x"]
+)
+def test_nothing_else_than_an_address_of_http_is_asked(url: str) -> None:
+    with pytest.raises(EmbedderError, match="does not begin"):
+        Embedder(url, "test").embed_question("leave")
+
+
+def test_vectors_of_different_dimensions_are_none() -> None:
+    sizes = iter([3, 3, 4])
+    answer = lambda request: vectors(request, dimension=next(sizes))  # noqa: E731
+    with serving(answer) as answers, pytest.raises(EmbedderError, match="different dimensions"):
+        Embedder(answers.url, "test").embed_passages(["text"] * 3 * embedder_module.BATCH)
+
+
+def test_a_slow_embedder_is_not_waited_for() -> None:
+    go_on = threading.Event()
+
+    def answer(request: dict[str, Any]) -> Answer:
+        go_on.wait(60)
+        return vectors(request)
+
+    with serving(answer) as answers:
+        try:
+            with pytest.raises(EmbedderError, match="no vectors after"):
+                Embedder(answers.url, "test").embed_question("leave")
+        finally:
+            go_on.set()
+
+
+def test_an_answer_without_an_end_is_not_read_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedder_module, "LONGEST_ANSWER", 1000)
+    with serving(lambda request: (200, {}, b" " * 5000)) as answers, pytest.raises(EmbedderError, match="too long"):
+        Embedder(answers.url, "test").embed_question("leave", 5)
+
+
+def test_what_is_sent_is_bounded_and_has_prefix_model_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCATALOG_EMBEDDER_KEY", "secret")
+    with serving() as answers:
+        embedder = Embedder(f"{answers.url}/", "e5-{kind}", "query:", "passage: ")
+        embedder.embed_question("leave" * 10_000, 5)
+        embedder.embed_passages(["leave", ""])
+    question, texts = answers.requests
+    assert (question["path"], question["model"], texts["model"]) == ("/v1/embeddings", "e5-query", "e5-passage")
+    assert question["input"][0].startswith("query: leave")
+    assert len(question["input"][0]) == embedder_module.LONGEST_TEXT
+    assert texts["input"] == ["passage: leave", "passage:"]
+    assert {headers["authorization"] for headers in answers.headers} == {"Bearer secret"}
+    assert {headers["accept-encoding"] for headers in answers.headers} == {"identity"}
+
+
+@pytest.fixture
+def kind() -> Iterator[Any]:
+    """The kind of jobs, which forgets at the end that an embedder was away."""
+    kind = getUtility(IJobKind, name="embed")
+    yield kind
+    kind._paused_until = 0.0
+
+
+def queued(dsn: str) -> list[Any]:
+    with connect(dsn, "test") as connection:
+        return connection.execute(
+            "SELECT zoid = catalog, attempts, due = 'infinity', reason FROM pgcatalog_queue ORDER BY 1"
+        ).fetchall()
+
+
+def work_again(site: Any, kind: Any) -> None:
+    """Do what waits, as if the pause were over after each job."""
+    for _ in range(12):
+        kind._paused_until = 0.0
+        work(site)
+
+
+def test_pages_wait_for_an_embedder_that_is_away_however_long(site: Any, kind: Embedding) -> None:
+    portal, _, dsn = site
+    with serving() as answers:
+        set_embedder(portal, answers.url)
+        work(site)
+    forget_connections()
+    page = create(portal, "Document", "page", title="Annual leave")
+    transaction.commit()
+    work_again(site, kind)
+    assert [(is_tool, attempts, failed) for is_tool, attempts, failed, _ in queued(dsn)] == [(False, 0, False)]
+    assert "Connect" in queued(dsn)[0][3]
+    with serving() as answers:
+        set_embedder(portal, answers.url)
+        work_again(site, kind)
+    assert queued(dsn) == []
+    assert chunks(site, page)
+
+
+def test_one_that_is_refused_fails_for_good_and_the_others_have_vectors(site: Any) -> None:
+    portal, _, dsn = site
+
+    def answer(request: dict[str, Any]) -> Answer:
+        return status(400)(request) if "poison" in str(request["input"]) else vectors(request)
+
+    with serving(answer) as answers:
+        set_embedder(portal, answers.url)
+        create(portal, "Document", "bad", title="poison")
+        page = create(portal, "Document", "page", title="Annual leave")
+        transaction.commit()
+        work(site)
+    assert [(failed, reason[:23]) for _, _, failed, reason in queued(dsn)] == [(True, "the embedder answers 40")]
+    assert chunks(site, page)
+    assert answering(portal).is_complete
+
+
+def test_a_model_that_was_replaced_at_its_place_gets_a_table_of_its_own(site: Any, kind: Embedding) -> None:
+    portal = site[0]
+    with serving() as answers:
+        set_embedder(portal, answers.url)
+        work(site)
+        answers.answer = lambda request: vectors(request, dimension=7)
+        create(portal, "Document", "page", title="Annual leave")
+        transaction.commit()
+        work_again(site, kind)
+    assert answering(portal).dimension == 7
+    assert chunks(site, portal.page)
+
+
+def test_a_database_without_pgvector_says_so_and_has_vectors_later(site: Any, kind: Embedding) -> None:
+    portal, _, dsn = site
+    with connect(dsn, "test") as connection:
+        connection.execute("CREATE ROLE plain_user LOGIN")
+        connection.execute("DROP EXTENSION IF EXISTS vector CASCADE")
+    with (
+        connect(f"{dsn} user=plain_user", "test") as connection,
+        pytest.raises(table.PgvectorMissing, match="superuser"),
+    ):
+        table.schema_of_pgvector(connection)
+    with connect(dsn, "test") as connection:
+        connection.execute("CREATE SCHEMA ext")
+        connection.execute("CREATE EXTENSION vector SCHEMA ext")
+    with (
+        connect(f"{dsn} user=plain_user", "test") as connection,
+        pytest.raises(table.PgvectorMissing, match="may not use"),
+    ):
+        table.schema_of_pgvector(connection)
+    with serving() as answers:
+        set_embedder(portal, answers.url)
+        work(site)
+    assert answering(portal).schema == "ext"
+    assert chunks(site)
+
+
+@pytest.mark.parametrize(("version", "is_old"), [("0.7.4", True), ("0.8.0", False), ("1.0", False), ("0.10", False)])
+def test_pgvector_before_0_8_is_too_old(version: str, is_old: bool) -> None:
+    assert (table.version_of(version) < table.OLDEST_PGVECTOR) == is_old
+
+
+def test_a_restored_dump_without_the_tables_of_vectors_loses_nothing(site: Any) -> None:
+    portal, _, dsn = site
+    with serving() as answers:
+        set_embedder(portal, answers.url)
+        page = create(portal, "Document", "page", title="Annual leave")
+        create(portal, "Document", "other", title="Another")
+        transaction.commit()
+        work(site)
+        with connect(dsn, "test") as connection:
+            connection.execute("DROP EXTENSION vector CASCADE")
+            connection.execute(f"DROP TABLE {answering_name(connection)}")
+        transaction.begin()
+        assert table.vectors_of(portal.portal_catalog._core) is None
+        portal.manage_delObjects(["other"])
+        page.title = "Leave"
+        page.reindexObject()
+        transaction.commit()
+        work(site)
+    assert chunks(site, page)
+
+
+def answering_name(connection: Any) -> str:
+    [(name,)] = connection.execute("SELECT relname FROM pg_class WHERE relname ~ '_chunks_[0-9]+$'").fetchall()
+    return str(name)
