@@ -35,7 +35,7 @@ STATEMENTS: dict[str, Callable[[CompiledQuery, Stored], Statement]] = {
     "page with total": lambda query, stored: bind.page(query, stored, 0, 25, with_total=True),
     "page behind": lambda query, stored: bind.page(query, stored, 5000, 25, with_total=True),
     "all": lambda query, stored: bind.page(query, stored, 0, None),
-    "page with metadata": lambda query, stored: bind.page_with_metadata(query, stored, 0, 25, ["Title"], True, False),
+    "page with metadata": lambda query, stored: bind.page_with_metadata(query, stored, 0, 25, ["Title"], b"", False),
     "count": bind.count,
     "count up to 100": lambda query, stored: bind.count(replace(query, count_limit=100), stored),
     "ids": bind.ids,

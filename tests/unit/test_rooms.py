@@ -109,6 +109,7 @@ REGULAR_EXPRESSIONS = {
     "fulltext/tuning.py": "settings",
     "indexes/keys.py": "values",
     "meaning/chunks.py": "texts",
+    "meaning/question.py": "what visitors type",
     "observe/searches.py": "search texts",
     "results/brain.py": "paths",
     "sql/column.py": "names of indexes",

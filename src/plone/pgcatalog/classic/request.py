@@ -13,6 +13,7 @@ from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.classic.page_facets import PlaceFacet
 from plone.pgcatalog.discovery.authors import may_know_authors
 from plone.pgcatalog.discovery.authors import told_facets
+from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.settings import search_facets
@@ -210,4 +211,5 @@ class PageRequest(Search):
                 base["path"] = self.root
         others = names - {"portal_type", "path"}
         parameters = {facet.parameter for facet in self.facets}
+        base = as_site_searches(self.catalog, base)
         return {k: v for k, v in base.items() if k not in parameters or k not in others}

@@ -11,6 +11,7 @@ from plone.pgcatalog.discovery.suggest import finds_something
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.request import number_in
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -113,6 +114,12 @@ class LiveSearch(AjaxSearch):
             return typed
         self.corrected = better
         return corrected
+
+    def filter_query(self, query: Any) -> Any:
+        """See Search; ranked as the site's search is."""
+        query = super().filter_query(query)
+        catalog = getToolByName(self.context, "portal_catalog")
+        return as_site_searches(catalog, query) if query and IPGCatalogTool.providedBy(catalog) else query
 
     @property
     def _text(self) -> str:

@@ -20,6 +20,7 @@ from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.observe.searches import Counted
 from plone.pgcatalog.observe.searches import KEPT_DAYS
 from plone.pgcatalog.observe.searches import top_searches
@@ -268,7 +269,7 @@ class SearchPanel(ControlPanelFormWrapper):
         query = {name: value for name, value in query.items() if not name.startswith("sort_")}
         with tool._core.session.batch():
             assert self._searches or not record_searches(tool)  # reads them in the preview's first message
-            return preview(tool, query, values)
+            return preview(tool, as_site_searches(tool, query, values), values)
 
     def shares(self, hit: Hit) -> list[dict[str, Any]]:
         """Return the parts of a page that make it relevant, the largest share first."""
@@ -279,6 +280,18 @@ class SearchPanel(ControlPanelFormWrapper):
     def moved(self, hit: Hit) -> int:
         """Return how many places the hit has risen, negative for fallen; 0 if its place is the same or new."""
         return 0 if hit.place_before is None else hit.place_before - hit.place
+
+    def by_both(self, hit: Hit) -> str:
+        """Return the places of *hit* by words and by meaning, and its similarity, as a text; "" in a search for words."""
+        if hit.by_words is None and hit.by_meaning is None:
+            return ""
+        parts = []
+        if hit.by_words is not None:
+            parts.append(_("by words ${place}", {"place": str(hit.by_words)}))
+        if hit.by_meaning is not None and hit.similarity is not None:
+            values = {"place": str(hit.by_meaning), "similarity": f"{hit.similarity:.3f}"}
+            parts.append(_("by meaning ${place}, similarity ${similarity}", values))
+        return "; ".join(translated(part, self.request) for part in parts)
 
     @cached_property
     def _searches(self) -> Read | None:

@@ -13,6 +13,8 @@ from plone.pgcatalog.fulltext.word_lookup import with_globs
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexing.transition import expects_relation
 from plone.pgcatalog.indexing.transition import report_missing
+from plone.pgcatalog.meaning.question import asked_of
+from plone.pgcatalog.meaning.question import is_hybrid
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.observe.trace import report_slow
@@ -26,6 +28,7 @@ from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.expression import as_dict
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import with_lists
+from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.results import CatalogSearchResults
@@ -158,6 +161,11 @@ def as_searched(catalog: "Catalog", configuration: Configuration, query: Mapping
         # Another translator for each search, as above: what contains its words changes with the texts.
         found = translators[SOURCE_INDEX].with_word_parts(find_word_parts(catalog, query))
         translators = {**translators, SOURCE_INDEX: found}
+    if is_hybrid(query, translators) and SOURCE_INDEX in translators:
+        text = translators[SOURCE_INDEX]
+        # What is searched for without a ranking, such as all pages without a word, has no meaning either.
+        asked = None if text.score(query) is None else asked_of(catalog, query)
+        translators = {**translators, SOURCE_INDEX: text.asking(asked)}
     return catalog.pinned(configuration, translators)
 
 
@@ -166,7 +174,7 @@ def compiled_query(
 ) -> CompiledQuery:
     """Return *query* compiled, from memory if the same has been asked in the saved state of these settings."""
     key = None
-    if configuration.is_saved:
+    if configuration.is_saved and RANK not in query:
         key = query_key(query, configuration.translators, configuration.lexicons, sort, limit)
     compiled = configuration.compiled.get(key)
     if compiled is None:

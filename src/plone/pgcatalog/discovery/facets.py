@@ -19,6 +19,7 @@ from plone.pgcatalog.discovery.facet_groups import Steps
 from plone.pgcatalog.discovery.facet_groups import steps_of
 from plone.pgcatalog.discovery.facet_groups import values_of
 from plone.pgcatalog.indexes.base import all_of
+from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
@@ -30,6 +31,7 @@ from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Range
@@ -196,7 +198,11 @@ class FacetStatement:
         ]
         #: facet -> its own condition, which only the other facets heed
         self.own = self._own()
-        self.where = self._base()
+        own = all_of(self.own.values())
+        # What is near of the rows with all criteria is found by the search, whatever else is near without those of a facet.
+        self.where = self._base().changed(
+            lambda part: any_of((part, part.within(own))) if self.own and isinstance(part, Near) else part
+        )
 
     def _translator(self, name: str) -> IndexTranslator:
         return find(self._catalog.translator, name)

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
+from dataclasses import replace
+from functools import partial
 from html import escape
 from itertools import chain
 from plone.pgcatalog.core.catalog import Catalog
@@ -26,10 +28,17 @@ from plone.pgcatalog.fulltext.tuning import Words
 from plone.pgcatalog.fulltext.word_lookup import text_queries
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.query import bind
+from plone.pgcatalog.query.bind import Stored
+from plone.pgcatalog.query.nearest import CHUNK_COLUMNS
+from plone.pgcatalog.query.nearest import Near
+from plone.pgcatalog.query.nearest import near_in
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import NOTHING
+from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import any_value
 from typing import Any
 
@@ -269,30 +278,58 @@ def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int =
 
 
 class Snippets:
-    """The snippets of *brains* of *results*, see ``snippets``; in an open batch their texts come in the message of that."""
+    """The snippets of *brains* of *results*, see ``snippets``; in an open batch their texts come in the message of that.
+
+    What is found by its meaning, and not by the words, has its snippet from the chunk that is nearest to the question.
+    """
 
     def __init__(self, results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH) -> None:
         self._results = results
         self._brains = [] if results.query.is_empty else list(brains)
         self._length = length
-        catalog = results.catalog
-        view = catalog.search_view()
-        where = any_value(RID, [brain.getRID() for brain in self._brains]) & results.query.where
-        columns = f"rid, {source_column(catalog)}"
-        statement = view.binding(lambda stored: bind.select(columns, bind.condition(where, stored), stored), where)
-        self._texts = Read(view, statement) if self._brains else None
+        view = results.catalog.search_view()
+        rows = any_value(RID, [brain.getRID() for brain in self._brains])
+        where = rows & results.query.where.changed(lambda part: part.within(rows) if isinstance(part, Near) else part)
+        self._texts = Read(view, view.binding(partial(self._statement, where), where)) if self._brains else None
+
+    def _statement(self, where: Condition, stored: Stored) -> Statement:
+        source = source_column(self._results.catalog)
+        near = near_in(where)
+        if near is None:
+            return bind.select(f"rid, {source}", bind.condition(where, stored), stored)
+        words = self._results.catalog.translator(SOURCE_INDEX).where(self._results.criteria) or NOTHING
+        chunks = near.asked.nearest_of_each(stored.source, bind.condition(near.among, stored))
+        relation, values = stored.source
+        rid, start, stop = CHUNK_COLUMNS
+        joined = f"{relation} LEFT JOIN ({chunks.sql}) AS chunk ON {rid} = rid"
+        return bind.select(
+            f"rid, {source}, ({words.sql}) IS TRUE, {start}, {stop}",
+            bind.condition(where, stored),
+            replace(stored, source=(joined, (*values, *chunks.params))),
+            params=words.params,
+        )
 
     def by_rid(self) -> dict[int, str]:
         """Return record id -> HTML.  Raises as ``CatalogView.ask``."""
         if self._texts is None:
             return {}
-        texts: dict[int, str] = dict(self._texts.rows())
+        rows = {rid: (source, chunk) for rid, source, *chunk in self._texts.rows()}
         marks = highlighter(self._results)
         return {
-            brain.getRID(): marks.snippet(_text(brain, texts[brain.getRID()]), self._length)
+            brain.getRID(): self._snippet(marks, brain, *rows[brain.getRID()])
             for brain in self._brains
-            if brain.getRID() in texts
+            if brain.getRID() in rows
         }
+
+    def _snippet(self, marks: Highlighter, brain: Any, source: str | None, chunk: Sequence[Any]) -> str:
+        has_words, start, stop = chunk or (True, None, None)
+        text = "" if has_words or start is None else (source or "")[start:stop]
+        if not text:
+            return marks.snippet(_text(brain, source), self._length)
+        snippet = marks.snippet(text, self._length).removeprefix(GAP).removesuffix(GAP)
+        is_first = _text(brain, source).startswith(text[: self._length])
+        is_last = len(text) <= self._length and (source or "").endswith(text)
+        return GAP * (not is_first) + snippet + GAP * (not is_last)
 
 
 def source_column(catalog: Catalog) -> str:

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.fulltext.tuning import tuning_in
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.indexing.objects import site_path
+from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.compiler import compile_query
+from plone.pgcatalog.query.fusion import Fusion
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -25,7 +28,8 @@ class Hit:
     """A page and its places, from 1, after and before the change; None for not among the first COMPARED.
 
     ``shares`` says of title, description, keywords and body which part of its relevance each has, from 0 to 1; empty if none
-    of them has what was searched for.  ``boost`` is the factor of its type.
+    of them has what was searched for.  ``boost`` is the factor of its type.  In a search by meaning ``by_words`` and ``by_meaning``
+    are its places in both rankings, and ``similarity`` is that to the question; None where it has none.
     """
 
     brain: Any
@@ -34,12 +38,15 @@ class Hit:
     is_pinned: bool
     boost: float
     shares: dict[str, float]
+    by_words: int | None = None
+    by_meaning: int | None = None
+    similarity: float | None = None
 
 
 def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Hit]:
     """Return the first SHOWN hits of ``searchResults(**query)`` of *tool* as they are with *settings*, those of its site by name.
 
-    Nothing is changed.  The query must search in SearchableText, and have no ``sort_on``.  Three statements.
+    Nothing is changed.  The query must search in SearchableText, and have no ``sort_on``.  Three statements, four by meaning.
     """
     query = {name: value for name, value in query.items() if name not in ("b_start", "b_size")}
     before = tool.searchResults(**query)
@@ -47,6 +54,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
     places = {brain.getRID(): place for place, brain in enumerate(before[:COMPARED], 1)}
     brains = after[:SHOWN]
     shares = _shares(after, [brain.getRID() for brain in brains])
+    both = _places(after, [brain.getRID() for brain in brains])
     tuning = tuning_in({**site_settings(tool), **settings})
     boosts = {} if tuning is None else dict(tuning.types)
     return [
@@ -57,6 +65,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
             brain.data_record_score_ > 1000 * HIGHEST_SCORE,
             boosts.get(brain.portal_type, 1.0),
             shares.get(brain.getRID(), {}),
+            *both.get(brain.getRID(), ()),
         )
         for place, brain in enumerate(brains, 1)
     ]
@@ -68,9 +77,24 @@ def _searched_with(tool: Any, results: CatalogSearchResults, settings: Mapping[s
     text = catalog.translator(SOURCE_INDEX)
     assert isinstance(text, ZCTextIndexTranslator)
     changed = text.tried({**site_settings(tool), **settings}, site_path(tool))
+    threshold = settings.get("meaning_threshold")
+    if changed.asked is not None and threshold is not None:
+        changed = changed.asking(replace(changed.asked, threshold=threshold))
     catalog = catalog.pinned(catalog.configuration, {**catalog.indexes, SOURCE_INDEX: changed})
     compiled = compile_query(results.criteria, catalog.indexes, catalog.translator, results.sort)
     return CatalogSearchResults(catalog, catalog.search_view(), compiled, results.criteria, results.sort)
+
+
+def _places(
+    results: CatalogSearchResults, rids: Sequence[int]
+) -> dict[int, tuple[int | None, int | None, float | None]]:
+    """Return for each of *rids* its places by words and by meaning, and its similarity; nothing for a search for words."""
+    fusion = results.query.score
+    if not isinstance(fusion, Fusion) or not rids:
+        return {}
+    view = results.catalog.search_view()
+    statement = view.binding(lambda stored: bind.fused_rows(fusion, stored).places(rids), results.condition)
+    return {rid: (words, meaning, similarity) for rid, words, meaning, similarity in view.run("rows", statement)}
 
 
 def _shares(results: CatalogSearchResults, rids: Sequence[int]) -> dict[int, dict[str, float]]:

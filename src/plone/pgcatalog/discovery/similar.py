@@ -1,11 +1,14 @@
-"""More like this: rows whose text shares the characteristic words of another row's text."""
+"""More like this: rows whose text means the same as another row's, or shares its characteristic words where there are no vectors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.discovery.suggest import LEXEME
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
+from plone.pgcatalog.meaning.question import asked
+from plone.pgcatalog.meaning.table import vectors_of
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.expression import expression_in
@@ -19,6 +22,7 @@ from plone.pgcatalog.query.objects import Or
 from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import PATH
+from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import Statement
@@ -55,16 +59,48 @@ class Similar:
     def __init__(self, tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> None:
         self._tool = tool
         self._query = query
-        self._rows = _similar_rows(tool, what, limit, query) if limit > 0 else None
+        self._by_words = partial(_similar_rows, tool, what, limit, query)
+        self._near = None if limit <= 0 else _near_rows(tool, what, limit, query)
+        self._rows = self._by_words() if limit > 0 and self._near is None else None
 
     def results(self) -> Any:
         """Return the results.  Raises as ``CatalogView.ask``."""
-        rows = self._rows.rows() if self._rows is not None else []
+        rows = self._near.rows() if self._near is not None else []
+        if not rows and self._near is not None:
+            self._rows = self._by_words()  # the page has no vectors
+        rows = rows or (self._rows.rows() if self._rows is not None else [])
         if not rows:
             return self._tool.searchResults(where=Or())
         like = RankedRows(tuple(rid for rid, _ in rows), tuple(score for _, score in rows))
         given = expression_in(self._query)
         return self._tool.searchResults(**{**self._query, WHERE: like if given is None else And(like, given)})
+
+
+def _near_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Read | None:
+    """Return what brings record ids and scores of the rows that mean the same; None for a site without vectors.
+
+    The meaning of a page is the mean of its chunks.
+    """
+    vectors = vectors_of(tool._core)
+    if vectors is None:
+        return None
+    itself = tool.searchResults(where=_itself(what), show_inactive=True).condition
+    results = tool.searchResults({WHERE: And()} | dict(query))
+    view = results.catalog.search_view()
+
+    def statement(stored: Stored) -> Statement:
+        relation, params = stored.source
+        one, where = bind.condition(itself, stored), bind.condition(results.condition, stored)
+        row = f"FROM {relation} WHERE {one.sql} ORDER BY rid LIMIT 1"
+        mean = f"(SELECT {quote(vectors.schema)}.avg(embedding) FROM {quote(vectors.name)} WHERE zoid = (SELECT zoid {row}))"
+        near = asked(vectors, Fragment(mean, (*params, *one.params))).nearest(stored.source, where)
+        sql = (
+            f"SELECT rid, max(similarity) AS score FROM ({near.sql}) AS near"
+            f" WHERE similarity IS NOT NULL AND rid <> (SELECT rid {row}) GROUP BY rid ORDER BY score DESC, rid LIMIT %s"
+        )
+        return Statement(sql, (*near.params, *params, *one.params, limit), where.is_costly)
+
+    return Read(view, view.binding(statement, itself, results.condition))
 
 
 def _similar_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Read:

@@ -10,6 +10,7 @@ from plone.pgcatalog.database.pool import pool_for
 from plone.pgcatalog.database.statistics import executing
 from plone.pgcatalog.database.statistics import standby
 from plone.pgcatalog.i18n import english
+from plone.pgcatalog.meaning import question
 from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.database import Metric
 from plone.pgcatalog.observe import recorder
@@ -30,6 +31,8 @@ import psycopg_pool
 
 
 SECONDS = "pgcatalog_query_seconds"
+#: ``failed`` are those that words have answered alone.
+QUESTIONS = "pgcatalog_questions_total"
 HELP = "Time of the statements of searches, by kind of search and by what they fetch"
 #: Fields of psycopg_pool's statistics.
 POOL = {
@@ -45,6 +48,8 @@ def process_metrics(database: Any = None) -> Iterator[Metric]:
     yield from cache()
     for name, number in recorder.totals().items():
         yield Metric(f"pgcatalog_slow_queries_{name}_total", number, "counter", f"Slow queries that were {name}")
+    for outcome in ("answered", "failed"):
+        yield Metric(QUESTIONS, question.counts[outcome], "counter", "Searches by meaning", {"outcome": outcome})
     yield from pools(database)
 
 

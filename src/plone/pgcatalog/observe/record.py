@@ -12,6 +12,8 @@ from plone.pgcatalog.query import objects
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.nearest import HYBRID
+from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.objects import Compound
 from plone.pgcatalog.query.objects import DictQuery
 from plone.pgcatalog.query.objects import Leaf
@@ -90,6 +92,8 @@ def keep(
         else:
             kept.update(encoded)
     kept.update({key: int(query[key]) for key in WINDOW if is_number(query.get(key))})
+    if query.get(RANK) == HYBRID and RANK not in options:
+        kept[RANK] = HYBRID
     expression = expression_in(query)
     where = None if expression is None else encoded_expression(expression, masked)
     if expression is not None and where is None:
@@ -193,6 +197,8 @@ def shape_of(
     expression = expression_in(query)
     if expression is not None:
         parts.append(f"{WHERE} {shape_of_expression(expression)}")
+    if query.get(RANK) == HYBRID and RANK not in options:
+        parts.append(f"{RANK} {HYBRID}")
     if sort:
         parts.append("sort " + " ".join(f"{name} desc" if reverse else name for name, reverse in sort))
     if limited:

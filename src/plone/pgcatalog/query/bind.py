@@ -286,6 +286,13 @@ def page(
     return replace(statement, sql=first.sql + statement.sql, params=params, is_costly=True, plans_once=once)
 
 
+def fused_rows(fusion: Fusion, stored: Stored) -> FusedRows:
+    """Return the rows that *fusion* ranks, as they are stored."""
+    found = selective_condition(fusion.found, stored)
+    stages = Stages.of(stored.source, found, fusion.words, stored.rows, stored.full)
+    return FusedRows(fusion, stored.source, found, condition(fusion.near.among, stored), stages)
+
+
 def fused_page(
     query: CompiledQuery,
     fusion: Fusion,
@@ -296,9 +303,8 @@ def fused_page(
     with_total: bool | None = None,
 ) -> Statement:
     """Return ``page`` of *query*, a hybrid search ranked by *fusion*."""
-    found = selective_condition(fusion.found, stored)
-    stages = Stages.of(stored.source, found, fusion.words, stored.rows, stored.full)
-    rows = FusedRows(fusion, stored.source, found, condition(fusion.near.among, stored), stages)
+    rows = fused_rows(fusion, stored)
+    stages = rows.stages
     params: tuple[Any, ...] = rows.first.params
     # The nearest rows have been found already.
     near = fusion.near.chosen("nearest")
@@ -331,7 +337,9 @@ def page_with_metadata(
 ) -> Statement:
     """Return ``page`` of committed rows, with the text of ``versioned_idx_sql`` in the fourth place."""
     # The idx is fetched for the rows of the page only: behind LIMIT.
-    inner = page(query, stored, start, size, ", zoid, idx, xmin", with_total)
+    # Of several relations, PostgreSQL takes a system column by its whole name only.
+    xmin = f"{stored.source[0]}.xmin" if isinstance(query.score, Fusion) else "xmin"
+    inner = page(query, stored, start, size, f", zoid, idx, {xmin}", with_total)
     text, params = versioned_idx_sql("page", excluded_keys, known)
     total = "" if with_total is None else ", total"
     sql = f"SELECT rid, path, score, {text}{total} FROM ({inner.sql}) AS page"

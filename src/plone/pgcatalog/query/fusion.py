@@ -6,6 +6,7 @@ top.  Where words find so much that only candidates are ranked (see ``ranked``),
 candidates, too, and what is not ranked follows, the newest first.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.nearest import sql_of
@@ -78,10 +79,15 @@ class FusedRows:
             f"WITH {', '.join(part.sql for part in parts)} ", tuple(value for part in parts for value in part.params)
         )
 
-    @property
-    def is_whole(self) -> bool:
-        """True if all hits are fused."""
-        return self.stages is None
+    def places(self, rids: Sequence[int]) -> Statement:
+        """Return the statement for (rid, place by words, place by meaning, similarity) of those of *rids* that are fused."""
+        first = self.first
+        return Statement(
+            f"{first.sql}SELECT hit, words.place, nearest.place, nearest.similarity FROM fused"
+            " LEFT JOIN words ON words.rid = hit LEFT JOIN nearest ON nearest.rid = hit WHERE hit = ANY(%s::bigint[])",
+            (*first.params, list(rids)),
+            is_costly=True,
+        )
 
     def page(self, start: int, size: int) -> str:
         """Return the relation of the rows ``[start:start + size]``, if these are fused."""

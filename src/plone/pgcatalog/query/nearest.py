@@ -12,6 +12,10 @@ from typing import Any
 import hashlib
 
 
+#: The key of a query dict that says how hits are ranked, and its values.
+RANK = "rank"
+HYBRID, WORDS = "hybrid", "words"
+
 #: Rows that a question finds by its meaning at most, and how many of the nearest chunks are looked at for them.
 MOST_ROWS, MOST_CHUNKS = 100, 300
 #: How much less similar than the nearest row another one may be.  Models differ in how similar they find texts at all, but what
@@ -28,6 +32,9 @@ def sql_of(name: str) -> str:
     lines = (files(__package__) / f"{name}.sql").read_text("utf-8").splitlines()
     return " ".join(" ".join(line for line in lines if not line.startswith("--")).split())
 
+
+#: Names that no column of a catalog has: record id, and the part of its kept text.
+CHUNK_COLUMNS = ('"chunk rid"', '"chunk start"', '"chunk stop"')
 
 EXACT, INDEXED = sql_of("nearest_exact"), sql_of("nearest_indexed")
 
@@ -78,6 +85,16 @@ class Asked:
             (self.threshold, *chunks.params),
         )
 
+    def nearest_of_each(self, source: Source, among: Condition) -> Fragment:
+        """Return the SELECT of CHUNK_COLUMNS, the nearest chunk of each row of *source* that matches *among*, if it has any."""
+        chunks = self.nearest(source, among)
+        rid, start, stop = CHUNK_COLUMNS
+        return Fragment(
+            f"SELECT DISTINCT ON (rid) rid AS {rid}, start AS {start}, stop AS {stop} FROM ({chunks.sql}) AS each_chunk"
+            " ORDER BY rid, similarity DESC, start",
+            chunks.params,
+        )
+
 
 class Near(Structure):
     """Rows that mean what is *asked*, of those that match *among*: the other conditions of the same search.
@@ -111,3 +128,16 @@ class Near(Structure):
         return Condition(
             f"rid = ANY(ARRAY(SELECT rid FROM {relation} WHERE is_near))", tuple(params), None, self.is_costly
         )
+
+
+def near_in(where: Condition) -> Near | None:
+    """Return the part of *where* that is about meaning, None for none."""
+    found: list[Near] = []
+
+    def visited(part: Condition) -> Condition:
+        if isinstance(part, Near):
+            found.append(part)
+        return part
+
+    where.changed(visited)
+    return next(iter(found), None)

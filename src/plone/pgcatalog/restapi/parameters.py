@@ -6,6 +6,9 @@ from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.nearest import HYBRID
+from plone.pgcatalog.query.nearest import RANK
+from plone.pgcatalog.query.nearest import WORDS
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Path
@@ -27,12 +30,15 @@ import json
 
 #: Rows of a page, unless asked for otherwise, and the most there are.
 ROWS, MAX_ROWS = 10, 200
+#: Passages that are answered at most.
+MAX_PASSAGES = 20
 #: Values of a facet: at first, and when more are asked for.
 FACET_VALUES, MORE_FACET_VALUES = 6, 100
 #: What is no query for an index, whatever the names of the indexes.
 OPTIONS = {
     *("b_size", "b_start", "count_limit", "collate", "cursor", "expand", "facet_conditions", "facet_limit"),
-    *("facet_ranges", "facets", "fullobjects", "is_multilingual", "lang", "metadata_fields", "path_prefix"),
+    *("facet_ranges", "facets", "fullobjects", "is_multilingual", "lang", "metadata_fields", "mode"),
+    *("passages", "path_prefix"),
     *("q", "rows", "snippet_length", "snippets", "sort", "sort_limit", "sort_on"),
     *("sort_order", "spellcheck", "start"),
     WHERE,
@@ -72,6 +78,10 @@ class Parameters:
         self.cursor = self._text("cursor") if "cursor" in self.form else None
         if self.cursor is not None and self.start:
             raise BadRequest("a page begins behind a cursor, or at start")
+        self.passages = self._number("passages", 0, MAX_PASSAGES)
+        self.mode = self._text("mode", HYBRID if self.passages else WORDS) or WORDS
+        if self.mode not in (WORDS, HYBRID):
+            raise BadRequest(f"mode is {WORDS} or {HYBRID}, not {self.mode[:50]!r}")
         self.conditions = self._facet_conditions()
         self.facets = self._names("facets")
         self.ranges = self._ranges()
@@ -172,6 +182,8 @@ class Parameters:
                 query |= self._parsed({index: {"query": values}})
         if self.text and self.text != "*":
             query[SOURCE_INDEX] = self.text
+            if self.mode == HYBRID and RANK not in indexes:
+                query[RANK] = HYBRID
         if self._text("lang") and "Language" in indexes:
             query["Language"] = self._text("lang")
         if more:

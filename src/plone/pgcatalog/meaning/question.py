@@ -1,0 +1,131 @@
+"""A search by meaning: whether one is asked for, its question in words, and the vector of that.
+
+If there is no vector, because no embedder is set up, or it is slow or down, words answer alone.
+"""
+
+from collections import Counter
+from collections.abc import Container
+from collections.abc import Mapping
+from functools import lru_cache
+from plone.pgcatalog.fulltext.word_lookup import text_queries
+from plone.pgcatalog.indexes.base import QueryError
+from plone.pgcatalog.meaning.embedder import Embedder
+from plone.pgcatalog.meaning.embedder import EmbedderError
+from plone.pgcatalog.meaning.table import literal
+from plone.pgcatalog.meaning.table import Vectors
+from plone.pgcatalog.meaning.table import vectors_of
+from plone.pgcatalog.query.nearest import Asked
+from plone.pgcatalog.query.nearest import HYBRID
+from plone.pgcatalog.query.nearest import RANK
+from plone.pgcatalog.query.nearest import WORDS
+from plone.pgcatalog.settings import search_by_meaning
+from plone.pgcatalog.settings import SOURCE_INDEX
+from plone.pgcatalog.sql.column import quote
+from plone.pgcatalog.sql.expression import Fragment
+from types import MappingProxyType
+from typing import Any
+from zExceptions import BadRequest
+
+import logging
+import re
+import threading
+
+
+logger = logging.getLogger(__name__)
+
+#: Characters of a question that count, and vectors of questions that a process remembers: a page asks for each twice and more,
+#: and so does the next one; an embedder takes 8 ms for one, 384 numbers take 4 KB.
+LONGEST_QUESTION = 1000
+REMEMBERED = 256
+
+#: What a search has for operators: excluded words, AND and OR between words, quotes, parentheses and wildcards.
+_EXCLUDED = re.compile(r"\b(?:AND\s+)?NOT\s+(?:\"[^\"]*+\"|\S+)")
+_OPERATOR = re.compile(r"(?<![\w\"])(?:AND|OR)(?![\w\"])")
+_MARK = re.compile(r"[\"()*?]+")
+
+#: How many questions have got a vector (``answered``), and for how many words had to answer (``failed``).
+counts: Counter[str] = Counter()
+_lock = threading.Lock()
+
+NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
+
+
+class WrongRank(QueryError, BadRequest):
+    """A search is to be ranked in a way that there is not; over the web it is a 400."""
+
+
+def is_hybrid(query: Mapping[str, Any], indexes: Container[str]) -> bool:
+    """Return whether the query dict *query* is to find by meaning, too; an index named ``rank`` is an index.
+
+    Raises WrongRank for another value than ``hybrid`` and ``words``.
+    """
+    value = None if RANK in indexes else query.get(RANK)
+    if value in (None, "", WORDS):
+        return False
+    if value != HYBRID:
+        raise WrongRank(f"{RANK} is {HYBRID!r} or {WORDS!r}, not {value!r}"[:200])
+    return SOURCE_INDEX in query
+
+
+def as_site_searches(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any] = NO_SETTINGS) -> dict[str, Any]:
+    """Return *query*, of a visitor who searches the site of the catalog *tool*, ranked as that site wants it.
+
+    *settings* are tried in place of its own.
+    """
+    core = tool._core
+    is_wanted = settings.get(search_by_meaning.name, search_by_meaning(tool))
+    if SOURCE_INDEX in query and is_wanted and RANK not in core.indexes:
+        return {**query, RANK: HYBRID}
+    return dict(query)
+
+
+def asked_of(core: Any, query: Mapping[str, Any]) -> Asked | None:
+    """Return what *query* asks of the catalog *core* by its meaning; None if words have to answer."""
+    texts = text_queries({SOURCE_INDEX: query[SOURCE_INDEX]}, {SOURCE_INDEX: None})
+    question = question_in(" ".join(text for _, text in texts))
+    vectors = vectors_of(core) if question else None
+    if vectors is None:
+        return None
+    vector = vector_of(vectors, question)
+    return None if vector is None else asked(vectors, Fragment(f"%s::{sql(vectors.halfvec)}", (vector,)))
+
+
+def asked(vectors: Vectors, vector: Fragment) -> Asked:
+    """Return the question for the rows of *vectors* that are nearest to *vector*."""
+    return Asked(quote(vectors.name), vector, sql(vectors.distance), vectors.threshold, vectors.has_hnsw)
+
+
+def sql(composable: Any) -> str:
+    """Return a composed part of SQL as text, for our own placeholders."""
+    return str(composable.as_string()).replace("%", "%%")
+
+
+def question_in(text: str) -> str:
+    """Return the question in the search text *text*, in plain words: without operators, wildcards and what it excludes."""
+    plain = _OPERATOR.sub(" ", _EXCLUDED.sub(" ", text[: 4 * LONGEST_QUESTION]))
+    return " ".join(_MARK.sub(" ", plain).split())[:LONGEST_QUESTION].replace("\0", "")
+
+
+def vector_of(vectors: Vectors, question: str) -> str | None:
+    """Return the vector of *question* as a parameter, from the embedder of *vectors*; None if it gives none that fits."""
+    try:
+        vector, dimension = _embedded(vectors.embedder, question)
+        if dimension != vectors.dimension:
+            raise EmbedderError(f"the embedder gives {dimension} dimensions now, not {vectors.dimension}")
+    except EmbedderError as error:
+        logger.debug("words answer alone: %s", error)
+        _count("failed")
+        return None
+    _count("answered")
+    return vector
+
+
+@lru_cache(REMEMBERED)
+def _embedded(embedder: Embedder, question: str) -> tuple[str, int]:
+    vector = embedder.embed_question(question)
+    return literal(vector), len(vector)
+
+
+def _count(outcome: str) -> None:
+    with _lock:
+        counts[outcome] += 1

@@ -1,0 +1,81 @@
+"""A site whose embedder knows a few things that texts may be about: what means the same is known by heart."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from plone.app.textfield.value import RichTextValue
+from plone.pgcatalog.meaning.embedder import client
+from plone.pgcatalog.meaning.question import _embedded
+from plone.pgcatalog.queue.worker import Worker
+from plone.pgcatalog.storage import database_dsn
+from plone.registry.interfaces import IRegistry
+from tests.integration.content import create
+from tests.integration.embedders import Answers
+from tests.integration.embedders import MODEL
+from tests.integration.embedders import serving
+from typing import Any
+from zope.component import getUtility
+
+import json
+import re
+import transaction
+
+
+#: Words about the same thing have a line.
+THINGS = (
+    "holiday holidays leave vacation urlaub",
+    "car cars automobile vehicle wagen",
+    "dog dogs hound puppy hund",
+    "money salary pay wages gehalt",
+    "fire flames burning feuer",
+)
+ABOUT = {word: number for number, line in enumerate(THINGS) for word in line.split()}
+
+
+def about(text: str) -> list[float]:
+    """Return how much of *text* is about each of THINGS; the last number keeps texts about nothing from being zero."""
+    counts = [0.0] * len(THINGS) + [0.3]
+    for word in re.findall(r"\w+", text.lower()):
+        if word in ABOUT:
+            counts[ABOUT[word]] += 1
+    return counts
+
+
+def embed(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+    data = [{"index": number, "embedding": about(text)} for number, text in enumerate(request["input"])]
+    return 200, {}, json.dumps({"model": "things", "data": data}).encode()
+
+
+def setting(**values: Any) -> None:
+    """Set what the control panel would, in a transaction of its own."""
+    registry = getUtility(IRegistry)
+    for name, value in values.items():
+        registry[f"plone.pgcatalog.{name}"] = value
+    transaction.commit()
+
+
+@contextmanager
+def embedder(threshold: float = 0.7, **settings: Any) -> Iterator[Answers]:
+    """An embedder about THINGS, in the settings of the current site."""
+    with serving(embed) as answers:
+        setting(embedder_url=answers.url, embedder_model=MODEL, meaning_threshold=threshold, **settings)
+        yield answers
+    client().close()
+    client.cache_clear()
+    _embedded.cache_clear()
+
+
+def fill(portal: Any) -> None:
+    """Have the vectors of all that is catalogued made."""
+    transaction.commit()
+    database = portal._p_jar.db()
+    dsn = database_dsn(database)
+    assert dsn is not None
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(Worker(database, dsn).run_until_empty).result()
+    transaction.begin()
+
+
+def page(container: Any, id: str, title: str, text: str = "", **fields: Any) -> Any:
+    body = RichTextValue(f"<p>{text}</p>", "text/html", "text/x-html-safe")
+    return create(container, "Document", id, title=title, text=body, **fields)

@@ -1,0 +1,166 @@
+"""Searches by meaning: what they find beside words, in which order, and that all there is to ask of a result agrees."""
+
+from collections.abc import Iterator
+from plone.pgcatalog.meaning.question import counts
+from plone.pgcatalog.meaning.question import WrongRank
+from tests.integration import site as sites
+from tests.integration.embedders import Answers
+from tests.integration.meanings import embedder
+from tests.integration.meanings import fill
+from tests.integration.meanings import page
+from tests.integration.meanings import setting
+from typing import Any
+
+import pytest
+import transaction
+
+
+PAGES = {
+    "leave": ("Annual leave", "Fill in the application for leave before your holiday begins."),
+    "urlaub": ("Jahresurlaub", "Wer Urlaub nehmen will, beantragt den Urlaub rechtzeitig."),
+    "pool": ("Pool cars", "Borrow one of our cars. Each car has a logbook."),
+    "dogs": ("Dogs at work", "A dog may come along if the dog is quiet."),
+    "pay": ("Payslips", "The salary is paid on the 25th. Money for trips comes with the salary."),
+    "plan": ("Plan of the building", "Nothing here is about any of it."),
+}
+QUESTION = "vacation days"
+
+
+@pytest.fixture(scope="module")
+def place(site_template: str, postgres: Any) -> Iterator[Any]:
+    """A site with PAGES and their vectors."""
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal, embedder() as answers:
+        for id, (title, text) in PAGES.items():
+            page(portal, id, title, text, subject=("paper",) if id in ("leave", "pool") else ("other",))
+        fill(portal)
+        yield portal, answers
+
+
+@pytest.fixture
+def portal(place: tuple[Any, Answers]) -> Iterator[Any]:
+    transaction.begin()
+    yield place[0]
+    transaction.abort()
+
+
+def hybrid(portal: Any, text: str = QUESTION, **query: Any) -> Any:
+    return portal.portal_catalog.searchResults(SearchableText=text, rank="hybrid", **query)
+
+
+def ids(results: Any) -> list[str]:
+    return [brain.getId for brain in results]
+
+
+def test_words_find_only_words_and_hybrid_finds_what_means_the_same(portal: Any) -> None:
+    assert ids(portal.portal_catalog.searchResults(SearchableText=QUESTION)) == []
+    assert set(ids(hybrid(portal))) == {"leave", "urlaub"}
+
+
+def test_what_has_the_words_and_the_meaning_comes_first(portal: Any) -> None:
+    assert ids(hybrid(portal, "annual"))[0] == "leave"
+    assert ids(hybrid(portal, "Urlaub"))[0] == "urlaub"
+    assert set(ids(hybrid(portal, "Urlaub"))) == {"leave", "urlaub"}
+
+
+@pytest.mark.parametrize(
+    "sort", [{}, {"sort_on": "sortable_title"}, {"sort_on": "modified", "sort_order": "descending"}]
+)
+@pytest.mark.parametrize("text", [QUESTION, "leave", "salary OR cars", "holi*", "dog AND quiet", "work"])
+def test_pages_counts_and_ids_are_those_of_the_same_hits(portal: Any, text: str, sort: dict[str, str]) -> None:
+    whole = ids(hybrid(portal, text, **sort))
+    assert len(set(whole)) == len(whole) == len(hybrid(portal, text, **sort))
+    assert hybrid(portal, text, **sort).actual_result_count == len(whole)
+    paged = [hybrid(portal, text, b_start=start, b_size=1, **sort) for start in range(len(whole) + 1)]
+    assert [id for part in paged for id in ids(part)] == whole
+    assert {part.actual_result_count for part in paged[: len(whole)]} <= {len(whole)}
+    if sort:
+        assert [brain.getId for brain in hybrid(portal, text, **sort).iterate()] == whole
+    assert set(ids(hybrid(portal, text))) == set(whole)
+
+
+def test_facets_count_the_same_hits_whatever_is_chosen(portal: Any) -> None:
+    for query in ({}, {"Subject": "paper"}, {"Subject": "other", "portal_type": "Document"}):
+        results = hybrid(portal, "vacation OR automobile", **query)
+        facets = results.facets(["Subject", "portal_type"], exclude_own=True)
+        assert facets.total == len(results) == results.actual_result_count
+        assert sum(facets["portal_type"].values()) == len(results)
+        for subject, count in facets["Subject"].items():
+            assert count == len(hybrid(portal, "vacation OR automobile", **query | {"Subject": subject}))
+
+
+def test_other_criteria_count_for_both_halves(portal: Any) -> None:
+    assert ids(hybrid(portal, Subject="other")) == ["urlaub"]
+    assert ids(hybrid(portal, "leave", Subject="other")) == ["urlaub"]
+    assert ids(hybrid(portal, portal_type="Event")) == []
+
+
+def test_the_threshold_says_what_is_near_enough(portal: Any) -> None:
+    try:
+        setting(meaning_threshold=0.999)
+        assert ids(hybrid(portal)) == []
+        assert ids(hybrid(portal, "leave")) == ["leave"]
+    finally:
+        setting(meaning_threshold=0.7)
+
+
+def test_what_is_pending_is_found_by_its_words_and_gone_when_it_is_gone(portal: Any) -> None:
+    page(portal, "new", "Sabbatical", "A long holiday")
+    assert ids(hybrid(portal, "sabbatical"))[0] == "new"
+    portal.manage_delObjects(["leave"])
+    assert ids(hybrid(portal)) == ["urlaub"]
+    assert hybrid(portal).actual_result_count == 1
+
+
+def test_the_snippet_of_a_hit_by_meaning_is_its_nearest_chunk(portal: Any) -> None:
+    long = " ".join(f"Paragraph {number} of the rules says nothing of interest." for number in range(200))
+    page(portal, "long", "Rules", f"{long} Who has a puppy, hound or dog brings the dog along. {long}")
+    transaction.commit()
+    fill(portal)
+    results = hybrid(portal, "Hund", path={"query": "/plone/long"})
+    [snippet] = results.snippets(list(results)).values()
+    assert ids(results) == ["long"]
+    assert len(snippet) < 400
+    source = portal.portal_catalog._core.search_view().select("searchable_text_source", results.condition)[0][0]
+    at = source.index(snippet.strip("…")[:60])
+    assert abs(at - source.index("puppy")) < 2000
+    portal.manage_delObjects(["long"])
+    transaction.commit()
+
+
+def test_a_hit_by_words_has_its_snippet_as_ever(portal: Any) -> None:
+    results = hybrid(portal, "application")
+    snippets = results.snippets(list(results))
+    assert any("<mark>application</mark>" in snippet for snippet in snippets.values())
+
+
+def test_a_wrong_rank_is_a_bad_request_and_words_are_the_default(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    with pytest.raises(WrongRank, match="hybrid"):
+        catalog.searchResults(SearchableText="leave", rank="hybird")
+    for rank in ("words", "", None):
+        assert ids(catalog.searchResults(SearchableText="leave", rank=rank)) == ["leave"]
+    # Without a text there is nothing to rank.
+    assert ids(catalog.searchResults(portal_type="Document", rank="hybrid")) == ids(
+        catalog.searchResults(portal_type="Document")
+    )
+
+
+def test_words_answer_when_the_embedder_does_not(place: tuple[Any, Answers], portal: Any) -> None:
+    answer, place[1].answer = place[1].answer, lambda request: (500, {}, b"")
+    failed = counts["failed"]
+    try:
+        assert ids(hybrid(portal, "leave unheard")) == []
+        assert ids(hybrid(portal, "salary paid")) == ["pay"]
+        assert counts["failed"] > failed
+    finally:
+        place[1].answer = answer
+    # An answer by words is not kept for the time when meaning answers again.
+    assert set(ids(hybrid(portal, "leave unheard"))) == {"leave", "urlaub"}
+
+
+def test_a_question_is_embedded_once_for_all_pages_of_a_result(place: tuple[Any, Answers], portal: Any) -> None:
+    place[1].requests.clear()
+    for start in range(3):
+        ids(hybrid(portal, "wages of sin", b_start=start, b_size=1))
+    assert [request["input"] for request in place[1].requests] == [["wages of sin"]]
+    assert place[1].requests[0]["model"] == "e5-query"

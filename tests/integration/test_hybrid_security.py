@@ -1,0 +1,128 @@
+"""Searches by meaning tell nobody of what they may not see: neither which pages there are, nor what stands in them."""
+
+from collections.abc import Iterator
+from hypothesis import given
+from hypothesis import HealthCheck
+from hypothesis import settings
+from hypothesis import strategies as st
+from plone.pgcatalog.discovery.passages import passages
+from tests.integration import site as sites
+from tests.integration.meanings import embedder
+from tests.integration.meanings import fill
+from tests.integration.meanings import page
+from tests.integration.meanings import THINGS
+from tests.integration.people import acting_as
+from tests.integration.people import add_users
+from tests.integration.people import PEOPLE
+from tests.integration.people import publish
+from tests.integration.people import share
+from typing import Any
+
+import pytest
+import transaction
+
+
+QUESTIONS = ("vacation", "puppy and automobile", "pay for the holiday", "leave", "hund", "quiet")
+WORDS = [word for line in THINGS for word in line.split()] + ["quiet", "paper", "rules"]
+
+
+def answers(portal: Any, user: str | None) -> dict[str, Any]:
+    """Return all that *user* is told: hits in their order, counts, facets, snippets, passages."""
+    told: dict[str, Any] = {}
+    with acting_as(portal, user):
+        for question in QUESTIONS:
+            results = portal.portal_catalog.searchResults(SearchableText=question, rank="hybrid")
+            brains = list(results)
+            parts = [portal.portal_catalog(SearchableText=question, rank="hybrid", b_start=n, b_size=2) for n in (0, 2)]
+            told[question] = (
+                [brain.getPath() for brain in brains],
+                [brain.data_record_score_ for brain in brains],
+                [(part.actual_result_count, [brain.getPath() for brain in part]) for part in parts],
+                results.facets(["Subject", "Creator"]),
+                results.snippets(brains),
+                [(each.brain.getPath(), each.text, each.similarity) for each in passages(results, 5)],
+                [brain.getPath() for brain in portal.portal_catalog.more_like_this(brains[0], 5)] if brains else [],
+            )
+    return told
+
+
+@pytest.fixture(scope="module")
+def portal(site_template: str, postgres: Any) -> Iterator[Any]:
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal, embedder():
+        add_users(portal)
+        for number, line in enumerate(THINGS):
+            words = line.split()
+            publish(
+                page(portal, f"public-{number}", f"About {words[0]}", f"Rules for each {words[1]}.", subject=("seen",))
+            )
+        fill(portal)
+        yield portal
+
+
+@pytest.fixture
+def clean(portal: Any) -> Iterator[Any]:
+    yield portal
+    transaction.abort()
+    portal.manage_delObjects([id for id in portal.objectIds() if id.startswith("hidden")])
+    transaction.commit()
+
+
+def test_private_pages_change_nothing_that_anonymous_is_told(clean: Any) -> None:
+    portal = clean
+    before = answers(portal, None)
+    assert any(hits for hits, *_ in before.values())
+    for number in range(30):
+        # Nearer to the questions than any page that is public, and with their words.
+        text = f"{QUESTIONS[number % len(QUESTIONS)]} " * 5
+        page(portal, f"hidden-{number}", text, text, subject=("hidden",))
+    fill(portal)
+    assert answers(portal, "boss") != before
+    assert answers(portal, None) == before
+
+
+def test_a_page_that_is_retracted_is_gone_from_all_answers_at_once(clean: Any) -> None:
+    portal = clean
+    before = answers(portal, None)
+    hidden = page(portal, "hidden", "Vacation", "vacation vacation vacation")
+    publish(hidden)
+    fill(portal)
+    assert answers(portal, None) != before
+    portal.portal_workflow.doActionFor(hidden, "retract")
+    transaction.commit()
+    assert answers(portal, None) == before
+
+
+PAGES = st.lists(
+    st.tuples(
+        st.lists(st.sampled_from(WORDS), min_size=1, max_size=6),
+        st.booleans(),
+        st.sampled_from([None, "mara", "edith", "rita", "staff"]),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(PAGES)
+@pytest.mark.slow
+def test_with_any_roles_everybody_is_told_of_what_they_may_view_only(portal: Any, made: Any) -> None:
+    try:
+        for number, (words, is_public, reader) in enumerate(made):
+            each = page(portal, f"hidden-{number}", words[0], " ".join(words))
+            if is_public:
+                publish(each)
+            if reader:
+                share(each, reader, "Reader")
+        fill(portal)
+        for user in PEOPLE:
+            with acting_as(portal, user):
+                mine = {brain.getPath() for brain in portal.portal_catalog.searchResults(path="/plone")}
+            told = answers(portal, user)
+            for hits, _, _, _, snippets, found, similar in told.values():
+                assert {*hits, *similar, *(path for path, _, _ in found)} <= mine
+                assert len(snippets) == len(hits)
+    finally:
+        transaction.abort()
+        portal.manage_delObjects([id for id in portal.objectIds() if id.startswith("hidden")])
+        transaction.commit()
