@@ -409,6 +409,9 @@ def extras(place: PloneSite, connection: Any, iterations: int) -> Measures:
         "suggest, behind another word": lambda c, n: c.suggest(f"{word(USUAL, n)} {word(USUAL, n + 1)[:3]}"),
         "did you mean, a typo": lambda catalog, n: catalog.did_you_mean(misspelled(n)),
         "uniqueValuesFor('Subject')": lambda catalog, n: catalog.uniqueValuesFor("Subject"),
+        "25 rows behind the first 10,000, by slice": lambda catalog, n: [
+            brain.Title for brain in catalog(portal_type="Document", sort_on="created")[10_000:10_025]
+        ],
     }
     measures = {}
     for name, action in actions.items():
