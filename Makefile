@@ -47,7 +47,7 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo demo-check test test-slow test-plone test-pooler differential bench bench-page bench-ranking topology soak soak-files matrix
+.PHONY: help install demo start console demo-check test test-slow test-plone test-pooler differential bench bench-page bench-ranking topology soak soak-files matrix
 .PHONY: lint format docs clean
 
 help:  ## list the chores
@@ -58,6 +58,12 @@ install: $(VENV)/.installed-test  ## make .venv with the package and what its te
 
 demo: $(VENV)/.installed-demo  ## a Plone site with N=1000 objects on PORT=8080, kept in the folder DATA=demo-data
 	$(BIN)/python -m demo --objects $(N) --port $(PORT) --data '$(DATA)'
+
+start: $(VENV)/.installed-demo  ## serve the demo's site in DATA as it is, on PORT
+	$(BIN)/python -m demo --start --port $(PORT) --data '$(DATA)'
+
+console: $(VENV)/.installed-demo  ## Python in the demo's site in DATA: app, portal, catalog
+	$(BIN)/python -m demo --console --data '$(DATA)'
 
 demo-check: $(VENV)/.installed-demo  ## start the demo, ask it some questions, stop it
 	$(BIN)/python -m demo --check --objects $(N)

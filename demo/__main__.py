@@ -19,6 +19,7 @@ from rich.progress import TimeElapsedColumn
 from typing import Any
 
 import click
+import code
 import psycopg
 import signal
 import sys
@@ -27,6 +28,7 @@ import time
 
 
 DATABASE = "demo"
+CONSOLE = "app, portal, catalog; changes stay after `import transaction; transaction.commit()`.  Ctrl-D ends it."
 console = Console()
 
 
@@ -61,7 +63,9 @@ def timed(title: str) -> Iterator[None]:
     help="The folder of the database and of the Zope instance.",
 )
 @click.option("--dsn", help="Use this PostgreSQL; none is started.")
-def main(objects: int, port: int, host: str, check: bool, data: Path, dsn: str | None) -> None:
+@click.option("--start", is_flag=True, help="Serve the site that is there, as it is.")
+@click.option("--console", "asks", is_flag=True, help="Python in the site that is there, instead of a server.")
+def main(objects: int, port: int, host: str, check: bool, data: Path, dsn: str | None, start: bool, asks: bool) -> None:
     """A Plone site whose catalog is PostgreSQL: make it, fill it, look around.
 
     --check compares all answers with those of Plone's own catalog and ends with
@@ -90,9 +94,15 @@ def main(objects: int, port: int, host: str, check: bool, data: Path, dsn: str |
 
             session = run.Session(root, console, progress, timed)
             stack.callback(session.close)
-            session.prepare(objects)
-            session.tour()
-            if check:
+            if start or asks:
+                session.find()
+            else:
+                session.prepare(objects)
+                session.tour()
+            if asks:
+                names = {"app": session.app, "portal": session.site, "catalog": session.site.portal_catalog}
+                code.interact(CONSOLE, local=names, exitmsg="")
+            elif check:
                 problems += session.check()
                 problems += [f"logged: {m}" for m in instance.errors.messages]
             else:

@@ -47,6 +47,12 @@ class Session:
         day = datetime.fromisoformat(sites.marker(self.site)["today"])
         return day.replace(tzinfo=ZoneInfo(sites.TIMEZONE))
 
+    def find(self) -> None:
+        """Find the site.  Raises DemoError if there is none."""
+        self.site = sites.find_site(self.app)
+        if self.site is None:
+            raise server.DemoError("There is no site yet: make demo makes one.")
+
     def prepare(self, objects: int) -> None:
         """Find the site or make it; go on where an interrupted run ended."""
         self.site = sites.find_site(self.app)

@@ -32,6 +32,7 @@ html_title = f"{project} {release}"
 def setup(app: Any) -> None:
     """Let the page with the benchmark's results be made before pages are looked for."""
     app.connect("builder-inited", write_results)
+    app.connect("build-finished", write_llms)
 
 
 def write_results(app: Any) -> None:
@@ -43,3 +44,11 @@ def write_results(app: Any) -> None:
     # A page that has not changed is not read again.
     if not ALL_RESULTS.exists() or ALL_RESULTS.read_text("utf-8") != text:
         ALL_RESULTS.write_text(text, "utf-8")
+
+
+def write_llms(app: Any, error: Exception | None) -> None:
+    """Put llms.txt beside the pages."""
+    from scripts.llms import llms_text
+
+    if error is None and app.builder.format == "html":
+        (Path(app.outdir) / "llms.txt").write_text(llms_text(), "utf-8")

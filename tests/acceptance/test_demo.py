@@ -108,3 +108,32 @@ def test_stops_cleanly_and_comes_up_again(tmp_path: Path, public_folder: Path) -
         assert (data / "postgres" / "PG_VERSION").exists()
         # A server that goes on would still have its pid there.
         assert not (data / "postgres" / "postmaster.pid").exists()
+    asked = "print(len(catalog.unrestrictedSearchResults()), catalog.meta_type, portal.getId())\n"
+    for chore, text, answer in (("--console", asked, "PG Catalog Tool Plone"), ("--console", "", "Ctrl-D")):
+        done = subprocess.run(
+            [*COMMAND, chore, "--data", str(data)],
+            cwd=ROOT,
+            env=ENVIRONMENT,
+            input=text,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        assert answer in done.stdout
+
+
+def test_there_is_nothing_to_start_or_to_ask_before_a_site_is_made(public_folder: Path) -> None:
+    for chore in ("--start", "--console"):
+        done = subprocess.run(
+            [*COMMAND, chore, "--data", str(public_folder / "none")],
+            cwd=ROOT,
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+        assert (done.returncode, "make demo makes one" in done.stdout) == (2, True), done.stdout + done.stderr

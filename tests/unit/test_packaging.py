@@ -2,6 +2,8 @@
 
 from packaging.version import Version
 from pathlib import Path
+from scripts.llms import llms_text
+from scripts.llms import SECTIONS
 from typing import Any
 
 import ast
@@ -339,3 +341,26 @@ def test_the_name_of_the_distribution_is_said_once() -> None:
         ROOT / "tox.ini",
     ]
     assert [path.name for path in places if requirement.search(path.read_text("utf-8"))] == []
+
+
+def test_actions_of_others_are_pinned_to_a_commit() -> None:
+    text = (ROOT / ".github/workflows/tests.yml").read_text("utf-8")
+    uses = re.findall(r"uses: (\S+)", text)
+    assert uses
+    assert [each for each in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", each)] == []
+
+
+def test_all_tools_are_told_the_same_length_of_lines() -> None:
+    ruff = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["ruff"]["line-length"]
+    lengths = re.findall(r"^max-line-length = (\d+)", (ROOT / "setup.cfg").read_text("utf-8"), re.M)
+    lengths += re.findall(
+        r"\[\*\.\{py,sql\}\][^\[]*max_line_length = (\d+)", (ROOT / ".editorconfig").read_text("utf-8")
+    )
+    assert lengths == [str(ruff)] * 3
+
+
+def test_assistants_find_every_page_with_what_it_is_about() -> None:
+    links = re.findall(r"^- \[(.+?)\]\((\S+)\.html\): (\S.*)$", llms_text(), re.M)
+    docs = ROOT / "docs"
+    found = {path.relative_to(docs).with_suffix("").as_posix() for s in SECTIONS for path in (docs / s).glob("*.md")}
+    assert {page for _, page, _ in links} == {page for page in found if not page.endswith("/index")}

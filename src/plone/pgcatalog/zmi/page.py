@@ -55,7 +55,8 @@ def post_only(method: Callable[..., Any]) -> Callable[..., Any]:
     head = [field.name if field.default is Parameter.empty else f"{field.name}=_default" for field in fields]
     call = ", ".join([field.name for field in fields] + rest)
     namespace: dict[str, Any] = {"_curried": _curried, "_default": _default}
-    exec(f"def facade({', '.join(head + rest)}): return _curried({call})", namespace)
+    # Of the names of parameters of a method of ours or of ZCatalog, no text of a visitor.
+    exec(f"def facade({', '.join(head + rest)}): return _curried({call})", namespace)  # noqa: S102
     facade: Callable[..., Any] = namespace["facade"]
     facade.__name__, facade.__doc__ = method.__name__, method.__doc__
     return facade
