@@ -4,6 +4,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import ExitStack
+from demo import embedder
 from demo import plan
 from demo import server
 from pathlib import Path
@@ -17,6 +18,7 @@ from rich.progress import Progress
 from rich.progress import TextColumn
 from rich.progress import TimeElapsedColumn
 from typing import Any
+from urllib.parse import quote_plus
 
 import click
 import code
@@ -106,8 +108,11 @@ def main(objects: int, port: int, host: str, check: bool, data: Path, dsn: str |
                 problems += session.check()
                 problems += [f"logged: {m}" for m in instance.errors.messages]
             else:
+                url = stack.enter_context(embedder.running())
+                if url is not None:
+                    embedder.use(session.site, url)
                 session.close()
-                _serve(host, port)
+                _serve(host, port, url is not None)
     except KeyboardInterrupt:
         console.print("Interrupted. The next start goes on where this one ended.")
         sys.exit(130)
@@ -138,18 +143,18 @@ def _postgres(data: Path, check: bool) -> Iterator[str]:
         yield postgres.dsn(DATABASE) if exists else postgres.createdb(DATABASE)
 
 
-def _serve(host: str, wanted: int) -> None:
+def _serve(host: str, wanted: int, has_embedder: bool) -> None:
     """Serve the site until Ctrl-C or SIGTERM."""
     port = server.free_port(host, wanted)
     if wanted and port != wanted:
         console.print(f"Port {wanted} is taken: using {port}.", style="yellow")
     http: Any = server.make_http_server(host, port)
-    _where_to_click(f"http://localhost:{port}/Plone")
+    _where_to_click(f"http://localhost:{port}/Plone", has_embedder)
     http.run()
     console.print("Stopped.")
 
 
-def _where_to_click(url: str) -> None:
+def _where_to_click(url: str, has_embedder: bool) -> None:
     catalog = f"{url}/portal_catalog"
     names = ", ".join(person.id for person in plan.PEOPLE)
     for title, link in (
@@ -166,6 +171,9 @@ def _where_to_click(url: str) -> None:
         ("Index advice", f"{catalog}/manage_index_advice"),
     ):
         console.print(f"  {title:18} {link}", soft_wrap=True)
+    if has_embedder:
+        link = f"{url}/@@search?SearchableText={quote_plus(embedder.QUESTION)}"
+        console.print(f"  {'By meaning':18} {link} (pages are embedded for some minutes)", soft_wrap=True)
     rest = f"curl -H 'Accept: application/json' '{url}/@search?SearchableText=water'"
     console.print(f"  {'REST':18} {rest}", soft_wrap=True)
     console.print(f"  {'Log in as':18} {plan.ADMIN} / {plan.ADMIN}")

