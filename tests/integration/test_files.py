@@ -12,6 +12,8 @@ from pathlib import Path
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.retirement import clear_stale
+from plone.pgcatalog.discovery.preview import preview
+from plone.pgcatalog.discovery.similar import more_like_this
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.files.extractor import ExtractionError
@@ -19,6 +21,7 @@ from plone.pgcatalog.files.extractor import Kreuzberg
 from plone.pgcatalog.files.job import put_all
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.worker import Worker
+from plone.uuid.interfaces import IUUID
 from psycopg.rows import dict_row
 from tests.integration import site as sites
 from tests.integration.content import counted
@@ -176,6 +179,65 @@ def test_the_words_of_a_private_file_are_nobody_elses(site: Any) -> None:
         results = tool(SearchableText="quokka")
         assert "numbatine" not in repr(results.snippets(results[:10]))
         assert results.facets(["portal_type"])["portal_type"] == {"File": 1}
+
+
+def test_nor_are_they_in_a_preview_or_in_what_is_similar(site: Any) -> None:
+    portal, worker = site
+    add_users(portal)
+    words = "quokka numbatine bandicoot bettong"
+    for name in ("open", "closed", "other"):
+        upload(create(portal, "Folder", f"folder-{name}", title=name), name, files.pdf(f"{words} {name}"))
+    for name in ("open", "other"):
+        publish(portal[f"folder-{name}"])
+    transaction.commit()
+    work(worker)
+    transaction.begin()
+    counted(worker.dsn, portal.portal_catalog)
+    tool = portal.portal_catalog
+    closed = IUUID(portal["folder-closed"]["closed"])
+    with acting_as(portal, None):
+        assert "closed" not in [
+            brain.getId for brain in more_like_this(tool, IUUID(portal["folder-open"]["open"]), 10, {})
+        ]
+        assert len(more_like_this(tool, closed, 10, {})) == 0
+        hits = preview(tool, {"SearchableText": "quokka"}, {})
+        assert sorted(hit.brain.getId for hit in hits) == ["open", "other"]
+
+
+@pytest.mark.parametrize("change", ["renamed", "replaced", "unpublished", "packed", "titled"])
+def test_what_happens_before_the_worker_comes_leaves_no_wrong_word(site: Any, change: str) -> None:
+    portal, worker = site
+    add_users(portal)
+    folder = create(portal, "Folder", "folder")
+    publish(folder)
+    page = upload(folder, "minutes", files.pdf("quokka"))
+    transaction.commit()
+    expected, visible = {"minutes"}, {"minutes"}
+    if change == "renamed":
+        folder.manage_renameObject("minutes", "protocol")
+        expected = visible = {"protocol"}
+    elif change == "replaced":
+        page.file = files.blob(files.pdf("wombat"))
+        page.reindexObject()
+        expected = visible = set()
+    elif change == "unpublished":
+        portal.portal_workflow.doActionFor(folder, "retract")
+        visible = set()
+    elif change == "packed":
+        folder.manage_delObjects(["minutes"])
+        transaction.commit()
+        worker.database.pack()
+        expected = visible = set()
+    else:
+        page.title = "changed"
+        page.reindexObject()
+    transaction.commit()
+    work(worker)
+    assert queued(worker.dsn) == []
+    assert set(found(portal, "quokka")) == expected
+    assert len(found(portal, "wombat")) == (change == "replaced")
+    with acting_as(portal, None):
+        assert {brain.getId for brain in portal.portal_catalog(SearchableText="quokka")} == visible
 
 
 def test_without_an_extractor_a_file_is_catalogued_as_plone_does(site: Any, extractor: Any) -> None:

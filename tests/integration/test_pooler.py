@@ -13,6 +13,7 @@ from plone.pgcatalog.advice.replay import explain
 from plone.pgcatalog.cli.commands import main
 from plone.pgcatalog.database import connections
 from plone.pgcatalog.database import pool
+from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.direct import is_pooled
 from plone.pgcatalog.database.direct import SharedSession
@@ -24,6 +25,7 @@ from plone.pgcatalog.metrics import prometheus
 from plone.pgcatalog.observe import log
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
+from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.zmi import advanced
@@ -31,11 +33,15 @@ from plone.pgcatalog.zmi import jobs
 from scripts.topology.bouncer import PgBouncer
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.jobs import kind as kind
+from tests.integration.jobs import put
+from tests.integration.jobs import Recorded
 from tests.integration.pooled import clean
 from tests.integration.pooled import left
 from tests.integration.pooled import past
 from tests.integration.pooled import sessions
 from tests.integration.waiting import background_ended
+from tests.integration.waiting import until
 from transaction import TransactionManager
 from typing import Any
 
@@ -43,6 +49,7 @@ import json
 import operator
 import psycopg
 import pytest
+import threading
 import transaction
 
 
@@ -401,3 +408,21 @@ def test_check_says_what_a_pooler_lacks(
     assert said(*statements, "leads to a pooler, too")
     monkeypatch.delenv("PGCATALOG_DIRECT_DSN")
     assert said(*statements, "need their own")
+
+
+def test_a_worker_past_a_pooler_looks_for_jobs_since_nobody_can_wake_it(
+    kind: Recorded, pooled_dsn: str, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PGCATALOG_DIRECT_DSN")
+    worker = Worker(None, pooled_dsn)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    with connect(dsn, "test") as queue:
+        for zoid in (1, 2):
+            put(queue, zoid)
+            until(lambda zoid=zoid: zoid in kind.zoids)
+        assert until(lambda: queue.execute("SELECT count(*) FROM pgcatalog_queue").fetchall() == [(0,)])
+        listening = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+        assert queue.execute(listening).fetchall() == [(0,)]
+    worker.stop()
+    until(lambda: not thread.is_alive())

@@ -1,57 +1,30 @@
 """Jobs are done after the commit that makes them necessary, by whoever is there, whatever happens to a worker."""
 
+from App.config import getConfiguration
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue import worker as worker_module
 from plone.pgcatalog.queue.table import Job
-from plone.pgcatalog.queue.worker import IJobKind
 from plone.pgcatalog.queue.worker import JobFailed
 from plone.pgcatalog.queue.worker import Worker
+from tests.integration.jobs import kind as kind
+from tests.integration.jobs import put
+from tests.integration.jobs import Recorded
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import until
 from typing import Any
-from zope.component import getGlobalSiteManager
-from zope.interface import implementer
 
 import psycopg
 import pytest
 import threading
 
 
-@implementer(IJobKind)
-class Recorded:
-    """A kind of job that notes what it is asked for, and does what *does* says."""
-
-    is_ready = True
-
-    def __init__(self) -> None:
-        self.zoids: list[int] = []
-        self.does: Any = lambda job: None
-
-    def work(self, database: Any, job: Job) -> None:
-        self.zoids.append(job.zoid)
-        self.does(job)
-
-
-@pytest.fixture
-def kind(app: Any) -> Iterator[Recorded]:
-    kind = Recorded()
-    getGlobalSiteManager().registerUtility(kind, IJobKind, name="test")
-    yield kind
-    getGlobalSiteManager().unregisterUtility(kind, IJobKind, name="test")
-
-
 @pytest.fixture
 def queue(dsn: str, db: Any) -> Iterator[psycopg.Connection[Any]]:
     with connect(dsn, "test") as connection:
         yield connection
-
-
-def put(queue: Any, *zoids: int, catalog: int = 1) -> None:
-    with queue.transaction(), queue.cursor() as cursor:
-        table.put(cursor, "test", catalog, zoids)
 
 
 def run(dsn: str) -> int:
@@ -199,3 +172,21 @@ def test_a_zope_has_one_worker_for_each_database_and_none_if_it_can_do_nothing(
     until(lambda: 1 in kind.zoids)
     worker.stop()
     assert background_ended()
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("0", 0), ("1", 1), ("2", 2), ("", 1), (None, 1), ("many", 1), ("-1", 1), ("1.5", 1), ("nan", 1), ("99999", 64)],
+)
+def test_zope_conf_says_how_many_workers_there_are(
+    kind: Recorded, queue: Any, db: Any, monkeypatch: pytest.MonkeyPatch, text: str | None, count: int
+) -> None:
+    said = {worker_module.SECTION: {} if text is None else {"workers": text}}
+    monkeypatch.setattr(getConfiguration(), "product_config", said, raising=False)
+    assert worker_module.threads_of_a_database() == count
+    if count <= 2:
+        workers = worker_module.start_threads(db)
+        assert len(workers) == count
+        for worker in workers:
+            worker.stop()
+        assert background_ended()

@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 #: The section of zope.conf.
 SECTION = "plone.pgcatalog"
+#: Threads for a database at most.
+MOST_WORKERS = 64
 #: Seconds that a worker sleeps at most: a wake-up may get lost, and a database may come back.
 LONGEST_SLEEP = 30.0
 #: Seconds between two looks at a database that cannot wake anybody, because a pooler shares its sessions.
@@ -68,18 +70,16 @@ class JobFailed(Exception):
 def start_threads(main: Any) -> list["Worker"]:
     """Start threads that do jobs for each database that belongs to *main*, a ZODB.DB, and takes writes; return the workers.
 
-    As many as the number ``workers`` of zope.conf's ``<product-config plone.pgcatalog>`` says, 1 if it says nothing; none
-    in a process that can do no kind of job.
+    As many as ``threads_of_a_database`` says; none in a process that can do no kind of job.
     """
     if not kinds():
         return []
     workers = []
-    config = (getConfiguration().product_config or {}).get(SECTION, {})
-    count = number(f"workers of <product-config {SECTION}>", config.get("workers"), whole=True)
+    count = threads_of_a_database()
     for database in (main.databases or {"": main}).values():
         dsn = database_dsn(database)
         if dsn is not None and processors(database) is not None and not database.storage.isReadOnly():
-            for _ in range(1 if count is None else int(count)):
+            for _ in range(count):
                 workers.append(Worker(database, dsn))
                 background.start("queue", workers[-1].run)
     return workers
@@ -93,6 +93,13 @@ def tool_path(database: Any, catalog: int) -> str | None:
     with connect(dsn, "queue", 30, row_factory=dict_row) as connection:
         path = path_above(connection, catalog)
     return None if path is None else f"{path.rstrip('/')}/portal_catalog"
+
+
+def threads_of_a_database() -> int:
+    """Return the number ``workers`` of zope.conf's ``<product-config plone.pgcatalog>``: 1 if it is missing or wrong."""
+    config = (getattr(getConfiguration(), "product_config", None) or {}).get(SECTION, {})
+    count = number(f"workers of <product-config {SECTION}>", config.get("workers"), whole=True)
+    return 1 if count is None else min(int(count), MOST_WORKERS)
 
 
 def kinds() -> dict[str, Any]:

@@ -1,0 +1,39 @@
+"""Jobs of a kind that notes what it is asked for."""
+
+from collections.abc import Iterator
+from plone.pgcatalog.queue import table
+from plone.pgcatalog.queue.table import Job
+from plone.pgcatalog.queue.worker import IJobKind
+from typing import Any
+from zope.component import getGlobalSiteManager
+from zope.interface import implementer
+
+import pytest
+
+
+@implementer(IJobKind)
+class Recorded:
+    """A kind of job that notes what it is asked for, and does what *does* says."""
+
+    is_ready = True
+
+    def __init__(self) -> None:
+        self.zoids: list[int] = []
+        self.does: Any = lambda job: None
+
+    def work(self, database: Any, job: Job) -> None:
+        self.zoids.append(job.zoid)
+        self.does(job)
+
+
+@pytest.fixture
+def kind(app: Any) -> Iterator[Recorded]:
+    kind = Recorded()
+    getGlobalSiteManager().registerUtility(kind, IJobKind, name="test")
+    yield kind
+    getGlobalSiteManager().unregisterUtility(kind, IJobKind, name="test")
+
+
+def put(queue: Any, *zoids: int, catalog: int = 1) -> None:
+    with queue.transaction(), queue.cursor() as cursor:
+        table.put(cursor, "test", catalog, zoids)
