@@ -106,11 +106,12 @@ class SearchPage(PageRequest):
         """Search, and once more for what was meant if that finds nothing."""
         self.address  # noqa: B018  which refuses what is too long for the links of the page
         session = self.catalog._core.session
+        knows_states = session.knows_states()
         with session.batch():
             with bad_values():
                 self.found = self._search(self.text)
                 self.found.results  # noqa: B018  which compiles the query
-            if self.text and not session.knows_states():
+            if self.text and not knows_states:
                 # The states take a message of their own, or a page after a change has more to read: all at once then.
                 if_possible(lambda: self.found.look_up(self.text))
             self.found.read()
