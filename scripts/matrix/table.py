@@ -32,6 +32,8 @@ def told(stage: dict[str, Any] | None) -> str:
 
 def text(results: dict[str, Any]) -> str:
     """Return the table of *results*, as Markdown."""
+    if not results:
+        return "No pair has been run with the present tests."
     rows = []
     for result in results.values():
         server = f"{result['postgresql']} ({result['server']})"
