@@ -1,6 +1,7 @@
 """Searches by meaning: what they find beside words, in which order, and that all there is to ask of a result agrees."""
 
 from collections.abc import Iterator
+from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.meaning.question import counts
 from plone.pgcatalog.meaning.question import WrongRank
 from tests.integration import site as sites
@@ -9,6 +10,8 @@ from tests.integration.meanings import embedder
 from tests.integration.meanings import fill
 from tests.integration.meanings import page
 from tests.integration.meanings import setting
+from tests.integration.web import MANAGER
+from tests.integration.web import Web
 from typing import Any
 
 import pytest
@@ -33,11 +36,11 @@ def place(site_template: str, postgres: Any) -> Iterator[Any]:
         for id, (title, text) in PAGES.items():
             page(portal, id, title, text, subject=("paper",) if id in ("leave", "pool") else ("other",))
         fill(portal)
-        yield portal, answers
+        yield portal, answers, Web(db)
 
 
 @pytest.fixture
-def portal(place: tuple[Any, Answers]) -> Iterator[Any]:
+def portal(place: tuple[Any, Answers, Web]) -> Iterator[Any]:
     transaction.begin()
     yield place[0]
     transaction.abort()
@@ -145,7 +148,7 @@ def test_a_wrong_rank_is_a_bad_request_and_words_are_the_default(portal: Any) ->
     )
 
 
-def test_words_answer_when_the_embedder_does_not(place: tuple[Any, Answers], portal: Any) -> None:
+def test_words_answer_when_the_embedder_does_not(place: tuple[Any, Answers, Web], portal: Any) -> None:
     answer, place[1].answer = place[1].answer, lambda request: (500, {}, b"")
     failed = counts["failed"]
     try:
@@ -158,9 +161,92 @@ def test_words_answer_when_the_embedder_does_not(place: tuple[Any, Answers], por
     assert set(ids(hybrid(portal, "leave unheard"))) == {"leave", "urlaub"}
 
 
-def test_a_question_is_embedded_once_for_all_pages_of_a_result(place: tuple[Any, Answers], portal: Any) -> None:
+def test_a_question_is_embedded_once_for_all_pages_of_a_result(place: tuple[Any, Answers, Web], portal: Any) -> None:
     place[1].requests.clear()
     for start in range(3):
         ids(hybrid(portal, "wages of sin", b_start=start, b_size=1))
     assert [request["input"] for request in place[1].requests] == [["wages of sin"]]
     assert place[1].requests[0]["model"] == "e5-query"
+
+
+def test_pgsearch_asks_by_meaning_where_it_is_told_to(place: tuple[Any, Answers, Web], portal: Any) -> None:
+    web = place[2]
+    assert web.get("/plone/@pgsearch", MANAGER, accept="application/json", q=QUESTION).json["response"]["numFound"] == 0
+    answer = web.get("/plone/@pgsearch", MANAGER, accept="application/json", q=QUESTION, mode="hybrid").json
+    assert {doc["id"] if "id" in doc else doc["@id"].rpartition("/")[2] for doc in answer["response"]["docs"]} == {
+        "leave",
+        "urlaub",
+    }
+    assert "passages" not in answer
+    for wrong in ({"mode": "vectors"}, {"passages": "21"}, {"passages": "-1"}, {"passages": "many"}):
+        assert web.get("/plone/@pgsearch", MANAGER, accept="application/json", q=QUESTION, **wrong).status == 400
+
+
+def test_passages_are_the_nearest_chunks_and_those_of_words_where_there_are_none(
+    place: tuple[Any, Answers, Web], portal: Any
+) -> None:
+    web = place[2]
+    nearest, *_ = found = web.get(
+        "/plone/@pgsearch", MANAGER, accept="application/json", q=QUESTION, passages="2", rows="0"
+    ).json["passages"]
+    assert {passage["@id"].rpartition("/")[2] for passage in found} == {"leave", "urlaub"}
+    assert nearest["headings"][-1] == nearest["title"]
+    assert nearest["text"].startswith((PAGES["leave"][1], PAGES["urlaub"][1]))
+    assert 0.7 <= nearest["similarity"] <= 1
+    answer, place[1].answer = place[1].answer, lambda request: (500, {}, b"")
+    try:
+        [words] = web.get(
+            "/plone/@pgsearch",
+            MANAGER,
+            accept="application/json",
+            q="logbook unasked OR logbook",
+            passages="3",
+            rows="0",
+        ).json["passages"]
+    finally:
+        place[1].answer = answer
+    assert words["similarity"] is None
+    assert "logbook" in words["text"]
+    assert "<" not in words["text"]
+
+
+def test_what_visitors_call_search_finds_by_meaning_when_the_site_says_so(
+    place: tuple[Any, Answers, Web], portal: Any
+) -> None:
+    web = place[2]
+
+    def finds() -> list[bool]:
+        live = web.get("/plone/@@ajax-search", MANAGER, SearchableText=QUESTION).text
+        page = web.get("/plone/@@search", MANAGER, SearchableText=QUESTION).text.partition('id="search-results"')[2]
+        rest = web.get(
+            "/plone/@search", MANAGER, accept="application/json", SearchableText=QUESTION, use_site_search_settings="1"
+        ).text
+        return ["Jahresurlaub" in text for text in (live, page, rest)]
+
+    assert finds() == [False, False, False]
+    try:
+        setting(search_by_meaning=True)
+        assert finds() == [True, True, True]
+        assert (
+            "Jahresurlaub"
+            not in web.get("/plone/@search", MANAGER, accept="application/json", SearchableText=QUESTION).text
+        )
+    finally:
+        setting(search_by_meaning=False)
+
+
+def test_similar_pages_are_the_nearest_ones(portal: Any) -> None:
+    catalog = portal.portal_catalog
+    assert ids(catalog.more_like_this(portal.leave, 1)) == ["urlaub"]
+    assert "leave" not in ids(catalog.more_like_this(portal.leave, 10))
+    assert ids(catalog.more_like_this(portal.leave, 5, Subject="paper")) == ["pool"]
+
+
+def test_the_preview_says_of_each_hit_where_it_stands_in_both_rankings(portal: Any) -> None:
+    query = {"SearchableText": "leave", "rank": "hybrid"}
+    first, second = preview(portal.portal_catalog, query, {})
+    assert (first.brain.getId, first.by_words, first.by_meaning) == ("leave", 1, 2 if second.by_meaning == 1 else 1)
+    assert second.by_words is None
+    assert second.similarity is not None
+    assert second.similarity >= 0.7
+    assert [hit.brain.getId for hit in preview(portal.portal_catalog, query, {"meaning_threshold": 1.0})] == ["leave"]

@@ -53,21 +53,23 @@ def compiled(query: dict[str, Any], asked: Asked | None = ASKED, *sort: tuple[st
     return compile_query(query, translators, translators.__getitem__, sort)
 
 
+#: Metadata is read of committed rows only.
+MADE = [(name, form) for name in STATEMENTS for form in FORMS if (name, form) != ("page with metadata", "pending")]
+
+
 @pytest.mark.parametrize("is_indexed", [False, True])
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize(("statement", "form"), MADE)
 def test_each_placeholder_has_its_value(statement: str, form: str, is_indexed: bool) -> None:
     made = STATEMENTS[statement](compiled(QUERY, replace(ASKED, is_indexed=is_indexed)), FORMS[form])
     assert made.sql.replace("%%", "").count("%s") == len(made.params)
     assert "NEAR" not in made.sql
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_page_looks_for_the_nearest_chunks_once(form: str) -> None:
-    for name in ("page", "page with total", "page behind", "all", "page with metadata"):
-        made = STATEMENTS[name](compiled(QUERY), FORMS[form])
-        assert made.params.count(VECTOR) == 1
-        assert made.sql.count('FROM "chunks"') == 1
+@pytest.mark.parametrize(("statement", "form"), [made for made in MADE if "page" in made[0] or made[0] == "all"])
+def test_a_page_looks_for_the_nearest_chunks_once(statement: str, form: str) -> None:
+    made = STATEMENTS[statement](compiled(QUERY), FORMS[form])
+    assert made.params.count(VECTOR) == 1
+    assert made.sql.count('FROM "chunks"') == 1
 
 
 def test_only_rows_that_match_all_else_are_compared_with_the_question() -> None:
