@@ -12,6 +12,8 @@ SEQUENCES ?= 50
 DIFF_ARGS ?= --seed 1
 SOAK_ARGS ?= --seconds 600 --kills 12
 T ?= pgbouncer
+VOLTO_PORT ?= 3000
+VOLTO_DATA ?= demo-data/volto
 TOPOLOGY_ARGS ?=
 POOLER_ARGS ?=
 MATRIX_ARGS ?=
@@ -47,7 +49,8 @@ SET_suites := $(SET_test) --group suites
 .NOTPARALLEL:
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help install demo start console demo-check test test-slow test-plone test-pooler differential bench bench-page bench-ranking topology soak soak-files matrix
+.PHONY: help install demo start console demo-check volto test test-slow test-volto test-plone test-pooler differential
+.PHONY: bench bench-page bench-ranking topology soak soak-files matrix
 .PHONY: lint format docs clean
 
 help:  ## list the chores
@@ -67,6 +70,9 @@ console: $(VENV)/.installed-demo  ## Python in the demo's site in DATA: app, por
 
 demo-check: $(VENV)/.installed-demo  ## start the demo, ask it some questions, stop it
 	$(BIN)/python -m demo --check --objects $(N)
+
+volto: $(VENV)/.installed-demo  ## Volto on VOLTO_PORT=3000, built once, beside a demo of its own (N=, PORT=, VOLTO_DATA=); needs node and npm
+	$(BIN)/python -m demo --volto $(VOLTO_PORT) --objects $(N) --port $(PORT) --data '$(VOLTO_DATA)'
 
 test: $(VENV)/.installed-bench  ## our tests but the long ones, on an embedded PostgreSQL (PYTEST_ARGS=...)
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
@@ -89,6 +95,9 @@ bench-page: $(VENV)/.installed-bench  ## the figures of README and documentation
 
 bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ours, and the table in docs/explanation/ranking.md
 	$(BIN)/python -m benchmarks.ranking --output benchmarks/results/ranking.json --page docs/explanation/ranking.md
+
+test-volto: $(VENV)/.installed-bench  ## the add-on for Volto, and a browser that visits Volto on both catalogs; needs node and npm (PYTEST_ARGS=...)
+	$(BIN)/python -m pytest tests/volto $(PYTEST_ARGS)
 
 test-pooler: $(VENV)/.installed-bench  ## the integration tests through PgBouncer, and the table in docs/how-to/pgbouncer.md (POOLER_ARGS=...)
 	$(BIN)/python -m tests.integration.through_pooler $(POOLER_ARGS)
@@ -122,6 +131,7 @@ docs: $(VENV)/.installed-docs  ## the documentation as HTML in docs/_build/html
 
 clean:  ## remove what the chores made (the demo's data stay)
 	rm -rf .venv .venv-addons .tools .cache .matrix build dist docs/_build
+	rm -rf $(addprefix frontend/,node_modules build cache public theme)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .tox
 	find src tests benchmarks demo -name __pycache__ -type d -prune -exec rm -rf {} +
 

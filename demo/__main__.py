@@ -17,6 +17,7 @@ from rich.progress import MofNCompleteColumn
 from rich.progress import Progress
 from rich.progress import TextColumn
 from rich.progress import TimeElapsedColumn
+from scripts import volto
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -26,6 +27,7 @@ import psycopg
 import signal
 import sys
 import tempfile
+import threading
 import time
 
 
@@ -67,7 +69,18 @@ def timed(title: str) -> Iterator[None]:
 @click.option("--dsn", help="Use this PostgreSQL; none is started.")
 @click.option("--start", is_flag=True, help="Serve the site that is there, as it is.")
 @click.option("--console", "asks", is_flag=True, help="Python in the site that is there, instead of a server.")
-def main(objects: int, port: int, host: str, check: bool, data: Path, dsn: str | None, start: bool, asks: bool) -> None:
+@click.option("--volto", "volto_port", type=int, help="Make the site for Volto, and serve that on this port as well.")
+def main(
+    objects: int,
+    port: int,
+    host: str,
+    check: bool,
+    data: Path,
+    dsn: str | None,
+    start: bool,
+    asks: bool,
+    volto_port: int | None,
+) -> None:
     """A Plone site whose catalog is PostgreSQL: make it, fill it, look around.
 
     --check compares all answers with those of Plone's own catalog and ends with
@@ -81,6 +94,8 @@ def main(objects: int, port: int, host: str, check: bool, data: Path, dsn: str |
     problems: list[str] = []
     try:
         with ExitStack() as stack:
+            if volto_port:
+                volto.build()
             if check:
                 data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgcatalog-demo-")))
             dsn = dsn or stack.enter_context(_postgres(data, check))
@@ -94,7 +109,7 @@ def main(objects: int, port: int, host: str, check: bool, data: Path, dsn: str |
             # Imports Plone, which needs the configuration of Zope.
             from demo import run
 
-            session = run.Session(root, console, progress, timed)
+            session = run.Session(root, console, progress, timed, for_volto=bool(volto_port))
             stack.callback(session.close)
             if start or asks:
                 session.find()
@@ -112,11 +127,14 @@ def main(objects: int, port: int, host: str, check: bool, data: Path, dsn: str |
                 if url is not None:
                     embedder.use(session.site, url)
                 session.close()
-                _serve(host, port, url is not None)
+                if volto_port:
+                    _serve_volto(host, port, volto_port, data)
+                else:
+                    _serve(host, port, url is not None)
     except KeyboardInterrupt:
         console.print("Interrupted. The next start goes on where this one ended.")
         sys.exit(130)
-    except server.DemoError as error:
+    except (server.DemoError, volto.VoltoError) as error:
         console.print(str(error), style="red", markup=False)
         sys.exit(2)
     except (EmbeddedPostgresError, psycopg.OperationalError) as error:
@@ -141,6 +159,21 @@ def _postgres(data: Path, check: bool) -> Iterator[str]:
             query = "SELECT 1 FROM pg_database WHERE datname = %s"
             exists = connection.execute(query, [DATABASE]).fetchone()
         yield postgres.dsn(DATABASE) if exists else postgres.createdb(DATABASE)
+
+
+def _serve_volto(host: str, wanted: int, volto_port: int, data: Path) -> None:
+    """Serve the site, and Volto beside it, until Ctrl-C or SIGTERM."""
+    port = server.free_port(host, wanted)
+    http: Any = server.make_http_server(host, port)
+    # Volto's first page asks Plone for what it shows: both begin together.
+    threading.Thread(target=http.run, daemon=True).start()
+    site = f"http://localhost:{port}/Plone"
+    with volto.served(site, server.free_port(host, volto_port), data / "volto.log") as address:
+        for title, path in (("Volto", ""), ("A search block", "/find"), ("A typo", "/search?SearchableText=climte")):
+            console.print(f"  {title:18} {address}{path}", soft_wrap=True)
+        console.print(f"  {'Log in as':18} {plan.ADMIN} / {plan.ADMIN}, at {address}/login")
+        console.print("Ctrl-C ends it; the next start comes up with the same site.")
+        signal.pause()
 
 
 def _serve(host: str, wanted: int, has_embedder: bool) -> None:

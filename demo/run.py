@@ -11,6 +11,7 @@ from demo import plan
 from demo import server
 from demo import site as sites
 from demo import tour
+from demo import volto
 from demo.words import Item
 from rich.console import Console
 from typing import Any
@@ -26,8 +27,9 @@ Timed = Callable[[str], AbstractContextManager[None]]
 class Session:
     """One open connection to the database, acting as admin, with a site to show."""
 
-    def __init__(self, root: Any, console: Console, progress: Progress, timed: Timed) -> None:
+    def __init__(self, root: Any, console: Console, progress: Progress, timed: Timed, for_volto: bool = False) -> None:
         self.app: Any = sites.published(root)
+        self.for_volto = for_volto
         self.console = console
         self.progress = progress
         self.timed = timed
@@ -60,6 +62,8 @@ class Session:
             today = datetime.now(ZoneInfo(sites.TIMEZONE)).date().isoformat()
             with self.timed("Creating the Plone site"):
                 self.site = sites.make_site(self.app, today=today, objects=objects, installed=False)
+                if self.for_volto:
+                    volto.install(self.site)
         made = sites.marker(self.site)
         if made["objects"] != objects:
             self.console.print(
@@ -71,6 +75,8 @@ class Session:
     def _fill(self, items: list[Item]) -> None:
         # The first objects are made with Plone's own catalog: the profile finds
         # a catalog with content, as it does on a site that is in use.
+        if self.for_volto:
+            items = volto.with_blocks(items)
         before = max(20, len(items) // 10)
         with self.progress("Content, catalog of Plone", before) as advance:
             content.write(self.site, items[:before], advance)
@@ -83,7 +89,10 @@ class Session:
         with self.timed("A day of editing"):
             content.live(self.site, items)
         with self.timed("The front page"):
-            front_page.make(self.site)
+            if self.for_volto:
+                volto.make_pages(self.site)
+            else:
+                front_page.make(self.site)
             sites.mark(self.site, complete=True)
             content.commit(self.site)
 

@@ -1,10 +1,15 @@
 """Takes the pictures of the documentation, ``docs/images/*.png``, out of the browser tests, and a session as a text:
 
     .venv/bin/python scripts/take_screenshots.py
+    .venv/bin/python scripts/take_screenshots.py volto
+
+The second takes those of Volto.
 
 The pictures are reduced to few colours, which a reader does not see and the repository does.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from PIL import Image
 
@@ -28,6 +33,11 @@ PICTURES = (
     *("overview", "slow-queries", "explain", "advice", "applied", "catalog", "information", "indexes", "advanced"),
     *("settings", "settings-de", "search-tuning-de", "search-page-settings-de"),
 )
+VOLTO_TESTS = ("tests/volto/test_add_on.py", "tests/volto/test_panels.py")
+VOLTO_PICTURES = (
+    *("volto-facets", "volto-facet-picked", "volto-search", "volto-did-you-mean", "volto-pgcatalog-search-refused"),
+    *("volto-facets-small", "volto-search-small", "volto-did-you-mean-small"),
+)
 COLOURS = 128
 #: What is further down on a page is cut off.
 HEIGHT = {
@@ -39,6 +49,8 @@ HEIGHT = {
     "settings-de": 2000,
     "search-tuning-de": 5000,
     "catalog": 530,
+    "volto-did-you-mean": 330,
+    "volto-pgcatalog-search-refused": 1250,
     "tuning-preview": 1300,
     "tuning-preview-german": 1300,
     "tuning-preview-phone": 1900,
@@ -47,17 +59,27 @@ LOWEST = 950
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", *TESTS, f"--basetemp={folder}/shots"]
-        subprocess.run(command, cwd=ROOT, check=True)
-        FOLDER.mkdir(exist_ok=True)
-        taken = {path.name: path for path in sorted(Path(folder).glob("shots/*/*")) if path.is_file()}
-        for name in PICTURES:
-            picture = Image.open(taken[f"{name}.png"]).convert("RGB")
-            save(picture.crop((0, 0, picture.width, min(picture.height, HEIGHT.get(name, LOWEST)))), name)
+    if sys.argv[1:] == ["volto"]:
+        with pictures_of(VOLTO_TESTS, VOLTO_PICTURES):
+            return
+    with pictures_of(TESTS, PICTURES) as taken:
         for name, parts in STRIPS.items():
             save(strip([Image.open(taken[f"{part}.png"]).convert("RGB") for part in parts]), name)
         SESSION.write_bytes(taken[SESSION.name].read_bytes())
+
+
+@contextmanager
+def pictures_of(tests: tuple[str, ...], names: tuple[str, ...]) -> Iterator[dict[str, Path]]:
+    """Run *tests*, save the pictures *names* that they take, and yield all files that they have left, by name."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", *tests, f"--basetemp={folder}/shots"]
+        subprocess.run(command, cwd=ROOT, check=True)
+        FOLDER.mkdir(exist_ok=True)
+        taken = {path.name: path for path in sorted(Path(folder).glob("shots/*/*")) if path.is_file()}
+        for name in names:
+            picture = Image.open(taken[f"{name}.png"]).convert("RGB")
+            save(picture.crop((0, 0, picture.width, min(picture.height, HEIGHT.get(name, LOWEST)))), name)
+        yield taken
 
 
 def strip(pictures: list[Image.Image]) -> Image.Image:

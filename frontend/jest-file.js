@@ -1,0 +1,2 @@
+// Stands for what is no JavaScript: styles and pictures.
+module.exports = {};

@@ -1,0 +1,77 @@
+import { createRoot } from 'react-dom/client';
+import { act } from 'react-dom/test-utils';
+import { Provider } from 'react-redux';
+import { IntlProvider } from 'react-intl';
+import { MemoryRouter } from 'react-router-dom';
+import configureStore from 'redux-mock-store';
+import { DidYouMean, Snippets } from './SearchPage';
+
+global.IS_REACT_ACT_ENVIRONMENT = true;
+
+const hit = (id, text) => ({
+  '@id': id,
+  ...(text ? { highlighting: { text: [text] } } : {}),
+});
+
+// The search page as Volto has it, with `state` in the store and the additions beside it.
+const search = (state) => {
+  document.body.innerHTML = `
+    <div id="page-search"><header><h1>Results</h1></header>
+    ${(state.search?.items || [])
+      .map(() => '<article class="tileItem"><div class="tileFooter"></div></article>')
+      .join('')}
+    </div><div id="root"></div>`;
+  const root = createRoot(document.getElementById('root'));
+  act(() =>
+    root.render(
+      <Provider store={configureStore()(state)}>
+        <IntlProvider locale="en" onError={() => {}}>
+          <MemoryRouter
+            initialEntries={['/de/search?SearchableText=hegdehog&path=/de']}
+          >
+            <DidYouMean />
+            <Snippets />
+          </MemoryRouter>
+        </IntlProvider>
+      </Provider>,
+    ),
+  );
+  return root;
+};
+
+it('leads to what was meant, in the same place', () => {
+  search({ pgcatalogMeant: 'hedgehog', search: { items: [] } });
+  const meant = document.querySelector('#page-search header .did-you-mean');
+  expect(meant.textContent).toBe('Did you mean hedgehog?');
+  const address = meant.querySelector('a').getAttribute('href');
+  expect(new URL(address, 'http://x').pathname).toBe('/de/search');
+  expect(Object.fromEntries(new URL(address, 'http://x').searchParams)).toEqual({
+    SearchableText: 'hedgehog',
+    path: '/de',
+  });
+});
+
+it('says nothing where nothing was meant', () => {
+  search({ pgcatalogMeant: null, search: { items: [] } });
+  expect(document.querySelector('.did-you-mean')).toBe(null);
+});
+
+it('puts each snippet into its hit', () => {
+  search({
+    search: { items: [hit('/a', 'a <mark>b</mark> &lt;i&gt;'), hit('/b')] },
+  });
+  const [first, second] = document.querySelectorAll('.tileItem');
+  expect(first.querySelector('.snippet').innerHTML).toBe(
+    'a <mark>b</mark> &lt;i&gt;',
+  );
+  expect(second.querySelector('.snippet')).toBe(null);
+});
+
+it('takes everything away with it', () => {
+  const root = search({
+    pgcatalogMeant: 'b',
+    search: { items: [hit('/a', 'text')] },
+  });
+  act(() => root.unmount());
+  expect(document.querySelector('.pgcatalog-snippet, .did-you-mean')).toBe(null);
+});

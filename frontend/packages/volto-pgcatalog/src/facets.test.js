@@ -1,0 +1,170 @@
+import { GET_QUERYSTRING_RESULTS } from '@plone/volto/constants/ActionTypes';
+import {
+  askForFacets,
+  countedChoices,
+  countedIndexes,
+  facetCounts,
+  facetsOfBlock,
+} from './facets';
+
+const facet = (value, type) => ({ field: { value }, type });
+
+const search = (block, op = 'post') => {
+  const query = { query: [{ i: 'path', v: '/ä?&' }], b_size: 10 };
+  const path = '/page/@querystring-search';
+  return {
+    type: GET_QUERYSTRING_RESULTS,
+    subrequest: block,
+    request:
+      op === 'post'
+        ? { op, path, data: query }
+        : {
+            op,
+            path: `${path}?query=${encodeURIComponent(JSON.stringify(query))}`,
+            data: null,
+          },
+  };
+};
+
+// What the rest of the store gets to see of `actions`.
+const passed = (...actions) => {
+  const next = jest.fn((action) => action);
+  const dispatch = askForFacets()(next);
+  actions.forEach((action) => dispatch(action));
+  return next.mock.calls.map(([action]) => action);
+};
+
+const asked = ({ request }) =>
+  request.data
+    ? request.data
+    : JSON.parse(decodeURIComponent(request.path.split('?query=')[1]));
+
+describe('countedIndexes', () => {
+  it('names the indexes of widgets with values, once each', () => {
+    const facets = [
+      facet('Subject', 'selectFacet'),
+      facet('portal_type', 'checkboxFacet'),
+      facet('Subject'),
+      facet('effective', 'daterangeFacet'),
+      facet('is_folderish', 'toggleFacet'),
+      { type: 'selectFacet' },
+    ];
+    expect(countedIndexes({ facets })).toEqual(['Subject', 'portal_type']);
+  });
+  it.each([[undefined], [{}], [{ facets: null }]])('takes %j', (data) => {
+    expect(countedIndexes(data)).toEqual([]);
+  });
+});
+
+describe('askForFacets', () => {
+  it.each(['get', 'post'])('adds the facets of the block to a %s', (op) => {
+    const [action] = passed(facetsOfBlock('a', ['Subject']), search('a', op));
+    const { facets, ...others } = asked(action);
+    expect(facets).toEqual(['Subject']);
+    expect(others).toEqual(asked(search('a', op)));
+    expect(action.subrequest).toBe('a');
+  });
+  it('knows each block of a page by itself', () => {
+    const actions = passed(
+      facetsOfBlock('a', ['Subject']),
+      facetsOfBlock('b', ['portal_type']),
+      search('b'),
+      search('a'),
+      search('listing'),
+    );
+    expect(actions.map((action) => asked(action).facets)).toEqual([
+      ['portal_type'],
+      ['Subject'],
+      undefined,
+    ]);
+  });
+  it('asks once more when the facets of a block change, and only then', () => {
+    const actions = passed(
+      facetsOfBlock('a', ['Subject']),
+      search('a'),
+      facetsOfBlock('a', ['Subject']),
+      facetsOfBlock('a', ['Subject', 'Creator']),
+      facetsOfBlock('a', []),
+    );
+    expect(actions.map((action) => asked(action).facets)).toEqual([
+      ['Subject'],
+      ['Subject', 'Creator'],
+    ]);
+  });
+  it('leaves everything else alone', () => {
+    const others = [
+      search('a'),
+      { type: 'SEARCH_CONTENT', subrequest: 'a', request: { op: 'get' } },
+      { type: `${GET_QUERYSTRING_RESULTS}_SUCCESS`, subrequest: 'a' },
+    ];
+    expect(passed(facetsOfBlock('b', ['Subject']), ...others)).toEqual(others);
+  });
+  it('remembers nothing of other stores', () => {
+    passed(facetsOfBlock('a', ['Subject']));
+    expect(passed(search('a'))).toEqual([search('a')]);
+  });
+});
+
+describe('facetCounts', () => {
+  const answer = (subrequest, facets) => ({
+    type: `${GET_QUERYSTRING_RESULTS}_SUCCESS`,
+    subrequest,
+    result: { items: [], facets },
+  });
+  it('keeps the counts of each block', () => {
+    const state = [
+      answer('a', { Subject: { data: { red: 1 } } }),
+      answer('b', undefined),
+      { type: `${GET_QUERYSTRING_RESULTS}_PENDING`, subrequest: 'a' },
+      answer(undefined, { Subject: {} }),
+    ].reduce(facetCounts, undefined);
+    expect(state).toEqual({ a: { Subject: { data: { red: 1 } } }, b: null });
+  });
+});
+
+describe('countedChoices', () => {
+  const choices = ['blue', 'green', 'red'].map((value) => ({
+    value,
+    label: value.toUpperCase(),
+  }));
+  const data = { red: 7, blue: 2, black: 1 };
+  const labels = (...args) =>
+    countedChoices(...args).map(({ label }) => label);
+
+  it('has the most frequent first, and nothing without a hit', () => {
+    expect(labels(choices, { data })).toEqual(['RED (7)', 'BLUE (2)']);
+  });
+  it('calls what has no label by its value', () => {
+    const anna = [{ value: 'anna', label: '' }];
+    expect(labels(anna, { data: { anna: 15 } })).toEqual(['anna (15)']);
+    expect(labels(anna, { data: {}, truncated: true })).toEqual(['anna']);
+  });
+  it('keeps what is chosen', () => {
+    expect(labels(choices, { data }, ['green'])).toEqual([
+      'RED (7)',
+      'BLUE (2)',
+      'GREEN (0)',
+    ]);
+  });
+  it('keeps what was not counted, without a number', () => {
+    expect(labels(choices, { data, truncated: true })).toEqual([
+      'RED (7)',
+      'BLUE (2)',
+      'GREEN',
+    ]);
+  });
+  it('takes the values from the counts where Volto knows none', () => {
+    expect(labels([], { data }, ['red', 'old'])).toEqual([
+      'red (7)',
+      'blue (2)',
+      'black (1)',
+      'old (0)',
+    ]);
+  });
+  it('offers nothing that the block itself excludes', () => {
+    expect(labels([], { data }, [], ['blue'])).toEqual(['blue (2)']);
+  });
+  it('is not confused by names that every object has', () => {
+    expect(labels([{ value: 'constructor', label: 'x' }], { data })).toEqual([]);
+  });
+});

@@ -1,0 +1,32 @@
+// What the search page of Volto is answered besides its hits: where the words stand in them, and what was meant.
+import { SEARCH_CONTENT } from '@plone/volto/constants/ActionTypes';
+
+// The search page, and nobody else who uses the action, asks by the search settings of the site.
+const SEARCH_PAGE = 'use_site_search_settings=1';
+
+/** Redux middleware: has the request of the search page bring snippets of the hits. */
+export const askForSnippets = () => (next) => (action) => {
+  const { request, subrequest, type } = action;
+  if (
+    type !== SEARCH_CONTENT ||
+    subrequest ||
+    !request?.path.includes(SEARCH_PAGE)
+  ) {
+    return next(action);
+  }
+  const path = `${request.path}&snippets=1`;
+  return next({ ...action, request: { ...request, path } });
+};
+
+/** Reducer: the text that was meant by the latest search of the search page, null for none. */
+export const searchMeant = (state = null, action = {}) => {
+  if (action.subrequest) return state;
+  switch (action.type) {
+    case `${SEARCH_CONTENT}_SUCCESS`:
+      return action.result?.did_you_mean || null;
+    case `${SEARCH_CONTENT}_FAIL`:
+      return null;
+    default:
+      return state;
+  }
+};

@@ -1,0 +1,3 @@
+import reducers from '@plone/volto/reducers';
+
+export default reducers;

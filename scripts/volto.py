@@ -1,0 +1,124 @@
+"""The front-end in ``frontend/``: built once, and served beside a Zope."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import os
+import re
+import shutil
+import subprocess
+import time
+
+
+FRONTEND = Path(__file__).parent.parent / "frontend"
+BUILD = FRONTEND / "build"
+#: What a build is made of, below FRONTEND.
+SOURCES = ("package-lock.json", "babel.config.js", "razzle.config.js", "tsconfig.json", "src", "packages", "locales")
+#: Versions of node that this Volto runs on.
+NODES = (20, 22)
+#: Seconds until a server that has started must answer.
+PATIENCE = 180
+
+
+class VoltoError(Exception):
+    """The front-end cannot be built or does not start; the message says why."""
+
+
+def lacking() -> str | None:
+    """Return what this machine lacks to build the front-end, None for nothing."""
+    node = shutil.which("node")
+    if node is None or shutil.which("npm") is None:
+        return "no node or no npm: Volto needs node 20 or 22, with npm"
+    version = subprocess.run([node, "--version"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    found = re.match(r"v(\d+)\.", version)
+    if found is None or int(found[1]) not in NODES:
+        return f"node {version}: this Volto runs on {' or '.join(map(str, NODES))}"
+    return None
+
+
+def _fingerprint() -> str:
+    """Return what changes with any of the SOURCES."""
+    digest = sha256()
+    for name in SOURCES:
+        path = FRONTEND / name
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            # Volto writes JSON beside the texts that it is made of.
+            if file.is_file() and file.parent != FRONTEND / "locales" and ".test." not in file.name:
+                digest.update(f"{file.relative_to(FRONTEND)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def is_built() -> bool:
+    """Return whether there is a build of the sources as they are."""
+    stamp = BUILD / "sources.txt"
+    return stamp.exists() and stamp.read_text("utf-8") == _fingerprint()
+
+
+def build() -> None:
+    """Build the front-end unless it is there: 2.7 GB of memory, and some minutes.  Raises VoltoError."""
+    if is_built():
+        return
+    if reason := lacking():
+        raise VoltoError(reason)
+    _run("npm", "ci")
+    volto = FRONTEND / "node_modules/@plone/volto"
+    (FRONTEND / "theme").mkdir(exist_ok=True)
+    shutil.copy(volto / "theme/theme.config", FRONTEND / "theme")
+    shutil.copytree(volto / "public", FRONTEND / "public", dirs_exist_ok=True)
+    _run("npm", "run", "build")
+    (BUILD / "sources.txt").write_text(_fingerprint(), "utf-8")
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(
+        command, cwd=FRONTEND, env={**os.environ, "NODE_ENV": "production", "NPM_CONFIG_INCLUDE": "dev"}
+    )
+    if done.returncode:
+        raise VoltoError(f"{' '.join(command)}: status {done.returncode}")
+
+
+@contextmanager
+def served(site: str, port: int, log: Path, **environment: str) -> Iterator[str]:
+    """Yield the address of the front-end of *site*, the address of a Plone site, served on *port* of this machine.
+
+    *log* gets what the server says; *environment* is for its runtime settings.  Raises VoltoError if it does not start.
+    """
+    variables = {
+        **os.environ,
+        "NODE_ENV": "production",
+        "PORT": str(port),
+        "RAZZLE_INTERNAL_API_PATH": site,
+        **environment,
+    }
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            ["node", "build/server.js"], cwd=FRONTEND, env=variables, stdout=output, stderr=subprocess.STDOUT
+        )
+        try:
+            address = f"http://localhost:{port}"
+            _wait_for(address, process, log)
+            yield address
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _wait_for(address: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            break
+        try:
+            urlopen(address, timeout=PATIENCE).close()
+            return
+        except HTTPError:
+            # It answers, whatever that is.
+            return
+        except (URLError, ConnectionError):
+            time.sleep(0.2)
+    raise VoltoError(f"Volto does not start: {log.read_text('utf-8', 'replace')[-2000:]}")

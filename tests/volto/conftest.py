@@ -1,0 +1,54 @@
+"""The three front-ends that are visited: with our catalog, the same without the add-on, and with a ZCatalog."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from scripts import volto
+from tests.acceptance.browser import browser  # noqa: F401
+from tests.acceptance.browser import CHROMIUM
+from tests.acceptance.browser import served
+from tests.integration import site as sites
+from tests.integration.content import counted
+from tests.integration.fixtures import SiteWith
+from tests.volto.content import fill
+from tests.volto.visitors import FrontEnds
+from typing import Any
+
+import pytest
+import socket
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built() -> None:
+    """The build of the front-end; skips where it cannot be made or looked at."""
+    if reason := volto.lacking() or ("no browser is installed" if CHROMIUM is None else None):
+        pytest.skip(reason)
+    volto.build()
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def front_ends(built: None, site_with: SiteWith, tmp_path_factory: Any) -> Iterator[FrontEnds]:
+    logs = tmp_path_factory.mktemp("volto")
+    with ExitStack() as stack:
+
+        def front_end(name: str, site: str, **environment: str) -> str:
+            log: Path = logs / f"{name}.log"
+            return stack.enter_context(volto.served(site, free_port(), log, **environment))
+
+        dsn = site_with(fill)
+        ours = stack.enter_context(sites.opened(dsn))
+        with sites.inside(ours) as portal:
+            counted(dsn, portal.portal_catalog)
+        stock = stack.enter_context(sites.opened(site_with(fill, stock=True)))
+        our_site, stock_site = (stack.enter_context(served(db)) for db in (ours, stock))
+        yield FrontEnds(
+            front_end("ours", our_site),
+            front_end("without", our_site, RAZZLE_PGCATALOG="off"),
+            front_end("zcatalog", stock_site),
+        )

@@ -1,0 +1,81 @@
+"""What a page of Volto shows, in numbers and titles that are the same over any catalog."""
+
+from playwright.sync_api import expect
+from playwright.sync_api import Page
+from typing import Any
+
+import re
+
+
+HITS = "#page-search .tileHeadline"
+LISTED = ".listing-item h3, .listing-item h4"
+ENTRIES = ".checkbox-facet .entry label"
+
+
+def texts(page: Page, selector: str) -> list[str]:
+    return [text.strip() for text in page.locator(selector).all_inner_texts()]
+
+
+def settled(page: Page) -> Page:
+    """Return *page*, when all that it has asked for is there."""
+    page.wait_for_load_state("networkidle")
+    return page
+
+
+def go(page: Page, address: str) -> Page:
+    page.goto(address)
+    return settled(page)
+
+
+def search_page(page: Page) -> tuple[str, list[str]]:
+    """Return the number of results and the titles on the search page."""
+    expect(page.locator("#page-search .items_total")).to_be_visible()
+    [total] = re.findall(r"^\d+", page.locator("#page-search .items_total").inner_text().strip())
+    return total, texts(page, HITS)
+
+
+def block(page: Page, number: int = 0) -> tuple[str, list[str]]:
+    """Return the number of results and the titles in a search block."""
+    found = page.locator(".block.search").nth(number)
+    # There is nothing, and it says 0, before the answer is there.
+    expect(found.locator(".search-details")).to_contain_text(re.compile(r"[1-9]"))
+    [total] = re.findall(r"\d+$", found.locator(".search-details").inner_text().strip())
+    return total, [text.strip() for text in found.locator(LISTED).all_inner_texts()]
+
+
+def facets(page: Page, number: int = 0) -> dict[str, list[str]]:
+    """Return the facets of a search block: what each offers."""
+    found = page.locator(".block.search").nth(number).locator(".checkbox-facet")
+    return {
+        facet.locator(".header").inner_text(): [
+            text.strip() for text in facet.locator(".entry label").all_inner_texts()
+        ]
+        for facet in found.all()
+    }
+
+
+def without_counts(offered: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return what facets offer as Volto alone would: without numbers, in the order of the alphabet."""
+    return {facet: sorted(re.sub(r" \(\d+\)$", "", text) for text in values) for facet, values in offered.items()}
+
+
+def pick(page: Page, text: str, number: int = 0) -> None:
+    """Choose a value of a facet, and wait for what is found then."""
+    with page.expect_response(re.compile("@querystring-search")):
+        page.locator(".block.search").nth(number).locator(ENTRIES, has_text=text).first.click()
+    settled(page)
+
+
+def turn(page: Page, number: int) -> None:
+    """Turn to the page with that number."""
+    with page.expect_response(re.compile("@search|@querystring-search")):
+        page.locator(".pagination a.item", has_text=re.compile(f"^{number}$")).first.click()
+    settled(page)
+
+
+def save_panel(page: Page, address: str, **values: Any) -> None:
+    """Send a control panel with *values* in its fields."""
+    go(page, address)
+    for name, value in values.items():
+        page.locator(f"#field-{name}").fill(str(value))
+    page.locator("#toolbar-save").click()

@@ -1,0 +1,51 @@
+"""Our three control panels in Volto: each saves, and what it refuses is told beside the field."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from playwright.sync_api import Browser
+from playwright.sync_api import expect
+from playwright.sync_api import Page
+from tests.volto import looks
+from tests.volto.visitors import FrontEnds
+from tests.volto.visitors import manager
+
+import pytest
+
+
+#: panel -> (field, what it takes, what it refuses)
+PANELS = {
+    "pgcatalog": ("slow_query_ms", "25.5", "-3"),
+    "pgcatalog-search": ("synonyms", "climate, weather\nhedgehog, igel", "climate's"),
+    "pgcatalog-search-page": ("count_limit", "300", "-1"),
+}
+
+
+@pytest.fixture
+def page(browser: Browser, front_ends: FrontEnds) -> Iterator[Page]:
+    with manager(browser, front_ends.ours, height=1250) as page:
+        yield page
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_panel_saves_and_refuses(page: Page, front_ends: FrontEnds, tmp_path: Path, panel: str) -> None:
+    address = f"{front_ends.ours}/controlpanel/{panel}"
+    name, right, wrong = PANELS[panel]
+    field = page.locator(f"#field-{name}")
+    looks.save_panel(page, address, **{name: right})
+    expect(page.locator(".Toastify__toast").first).to_contain_text("Changes saved")
+    page.screenshot(path=tmp_path / f"volto-{panel}.png")
+
+    looks.save_panel(page, address, **{name: wrong})
+    beside = page.locator(f".field-wrapper-{name} .form-error-label")
+    expect(beside.first).to_be_visible()
+    if panel == "pgcatalog-search":
+        expect(beside).to_contain_text('Line 1: "climate\'s" is not of the form')
+    page.screenshot(path=tmp_path / f"volto-{panel}-refused.png")
+    looks.go(page, address)
+    expect(field).to_have_value(right)
+
+
+def test_the_panels_are_listed(page: Page, front_ends: FrontEnds) -> None:
+    looks.go(page, f"{front_ends.ours}/controlpanel")
+    for panel in PANELS:
+        expect(page.locator(f"a[href$='/controlpanel/{panel}']")).to_be_visible()

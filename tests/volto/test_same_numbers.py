@@ -1,0 +1,137 @@
+"""Every page shows over our catalog what it shows over a ZCatalog: the same pages, numbers and order."""
+
+from collections.abc import Callable
+from playwright.sync_api import Browser
+from playwright.sync_api import expect
+from playwright.sync_api import Page
+from tests.volto import looks
+from tests.volto.visitors import FrontEnds
+from tests.volto.visitors import manager
+from tests.volto.visitors import visitor
+from typing import Any
+
+import pytest
+import re
+
+
+def search(page: Page, address: str) -> Any:
+    total, titles = looks.search_page(looks.go(page, f"{address}/search?SearchableText=hedgehog"))
+    # The order is the relevance, which each catalog has its own formula for.
+    return total, len(titles)
+
+
+def sorted_search(page: Page, address: str) -> Any:
+    looks.go(page, f"{address}/search?SearchableText=hedgehog")
+    with page.expect_response(re.compile("@search")):
+        page.locator("button[name=sortable_title]").click()
+    return looks.search_page(looks.settled(page))
+
+
+def second_page(page: Page, address: str) -> Any:
+    looks.go(page, f"{address}/search?SearchableText=hedgehog&sort_on=sortable_title")
+    looks.turn(page, 2)
+    return looks.search_page(page)
+
+
+def newest_first(page: Page, address: str) -> Any:
+    looks.go(page, f"{address}/search?SearchableText=garden")
+    with page.expect_response(re.compile("@search")):
+        page.locator("button[name=effective]").click()
+    return looks.search_page(looks.settled(page))
+
+
+def by_tag(page: Page, address: str) -> Any:
+    return looks.search_page(looks.go(page, f"{address}/search?Subject=Winter&sort_on=sortable_title"))
+
+
+def search_block(page: Page, address: str) -> Any:
+    return looks.block(looks.go(page, f"{address}/find"))
+
+
+def page_of_block(page: Page, address: str) -> Any:
+    looks.go(page, f"{address}/find")
+    looks.turn(page, 3)
+    return looks.block(page)
+
+
+def words_in_block(page: Page, address: str) -> Any:
+    looks.go(page, f"{address}/find")
+    field = page.locator(".block.search .search-input input")
+    field.fill("beetles")
+    with page.expect_response(re.compile("@querystring-search")):
+        field.press("Enter")
+    return looks.block(looks.settled(page))
+
+
+def picked_facet(page: Page, address: str) -> Any:
+    looks.go(page, f"{address}/find")
+    looks.pick(page, "News Item")
+    return looks.block(page)
+
+
+def two_blocks(page: Page, address: str) -> Any:
+    looks.go(page, f"{address}/two")
+    return looks.block(page, 0), looks.block(page, 1)
+
+
+def listing(page: Page, address: str) -> Any:
+    looks.go(page, f"{address}/listing")
+    first = looks.texts(page, looks.LISTED)
+    looks.turn(page, 2)
+    return first, looks.texts(page, looks.LISTED)
+
+
+def front_page(page: Page, address: str) -> Any:
+    looks.go(page, address)
+    return looks.texts(page, "nav a.item")
+
+
+VISITS: tuple[Callable[[Page, str], Any], ...] = (
+    *(search, sorted_search, second_page, newest_first, by_tag, front_page),
+    *(search_block, page_of_block, words_in_block, picked_facet, two_blocks, listing),
+)
+
+
+@pytest.mark.parametrize("visit", VISITS, ids=lambda visit: visit.__name__)
+def test_visitors_see_the_same(browser: Browser, front_ends: FrontEnds, visit: Callable[[Page, str], Any]) -> None:
+    seen = []
+    for address in (front_ends.ours, front_ends.without_add_on, front_ends.zcatalog):
+        with visitor(browser) as page:
+            seen.append(visit(page, address))
+    assert seen[0]
+    assert seen[0] == seen[1] == seen[2]
+
+
+def contents(page: Page, address: str) -> Any:
+    looks.go(page, f"{address}/contents")
+    expect(page.locator("table tbody tr").first).to_be_visible()
+    return looks.texts(page, "table tbody tr td.indexes, table tbody tr td a")
+
+
+def filtered_contents(page: Page, address: str) -> Any:
+    looks.go(page, f"{address}/contents")
+    expect(page.locator("table tbody tr").first).to_be_visible()
+    with page.expect_response(re.compile(r"@search.*hedgehog")):
+        page.get_by_placeholder("Filter…").fill("hedgehog")
+    looks.settled(page)
+    return looks.texts(page, "table tbody tr td a")
+
+
+def facets_of_members(page: Page, address: str) -> Any:
+    looks.go(page, f"{address}/find")
+    looks.block(page)
+    offered = looks.without_counts(looks.facets(page))
+    return offered["Tags"], looks.block(page)
+
+
+MANAGERS = (contents, filtered_contents, facets_of_members)
+
+
+@pytest.mark.parametrize("visit", MANAGERS, ids=lambda visit: visit.__name__)
+def test_managers_see_the_same(browser: Browser, front_ends: FrontEnds, visit: Callable[[Page, str], Any]) -> None:
+    seen = []
+    for address in (front_ends.ours, front_ends.without_add_on, front_ends.zcatalog):
+        with manager(browser, address) as page:
+            seen.append(visit(page, address))
+    assert seen[0]
+    assert seen[0] == seen[1] == seen[2]
