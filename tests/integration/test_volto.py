@@ -10,7 +10,7 @@ from tests.integration.needles import fill_for_solr
 from tests.integration.needles import solr_site
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
-from tests.unit.test_volto_errors import read_by_volto
+from tests.unit.volto_reads import read_by_volto
 from typing import Any
 from zope.component import getUtility
 

@@ -1,13 +1,13 @@
 """What our control panels refuse is read by Volto: every message, in English and German, whatever somebody has typed."""
 
-from collections.abc import Iterator
-from html.parser import HTMLParser
 from plone.pgcatalog.controlpanel.refusals import readable_errors
 from plone.pgcatalog.fulltext.tuning import problems
 from plone.pgcatalog.fulltext.tuning import READERS
 from plone.pgcatalog.i18n import english
 from scripts import messages
-from typing import Any
+from tests.unit.volto_reads import parsed
+from tests.unit.volto_reads import read_by_volto
+from tests.unit.volto_reads import text_of
 
 import json
 import pytest
@@ -26,33 +26,6 @@ HOSTILE = (
     "ä€",
 )
 VARIABLE = re.compile(r"\$\{\w+\}")
-
-
-class Text(HTMLParser):
-    """The text of a document, as a browser's DOMParser tells it."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.parts: list[str] = []
-        self.feed(html)
-        self.close()
-
-    def handle_data(self, data: str) -> None:
-        self.parts.append(data)
-
-
-def parsed(text: str) -> Iterator[Any]:
-    """Yield what Volto's tryParseJSON makes of *text* in each of its three ways, as far as one can."""
-    for attempt in (text, text.replace("'", '"'), text.replace('"', '\\"').replace("'", '"')):
-        try:
-            yield json.loads(attempt)
-        except ValueError:
-            continue
-
-
-def read_by_volto(message: str) -> Any:
-    """Return the errors that Volto's control panel reads in the *message* of an answer, None for what it cannot read."""
-    return next(parsed("".join(Text(message).parts)), None)
 
 
 def texts() -> list[str]:
@@ -74,7 +47,7 @@ def test_every_message_is_read_as_it_was_written(typed: str) -> None:
 
 def test_each_way_of_volto_that_reads_it_reads_the_same() -> None:
     errors = [{"message": typed, "field": "pins", "error": "ValidationError"} for typed in HOSTILE]
-    found = list(parsed("".join(Text(readable_errors(errors)).parts)))
+    found = list(parsed(text_of(readable_errors(errors))))
     assert found
     assert all(each == errors for each in found)
 

@@ -1,3 +1,5 @@
+import fs from 'fs';
+import path from 'path';
 import { createRoot } from 'react-dom/client';
 import { act } from 'react-dom/test-utils';
 import { Provider } from 'react-redux';
@@ -74,4 +76,15 @@ it('takes everything away with it', () => {
   });
   act(() => root.unmount());
   expect(document.querySelector('.pgcatalog-snippet, .did-you-mean')).toBe(null);
+});
+
+it('speaks German', () => {
+  const locales = path.join(__dirname, '../locales');
+  const read = (name) => fs.readFileSync(path.join(locales, name), 'utf8');
+  const german = read('de/LC_MESSAGES/volto.po');
+  const messages = read('volto.pot').match(/^msgid ".+"$/gm);
+  expect(messages).toEqual(['msgid "Did you mean {text}?"']);
+  messages.forEach((message) => {
+    expect(german.split(`${message}\n`)[1]).toMatch(/^msgstr ".+"/);
+  });
 });

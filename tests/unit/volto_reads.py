@@ -1,0 +1,39 @@
+"""How Volto reads the error of a control panel: as HTML, and then as JSON in one of three ways."""
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import json
+
+
+class Text(HTMLParser):
+    """The text of a document, as a browser's DOMParser tells it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+
+def parsed(text: str) -> Iterator[Any]:
+    """Yield what Volto's tryParseJSON makes of *text* in each of its three ways, as far as one can."""
+    for attempt in (text, text.replace("'", '"'), text.replace('"', '\\"').replace("'", '"')):
+        try:
+            yield json.loads(attempt)
+        except ValueError:
+            continue
+
+
+def text_of(html: str) -> str:
+    """Return the text of *html*."""
+    return "".join(Text(html).parts)
+
+
+def read_by_volto(message: str) -> Any:
+    """Return the errors that Volto's control panel reads in the *message* of an answer, None for what it cannot read."""
+    return next(parsed(text_of(message)), None)
