@@ -3,7 +3,6 @@
 from Acquisition import aq_base
 from Acquisition import aq_inner
 from Acquisition import aq_parent
-from plone.i18n.interfaces import ILanguageSchema
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.job import settings_changed as settings_of_embedder_changed
 from plone.pgcatalog.settings import ATTRIBUTE
@@ -19,6 +18,8 @@ from zope.component.hooks import getSite
 PREFIX = "plone.pgcatalog"
 #: A threshold that every search reaches; 0 turns recording off.
 EVERY_SEARCH_MS = 0.001
+#: What Plone's control panel says of the languages of a site.
+LANGUAGE_RECORDS = ("plone.default_language", "plone.available_languages")
 
 
 def copy_settings(site: Any) -> None:
@@ -53,13 +54,13 @@ def set_slow_query_ms(tool: Any, milliseconds: float) -> None:
 
 def site_languages(registry: Any) -> tuple[str, ...]:
     """Return the codes of the languages that Plone's control panel says a site has, its default first."""
-    names = ("plone.default_language", "plone.available_languages")
-    default, available = (getattr(registry.records.get(name), "value", None) for name in names)
+    default, available = (getattr(registry.records.get(name), "value", None) for name in LANGUAGE_RECORDS)
     return tuple(dict.fromkeys(filter(None, (default, *(available or ())))))
 
 
 def settings_changed(event: Any) -> None:
     """A record of the registry was added, changed or removed."""
     is_ours = event.record.__name__.removeprefix(f"{PREFIX}.") in SETTINGS
-    if (is_ours or event.record.interfaceName == ILanguageSchema.__identifier__) and getSite() is not None:
+    # By its name: plone.app.multilingual makes the languages records of a schema of its own.
+    if (is_ours or event.record.__name__ in LANGUAGE_RECORDS) and getSite() is not None:
         copy_settings(getSite())
