@@ -10,14 +10,16 @@ from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import EmbedderError
 from plone.pgcatalog.meaning.job import Embedding
 from plone.pgcatalog.queue.worker import IJobKind
+from plone.pgcatalog.queue.worker import Worker
+from plone.pgcatalog.storage import database_dsn
+from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
-from tests.integration.test_meaning import answering
-from tests.integration.test_meaning import chunks
-from tests.integration.test_meaning import set_embedder
-from tests.integration.test_meaning import site
-from tests.integration.test_meaning import work
+from tests.integration.vectors import answering
+from tests.integration.vectors import chunks
+from tests.integration.vectors import set_embedder
+from tests.integration.vectors import work
 from typing import Any
 from zope.component import getUtility
 
@@ -27,9 +29,16 @@ import threading
 import transaction
 
 
-__all__ = ["site"]
-
 Answer = tuple[int, dict[str, str], bytes]
+
+
+@pytest.fixture
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """(portal, worker, dsn) of a site of its own."""
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        dsn = database_dsn(db)
+        assert dsn is not None
+        yield portal, Worker(db, dsn), dsn
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +125,7 @@ def test_a_slow_embedder_is_not_waited_for() -> None:
     go_on = threading.Event()
 
     def answer(request: dict[str, Any]) -> Answer:
-        go_on.wait(60)
+        go_on.wait()
         return vectors(request)
 
     with serving(answer) as answers:

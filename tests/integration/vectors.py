@@ -1,0 +1,46 @@
+"""Sites with vectors: an embedder in their settings, a worker, and what their tables have."""
+
+from concurrent.futures import ThreadPoolExecutor
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.meaning import table
+from plone.registry.interfaces import IRegistry
+from tests.integration.embedders import MODEL
+from typing import Any
+from zope.component import getUtility
+
+import transaction
+
+
+def set_embedder(portal: Any, url: str, model: str = MODEL, **settings: Any) -> None:
+    registry = getUtility(IRegistry)
+    for name, value in (settings | {"embedder_url": url, "embedder_model": model}).items():
+        registry[f"plone.pgcatalog.{name}"] = value
+    transaction.commit()
+
+
+def work(site: Any) -> None:
+    """Have the worker do, in a thread of its own, all that waits, until nothing does."""
+    _, worker, dsn = site
+    with ThreadPoolExecutor(1) as pool:
+        for _ in range(10):
+            pool.submit(worker.run_until_empty).result()
+            with connect(dsn, "test") as connection:
+                if not connection.execute(
+                    "UPDATE pgcatalog_queue SET due = now() WHERE due < 'infinity' RETURNING 1"
+                ).fetchall():
+                    break
+    transaction.begin()
+
+
+def answering(portal: Any) -> table.Vectors:
+    transaction.begin()
+    found = table.vectors_of(portal.portal_catalog._core)
+    assert found is not None
+    return found
+
+
+def chunks(site: Any, page: Any = None) -> list[Any]:
+    portal, _, dsn = site
+    with connect(dsn, "test") as connection:
+        where = "" if page is None else f" WHERE zoid = {int.from_bytes(page._p_oid)}"
+        return connection.execute(f"SELECT zoid, chunk, start, stop FROM {answering(portal).name}{where}").fetchall()
