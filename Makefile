@@ -16,6 +16,7 @@ VOLTO_PORT ?= 3000
 VOLTO_DATA ?= demo-data/volto
 TOPOLOGY_ARGS ?=
 POOLER_ARGS ?=
+MEANING_ARGS ?=
 MATRIX_ARGS ?=
 BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 
@@ -50,7 +51,7 @@ SET_suites := $(SET_test) --group suites
 .SUFFIXES:
 .PRECIOUS: $(VENV)/.installed-%
 .PHONY: help install demo start console demo-check volto test test-slow test-volto test-plone test-pooler differential
-.PHONY: bench bench-page bench-ranking topology soak soak-files matrix
+.PHONY: bench bench-page bench-ranking bench-meaning topology soak soak-files matrix
 .PHONY: lint format docs clean
 
 help:  ## list the chores
@@ -95,6 +96,9 @@ bench-page: $(VENV)/.installed-bench  ## the figures of README and documentation
 
 bench-ranking: $(VENV)/.installed-bench  ## how much of ZCatalog's ranking is ours, and the table in docs/explanation/ranking.md
 	$(BIN)/python -m benchmarks.ranking --output benchmarks/results/ranking.json --page docs/explanation/ranking.md
+
+bench-meaning: $(VENV)/.installed-bench  ## how many questions find their page by words, by vectors, by both (MEANING_ARGS=...)
+	$(BIN)/python -m benchmarks.meaning --output benchmarks/results/meaning.json $(MEANING_ARGS)
 
 test-volto: $(VENV)/.installed-bench  ## the add-on for Volto, and a browser that visits Volto on both catalogs; needs node and npm (PYTEST_ARGS=...)
 	$(BIN)/python -m pytest tests/volto $(PYTEST_ARGS)
