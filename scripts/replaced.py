@@ -120,7 +120,8 @@ def tool_rows() -> Iterator[tuple[str, str, str]]:
     }
     for name in sorted(vars(PlonePGCatalogTool)):
         base = next((base for base in PlonePGCatalogTool.__mro__[1:] if name in vars(base)), None)
-        by_zope = name.endswith("__roles__") or name.startswith("__") or name == "meta_types"
+        # A process that has initialised CMFCore's tools has an icon, too.
+        by_zope = name.endswith("__roles__") or name.startswith("__") or name in ("meta_types", "icon")
         if base is not None and base is not object and not by_zope:
             doc = docs.get(name) or getattr(vars(PlonePGCatalogTool)[name], "__doc__", "")
             yield name, base.__name__, WHY.get(name) or grouped.get(name) or first_sentence(doc)

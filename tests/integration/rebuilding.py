@@ -7,6 +7,8 @@ from plone.pgcatalog.indexing.verify import Verifier
 from typing import Any
 from zope.component.hooks import getSite
 from zope.component.hooks import setSite
+from zope.globalrequest import getRequest
+from zope.globalrequest import setRequest
 
 import psycopg
 import transaction
@@ -28,12 +30,15 @@ def second_site(db: Any, id: str = "plone") -> Iterator[Any]:
 
 @contextmanager
 def inside(site: Any) -> Iterator[None]:
-    before = getSite()
+    """Work in *site* and its request: dexterity keeps objects, of whatever connection, with the request."""
+    before = getSite(), getRequest()
     setSite(site)
+    setRequest(site.REQUEST)
     try:
         yield
     finally:
-        setSite(before)
+        setSite(before[0])
+        setRequest(before[1])
 
 
 class Steps:

@@ -107,7 +107,7 @@ def test_a_text_that_is_refused_says_nothing_about_other_texts(code: int) -> Non
 
 
 @pytest.mark.parametrize(
-    "url", ["", "127.0.0.1:80/v1", "ftp://127.0.0.1/", "file:///etc/passwd", "http://", "http://[", "//x"]
+    "url", ["", "127.0.0.1:80/v1", "ftp://127.0.0.1/", "file:/etc/passwd", "http://", "http://[", "//x"]
 )
 def test_nothing_else_than_an_address_of_http_is_asked(url: str) -> None:
     with pytest.raises(EmbedderError, match="does not begin"):

@@ -22,6 +22,7 @@ from psycopg.rows import dict_row
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.rebuilding import rebuilding
+from tests.integration.vectors import set_embedder
 from typing import Any
 
 import json
@@ -55,8 +56,14 @@ def fresh_counters(monkeypatch: Any) -> None:
     monkeypatch.setattr(trace, "_cells", {})
 
 
-def test_every_figure_is_in_the_reference(portal: Any, db: Any, dsn: str) -> None:
+def use_everything(portal: Any) -> None:
+    """Have a site that is searched, by meaning, too: its figures are there from its first job on."""
     len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
+    set_embedder(portal, "http://127.0.0.1:1/v1")
+
+
+def test_every_figure_is_in_the_reference(portal: Any, db: Any, dsn: str) -> None:
+    use_everything(portal)
     names = {name for name, _ in of_process(db)} | set(of_database(dsn, check=True)) | {"pgcatalog_up"}
     names |= {metric.name for metric in (*replicas(REPLICA), *of_standby(STANDBY))}
     documented = set(re.findall(r"^\| `(pgcatalog_\w+)`", REFERENCE.read_text("utf-8"), re.M))
@@ -77,7 +84,7 @@ def queries() -> list[str]:
 
 def test_the_dashboard_and_the_alerts_ask_for_what_there_is(portal: Any, db: Any, dsn: str) -> None:
     """Names, and the labels that are chosen or summed by; the figures of replicas are in the reference only."""
-    len(portal.portal_catalog.unrestrictedSearchResults(portal_type="Document"))
+    use_everything(portal)
     labels: dict[str, set[str]] = {}
     with psycopg.connect(dsn, autocommit=True, row_factory=dict_row) as connection:
         found = [*process_metrics(db), *database_metrics(connection, True), *replicas(REPLICA)]

@@ -25,8 +25,7 @@ PANEL = "/plone/@@pgcatalog-search-controlpanel"
 REST = "/plone/++api++/@controlpanels/pgcatalog-search"
 NAMES = getFieldNames(IPGCatalogSearchSettings)
 DEFAULTS = {name: IPGCatalogSearchSettings[name].default for name in NAMES}
-#: What is checked, as it is by default.
-BOXES = [name for name in NAMES if DEFAULTS[name] is True]
+BOXES = [name for name in NAMES if isinstance(DEFAULTS[name], bool)]
 NUMBERS = {"weight_title": 7.5, "weight_body": 0.0}
 LINES = {
     "type_boosts": "News Item = 2",
@@ -42,8 +41,14 @@ def save(db: Any, login: str = MANAGER, **lines: str) -> Response:
     page = web.get(PANEL, login)
     assert page.status == 200
     form = {f"form.widgets.{name}": lines.get(name) or shown(page.text, name) for name in NAMES if name not in BOXES}
-    form |= {f"form.widgets.{name}:list": "selected" for name in BOXES}
+    form |= boxes()
     return web.post(PANEL, login, **form, **{"form.buttons.save": "Save", "_authenticator": token(page.text)})
+
+
+def boxes() -> dict[str, str]:
+    """Return what a browser sends of the boxes, checked as they are by default."""
+    sent = {f"form.widgets.{name}-empty-marker": "1" for name in BOXES}
+    return sent | {f"form.widgets.{name}:list": "selected" for name in BOXES if DEFAULTS[name]}
 
 
 def shown(page: str, name: str) -> str:
@@ -151,7 +156,7 @@ def test_a_site_administrator_changes_it_and_no_other_panel(staff: str, portal: 
 def test_only_a_post_with_token_stores_something(staff: str, portal: Any, db: Any, login: str) -> None:
     web = Web(db)
     form = {f"form.widgets.{name}": str(value) for name, value in (DEFAULTS | LINES).items() if name not in BOXES}
-    form |= {f"form.widgets.{name}:list": "selected" for name in BOXES}
+    form |= boxes()
     form["form.buttons.save"] = "Save"
     right = token(web.get(PANEL, login).text)
     web.post(PANEL, login, **form)

@@ -30,8 +30,8 @@ SOURCE = Path(plone.pgcatalog.__file__).parent
 #: Modules with regular expressions that see what visitors, or people who write pages, have typed.
 VISITORS = {
     *("classic.page_facets", "classic.suggestions", "discovery.highlight", "discovery.suggest"),
-    *("fulltext.lexicon", "fulltext.tsquery", "fulltext.tuning", "indexes.keys", "indexes.path"),
-    *("meaning.chunks", "observe.searches", "results.brain"),
+    *("fulltext.lexicon", "fulltext.tsquery", "fulltext.tuning", "indexes.keys", "sql.texts"),
+    *("meaning.chunks", "meaning.question", "observe.searches", "results.brain"),
 }
 #: Module -> what its regular expressions see.
 OTHERS = {

@@ -161,7 +161,7 @@ def as_searched(catalog: "Catalog", configuration: Configuration, query: Mapping
         # Another translator for each search, as above: what contains its words changes with the texts.
         found = translators[SOURCE_INDEX].with_word_parts(find_word_parts(catalog, query))
         translators = {**translators, SOURCE_INDEX: found}
-    if is_hybrid(query, translators) and SOURCE_INDEX in translators:
+    if RANK in query and is_hybrid(query, translators) and SOURCE_INDEX in translators:
         text = translators[SOURCE_INDEX]
         # What is searched for without a ranking, such as all pages without a word, has no meaning either.
         asked = None if text.score(query) is None else asked_of(catalog, query)

@@ -144,7 +144,7 @@ def attention(figures: dict[str, Any]) -> list[str]:
                     site | {"slow": slow_queries(catalog)},
                 )
             )
-        sentences += [waiting(kind, work, site) for kind, work in neglected(catalog)]
+        sentences += [of_neglected(kind, work, site) for kind, work in neglected(catalog)]
         failed = [job for job, state in sorted(catalog["jobs"].items()) if state["failed"]]
         sentences += [
             _("${site}: the last ${job} failed; the tab Advanced says why", site | {"job": JOBS.get(job, job)})
@@ -175,7 +175,7 @@ def neglected(catalog: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [(kind, work) for kind, work in catalog["queue"].items() if work["oldest_seconds"] >= LONGEST_WAIT]
 
 
-def waiting(kind: str, work: dict[str, Any], site: dict[str, str]) -> str:
+def of_neglected(kind: str, work: dict[str, Any], site: dict[str, str]) -> str:
     """Return the sentence about jobs of a *kind* that wait too long."""
     values = site | {"number": str(work["waiting"]), "age": str(timedelta(seconds=round(work["oldest_seconds"])))}
     if kind != "embed":

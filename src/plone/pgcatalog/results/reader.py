@@ -5,7 +5,7 @@ What a statement brings besides the answer follows from rules, never from what o
 - a page of up to IDX_BATCH rows says the version of each, and brings its metadata, unless the process has most rows of the
   catalog (``RowLoader.has_most``), of a small catalog those of the rows that the process has not; in an open batch of all;
 - a count, or the length of a page, brings both where both are wanted for sure: *pages* says that a query has ``b_size``;
-  else in an open batch, and in a small catalog;
+  else in an open batch, and in a small catalog if nothing is ranked;
 - a row beyond the first ones comes with the ids of all in front of it, and of as many behind it;
 - rows bring no count, unless ``count_along`` says so.
 """
@@ -174,7 +174,9 @@ class Reader:
             return 0
         if self.view.session.collected.is_open if self.query.window.size is None else self._pages:
             return IDX_BATCH
-        return COUNT_BATCH if self.query.window.size is None and self.loader.is_small_catalog() else 0
+        if self.query.window.size is not None or self.query.score:
+            return 0
+        return COUNT_BATCH if self.loader.is_small_catalog() else 0
 
     def whole_total(self) -> int:
         """Return the number of rows that match, however many there are."""
