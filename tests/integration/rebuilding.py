@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from plone.dexterity.content import ASSIGNABLE_CACHE_KEY
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.verify import Verifier
 from typing import Any
 from zope.component.hooks import getSite
 from zope.component.hooks import setSite
 from zope.globalrequest import getRequest
-from zope.globalrequest import setRequest
 
 import psycopg
 import transaction
@@ -30,15 +30,14 @@ def second_site(db: Any, id: str = "plone") -> Iterator[Any]:
 
 @contextmanager
 def inside(site: Any) -> Iterator[None]:
-    """Work in *site* and its request: dexterity keeps objects, of whatever connection, with the request."""
-    before = getSite(), getRequest()
+    before = getSite()
     setSite(site)
-    setRequest(site.REQUEST)
     try:
         yield
     finally:
-        setSite(before[0])
-        setRequest(before[1])
+        setSite(before)
+        # Dexterity keeps objects, of whatever connection, with the request.
+        getattr(getRequest(), "__dict__", {}).pop(ASSIGNABLE_CACHE_KEY, None)
 
 
 class Steps:
