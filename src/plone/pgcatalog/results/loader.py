@@ -90,6 +90,22 @@ class Neighbours:
         return self._position.get(rid)
 
 
+def catalog_rows(view: CatalogView) -> int:
+    """Return about how many rows the catalog of *view* has, as PostgreSQL tells; -1 if nobody knows."""
+    state = view.session.generations.newest.get(view.zoid)
+    return -1 if state is None else state.rows
+
+
+def is_small_catalog(view: CatalogView) -> bool:
+    """Return whether the catalog of *view* has at most SMALL_CATALOG rows."""
+    return 0 < catalog_rows(view) <= SMALL_CATALOG
+
+
+def without_idx(rows: Mapping[int, Row], rids: Iterable[int]) -> list[int]:
+    """Return those of *rids* that *rows* does not have with their idx."""
+    return [rid for rid in rids if (row := rows.get(rid)) is None or row.idx is None]
+
+
 class RowLoader:
     """Finds the rows with the *rids* of a result: in the process's cache, or by SQL.
 
@@ -135,31 +151,16 @@ class RowLoader:
         """The catalog's rows in the cache."""
         return self._store_of(self.view.session.history.number)
 
-    def _store_of(self, history: int | None) -> RowStore:
-        return RowStore(None if history is None else f"{history} {self.view.zoid} {self._excluded}")
-
-    def _expected_store(self) -> RowStore:
+    def expected_store(self) -> RowStore:
         """Return ``store``, which before the first message of a snapshot nobody knows for sure."""
         return self._store_of(self.view.session.generations.number)
 
-    def _catalog_rows(self) -> int:
-        """Return about how many rows the catalog has, as PostgreSQL tells; -1 if nobody knows."""
-        state = self.view.session.generations.newest.get(self.view.zoid)
-        return -1 if state is None else state.rows
-
-    def is_small_catalog(self) -> bool:
-        """Return whether the catalog has at most SMALL_CATALOG rows."""
-        return 0 < self._catalog_rows() <= SMALL_CATALOG
+    def _store_of(self, history: int | None) -> RowStore:
+        return RowStore(None if history is None else f"{history} {self.view.zoid} {self._excluded}")
 
     def has_most(self) -> bool:
         """Return whether the cache has MOST_ROWS of the catalog."""
-        return 0 < MOST_ROWS * self._catalog_rows() <= self._expected_store().count
-
-    def known_bitmap(self) -> bytes | None:
-        """Return the bitmap of the rows that a page brings no metadata of; None for all rows."""
-        if self.is_small_catalog():
-            return self._expected_store().bitmap
-        return None if self.has_most() else b""
+        return 0 < MOST_ROWS * catalog_rows(self.view) <= self.expected_store().count
 
     def find(self, rids: Iterable[int]) -> dict[int, Row]:
         """Take those of *rids* whose rows, or paths, the cache has for the state of the result; return ``rows``."""
@@ -306,10 +307,10 @@ class RowLoader:
         if not self.view.is_committed:
             # What is committed of a row says where it was before the transaction moved it.
             self._load_paths(rids)
-        rids = self._without_idx(self.find(rids), rids)
+        rids = without_idx(self.find(rids), rids)
         if rids:
             if self.view.is_committed:
-                ahead = self._without_idx(self.find(ahead), ahead)
+                ahead = without_idx(self.find(ahead), ahead)
             else:
                 ahead = ()
             known = self.store.get_whole([*rids, *ahead])
@@ -324,9 +325,6 @@ class RowLoader:
             if pending is not None or row is None or row.idx is None:
                 # A row of its own: others share the committed one.
                 rows[rid] = Row(None if row is None else row.path, pending or {})
-
-    def _without_idx(self, rows: Mapping[int, Row], rids: Iterable[int]) -> list[int]:
-        return [rid for rid in rids if (row := rows.get(rid)) is None or row.idx is None]
 
     def _read(self, rids: Sequence[int], known: Mapping[int, Row]) -> None:
         """Take the committed rows *rids*, and the rows that are *known*: of these, what has changed is read."""

@@ -23,6 +23,7 @@ from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.loader import IDX_BATCH
+from plone.pgcatalog.results.loader import is_small_catalog
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.view import CatalogView
 from typing import Any
@@ -106,12 +107,20 @@ class Reader:
         total = None
         if size:
             excluded = self.loader.excluded_keys if size <= IDX_BATCH else None
-            known = b"" if self.view.session.collected.is_open else self.loader.known_bitmap()
+            known = self._known()
             with_total = with_total and self.answer.total is None
             rows, total = self.view.page(self.query, start, size, excluded, known, with_total)
         self._learn(self.answer.with_page(self.query, rows, size, total))
         if rows:
             self.loader.keep(rows)
+
+    def _known(self) -> bytes | None:
+        """Return the bitmap of the rows that a page brings no metadata of; None for all rows."""
+        if self.view.session.collected.is_open:
+            return b""
+        if is_small_catalog(self.view):
+            return self.loader.expected_store().bitmap
+        return None if self.loader.has_most() else b""
 
     def rest(self, with_paths: bool = False) -> None:
         """Know all rows, and with *with_paths* where they are."""
@@ -176,7 +185,7 @@ class Reader:
             return IDX_BATCH
         if self.query.window.size is not None or self.query.score:
             return 0
-        return COUNT_BATCH if self.loader.is_small_catalog() else 0
+        return COUNT_BATCH if is_small_catalog(self.view) else 0
 
     def whole_total(self) -> int:
         """Return the number of rows that match, however many there are."""
