@@ -110,6 +110,7 @@ REGULAR_EXPRESSIONS = {
     "indexes/keys.py": "values",
     "meaning/chunks.py": "texts",
     "meaning/question.py": "what visitors type",
+    "observe/plan.py": "plans as PostgreSQL writes them, for people to read",
     "observe/searches.py": "search texts",
     "results/brain.py": "paths",
     "sql/column.py": "names of indexes",

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from plone.pgcatalog.core.catalog import Catalog
+from plone.pgcatalog.core.searcher import as_searched
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain
 from plone.pgcatalog.i18n import _
@@ -50,12 +51,13 @@ def compile_example(catalog: Catalog, example: Example) -> tuple[dict[str, Any],
 
 
 def compiled(catalog: Catalog, query: Mapping[str, Any], sort: list[tuple[str, bool]], limit: Any) -> CompiledQuery:
-    """Return *query* compiled; raises ReplayError for one that the indexes of the *catalog* refuse."""
+    """Return *query* compiled as a search does it; raises ReplayError for one that the indexes of the *catalog* refuse."""
     missing = [name for name, _reverse in sort if name not in catalog.indexes]
     if missing:
         raise ReplayError(_("there is no index ${index} any more", {"index": repr(missing[0])}))
     try:
-        return compile_query(query, catalog.indexes, catalog.translator, sort, limit)
+        seen = as_searched(catalog, catalog.configuration, query)
+        return compile_query(query, seen.indexes, seen.translator, sort, limit)
     except (*VALUE_ERRORS, LookupError) as error:
         raise ReplayError(_("the catalog refuses the query: ${error}", {"error": str(error)})) from error
 
@@ -99,7 +101,10 @@ SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A statement, the values of its placeholders, and how PostgreSQL ran it; in figures, too, if they are wanted."""
+    """A statement, the values of its placeholders, and how PostgreSQL ran it; in figures, too, if they are wanted.
+
+    People read it: it has no numbers of vectors.
+    """
 
     statement: str
     values: tuple[Any, ...]
@@ -115,7 +120,7 @@ def explain_example(catalog: Catalog, example: Example) -> Plan:
         data = plan.explain_json(connection, statement)
     figures = plan.PlanFigures.of(plan.summary(data))
     text = plan.text(data["Plan"], None if figures is None else figures.server_ms)
-    return Plan(statement.sql, statement.params, text, figures)
+    return Plan(statement.sql, values_of(statement), text, figures)
 
 
 def explain(dsn: str, statement: Statement, seconds: float = SECONDS) -> Plan:
@@ -125,7 +130,12 @@ def explain(dsn: str, statement: Statement, seconds: float = SECONDS) -> Plan:
     """
     with explaining(dsn, seconds) as connection:
         lines = plan.explain_rows(connection, statement, "ANALYZE, BUFFERS")
-    return Plan(statement.sql, statement.params, "\n".join(line for (line,) in lines))
+    return Plan(statement.sql, values_of(statement), "\n".join(plan.without_vectors(line) for (line,) in lines))
+
+
+def values_of(statement: Statement) -> tuple[Any, ...]:
+    """Return the values of *statement* for people to read."""
+    return tuple(plan.without_vectors(value) if isinstance(value, str) else value for value in statement.params)
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from plone.pgcatalog.observe.jobs import compared
 from plone.pgcatalog.observe.jobs import rebuilt
 from plone.pgcatalog.observe.jobs import told
 from plone.pgcatalog.query.compiler import sort_directions
+from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.storage import dsn_of
@@ -199,7 +200,7 @@ def differences_of(verifier: Verifier, console: Console) -> list[Any]:
 # -- explain
 
 #: What a query has besides the names of indexes.
-OPTIONS = ("sort_on", "sort_order", "sort_limit", "b_start", "b_size", "show_inactive")
+OPTIONS = ("sort_on", "sort_order", "sort_limit", "b_start", "b_size", "show_inactive", RANK)
 
 
 class QueryType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only

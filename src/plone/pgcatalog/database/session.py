@@ -82,6 +82,8 @@ class Session:
         self.history = SnapshotHistory(jar)
         self.messages = Messages(jar)
         self._synchronized: Any = None
+        #: catalog -> which table of chunks answers in this snapshot, a ``meaning.table.Vectors``; None for none
+        self.vectors: dict[int, Any] = {}
         #: results that still have to read from this snapshot before it changes
         self.open_results: WeakSet[Any] = WeakSet()
         #: catalog -> overlay that shows its pending rows
@@ -146,6 +148,7 @@ class Session:
     def forget_snapshot(self) -> None:
         """Called when the storage takes a new snapshot: nothing known about the old one holds."""
         self.known_states = None
+        self.vectors.clear()
         self.history.forget_snapshot()
         self.messages.forget_snapshot()
         self.open_results.clear()

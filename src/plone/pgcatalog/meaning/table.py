@@ -139,11 +139,16 @@ def embedder_of(tool: Any) -> Embedder | None:
 def vectors_of(core: Any) -> Vectors | None:
     """Return the table of chunks that answers in the snapshot of the catalog *core*; None if there is none.
 
-    Its embedder is the one to ask for the vector of a question.  One statement, none for a site without an embedder.
+    Its embedder is the one to ask for the vector of a question.  One statement for all that a snapshot is asked, none for a
+    site without an embedder.
     """
     if embedder_of(core.tool) is None:
         return None
-    found = answering(generations(core.session.execute(load("generations"), pattern_of(core.zoid))))
+    answers = core.session.vectors
+    if core.zoid not in answers:
+        rows = core.session.execute(load("generations"), pattern_of(core.zoid))
+        answers[core.zoid] = answering(generations(rows))
+    found: Vectors | None = answers[core.zoid]
     return None if found is None else replace(found, threshold=settings.meaning_threshold(core.tool))
 
 

@@ -14,6 +14,8 @@ from plone.pgcatalog.sql.expression import Statement
 from psycopg import Connection
 from typing import Any
 
+import re
+
 
 RUN = "ANALYZE, BUFFERS, FORMAT JSON"
 ONLY_PLAN = "FORMAT JSON"
@@ -26,6 +28,10 @@ KEPT = (
 #: Conditions, which have the values that were asked for.
 CONDITIONS = ("Index Cond", "Recheck Cond", "Filter", "Hash Cond", "Join Filter", "Sort Key")
 REMOVED = ("Rows Removed by Filter", "Rows Removed by Index Recheck")
+#: What people see instead of the hundreds of numbers of a vector.
+VECTOR = "[…]"
+_NUMBER = r"-?[\d.e+-]+"
+_NUMBERS = re.compile(rf"\[{_NUMBER}(?:,{_NUMBER}){{5,}}\]")
 
 
 def explain_rows(connection: Connection[Any], statement: Statement, options: str) -> list[tuple[Any, ...]]:
@@ -119,9 +125,14 @@ def lines(plan: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     for condition in CONDITIONS:
         if condition in plan:
             terms = plan[condition]
-            yield f"{indent}    {condition}: {', '.join(terms) if isinstance(terms, list) else terms}"
+            yield without_vectors(f"{indent}    {condition}: {', '.join(terms) if isinstance(terms, list) else terms}")
     for part in plan.get("Plans", ()):
         yield from lines(part, depth + 1)
+
+
+def without_vectors(text: str) -> str:
+    """Return *text* with VECTOR for each vector in it."""
+    return _NUMBERS.sub(VECTOR, text)
 
 
 def text(plan: Mapping[str, Any], server_ms: float | None) -> str:

@@ -1,0 +1,166 @@
+"""What a search by meaning costs, and that a site pays nothing for one that it does not ask for.  Counted, never timed."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from tests.integration import site as sites
+from tests.integration.embedders import Answers
+from tests.integration.meanings import embedder
+from tests.integration.meanings import fill
+from tests.integration.meanings import page
+from tests.integration.meanings import setting
+from tests.integration.traffic import traced
+from tests.integration.traffic import Traffic
+from tests.integration.web import MANAGER
+from tests.integration.web import Web
+from typing import Any
+
+import pytest
+import subprocess
+import sys
+import transaction
+
+
+#: Runs a plain site's searches in a process of its own, and says what was imported for it.
+WITHOUT = """
+from tests.integration import site as sites
+import sys
+with sites.opened(sys.argv[1]) as db, sites.inside(db) as portal:
+    found = portal.portal_catalog.searchResults(SearchableText="leave", rank="hybrid")
+    assert [brain.getId for brain in found] == ["leave"]
+    portal.leave.reindexObject()
+    import transaction
+    transaction.commit()
+print("httpx" in sys.modules, "numpy" in sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def place(site_template: str, postgres: Any) -> Iterator[Any]:
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal, embedder() as answers:
+        page(portal, "leave", "Annual leave", "Fill in the application for leave.", subject=("paper",))
+        page(portal, "urlaub", "Jahresurlaub", "Wer Urlaub nehmen will, beantragt den Urlaub.", subject=("other",))
+        fill(portal)
+        yield portal, answers, Web(db)
+
+
+@pytest.fixture
+def portal(place: tuple[Any, Answers, Web]) -> Iterator[Any]:
+    portal = place[0]
+    # A connection that has met the objects of the page, and a process that has statistics.
+    transaction.begin()
+    list(portal.portal_catalog.searchResults(SearchableText="unheard"))
+    yield portal
+    transaction.abort()
+
+
+def asked(portal: Any, text: str, **query: Any) -> list[str]:
+    results = portal.portal_catalog.searchResults(SearchableText=text, rank="hybrid", **query)
+    return [brain.Title for brain in results[:10]]
+
+
+def cost(portal: Any, search: Callable[[], Any]) -> Traffic:
+    with traced(portal) as traffic:
+        search()
+    return traffic[0]
+
+
+def test_a_search_takes_one_statement_and_the_first_of_a_snapshot_one_more(portal: Any) -> None:
+    first = cost(portal, lambda: asked(portal, "vacation"))
+    assert first.round_trips == 2
+    second = cost(portal, lambda: asked(portal, "puppies and money"))
+    assert second.round_trips == 1
+    with_a_facet = cost(portal, lambda: asked(portal, "holiday", Subject="paper"))
+    assert with_a_facet.round_trips == 1
+
+
+def test_what_shows_hits_takes_one_message_for_the_page_and_one_for_their_snippets(portal: Any) -> None:
+    asked(portal, "vacation")
+
+    def shown() -> None:
+        results = portal.portal_catalog.searchResults(SearchableText="holidays", rank="hybrid", b_start=0, b_size=10)
+        with results.catalog.session.batch():
+            results.count_along()
+            brains = list(results)
+        assert results.actual_result_count == len(brains) == len(results.snippets(brains)) == 2
+
+    assert cost(portal, shown).round_trips == 2
+
+
+def test_the_next_snapshot_sees_another_table(portal: Any) -> None:
+    asked(portal, "vacation")
+    transaction.begin()
+    assert cost(portal, lambda: asked(portal, "vacation leave")).round_trips >= 2
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/plone/@@search", "vacation one"),
+        ("/plone/@search", "vacation two"),
+        ("/plone/@@ajax-search", "vacation three"),
+        ("/plone/@pgsearch", "vacation four"),
+    ],
+)
+def test_a_page_asks_the_embedder_once_and_the_next_one_not_at_all(place: Any, path: str, text: str) -> None:
+    _, answers, web = place
+    query = {"SearchableText": text, "use_site_search_settings": "1"}
+    if path.endswith("pgsearch"):
+        query = {"q": text, "mode": "hybrid", "facets": "Subject,portal_type", "Subject": "paper", "passages": "3"}
+    try:
+        setting(search_by_meaning=True)
+        answers.requests.clear()
+        for _ in range(2):
+            assert (
+                web.get(path, MANAGER, accept="text/html" if "@@" in path else "application/json", **query).status
+                == 200
+            )
+        assert [request["input"] for request in answers.requests] == [[text]]
+    finally:
+        setting(search_by_meaning=False)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"portal_type": "Document", "sort_on": "getId", "b_size": 10},
+        {"path": "/plone", "sort_on": "modified"},
+        {"SearchableText": "leave"},
+        {"SearchableText": "leave", "rank": "words"},
+    ],
+)
+def test_searches_that_do_not_ask_by_meaning_cost_what_they_cost_without_vectors(
+    place: Any, portal: Any, query: dict[str, Any]
+) -> None:
+    _, answers, _ = place
+
+    def measured() -> tuple[list[str], int]:
+        portal.leave.reindexObject()  # whatever is remembered is another state's now
+        transaction.commit()
+        transaction.begin()
+        len(portal.portal_catalog.searchResults(portal_type="Folder"))
+        traffic = cost(portal, lambda: [brain.Title for brain in portal.portal_catalog.searchResults(query)])
+        return traffic.statements, traffic.row_bytes
+
+    answers.requests.clear()
+    with_vectors = measured()
+    url = answers.url
+    try:
+        setting(embedder_url="")
+        without = measured()
+    finally:
+        setting(embedder_url=url)
+    assert len(with_vectors[0]) == len(without[0])
+    assert [text[:60] for text in with_vectors[0]] == [text[:60] for text in without[0]]
+    assert abs(with_vectors[1] - without[1]) <= 2 * len(with_vectors[0])  # numbers of transactions may get a digit
+    assert answers.requests == []
+
+
+def test_a_site_without_an_embedder_imports_nothing_for_it(site_template: str, postgres: Any) -> None:
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        page(portal, "leave", "Annual leave", "Fill in the application for leave.")
+        transaction.commit()
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WITHOUT, dsn], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["False", "False"], done.stderr
