@@ -24,17 +24,19 @@ PACKAGES = ("ca-certificates", "gcc", "git", "haproxy", "libc6-dev", "make", "pg
 #: Mounted into a root as long as a command runs there: devices, certificates, and the caches of pip and uv.
 ENTER = """
 set -e
-root=$1 cache=$2 folder=$3
+root=$1 cache=$2 home=$3
 shift 3
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
-mkdir -p "$root/root/.cache" "$cache"
-mount --bind "$cache" "$root/root/.cache"
+mkdir -p "$root$home/.cache" "$cache"
+mount --bind "$cache" "$root$home/.cache"
 mount --bind /etc/ssl/certs "$root/etc/ssl/certs"
 cat /etc/resolv.conf > "$root/etc/resolv.conf"
 cat /etc/hosts > "$root/etc/hosts"
-exec chroot "$root" sh -c 'cd "$1" && shift && exec "$@"' sh "$folder" "$@"
+exec chroot "$root" sh -c 'cd "$HOME/checkout" && exec "$@"' sh "$@"
 """
+#: In a root, the folder of the clone and of the caches.
+HOME = "/srv"
 
 
 class MatrixError(Exception):
@@ -91,7 +93,7 @@ class Workshop:
     def __init__(self, place: Place, folder: Path) -> None:
         self.place = place
         self.root = folder / place.name.replace(" ", "-").lower() if place.suite else None
-        self.clone = (self.root / "srv" if self.root else folder) / "checkout"
+        self.clone = (self.root / HOME.lstrip("/") if self.root else folder) / "checkout"
         self.folder = folder
         self.commit = ""
 
@@ -139,9 +141,9 @@ class Workshop:
         environ |= environment or {}
         entered = [*command]
         if self.root:
-            environ |= {"HOME": "/root", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+            environ |= {"HOME": HOME, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
             environ.pop("TMPDIR", None)
-            places = [str(self.root), str(self.folder / "cache"), "/srv/checkout"]
+            places = [str(self.root), str(self.folder / "cache"), HOME]
             entered = ["unshare", "--mount", "--propagation", "private", "sh", "-c", ENTER, "sh", *places, *command]
         with log.open("a") as output:
             print("$", shlex.join(command), file=output, flush=True)
