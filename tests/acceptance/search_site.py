@@ -5,6 +5,7 @@ from datetime import UTC
 from plone.app.textfield import RichTextValue
 from tests.integration.content import create
 from tests.integration.people import publish
+from tests.integration.people import share
 from typing import Any
 
 
@@ -53,6 +54,13 @@ def fill(portal: Any) -> None:
     create(portal, "Document", "secret", title="A rendezvous of hedgehogs", subject=("Hidden tag",))
     closed = create(portal, "Folder", "closed", title="Hidden place")
     publish(create(closed, "Document", "inside", title="A hedgehog in a closed garden"))
+
+
+def fill_for_mara(portal: Any) -> None:
+    """Fill *portal* so, for a member who may read one of the hidden pages."""
+    fill(portal)
+    portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
+    share(portal.secret, "mara", "Reader")
 
 
 def date(page: Any, moment: datetime) -> None:

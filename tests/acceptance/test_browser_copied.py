@@ -8,7 +8,7 @@ from tests.acceptance.browser import served
 from tests.integration import site as sites
 from tests.integration.content import populate
 from tests.integration.waiting import background_ended
-from typing import Any
+from tests.integration.web import Site
 from zope.component.hooks import setSite
 
 import pytest
@@ -19,20 +19,19 @@ pytestmark = BROWSER_TESTS
 
 
 @pytest.fixture(scope="module")
-def address(site_template: str, postgres: Any) -> Iterator[str]:
+def address(shared_site: Site) -> Iterator[str]:
     """Address of the copy of a site, served over HTTP."""
-    with sites.opened(sites.clone(postgres, site_template)) as db:
-        with sites.application(db) as app:
-            sites.login(app)
-            setSite(app.plone)
-            app.plone.acl_users.userFolderAddUser("boss", "secret", ["Manager"], [])
-            populate(app.plone)
-            transaction.commit()
-            setSite(None)
-            app.manage_pasteObjects(app.manage_copyObjects(["plone"]))
-            transaction.commit()
-        with served(db, "copy_of_plone") as url:
-            yield url
+    with sites.application(shared_site.db) as app:
+        sites.login(app)
+        setSite(app.plone)
+        app.plone.acl_users.userFolderAddUser("boss", "secret", ["Manager"], [])
+        populate(app.plone)
+        transaction.commit()
+        setSite(None)
+        app.manage_pasteObjects(app.manage_copyObjects(["plone"]))
+        transaction.commit()
+    with served(shared_site.db, "copy_of_plone") as url:
+        yield url
 
 
 def test_a_manager_fills_the_catalog_of_a_copied_site(page: Page, address: str) -> None:

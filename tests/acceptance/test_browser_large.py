@@ -13,7 +13,6 @@ from tests.acceptance.browser import fits
 from tests.acceptance.browser import opened
 from tests.acceptance.browser import served
 from tests.acceptance.search_site import fill
-from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.content import pretend_rows
 from tests.integration.web import Site
@@ -29,20 +28,19 @@ FACETS = "**/*facets=alone*"
 HEDGEHOG = "@@search?SearchableText=hedgehog"
 
 
+SHARED = fill
+
+
 @pytest.fixture(scope="module")
-def address(site_template: str, postgres: Any) -> Iterator[str]:
+def address(shared_site: Site) -> Iterator[str]:
     """Address of a site with hedgehogs whose catalog is taken for a large one, served over HTTP."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            fill(portal)
-            portal.portal_registry["plone.allow_anon_views_about"] = True
-        with site.inside() as portal:
-            counted(dsn, portal.portal_catalog)
-            pretend_rows(portal, QUICK_ROWS + 1)
-        with served(db) as url:
-            yield url
+    with shared_site.inside() as portal:
+        portal.portal_registry["plone.allow_anon_views_about"] = True
+    with shared_site.inside() as portal:
+        counted(shared_site.dsn, portal.portal_catalog)
+        pretend_rows(portal, QUICK_ROWS + 1)
+    with served(shared_site.db) as url:
+        yield url
 
 
 class Held:

@@ -16,10 +16,8 @@ from tests.acceptance.search_site import add_long_words
 from tests.acceptance.search_site import fill
 from tests.acceptance.search_site import LONG
 from tests.acceptance.search_site import TAGS
-from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.web import Site
-from typing import Any
 
 import pytest
 import re
@@ -28,22 +26,21 @@ import re
 pytestmark = BROWSER_TESTS
 
 
+SHARED = fill
+
+
 @pytest.fixture(scope="module")
-def address(site_template: str, postgres: Any) -> Iterator[str]:
+def address(shared_site: Site) -> Iterator[str]:
     """Address of a site with hedgehogs, served over HTTP."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            fill(portal)
-            add_long_words(portal)
-            portal.portal_registry["plone.available_languages"] = ["en", "de"]
-            portal.portal_registry["plone.use_request_negotiation"] = True
-            portal.portal_registry["plone.allow_anon_views_about"] = True
-        with site.inside() as portal:
-            counted(dsn, portal.portal_catalog)
-        with served(db) as url:
-            yield url
+    with shared_site.inside() as portal:
+        add_long_words(portal)
+        portal.portal_registry["plone.available_languages"] = ["en", "de"]
+        portal.portal_registry["plone.use_request_negotiation"] = True
+        portal.portal_registry["plone.allow_anon_views_about"] = True
+    with shared_site.inside() as portal:
+        counted(shared_site.dsn, portal.portal_catalog)
+    with served(shared_site.db) as url:
+        yield url
 
 
 @pytest.fixture

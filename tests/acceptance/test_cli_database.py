@@ -26,18 +26,7 @@ import transaction
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def filled_template(site_template: str, postgres: Any) -> str:
-    dsn = postgres.createdb("cli_template", template=site_template)
-    with sites.opened(dsn) as db, sites.inside(db) as portal:
-        populate(portal)
-        transaction.commit()
-    return "cli_template"
-
-
-@pytest.fixture
-def dsn(filled_template: str, postgres: Any) -> str:
-    return sites.clone(postgres, filled_template)
+CONTENT = populate
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from tests.acceptance.cli import pgcatalog
 from tests.acceptance.cli import write_conf
 from tests.integration import site as sites
 from tests.integration.content import populate
+from tests.integration.fixtures import SiteWith
 from typing import Any
 
 import os
@@ -104,14 +105,10 @@ def make_site(server: EmbeddedPostgres, dump: Path, programs: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def dump(site_template: str, postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dump(site_with: SiteWith, postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dump of a site with content."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.inside(db) as portal:
-        populate(portal)
-        transaction.commit()
     path = tmp_path_factory.mktemp("dump") / "site.dump"
-    command = [postgres._binaries / "pg_dump", "-Fc", "--no-toast-compression", "-f", path, "-d", dsn]
+    command = [postgres._binaries / "pg_dump", "-Fc", "--no-toast-compression", "-f", path, "-d", site_with(populate)]
     subprocess.run(command, check=True)
     return path
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from tests.integration import site as sites
+from tests.integration.web import Site
 from typing import Any
 from typing import Protocol
 
@@ -85,9 +86,16 @@ def no_content(portal: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def shared_portal(site_with: SiteWith, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A site with our catalog and the module's SHARED content, for tests that change nothing that stays."""
-    with sites.opened(site_with(content_of(request, "SHARED"))) as db, sites.inside(db) as portal:
+def shared_site(site_with: SiteWith, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """A site with our catalog and the module's SHARED content, over HTTP and from the inside."""
+    with sites.opened(site_with(content_of(request, "SHARED"))) as db:
+        yield Site(db)
+
+
+@pytest.fixture(scope="module")
+def shared_portal(shared_site: Site) -> Iterator[Any]:
+    """The portal of that site, for tests that change nothing that stays."""
+    with sites.inside(shared_site.db) as portal:
         yield portal
 
 

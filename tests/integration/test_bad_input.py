@@ -14,6 +14,7 @@ from tests.integration.bad_values import VALUES
 from tests.integration.content import create
 from tests.integration.content import populate
 from tests.integration.oracle import make_oracle
+from tests.integration.web import Site
 from tests.integration.wrong_requests import ALL_INDEXES
 from typing import Any
 
@@ -51,8 +52,8 @@ class Both:
 
 
 @pytest.fixture(scope="module")
-def module_both(site_template: str, postgres: Any) -> Iterator[Both]:
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+def module_both(shared_site: Site) -> Iterator[Both]:
+    with sites.inside(shared_site.db) as portal:
         populate(portal)
         for number, id in enumerate(ODD_IDS):
             folder = create(portal.my_folder, "Folder", id, title=f"Title {id}")

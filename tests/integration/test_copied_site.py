@@ -14,6 +14,7 @@ from plone.pgcatalog.zmi import jobs
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
+from tests.integration.fixtures import SiteWith
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import PATIENCE
 from tests.integration.web import MANAGER
@@ -98,13 +99,9 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def original(site_template: str, postgres: Any) -> str:
+def original(site_with: SiteWith) -> str:
     """DSN of a database with a site, in which nothing else happens."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.inside(db) as portal:
-        populate(portal)
-        transaction.commit()
-    return dsn
+    return site_with(populate)
 
 
 @pytest.fixture(scope="module")

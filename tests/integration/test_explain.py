@@ -170,13 +170,11 @@ SECRET = "creator7"
 
 
 @pytest.fixture(scope="module")
-def shared(site_template: str, postgres: Any) -> Iterator[Site]:
+def shared(shared_site: Site) -> Iterator[Site]:
     """A site with generated rows."""
-    dsn = sites.clone(postgres, site_template)
-    generate_rows(dsn)
-    with sites.opened(dsn) as db:
-        yield Site(db)
-        assert recorder.flush(10)
+    generate_rows(shared_site.dsn)
+    yield shared_site
+    assert recorder.flush(10)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from tests.integration.search_pages import Page
 from tests.integration.traffic import traced
 from tests.integration.web import MANAGER
 from tests.integration.web import Response
+from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
 from zope.component import getGlobalSiteManager
@@ -65,11 +66,10 @@ def fill(app: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def web(site_template: str, postgres: Any) -> Iterator[Web]:
-    with sites.opened(sites.clone(postgres, site_template)) as db:
-        with sites.application(db) as app:
-            fill(app)
-        yield Web(db)
+def web(shared_site: Site) -> Web:
+    with sites.application(shared_site.db) as app:
+        fill(app)
+    return shared_site.web
 
 
 def message(response: Response) -> str:

@@ -3,12 +3,10 @@
 Only the order of hits may change, and which pages are similar: as in ZCatalog, relevance counts words in all texts.
 """
 
-from collections.abc import Iterator
 from plone.pgcatalog.controlpanel.panel import SearchPanel
 from plone.pgcatalog.results.cache import result_cache
 from tests.acceptance.search_site import fill
 from tests.acceptance.search_site import TOPICS
-from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.people import acting_as
@@ -38,24 +36,23 @@ QUERIES: tuple[dict[str, Any], ...] = (
 )
 
 
+SHARED = fill
+
+
 @pytest.fixture(scope="module")
-def pages(site_template: str, postgres: Any) -> Iterator[tuple[dict[str, str], dict[str, str]]]:
+def pages(shared_site: Site) -> tuple[dict[str, str], dict[str, str]]:
     """What is shown before, and after the hidden pages are there."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            fill(portal)
-            portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
-            portal.acl_users.userFolderAddUser("sita", "secret", ["Site Administrator"], [])
-        with site.inside() as portal:
-            counted(dsn, portal.portal_catalog)
-        before = shown(site)
-        with site.inside() as portal:
-            hide(portal)
-        with site.inside() as portal:
-            counted(dsn, portal.portal_catalog)
-        yield before, shown(site)
+    with shared_site.inside() as portal:
+        portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
+        portal.acl_users.userFolderAddUser("sita", "secret", ["Site Administrator"], [])
+    with shared_site.inside() as portal:
+        counted(shared_site.dsn, portal.portal_catalog)
+    before = shown(shared_site)
+    with shared_site.inside() as portal:
+        hide(portal)
+    with shared_site.inside() as portal:
+        counted(shared_site.dsn, portal.portal_catalog)
+    return before, shown(shared_site)
 
 
 def hide(portal: Any) -> None:

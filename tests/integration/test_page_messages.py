@@ -33,18 +33,18 @@ import transaction
 MOST = 4
 
 
+SHARED = fill
+
+
 @pytest.fixture(scope="module")
-def dsn(site_template: str, postgres: Any) -> str:
+def dsn(shared_site: Site) -> str:
     """A database with a site of hedgehogs, and more rows than PostgreSQL plans for any values."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db:
-        with Site(db).inside() as portal:
-            fill(portal)
-        with Site(db).inside() as portal:
-            counted(dsn, portal.portal_catalog)
-            searches.record(dsn, portal.portal_catalog._core.zoid, "opening hours", False)
-            assert searches.flush(30)
-        generate_rows(dsn)
+    dsn = shared_site.dsn
+    with shared_site.inside() as portal:
+        counted(dsn, portal.portal_catalog)
+        searches.record(dsn, portal.portal_catalog._core.zoid, "opening hours", False)
+        assert searches.flush(30)
+    generate_rows(dsn)
     return dsn
 
 

@@ -13,6 +13,7 @@ from tests.integration.plans import plan_for_any_values
 from tests.integration.plans import plan_of
 from tests.integration.plans import rids_statement
 from tests.integration.relation import filled
+from tests.integration.web import Site
 from typing import Any
 
 import psycopg
@@ -46,9 +47,8 @@ PAGES = 40
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.inside(db) as portal:
+def site(shared_site: Site) -> Iterator[Any]:
+    with sites.inside(shared_site.db) as portal:
         pages = [create(portal, "Document", f"page{number:02}", title=f"Page {number}") for number in range(SAVED)]
         transaction.commit()
         relation = filled(portal.portal_catalog, ROWS)
@@ -60,7 +60,7 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
         transaction.begin()
         yield portal
         transaction.abort()
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with psycopg.connect(shared_site.dsn, autocommit=True) as connection:
         query = "SELECT gin_clean_pending_list(%s::regclass)"
         [[cleaned]] = connection.execute(query, [f"{relation}_searchable_text"]).fetchall()
         assert cleaned >= PAGES

@@ -44,13 +44,6 @@ def stock(stock_template: str, postgres: Any) -> Iterator[Site]:
         yield Site(db)
 
 
-@pytest.fixture(scope="module")
-def shared(site_template: str, postgres: Any) -> Iterator[Site]:
-    """A site with our catalog, for tests that change nothing."""
-    with sites.opened(sites.clone(postgres, site_template)) as db:
-        yield Site(db)
-
-
 @pytest.fixture
 def ours(db: Any) -> Site:
     """A fresh site with our catalog."""
@@ -70,23 +63,23 @@ def tool_names() -> list[str]:
     return public_names(CatalogTool, PlonePGCatalogTool)
 
 
-def test_every_name_answers_anonymous_as_on_a_stock_site(stock: Site, shared: Site) -> None:
-    before = shared.generation
+def test_every_name_answers_anonymous_as_on_a_stock_site(stock: Site, shared_site: Site) -> None:
+    before = shared_site.generation
     for name in tool_names():
         url = f"{CATALOG}/{name}"
-        mine = shared.web.get(url).status
+        mine = shared_site.web.get(url).status
         if name != "refreshCatalog":  # not published at all
             assert (name, mine) == (name, stock.web.get(url).status)
-    assert shared.generation == before
+    assert shared_site.generation == before
 
 
 @pytest.mark.slow
-def test_every_name_answers_a_manager_as_on_a_stock_site_or_asks_for_a_post(stock: Site, shared: Site) -> None:
-    before = shared.generation
+def test_every_name_answers_a_manager_as_on_a_stock_site_or_asks_for_a_post(stock: Site, shared_site: Site) -> None:
+    before = shared_site.generation
     refused = set()
     for name in tool_names():
         url = f"{CATALOG}/{name}"
-        mine, theirs = shared.web.get(url, MANAGER).status, stock.web.get(url, MANAGER).status
+        mine, theirs = shared_site.web.get(url, MANAGER).status, stock.web.get(url, MANAGER).status
         if mine == 403 and theirs != 403:
             refused.add(name)
         elif name == "manage_objectInformation":  # of no object: fails on a stock site
@@ -95,30 +88,30 @@ def test_every_name_answers_a_manager_as_on_a_stock_site_or_asks_for_a_post(stoc
         elif name != "refreshCatalog":  # runs on a stock site, at once
             assert (name, mine) == (name, theirs)
     assert refused == POST_ONLY
-    assert shared.generation == before
+    assert shared_site.generation == before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("login", [None, MANAGER])
 @pytest.mark.parametrize("index", INDEXES)
-def test_indexes_answer_no_more_than_on_a_stock_site(stock: Site, shared: Site, index: str, login: Any) -> None:
-    before = shared.generation
-    with stock.inside() as theirs, shared.inside() as mine:
+def test_indexes_answer_no_more_than_on_a_stock_site(stock: Site, shared_site: Site, index: str, login: Any) -> None:
+    before = shared_site.generation
+    with stock.inside() as theirs, shared_site.inside() as mine:
         names = public_names(theirs.portal_catalog.Indexes[index], mine.portal_catalog.Indexes[index])
     for name in names:
         url = f"{CATALOG}/Indexes/{index}/{name}"
-        status = shared.web.get(url, login).status
+        status = shared_site.web.get(url, login).status
         if status not in REFUSED:
             assert (name, status) == (name, stock.web.get(url, login).status)
-    assert shared.generation == before
+    assert shared_site.generation == before
 
 
 @pytest.mark.parametrize("method", ["searchResults", "unrestrictedSearchResults", "search", "__call__", "_catalog"])
 @pytest.mark.parametrize("send", ["get", "post"])
-def test_searching_is_not_published(shared: Site, method: str, send: str) -> None:
+def test_searching_is_not_published(shared_site: Site, method: str, send: str) -> None:
     for login in (None, MANAGER):
-        assert getattr(shared.web, send)(f"{CATALOG}/{method}", login).status in REFUSED
-    assert getattr(shared.web, send)(CATALOG, portal_type="Plone Site").status in REFUSED
+        assert getattr(shared_site.web, send)(f"{CATALOG}/{method}", login).status in REFUSED
+    assert getattr(shared_site.web, send)(CATALOG, portal_type="Plone Site").status in REFUSED
 
 
 # -- what writes
@@ -312,10 +305,10 @@ def actions(form: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_forms_of_the_zmi_that_write_are_sent_by_post_and_carry_a_token(shared: Site, page: str) -> None:
+def test_forms_of_the_zmi_that_write_are_sent_by_post_and_carry_a_token(shared_site: Site, page: str) -> None:
     from plone.pgcatalog.catalog import WEB_ACTIONS
 
-    writing = [form for form in forms(shared, page) if actions(form) & set(WEB_ACTIONS)]
+    writing = [form for form in forms(shared_site, page) if actions(form) & set(WEB_ACTIONS)]
     assert writing
     for form in writing:
         assert form.method == "POST"

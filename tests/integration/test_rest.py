@@ -382,22 +382,20 @@ def among(index: str, *values: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def block(site_template: str, postgres: Any) -> Iterator[Web]:
-    with sites.opened(sites.clone(postgres, site_template)) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
-            add_users(portal)
-            for number in range(4):
-                publish(create(portal, "Document", f"page{number}", subject=("all", f"tag{number % 2}")))
-            publish(create(portal, "Folder", "folder", subject=("tag0",)))
-            share(create(portal, "Document", "hidden", subject=("secret",)), "mara", "Reader")
-            for name, setter, moment in (("old", "setExpirationDate", PAST), ("later", "setEffectiveDate", FUTURE)):
-                page = create(portal, "Document", name, subject=(name,))
-                publish(page)
-                getattr(page, setter)(moment)
-                page.reindexObject()
-        yield site.web
+def block(shared_site: Site) -> Web:
+    with shared_site.inside() as portal:
+        portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
+        add_users(portal)
+        for number in range(4):
+            publish(create(portal, "Document", f"page{number}", subject=("all", f"tag{number % 2}")))
+        publish(create(portal, "Folder", "folder", subject=("tag0",)))
+        share(create(portal, "Document", "hidden", subject=("secret",)), "mara", "Reader")
+        for name, setter, moment in (("old", "setExpirationDate", PAST), ("later", "setEffectiveDate", FUTURE)):
+            page = create(portal, "Document", name, subject=(name,))
+            publish(page)
+            getattr(page, setter)(moment)
+            page.reindexObject()
+    return shared_site.web
 
 
 def ask(block: Web, login: str | None = None, /, path: str = "/plone", **body: Any) -> Any:

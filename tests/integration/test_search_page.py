@@ -1,6 +1,5 @@
 """The search page over HTTP: what is chosen narrows it, what is offered leads somewhere, and nobody learns what is hidden."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from datetime import UTC
 from html import unescape
@@ -8,12 +7,10 @@ from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
-from tests.acceptance.search_site import fill
+from tests.acceptance.search_site import fill_for_mara
 from tests.acceptance.search_site import TOPICS
-from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.content import tune
-from tests.integration.people import share
 from tests.integration.search_pages import follow
 from tests.integration.search_pages import search
 from tests.integration.traffic import traced
@@ -33,18 +30,14 @@ ALL = 49
 HIDDEN = ("rendezvous", "Hidden tag", "Hidden place")
 
 
+SHARED = fill_for_mara
+
+
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Site]:
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            fill(portal)
-            portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
-            share(portal.secret, "mara", "Reader")
-        with site.inside() as portal:
-            counted(dsn, portal.portal_catalog)
-        yield site
+def site(shared_site: Site) -> Site:
+    with shared_site.inside() as portal:
+        counted(shared_site.dsn, portal.portal_catalog)
+    return shared_site
 
 
 @pytest.fixture(scope="module")

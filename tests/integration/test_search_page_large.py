@@ -1,14 +1,11 @@
 """The search page of a large catalog sends the hits first: its script, or else its address, asks for the facets."""
 
-from collections.abc import Iterator
 from plone.pgcatalog.classic.search import QUICK_ROWS
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.results.cache import result_cache
-from tests.acceptance.search_site import fill
-from tests.integration import site as sites
+from tests.acceptance.search_site import fill_for_mara
 from tests.integration.content import counted
 from tests.integration.content import pretend_rows
-from tests.integration.people import share
 from tests.integration.search_pages import follow
 from tests.integration.search_pages import Page
 from tests.integration.search_pages import search
@@ -22,19 +19,15 @@ from zope.interface import alsoProvides
 import pytest
 
 
+SHARED = fill_for_mara
+
+
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Site]:
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            fill(portal)
-            portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
-            share(portal.secret, "mara", "Reader")
-        with site.inside() as portal:
-            counted(dsn, portal.portal_catalog)
-            pretend_rows(portal, QUICK_ROWS + 1)
-        yield site
+def site(shared_site: Site) -> Site:
+    with shared_site.inside() as portal:
+        counted(shared_site.dsn, portal.portal_catalog)
+        pretend_rows(portal, QUICK_ROWS + 1)
+    return shared_site
 
 
 @pytest.fixture(scope="module")

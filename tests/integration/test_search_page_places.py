@@ -1,7 +1,5 @@
 """Places on the search page: a chosen folder offers its own to whoever may see them, with a chip for each level."""
 
-from collections.abc import Iterator
-from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import publish
 from tests.integration.people import share
@@ -35,28 +33,24 @@ LEAVES = 40
 
 
 @pytest.fixture(scope="module")
-def web(site_template: str, postgres: Any) -> Iterator[Web]:
-    with sites.opened(sites.clone(postgres, site_template)) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            portal.portal_workflow.setChainForPortalTypes(("Document", "Folder"), ("simple_publication_workflow",))
-            portal.acl_users.userFolderAddUser("boss", "secret", ["Manager"], [])
-            portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
-            for path, number in FOLDERS.items():
-                place, _, name = path.rpartition("/")
-                folder = create(
-                    portal.unrestrictedTraverse(place) if place else portal, "Folder", name, title=titled(path)
-                )
-                for n in range(number):
-                    page = create(folder, "Document", f"page{n}", title="A hedgehog")
-                    if path != "news/closed/secret":
-                        publish(page)
-                if path not in HIDDEN:
-                    publish(folder)
-            for n in range(LEAVES):
-                publish(create(portal.station, "Document", f"leaf{n:02}", title="A leaf"))
-            share(portal.news.closed, "mara", "Reader")
-        yield site.web
+def web(shared_site: Site) -> Web:
+    with shared_site.inside() as portal:
+        portal.portal_workflow.setChainForPortalTypes(("Document", "Folder"), ("simple_publication_workflow",))
+        portal.acl_users.userFolderAddUser("boss", "secret", ["Manager"], [])
+        portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
+        for path, number in FOLDERS.items():
+            place, _, name = path.rpartition("/")
+            folder = create(portal.unrestrictedTraverse(place) if place else portal, "Folder", name, title=titled(path))
+            for n in range(number):
+                page = create(folder, "Document", f"page{n}", title="A hedgehog")
+                if path != "news/closed/secret":
+                    publish(page)
+            if path not in HIDDEN:
+                publish(folder)
+        for n in range(LEAVES):
+            publish(create(portal.station, "Document", f"leaf{n:02}", title="A leaf"))
+        share(portal.news.closed, "mara", "Reader")
+    return shared_site.web
 
 
 def titled(path: str) -> str:

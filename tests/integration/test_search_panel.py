@@ -1,16 +1,13 @@
 """The control panel for the tuning of the search, in Classic UI and through plone.restapi."""
 
 from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSearchSettings
-from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.settings import ATTRIBUTE
-from plone.registry.interfaces import IRegistry
 from tests.integration.content import create
 from tests.integration.web import MANAGER
 from tests.integration.web import Response
 from tests.integration.web import token
 from tests.integration.web import Web
 from typing import Any
-from zope.component import getUtility
 from zope.interface import Invalid
 from zope.schema import getFieldNames
 
@@ -182,21 +179,6 @@ def test_volto_gets_the_same_from_the_rest_api(portal: Any, db: Any) -> None:
     assert "'nowhere' is neither a path" in error["message"]
     assert Web(db).patch(REST, MANAGER, LINES | NUMBERS).status == 204
     assert {name: kept(portal)[name] for name in LINES | NUMBERS} == LINES | NUMBERS
-
-
-def test_an_older_installation_gets_it_by_the_upgrade_step(portal: Any) -> None:
-    setup = portal.portal_setup
-    registry = getUtility(IRegistry)
-    for name in NAMES:
-        del registry.records[f"{PREFIX}.{name}"]
-    portal.portal_controlpanel.unregisterConfiglet("pgcatalog-search")
-    setup.setLastVersionForProfile("plone.pgcatalog:default", "1001")
-    assert portal.portal_catalog.unrestrictedSearchResults(SearchableText="x").actual_result_count == 0
-    setup.upgradeProfile("plone.pgcatalog:default")
-    assert {name: registry[f"{PREFIX}.{name}"] for name in NAMES} == DEFAULTS
-    assert "pgcatalog-search" in [action.id for action in portal.portal_controlpanel.listActions()]
-    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
-    assert "pgcatalog-search" not in [action.id for action in portal.portal_controlpanel.listActions()]
 
 
 def test_an_older_installation_lets_site_administrators_in_by_the_upgrade_step(portal: Any, db: Any) -> None:

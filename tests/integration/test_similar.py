@@ -15,6 +15,7 @@ from tests.integration.people import add_users
 from tests.integration.people import PAST
 from tests.integration.people import publish
 from tests.integration.traffic import traced
+from tests.integration.web import Site
 from typing import Any
 
 import pytest
@@ -37,9 +38,9 @@ def text(value: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
+def site(shared_site: Site) -> Iterator[Any]:
     """(catalog, portal) with texts on two subjects; the tests change nothing that stays."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+    with sites.inside(shared_site.db) as portal:
         add_users(portal)
         for name, value in TEXTS.items():
             page = create(portal, "Document", name, title=name, text=text(value))

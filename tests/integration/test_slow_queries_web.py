@@ -6,7 +6,6 @@ from plone.pgcatalog.advice.builder import IndexTarget
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.settings import slow_query_ms
 from plone.pgcatalog.zmi.page import readable
-from tests.integration import site as sites
 from tests.integration.people import add_plain_users
 from tests.integration.slow_queries import generate_rows
 from tests.integration.slow_queries import slow_listing
@@ -31,21 +30,17 @@ REPORT = "/plone/portal_catalog/manage_catalogReport"
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Site]:
+def site(shared_site: Site) -> Iterator[Site]:
     """A site with generated rows, users, and one slow query in its log."""
-    dsn = sites.clone(postgres, site_template)
-    generate_rows(dsn)
-    with sites.opened(dsn) as db, pytest.MonkeyPatch.context() as patch:
-        site = Site(db)
-        with site.inside() as portal:
-            add_plain_users(portal)
+    generate_rows(shared_site.dsn)
+    with shared_site.inside() as portal:
+        add_plain_users(portal)
+    with shared_site.inside() as portal, pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGCATALOG_SLOW_QUERY_MS", "0.000001")
-        with site.inside() as portal:
-            slow_listing(portal)
-        patch.undo()
-        yield site
-        assert recorder.flush(10)
-        assert background_ended()
+        slow_listing(portal)
+    yield shared_site
+    assert recorder.flush(10)
+    assert background_ended()
 
 
 def log_size(site: Site) -> int:

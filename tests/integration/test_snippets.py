@@ -21,6 +21,7 @@ from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
 from tests.integration.traffic import traced
+from tests.integration.web import Site
 from typing import Any
 
 import html
@@ -38,9 +39,9 @@ def rich(text: str) -> RichTextValue:
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
+def site(shared_site: Site) -> Iterator[Any]:
     """(catalog, portal) with pages; the tests change nothing that stays."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+    with sites.inside(shared_site.db) as portal:
         add_users(portal)
         for name, title, description, text in (
             ("early", "Early page", "The needle stands here", LONG),

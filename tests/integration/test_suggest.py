@@ -29,6 +29,7 @@ from tests.integration.people import PAST
 from tests.integration.people import publish
 from tests.integration.people import share
 from tests.integration.traffic import traced
+from tests.integration.web import Site
 from typing import Any
 
 import psycopg
@@ -47,10 +48,9 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
+def site(shared_site: Site) -> Iterator[Any]:
     """(catalog, portal, dsn) with texts; the tests change nothing that stays."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.inside(db) as portal:
+    with sites.inside(shared_site.db) as portal:
         add_users(portal)
         for number, text in enumerate(TEXTS):
             publish(create(portal, "Document", f"p{number}", title=text))
@@ -61,8 +61,8 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
             getattr(page, setter)(moment)
             page.reindexObject()
         transaction.commit()
-        counted(dsn, portal.portal_catalog)
-        yield portal.portal_catalog, portal, dsn
+        counted(shared_site.dsn, portal.portal_catalog)
+        yield portal.portal_catalog, portal, shared_site.dsn
 
 
 # -- what is suggested

@@ -262,24 +262,6 @@ def test_results_keep_what_they_found(site_with: SiteWith) -> None:
         assert (len(page), page.actual_result_count) == (10, MANY)
 
 
-def test_two_editors_do_not_conflict(portal: Any, catalog: Any, db: Any) -> None:
-    folder = create(portal, "Folder", "folder")
-    for id in ("one", "two"):
-        create(folder, "Document", id)
-    transaction.commit()
-    manager = transaction.TransactionManager()
-    with sites.application(db, manager) as app:
-        theirs = app.plone.folder.two
-        mine = portal.folder.one
-        mine.title, theirs.title = "Mine", "Theirs"
-        app.plone.portal_catalog.catalog_object(theirs, "/plone/folder/two")
-        mine.reindexObject()
-        manager.commit()
-        transaction.commit()
-    found = catalog.unrestrictedSearchResults(portal_type="Document")
-    assert sorted(b.Title for b in found) == ["Mine", "Theirs"]
-
-
 def test_somebody_elses_commit_is_no_lost_history(portal: Any, catalog: Any, db: Any) -> None:
     """Whoever commits with an older snapshot than a commit of the same process is not told to repeat it."""
     page = create(portal, "Document", "page")

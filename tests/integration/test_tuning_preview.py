@@ -17,7 +17,7 @@ from tests.integration.people import add_users
 from tests.integration.people import publish
 from tests.integration.traffic import traced
 from tests.integration.web import MANAGER
-from tests.integration.web import Web
+from tests.integration.web import Site
 from typing import Any
 from zope.schema import getFieldNames
 
@@ -43,10 +43,9 @@ QUERY = {"SearchableText": "hedgehogs"}
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
+def site(shared_site: Site) -> Iterator[Any]:
     """(portal, Web, dsn): a site with pages, all public but one, and users; nothing that stays is changed."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db, sites.inside(db) as portal:
+    with sites.inside(shared_site.db) as portal:
         add_users(portal)
         portal.acl_users.userFolderAddUser("sita", "secret", ["Site Administrator"], [])
         for name, (title, description, subject, text) in PAGES.items():
@@ -60,8 +59,8 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
             else:
                 publish(page)
         transaction.commit()
-        counted(dsn, portal.portal_catalog)
-        yield portal, Web(db), dsn
+        counted(shared_site.dsn, portal.portal_catalog)
+        yield portal, shared_site.web, shared_site.dsn
 
 
 @pytest.fixture

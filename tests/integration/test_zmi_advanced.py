@@ -11,7 +11,6 @@ from plone.pgcatalog.observe.jobs import end
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.zmi import jobs
 from plone.pgcatalog.zmi.jobs import JobError
-from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import add_plain_users
 from tests.integration.storage import terminate
@@ -36,18 +35,16 @@ ACTIONS = ("rebuild", "abandon", "verify", "repair", "vacuum", "stop", "clear_ca
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Site]:
+def site(shared_site: Site) -> Iterator[Site]:
     """A site with some content and users."""
-    with sites.opened(sites.clone(postgres, site_template)) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            add_plain_users(portal)
-            for number in range(12):
-                create(portal, "Document", f"d{number}", title=f"Page {number}", subject=("a", str(number)))
-        with psycopg.connect(db.storage._dsn, autocommit=True) as connection:
-            connection.execute("VACUUM ANALYZE")
-        yield site
-        assert background_ended()
+    with shared_site.inside() as portal:
+        add_plain_users(portal)
+        for number in range(12):
+            create(portal, "Document", f"d{number}", title=f"Page {number}", subject=("a", str(number)))
+    with psycopg.connect(shared_site.dsn, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+    yield shared_site
+    assert background_ended()
 
 
 def post(site: Site, **form: Any) -> str:

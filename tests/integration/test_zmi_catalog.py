@@ -1,10 +1,8 @@
 """The tab Catalog and the page Object information: fast in large catalogs, for managers, and of any value."""
 
-from collections.abc import Iterator
 from plone.pgcatalog.zmi.browse import between
 from plone.pgcatalog.zmi.browse import Browser
 from plone.pgcatalog.zmi.browse import COUNTED
-from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import add_plain_users
 from tests.integration.slow_queries import generate_rows
@@ -26,23 +24,20 @@ EVIL = "<script>alert(1)</script>"
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Site]:
+def site(shared_site: Site) -> Site:
     """A site with generated rows, some content and users."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            add_plain_users(portal)
-            folder = create(portal, "Folder", "f", title=EVIL, subject=("a", EVIL))
-            for number in range(7):
-                create(folder, "Document", f"d{number}", title=f"Page {number}", description="Red hedgehogs")
-            for sibling in ("f-1", "f!", "f0", "f.x"):
-                create(portal, "Document", sibling if sibling != "f!" else "f_1")
-        generate_rows(dsn)
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            # The writer has not seen these rows: they have no values but a path.
-            connection.execute("UPDATE pgcatalog_state SET complete = '{}'")
-        yield site
+    with shared_site.inside() as portal:
+        add_plain_users(portal)
+        folder = create(portal, "Folder", "f", title=EVIL, subject=("a", EVIL))
+        for number in range(7):
+            create(folder, "Document", f"d{number}", title=f"Page {number}", description="Red hedgehogs")
+        for sibling in ("f-1", "f_1", "f0", "f.x"):
+            create(portal, "Document", sibling)
+    generate_rows(shared_site.dsn)
+    with psycopg.connect(shared_site.dsn, autocommit=True) as connection:
+        # The writer has not seen these rows: they have no values but a path.
+        connection.execute("UPDATE pgcatalog_state SET complete = '{}'")
+    return shared_site
 
 
 def listed(tree: Any) -> list[str]:

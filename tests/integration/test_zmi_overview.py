@@ -16,7 +16,6 @@ from plone.pgcatalog.observe.log import log_of
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.zmi.overview import Figures
 from psycopg.rows import dict_row
-from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.people import add_plain_users
 from tests.integration.slow_queries import generate_rows
@@ -40,18 +39,15 @@ MOST = 4
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Site]:
+def site(shared_site: Site) -> Iterator[Site]:
     """A site with more rows than are counted, and users."""
-    dsn = sites.clone(postgres, site_template)
-    with sites.opened(dsn) as db:
-        site = Site(db)
-        with site.inside() as portal:
-            add_plain_users(portal)
-            create(portal, "Document", "page", title="Page")
-        generate_rows(dsn)
-        yield site
-        assert background_ended()
-        assert recorder.flush(10)
+    with shared_site.inside() as portal:
+        add_plain_users(portal)
+        create(portal, "Document", "page", title="Page")
+    generate_rows(shared_site.dsn)
+    yield shared_site
+    assert background_ended()
+    assert recorder.flush(10)
 
 
 def test_the_version_that_runs_is_shown(site: Site) -> None:

@@ -160,6 +160,10 @@ class Site:
             transaction.commit()
 
     @property
+    def dsn(self) -> str:
+        return str(self.db.storage._dsn)
+
+    @property
     def generation(self) -> int:
         with self.inside() as portal:
             return portal.portal_catalog.getCounter()

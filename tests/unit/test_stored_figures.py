@@ -1,0 +1,67 @@
+"""The figures in the documentation are those of the stored runs, and these kept every promise."""
+
+from benchmarks.report import generated
+from benchmarks.report import load
+from benchmarks.report import PLOT
+from benchmarks.report import SITES_PLOT
+from pathlib import Path
+from scripts.topology import patroni
+from scripts.topology import standby
+from tests.soak import overview
+from tests.soak import report
+from tests.unit.sources import between
+from tests.unit.sources import ROOT
+from tests.unit.sources import text
+from typing import Any
+
+import json
+import pytest
+
+
+HOW_TO = ROOT / "docs" / "how-to"
+TOPOLOGY = ROOT / "scripts" / "topology" / "results"
+
+
+def stored(path: Path) -> Any:
+    return json.loads(text(path))
+
+
+SOAKS = {name: stored(overview.RESULTS / name) for name in overview.RUNS.values()}
+PATRONI = stored(TOPOLOGY / "patroni.json")
+STATEMENTS = stored(TOPOLOGY / "standby.json")["statements that the primary gets"]
+
+
+@pytest.mark.parametrize(
+    ("page", "mark", "made"),
+    [
+        *((page, mark, made) for page, texts in generated(load()).items() for mark, made in texts.items()),
+        *((HOW_TO / "soak.md", report.mark(run["options"]), report.text(run)) for run in SOAKS.values()),
+        (HOW_TO / "high-availability.md", overview.MARK, overview.text()),
+        (HOW_TO / "high-availability.md", patroni.MARK, patroni.text(PATRONI)),
+        (HOW_TO / "read-only-replicas.md", "statements", "\n".join(standby.lines(STATEMENTS))),
+    ],
+    ids=lambda value: value.name if isinstance(value, Path) else value[:30],
+)
+def test_a_page_says_what_is_stored(page: Path, mark: str, made: str) -> None:
+    assert between(page, mark) == made
+
+
+def test_the_plots_are_there() -> None:
+    assert PLOT.is_file()
+    assert SITES_PLOT.is_file()
+
+
+@pytest.mark.parametrize("name", SOAKS)
+def test_the_stored_soaks_kept_every_promise(name: str) -> None:
+    assert SOAKS[name]["broken"] == report.broken(SOAKS[name]) == []
+
+
+def test_the_primary_is_asked_nothing_by_a_reader() -> None:
+    assert {numbers["reader"] for numbers in STATEMENTS.values()} == {0}
+
+
+def test_no_failover_of_patroni_has_shown_or_lost_what_it_may_not() -> None:
+    for standby_is, found in PATRONI["runs"].items():
+        assert found["broken"] == []
+        assert found["stale"] == 0 < found["compared"]
+        assert not (patroni.SYNCHRONOUS[standby_is] and found["lost"])
