@@ -1,17 +1,25 @@
 """Rows that the process knows are shown without reading them again, and only in the version that the snapshot has."""
 
 from plone.batching import Batch
+from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.results import loader
+from plone.pgcatalog.results import reader
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.loader import RowLoader
+from plone.restapi.interfaces import IPloneRestapiLayer
+from plone.restapi.interfaces import ISerializeToJson
+from Testing.makerequest import makerequest
 from tests.integration.pages import analyzed
 from tests.integration.pages import make_pages
 from tests.integration.pages import second_connection
 from tests.integration.pages import shown
 from tests.integration.traffic import traced
+from tests.integration.traffic import Traffic
 from typing import Any
+from zope.component import getMultiAdapter
+from zope.interface import alsoProvides
 
 import pytest
 import transaction
@@ -55,6 +63,7 @@ def size(request: Any, monkeypatch: Any) -> str:
     """The catalog as one of few rows, and as one of many."""
     if request.param == "large":
         monkeypatch.setattr(loader, "SMALL_CATALOG", 0)
+        monkeypatch.setattr(reader, "BITS", 0)
     return str(request.param)
 
 
@@ -137,11 +146,28 @@ def test_a_count_of_a_small_catalog_brings_a_page(filled: Any, size: str) -> Non
     assert traffic[0].round_trips == (1 if size == "small" else 2)
 
 
-def test_in_a_batch_metadata_always_come_with_a_page(filled: Any, size: str) -> None:
-    familiar(filled)
-    _, _, versions = sent_for_a_listing(filled)
+def test_in_a_batch_known_rows_say_their_versions(filled: Any, size: str) -> None:
+    before = familiar(filled)
     with filled.portal_catalog._core.session.batch():
-        assert sent_for_a_listing(filled)[2] > 3 * versions
+        rows, _, bytes_of_rows = sent_for_a_listing(filled)
+    assert rows == before
+    assert bytes_of_rows < 100 * len(rows)
+
+
+def test_a_page_of_rest_is_one_message_with_the_metadata_that_it_shows(filled: Any, size: str) -> None:
+    sent: dict[int, Traffic] = {}
+    for shows in (10, 5, 10):  # at first there are objects to load as well
+        result_cache().clear()
+        request = makerequest(filled).REQUEST
+        alsoProvides(request, IPGCatalogLayer, IPloneRestapiLayer)
+        request.form["b_size"] = shows
+        with traced(filled) as traffic:
+            results = filled.portal_catalog.unrestrictedSearchResults(portal_type="Document", sort_on="getId")
+            answer = getMultiAdapter((results, request), ISerializeToJson)()
+        assert (len(answer["items"]), answer["items_total"]) == (shows, len(results))
+        sent[shows] = traffic[0]
+    assert (sent[5].round_trips, sent[10].round_trips) == (1, 1)
+    assert 1.8 < sent[10].row_bytes / sent[5].row_bytes < 2.2
 
 
 def test_an_older_snapshot_keeps_its_rows(filled: Any, db: Any) -> None:

@@ -22,6 +22,7 @@ from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.restapi.cursor import page_behind
 from plone.pgcatalog.restapi.parameters import MAX_ROWS
 from plone.pgcatalog.restapi.parameters import Parameters
+from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.restapi.batching import HypermediaBatch
@@ -104,7 +105,11 @@ class ResultsSerializer(LazyCatalogResultSerializer):
     """
 
     def __call__(self, fullobjects: bool = False) -> Any:
+        shown = HypermediaBatch(self.request, ())
         with self.lazy_resultset.view.session.batch():
+            if 0 < (end := shown.b_start + shown.b_size) <= IDX_BATCH:
+                self.lazy_resultset.count_along()
+                self.lazy_resultset[:end]
             total = self.lazy_resultset.actual_result_count
         answer = super().__call__(fullobjects)
         if self.request.form.get("snippets") == "1" and not fullobjects and self.lazy_resultset.highlighter():

@@ -23,7 +23,7 @@ import orjson
 IDX_BATCH = 50
 #: The part of a catalog's rows that a process has to have to leave metadata, and paths, out of what it reads.
 MOST_ROWS = 0.9
-#: Rows of a catalog in which a page brings metadata of rows only that the process has not, and a count brings rows.
+#: Rows of a catalog in which a count brings rows.
 SMALL_CATALOG = 2000
 #: How many rows with their idx take as long as another round trip.
 ROUND_TRIP_ROWS = 25

@@ -3,7 +3,7 @@
 What a statement brings besides the answer follows from rules, never from what other requests did:
 
 - a page of up to IDX_BATCH rows says the version of each, and brings its metadata, unless the process has most rows of the
-  catalog (``RowLoader.has_most``), of a small catalog those of the rows that the process has not; in an open batch of all;
+  catalog (``RowLoader.has_most``); of a catalog that a bitmap fits, those of the rows that the process has not;
 - a count, or the length of a page, brings both where both are wanted for sure: *pages* says that a query has ``b_size``;
   else in an open batch, and in a small catalog if nothing is ranked;
 - a row beyond the first ones comes with the ids of all in front of it, and of as many behind it;
@@ -18,10 +18,12 @@ from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.results.answer import Answer
 from plone.pgcatalog.results.answer import NOTHING_MATCHES
 from plone.pgcatalog.results.answer import UNKNOWN
+from plone.pgcatalog.results.cache import BITS
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import Key
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.results.loader import catalog_rows
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.loader import is_small_catalog
 from plone.pgcatalog.results.loader import RowLoader
@@ -116,9 +118,7 @@ class Reader:
 
     def _known(self) -> bytes | None:
         """Return the bitmap of the rows that a page brings no metadata of; None for all rows."""
-        if self.view.session.collected.is_open:
-            return b""
-        if is_small_catalog(self.view):
+        if 0 < catalog_rows(self.view) <= BITS:
             return self.loader.expected_store().bitmap
         return None if self.loader.has_most() else b""
 
