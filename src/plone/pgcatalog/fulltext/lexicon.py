@@ -8,8 +8,11 @@ title, description and keywords.
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
+from Products.CMFPlone.UnicodeSplitter.config import rx_all
+from Products.CMFPlone.UnicodeSplitter.config import rx_U
 from Products.PluginIndexes.util import safe_callable
 from typing import Any
+from unicodedata import normalize
 
 import re
 
@@ -29,7 +32,10 @@ MAX_POSITIONS = 255
 #: PostgreSQL's own limit for all lexemes and positions of a tsvector is 1 MB.
 MAX_TSVECTOR_BYTES = 900_000
 
-#: Most of the time of a long text goes into this; it looks at each word by itself, so once per word is enough.
+#: Most of the time of a long text goes into these two.  The splitter asks of each word whether it is in a script without
+#: spaces between words, and a text without a letter of those need not be asked word by word; the normalizer looks at each
+#: word by itself, so once per word is enough.
+_SLOW_SPLITTER = ("Products.CMFPlone.UnicodeSplitter.splitter", "Splitter")
 _SLOW_NORMALIZER = ("Products.CMFPlone.UnicodeSplitter.splitter", "I18NNormalizer")
 
 _ENTRY = re.compile(r"'((?:[^'\\]|''|\\\\)*)'(?::([0-9A-D,]+))?")
@@ -65,13 +71,25 @@ def _run(lexicon: Any, texts: list[Any], method: str) -> list[str]:
     for element in lexicon._pipeline:
         process = getattr(element, method, element.process)
         cls = type(element)
-        if (cls.__module__, cls.__qualname__) == _SLOW_NORMALIZER:
+        name = cls.__module__, cls.__qualname__
+        if name == _SLOW_SPLITTER and method == "process":
+            texts = [word for text in texts for word in _split(text, process)]
+        elif name == _SLOW_NORMALIZER:
             unique = list(dict.fromkeys(texts))
             normalized = dict(zip(unique, process(unique), strict=True))
             texts = [normalized[word] for word in texts if normalized[word]]
         else:
             texts = [word for word in process(texts) if word]
     return [word.decode(errors="replace") if isinstance(word, bytes) else word for word in texts]
+
+
+def _split(text: Any, process: Callable[[list[Any]], list[Any]]) -> list[Any]:
+    """Return the words of *text* as Plone's splitter does, whose *process* is asked if letters of its scripts are in it."""
+    if isinstance(text, str):
+        normalized = normalize("NFKC", text)
+        if rx_all.search(normalized) is None:
+            return [word.encode() for word in rx_U.findall(normalized)]
+    return process([text])
 
 
 def lexeme(word: str) -> str:
