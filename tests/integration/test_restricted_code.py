@@ -11,6 +11,7 @@ from tests.integration.people import PEOPLE
 from tests.integration.people import publish
 from tests.integration.people import run_script
 from tests.integration.people import viewable
+from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
 from zExceptions import Unauthorized
@@ -21,9 +22,9 @@ import transaction
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
+def site(shared_site: Site) -> Iterator[Any]:
     """A site with content and users; the tests change nothing that stays."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+    with sites.inside(shared_site.db) as portal:
         add_users(portal)
         make_content(portal)
         publish(create(portal.public, "Document", "tagged", title="Needle & thread", subject=("red", "blue")))
@@ -128,7 +129,7 @@ def test_a_stream_in_a_script_has_what_its_user_may_see(site: Any, user: Any, bo
         "return catalog.unrestrictedSearchResults(path='/plone').iterate()",
         "return catalog.iterate({})._catalog",
         "return catalog.iterate({})._query",
-        "return catalog.iterate({}).complete()",
+        "return catalog.iterate({}).materialize()",
         "return catalog(path='/plone')._catalog",
         "return catalog(path='/plone')._asked",
         *(

@@ -19,6 +19,7 @@ from tests.integration.people import add_users
 from tests.integration.people import publish
 from tests.integration.plans import page_statement
 from tests.integration.traffic import traced
+from tests.integration.web import Site
 from typing import Any
 
 import pytest
@@ -44,9 +45,9 @@ PAGES = {
 
 
 @pytest.fixture(scope="module")
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
+def site(shared_site: Site) -> Iterator[Any]:
     """A site with the pages."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+    with sites.inside(shared_site.db) as portal:
         add_users(portal)
         portal.portal_workflow.setChainForPortalTypes(("News Item", "Event"), ("simple_publication_workflow",))
         for name, (portal_type, title, description) in PAGES.items():
@@ -325,7 +326,7 @@ def test_pages_counts_and_facets_agree_with_pins(catalog: Any) -> None:
     assert sum(everything.facet_counts["facet_fields"]["portal_type"].values()) == len(names)
     assert sorted(ids(everything.iterate(2))) == sorted(names)
     late = catalog.unrestrictedSearchResults(SearchableText="car")
-    late.complete()
+    late.materialize()
     assert ids(late) == names
     assert len(everything.snippets(list(everything))) == len(names)
 

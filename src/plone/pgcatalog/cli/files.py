@@ -1,5 +1,6 @@
 """``pgcatalog work`` and ``pgcatalog files``: what is done after a save."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.site import open_zope
@@ -66,14 +67,23 @@ def work(zope_conf: str, once: bool, jobs: int) -> None:
         raise click.ClickException(str(error).strip()) from error
 
 
-@click.command()
-@needs_site
-@click.option(
-    "--backfill", is_flag=True, help="Put a job for every file of the site; known texts are not extracted again."
+def shows_queue(backfill: str, repeat: str) -> Callable[[Callable[..., Result]], click.Command]:
+    """Return the decorator of a command about a site's queue, with the helps of the options that such commands have."""
+
+    def decorated(function: Callable[..., Result]) -> click.Command:
+        command = prints_result(function)
+        wait = "Wait until workers have done what waits, and show how far they are."
+        for name, help in (("--wait", wait), ("--repeat", repeat), ("--backfill", backfill)):
+            command = click.option(name, is_flag=True, help=help)(command)
+        return click.command()(needs_site(command))
+
+    return decorated
+
+
+@shows_queue(
+    "Put a job for every file of the site; known texts are not extracted again.",
+    "Try the files again that have no text.",
 )
-@click.option("--repeat", is_flag=True, help="Try the files again that have no text.")
-@click.option("--wait", is_flag=True, help="Wait until workers have done what waits, and show how far they are.")
-@prints_result
 def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -> Result:
     """Show how many files wait for their text, and which have none, and why.
 
@@ -90,14 +100,19 @@ def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -
             lines.append(f"{repeat_failed(connection, catalog)} files are tried again")
         if wait:
             watch(connection, catalog, texts.KIND, "Files")
-        counts = figures(connection, catalog, texts.KIND)
-        failures = [
-            {"zoid": zoid, "reason": reason, "attempts": attempts, "since": since}
-            for zoid, reason, attempts, since in table.failures(connection, catalog, texts.KIND)
-        ]
-    lines.append(f"{counts.waiting} waiting, {counts.failed} without a text")
+        return queue_result(connection, catalog, texts.KIND, "without a text", lines)
+
+
+def queue_result(connection: Any, catalog: int, kind: str, failed: str, lines: list[str], **data: Any) -> Result:
+    """Return *lines* and *data* with what waits of the jobs of a *kind* behind, and with those that have *failed*, and why."""
+    counts = figures(connection, catalog, kind)
+    failures = [
+        {"zoid": zoid, "reason": reason, "attempts": attempts, "since": since}
+        for zoid, reason, attempts, since in table.failures(connection, catalog, kind)
+    ]
+    lines = [*lines, f"{counts.waiting} waiting, {counts.failed} {failed}"]
     lines += [f"  object {f['zoid']:#x}: {f['reason']} ({f['attempts']} attempts)" for f in failures]
-    data = {"waiting": counts.waiting, "failed": counts.failed, "failures": failures}
+    data |= {"waiting": counts.waiting, "failed": counts.failed, "failures": failures}
     return Result(data, lines, 1 if counts.failed else 0)
 
 

@@ -1,10 +1,9 @@
 """``pgcatalog meaning``: the vectors of a site's pages."""
 
-from plone.pgcatalog.cli.files import figures
+from plone.pgcatalog.cli.files import queue_result
+from plone.pgcatalog.cli.files import shows_queue
 from plone.pgcatalog.cli.files import watch
 from plone.pgcatalog.cli.site import open_site
-from plone.pgcatalog.cli.target import needs_site
-from plone.pgcatalog.cli.target import prints_result
 from plone.pgcatalog.cli.target import Result
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.meaning import table
@@ -12,19 +11,12 @@ from plone.pgcatalog.meaning.job import KIND
 from plone.pgcatalog.meaning.job import put_all
 from plone.pgcatalog.queue import table as queue
 from plone.pgcatalog.storage import writable_dsn_of
-from typing import Any
-
-import click
 
 
-@click.command()
-@needs_site
-@click.option(
-    "--backfill", is_flag=True, help="Put a job for every page; the embedder is sent only what it has not seen."
+@shows_queue(
+    "Put a job for every page; the embedder is sent only what it has not seen.",
+    "Try the pages again that the embedder has refused.",
 )
-@click.option("--repeat", is_flag=True, help="Try the pages again that the embedder has refused.")
-@click.option("--wait", is_flag=True, help="Wait until workers have done what waits, and show how far they are.")
-@prints_result
 def meaning(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -> Result:
     """Show which models a site has vectors of, how many pages wait, and which have none, and why.
 
@@ -43,20 +35,12 @@ def meaning(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool)
             lines.append(f"{queue.repeat(connection, catalog, KIND)} pages are tried again")
         if wait:
             watch(connection, catalog, KIND, "Pages")
-        counts = figures(connection, catalog, KIND)
         tables = table.read(connection, catalog)
-        failures = [
-            {"zoid": zoid, "reason": reason, "attempts": attempts, "since": since}
-            for zoid, reason, attempts, since in queue.failures(connection, catalog, KIND)
+        answers = table.answering(tables)
+        lines += [
+            f"{vectors.name}: {vectors.answers_as or vectors.embedder.model}, {vectors.dimension} dimensions,"
+            f" {max(vectors.chunks, 0)} chunks{', answers' if vectors is answers else ', being filled'}"
+            for vectors in tables
         ]
-    answers = table.answering(tables)
-    lines += [
-        f"{vectors.name}: {vectors.answers_as or vectors.embedder.model}, {vectors.dimension} dimensions,"
-        f" {max(vectors.chunks, 0)} chunks{', answers' if vectors is answers else ', being filled'}"
-        for vectors in tables
-    ]
-    lines.append(f"{counts.waiting} waiting, {counts.failed} failed")
-    lines += [f"  object {f['zoid']:#x}: {f['reason']} ({f['attempts']} attempts)" for f in failures]
-    data: dict[str, Any] = {"tables": [vectors.about | {"name": vectors.name} for vectors in tables]}
-    data |= {"waiting": counts.waiting, "failed": counts.failed, "failures": failures}
-    return Result(data, lines, 1 if counts.failed else 0)
+        about = [vectors.about | {"name": vectors.name} for vectors in tables]
+        return queue_result(connection, catalog, KIND, "failed", lines, tables=about)

@@ -127,13 +127,13 @@ class Session:
         if manager is not None:
             manager.unregisterSynch(self)
         self.history.end_snapshot()
-        self.complete_results(ending=True)
+        self.materialize_results(ending=True)
         self.forget_snapshot()
 
     def beforeCompletion(self, txn: Any) -> None:
         self.history.end_snapshot()
         try:
-            self.complete_results(ending=True)
+            self.materialize_results(ending=True)
         except psycopg.Error as error:
             # The end of a transaction must not fail for a result somebody might still look at.
             logger.warning("results of the ending transaction stay incomplete: %s", error)
@@ -154,11 +154,11 @@ class Session:
         self.open_results.clear()
         self.collected.clear()
 
-    def complete_results(self, ending: bool = False) -> None:
+    def materialize_results(self, ending: bool = False) -> None:
         """Let results read what they still need, before the pending rows change or the snapshot is *ending*."""
         if self.open_results:
             for results in list(self.open_results):
-                results.complete(ending)
+                results.materialize(ending)
             self.open_results.clear()
 
     def batch(self) -> AbstractContextManager[None]:

@@ -213,8 +213,9 @@ class PathIndexTranslator(IndexTranslator):
     # -- values
 
     def extract(self, obj: Any, report: Report) -> Values | None:
-        """Return path, parent path and depth, as ``index_object`` of the real index: of the attribute named like the index, else getPhysicalPath.
+        """Return path, parent path and depth, as ``index_object`` of the real index.
 
+        They are of the attribute named like the index, else getPhysicalPath.
         Raises TypeError for a value that is neither string nor tuple of strings.
         """
         path = self._path_of(obj)

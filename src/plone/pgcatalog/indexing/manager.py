@@ -30,7 +30,7 @@ def change(session: Session, tool: Any, zoid: int, site_path: str | None) -> Cat
     *site_path* is the path of the site whose catalog it is, None if it is not a site's.  Raises ReadOnlyError.
     """
     require_writable(session.jar)
-    session.complete_results()
+    session.materialize_results()
     PendingManager.of(session).join()
     # A commit without a changed object reaches the storage only when the connection has joined.
     session.jar._register()
@@ -126,7 +126,7 @@ class PendingSavepoint:
         self.states = {zoid: (pending, pending.snapshot()) for zoid, pending in session.pending.items()}
 
     def rollback(self) -> None:
-        self.session.complete_results()
+        self.session.materialize_results()
         self.session.pending = {}
         for zoid, (pending, state) in self.states.items():
             pending.restore(state)

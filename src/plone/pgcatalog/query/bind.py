@@ -118,19 +118,6 @@ def hide_unselective_indexes(
     return where.changed(hidden)
 
 
-def predicates(where: Condition) -> list[Predicate]:
-    """Return the predicates in *where*."""
-    every: list[Predicate] = []
-
-    def visited(part: Condition) -> Condition:
-        if isinstance(part, Predicate):
-            every.append(part)
-        return part
-
-    where.changed(visited)
-    return every
-
-
 def asks_share(part: Predicate, complete: Collection[str], interned_columns: Collection[str]) -> bool:
     """True if ``selective_condition`` asks how many rows *part* is true of, where these columns are complete or numbers."""
     if part.operator == NOT_NULL:

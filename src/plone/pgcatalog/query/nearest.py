@@ -132,12 +132,4 @@ class Near(Structure):
 
 def near_in(where: Condition) -> Near | None:
     """Return the part of *where* that is about meaning, None for none."""
-    found: list[Near] = []
-
-    def visited(part: Condition) -> Condition:
-        if isinstance(part, Near):
-            found.append(part)
-        return part
-
-    where.changed(visited)
-    return next(iter(found), None)
+    return next(iter(where.leaves(Near)), None)

@@ -177,7 +177,7 @@ class CatalogSearchResults(LazyMap):
             on_start, self._on_start = self._on_start, None
             on_start(bool(self._rids or self._answer.total))
 
-    def complete(self, ending: bool = False) -> None:
+    def materialize(self, ending: bool = False) -> None:
         """Read what is still open: before a change of the catalog all, before the *ending* of the transaction the rids."""
         if not self._answer.whole or (self._needs_python and self._sorted is None):
             self._all(with_paths=not ending)

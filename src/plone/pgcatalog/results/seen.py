@@ -16,6 +16,7 @@ from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.ranked import Source
 from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.predicate import Predicate
 from typing import Any
 
 
@@ -131,7 +132,7 @@ class SeenCatalog:
         overlay: Overlay | None = self.session.overlays.get(self.zoid)
         is_committed = self.is_committed
         complete = state.complete if state is not None and is_committed else ()
-        parts = [part for where in conditions for part in bind.predicates(where)]
+        parts = [part for where in conditions for part in where.leaves(Predicate)]
         interned = [part for part in parts if part.column.name in interned_columns]
         for part in interned:
             self.session.look_up(part)

@@ -90,7 +90,7 @@ class BrainStream(Iterator[Any]):
         """Return the keys of the last row of the batch, of which there is one."""
         return self._keyset.keys(self._view, self._rids[-1])
 
-    def complete(self, ending: bool = False) -> None:
+    def materialize(self, ending: bool = False) -> None:
         """Learn the record ids of what is left, before the catalog changes or the snapshot ends."""
         if self._rest is None:
             self._rest = self._view.rids(self._remaining())

@@ -87,6 +87,18 @@ class Condition(Fragment):
         """Return the same condition with what *change* returns for each of its parts that is no AND, OR or NOT."""
         return change(self)
 
+    def leaves[Leaf: Condition](self, kind: type[Leaf]) -> list[Leaf]:
+        """Return the parts of the class *kind* that are no AND, OR or NOT."""
+        every: list[Leaf] = []
+
+        def visited(part: Condition) -> Condition:
+            if isinstance(part, kind):
+                every.append(part)
+            return part
+
+        self.changed(visited)
+        return every
+
 
 class Structure(Condition):
     """A condition that knows its parts; its SQL, and what else they tell, is made when somebody reads it first."""
