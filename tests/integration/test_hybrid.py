@@ -6,15 +6,20 @@ from plone.pgcatalog.meaning.question import counts
 from plone.pgcatalog.meaning.question import WrongRank
 from tests.integration import site as sites
 from tests.integration.embedders import Answers
+from tests.integration.embedders import vectors
+from tests.integration.examples import assert_example
+from tests.integration.meanings import embed
 from tests.integration.meanings import embedder
 from tests.integration.meanings import fill
 from tests.integration.meanings import page
 from tests.integration.meanings import setting
+from tests.integration.waiting import PATIENCE
 from tests.integration.web import MANAGER
 from tests.integration.web import Web
 from typing import Any
 
 import pytest
+import threading
 import transaction
 
 
@@ -161,6 +166,40 @@ def test_words_answer_when_the_embedder_does_not(place: tuple[Any, Answers, Web]
     assert set(ids(hybrid(portal, "leave unheard"))) == {"leave", "urlaub"}
 
 
+#: What an embedder does when somebody asks, by what it is.
+BAD_LUCK: dict[str, Any] = {
+    "busy": lambda request: (429, {"Retry-After": "60"}, b""),
+    "broken": lambda request: (500, {}, b""),
+    "of another dimension": lambda request: vectors(request, dimension=7),
+    "without a number": lambda request: (200, {}, b'{"data": [{"embedding": [NaN, 1, 1, 1, 1, 1]}]}'),
+    "elsewhere": lambda request: (307, {"Location": "http://127.0.0.1:1/v1/embeddings"}, b""),
+    "no embedder": lambda request: (200, {}, b"<html></html>"),
+    "slow": None,
+}
+
+
+@pytest.mark.parametrize("luck", BAD_LUCK)
+def test_words_answer_whatever_the_embedder_does(place: tuple[Any, Answers, Web], portal: Any, luck: str) -> None:
+    """The page says nothing, the metric does; a slow one is not waited for."""
+    _, answers, web = place
+    answer, failed, go_on = answers.answer, counts["failed"], threading.Event()
+
+    def slow(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+        go_on.wait(PATIENCE)
+        return embed(request)
+
+    try:
+        answers.answer = BAD_LUCK[luck] or slow
+        text = f"salary unheard{luck.replace(' ', '')} OR salary"
+        assert ids(hybrid(portal, text)) == ["pay"]
+        told = web.get("/plone/@pgsearch", MANAGER, accept="application/json", q=text, mode="hybrid", passages="3").json
+        assert (told["response"]["numFound"], [each["similarity"] for each in told["passages"]]) == (1, [None])
+    finally:
+        go_on.set()
+        answers.answer = answer
+    assert counts["failed"] > failed
+
+
 def test_a_question_is_embedded_once_for_all_pages_of_a_result(place: tuple[Any, Answers, Web], portal: Any) -> None:
     place[1].requests.clear()
     for start in range(3):
@@ -190,6 +229,9 @@ def test_passages_are_the_nearest_chunks_and_those_of_words_where_there_are_none
         "/plone/@pgsearch", MANAGER, accept="application/json", q=QUESTION, passages="2", rows="0"
     ).json["passages"]
     assert {passage["@id"].rpartition("/")[2] for passage in found} == {"leave", "urlaub"}
+    query = {"q": QUESTION, "passages": "2", "rows": "0"}
+    answered = web.get("/plone/@pgsearch", MANAGER, accept="application/json", **query)
+    assert_example("pgsearch-passages", "/plone/@pgsearch", query, answered)
     assert nearest["headings"][-1] == nearest["title"]
     assert nearest["text"].startswith((PAGES["leave"][1], PAGES["urlaub"][1]))
     assert 0.7 <= nearest["similarity"] <= 1
