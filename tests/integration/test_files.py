@@ -48,6 +48,7 @@ import pytest
 import re
 import signal
 import threading
+import tracemalloc
 import transaction
 
 
@@ -278,6 +279,45 @@ def test_of_two_workers_with_one_file_one_extracts_it(site: Any, extractor: Any)
     assert counted.count == 1
     assert len(found(portal, "quokka")) == 6
     assert queued(worker.dsn) == []
+
+
+def test_a_large_file_is_never_in_memory_as_a_whole(site: Any, extractor: Any) -> None:
+    portal, worker = site
+    sizes: list[int] = []
+
+    class Sized(Counted):
+        def extract(self, path: str, kind: str) -> str:
+            sizes.append(os.path.getsize(path))
+            return super().extract(path, kind)
+
+    extractor(Sized())
+    for name in ("first", "large"):
+        upload(portal, name, os.urandom(16 << 20) if name == "large" else b"x")
+        transaction.commit()
+        tracemalloc.start()
+        assert work(worker) == 1
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < 8 << 20
+    assert sizes == [1, 16 << 20]
+    assert found(portal, "quokka") == ["first", "large"]
+
+
+def test_words_that_are_known_are_catalogued_without_reading_the_file(site: Any) -> None:
+    portal, worker = site
+    page = upload(portal, "minutes", files.pdf("quokka"))
+    transaction.commit()
+    work(worker)
+    cache = Path(portal._p_jar._normal_storage._blob_cache.cache_dir)
+    [copy] = cache.rglob("*.blob")
+    copy.unlink()
+    transaction.begin()
+    portal._p_jar.cacheMinimize()
+    page.title = "Protocol"
+    page.reindexObject(idxs=["SearchableText", "Title"])
+    transaction.commit()
+    assert found(portal, "quokka protocol") == ["minutes"]
+    assert list(cache.rglob("*.blob")) == []
 
 
 def test_a_failure_that_may_pass_is_tried_again(site: Any, extractor: Any) -> None:

@@ -16,6 +16,7 @@ from psycopg.errors import DeadlockDetected
 from psycopg.errors import SerializationFailure
 from psycopg.rows import tuple_row
 from random import randrange
+from tempfile import NamedTemporaryFile
 from typing import Any
 from ZODB.POSException import ReadOnlyError
 from ZODB.utils import p64
@@ -32,7 +33,8 @@ logger = logging.getLogger(__name__)
 KNOWN = "1.19."
 #: The names of zodb-pgjsonb used here that it does not promise, from the storage of a ZODB connection on.
 PRIVATE_NAMES = (
-    *("_conn", "_drop_conn", "_in_read_txn", "_load_cache", "_main", "_polled_tid", "_serial_cache"),
+    *("_blob_cache", "_blob_temp_dir", "_conn", "_drop_conn", "_in_read_txn", "_load_cache", "_main"),
+    *("_polled_tid", "_serial_cache"),
     *("_main._conn", "_main._dsn", "_main._ensure_admin_conn", "_main._instance_pool", "_main._lock"),
     *("_main._pending_ddl", "_main._shared_cache.consensus_tid", "_main._shared_cache.poll_advance"),
     *("_main._state_processors", "_main._ts"),
@@ -56,6 +58,9 @@ REMOVED = (
     " WHERE NOT EXISTS (SELECT FROM object_state o WHERE o.zoid = ref.zoid) LIMIT 1"
 )
 OIDS = "SELECT nextval('zoid_seq') FROM generate_series(1, %s)"
+#: Bytes of a blob that are in memory at once.
+PIECE = 1 << 20
+READ_PIECE = "SELECT substring(data FROM %s FOR %s) FROM blob_state WHERE (zoid, tid) = (%s, %s)"
 #: What reads from the snapshot, besides the polling for a new one.
 READS = ("load", "load_multiple", "loadBefore", "loadSerial", "loadBlob", "openCommittedBlobFile")
 
@@ -119,6 +124,41 @@ def unsaved_oids(jar: Any) -> Container[bytes]:
 def keeps_history(jar: Any) -> bool:
     """True when the storage of *jar*, a ZODB connection, can undo: once packed, it may begin again at an older transaction."""
     return bool(jar._normal_storage.supportsUndo())
+
+
+def serial_of(obj: Any) -> bytes:
+    """Return the serial of the persistent *obj*, z64 before its first commit; the bytes of a blob are not read.
+
+    ZODB reads them when it activates a blob.  Raises POSKeyError for what is gone.
+    """
+    if obj._p_changed is not None:
+        return bytes(obj._p_serial)
+    _, serial = obj._p_jar._storage.load(obj._p_oid)
+    return bytes(serial)
+
+
+def fetch_blob(connection: psycopg.Connection[Any], jar: Any, version: tuple[int, int]) -> None:
+    """Have the bytes of the blob *version*, (zoid, tid), among the files that *jar*, a ZODB connection, reads blobs from.
+
+    The storage itself has a whole blob in memory three times meanwhile.  One that is gone, or is not in the database of
+    *connection*, is left to it.
+    """
+    storage, (oid, serial) = jar._normal_storage, map(p64, version)
+    if storage._blob_cache.get(oid, serial):
+        return
+    with (
+        NamedTemporaryFile(dir=storage._blob_temp_dir, suffix=".tmp") as staging,
+        connection.cursor(binary=True) as cursor,
+    ):
+        while True:
+            row = cursor.execute(READ_PIECE, (staging.tell() + 1, PIECE, *version)).fetchone()
+            if row is None or row[0] is None:
+                return
+            staging.write(row[0])
+            if len(row[0]) < PIECE:
+                break
+        staging.flush()
+        storage._blob_cache.put(oid, serial, staging.name)
 
 
 def committed_tid(database: Any) -> int:

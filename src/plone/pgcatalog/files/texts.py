@@ -17,6 +17,8 @@ from plone.pgcatalog.files.extractor import LONGEST_TEXT
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.texts import storable
+from plone.pgcatalog.storage import fetch_blob
+from plone.pgcatalog.storage import serial_of
 from plone.rfc822.interfaces import IPrimaryFieldInfo
 from Products.PortalTransforms.TransformEngine import TransformTool
 from psycopg import Connection
@@ -77,13 +79,13 @@ class File:
     @property
     def version(self) -> tuple[int, int] | None:
         """Return (zoid, tid) of the blob, None for one that is not committed as it is, or gone."""
+        if self.blob._p_oid is None or self.blob._p_changed:
+            return None
         try:
-            self.blob._p_activate()
+            serial = serial_of(self.blob)
         except POSKeyError:
             return None
-        if self.blob._p_oid is None or self.blob._p_changed or self.blob._p_serial in (None, z64):
-            return None
-        return u64(self.blob._p_oid), u64(self.blob._p_serial)
+        return None if serial == z64 else (u64(self.blob._p_oid), u64(serial))
 
 
 def ready_extractor() -> Any:
@@ -180,6 +182,8 @@ def extract(connection: Connection[Any], file: File, extractor: Any) -> Text:
     what the storage raises for a blob that is gone.
     """
     version = file.version
+    if version is not None:
+        fetch_blob(connection, file.blob._p_jar, version)
     with file.blob.open() as stream, connection.transaction():
         digest = hashlib.file_digest(stream, "sha256").digest()
         # Of two workers with one file, the second one finds the text of the first.
