@@ -84,6 +84,8 @@ class Session:
         self._synchronized: Any = None
         #: catalog -> which table of chunks answers in this snapshot, a ``meaning.table.Vectors``; None for none
         self.vectors: dict[int, Any] = {}
+        #: questions, by catalog, that got no vector in this snapshot: all parts of a page are answered by words then
+        self.unanswered: set[tuple[int, str]] = set()
         #: results that still have to read from this snapshot before it changes
         self.open_results: WeakSet[Any] = WeakSet()
         #: catalog -> overlay that shows its pending rows
@@ -149,6 +151,7 @@ class Session:
         """Called when the storage takes a new snapshot: nothing known about the old one holds."""
         self.known_states = None
         self.vectors.clear()
+        self.unanswered.clear()
         self.history.forget_snapshot()
         self.messages.forget_snapshot()
         self.open_results.clear()

@@ -80,14 +80,21 @@ def as_site_searches(tool: Any, query: Mapping[str, Any], settings: Mapping[str,
 
 
 def asked_of(core: Any, query: Mapping[str, Any]) -> Asked | None:
-    """Return what *query* asks of the catalog *core* by its meaning; None if words have to answer."""
+    """Return what *query* asks of the catalog *core* by its meaning; None if words have to answer.
+
+    A question that got no vector is not sent again in the same snapshot: a page waits for an embedder once, and all its
+    parts are of one set.
+    """
     texts = text_queries({SOURCE_INDEX: query[SOURCE_INDEX]}, {SOURCE_INDEX: None})
     question = question_in(" ".join(text for _, text in texts))
     vectors = vectors_of(core) if question else None
-    if vectors is None:
+    if vectors is None or (core.zoid, question) in core.session.unanswered:
         return None
     vector = vector_of(vectors, question)
-    return None if vector is None else asked(vectors, Fragment(f"%s::{sql(vectors.halfvec)}", (vector,)))
+    if vector is None:
+        core.session.unanswered.add((core.zoid, question))
+        return None
+    return asked(vectors, Fragment(f"%s::{sql(vectors.halfvec)}", (vector,)))
 
 
 def asked(vectors: Vectors, vector: Fragment) -> Asked:
