@@ -315,8 +315,8 @@ def opened(options: dict[str, Any], name: str) -> PloneSite:
     return PloneSite(BACKENDS[OURS], options["dsn"], folder, options["cache_size"])
 
 
-def fill(options: dict[str, Any]) -> Measures:
-    """Make a site with *options* ``rows`` of them in its catalog, by a real rebuild; return what that took."""
+def fill(options: dict[str, Any], rows_class: type[SiteRows] = SiteRows) -> Measures:
+    """Make a site with *options* ``rows`` of *rows_class* in its catalog, by a real rebuild; return what that took."""
     place, count = opened(options, "filling"), options["rows"]
     make_application(place.db)
     make_site(place)
@@ -333,7 +333,7 @@ def fill(options: dict[str, Any]) -> Measures:
     with psycopg.connect(options["dsn"], autocommit=True) as connection:
         [(first,)] = connection.execute("SELECT nextval('zoid_seq')").fetchall()
         connection.execute("SELECT setval('zoid_seq', %s)", [first + count])
-    rows = SiteRows(catalog, Tree(f"/{SITE}", folders(count), ()), examples, count)
+    rows = rows_class(catalog, Tree(f"/{SITE}", folders(count), ()), examples, count)
     rebuild = Rebuild(catalog)
     rebuild.worker = MadeRows(catalog, rebuild.connection, rows.entries(first))
     before, started = resident_mb(), perf_counter()
