@@ -1,41 +1,50 @@
 """Search by meaning, measured: ``make bench-meaning``.
 
-``quality``: how many questions find their page (``meaning_quality``).
+``quality``: how many questions find their page.  ``fill``: how fast real pages get their vectors, and what these weigh.
+``latency``: how long a search takes in a large site, and what its index finds and costs.  ``saves``: what saves cost more.
+What the output has already is not measured again, unless it is named.
 """
 
+from benchmarks import meaning_fill
+from benchmarks import meaning_latency
+from benchmarks import meaning_quality
+from benchmarks import meaning_saves
 from benchmarks.machine import header
-from benchmarks.meaning_quality import measured as quality
+from benchmarks.running import SETTINGS
+from collections.abc import Callable
 from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from typing import Any
 
 import argparse
 import json
 
 
-PARTS = {"quality": quality}
-
-
-def merged(path: Path | None, part: str, result: dict[str, Any]) -> dict[str, Any]:
-    """Return what is kept at *path* with the *result* of *part* in place of an earlier one."""
-    kept = json.loads(path.read_text("utf-8")) if path is not None and path.exists() else {}
-    return kept | {part: result}
+PARTS: dict[str, Callable[[EmbeddedPostgres, Any], dict[str, Any]]] = {
+    "quality": meaning_quality.measured,
+    "fill": meaning_fill.measured,
+    "latency": meaning_latency.measured,
+    "saves": meaning_saves.measured,
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS], help="what to measure; all by default")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS], help="what to measure; all that is missing by default")
     parser.add_argument("--output", type=Path, help="keep the figures in this JSON file")
-    parser.add_argument("--thresholds", type=float, nargs="*", help="similarities to try instead of the site's default")
+    parser.add_argument("--thresholds", type=float, nargs="*", help="quality: similarities to try, not the default")
+    parser.add_argument("--pages", type=int, default=320, help="fill: so many of the labelled pages")
+    parser.add_argument("--chunks", type=int, nargs="*", default=[20_000, 200_000], help="latency: sizes of sites")
+    parser.add_argument("--saves", type=int, default=300, help="saves: so many with an embedder, and without")
     options = parser.parse_args()
-    for part in options.parts or PARTS:
-        with EmbeddedPostgres(settings=TEST_SETTINGS) as server:
-            result = PARTS[part](server, options)
-            result = header(server.version) | result
-        print(json.dumps({part: result}, indent=2, ensure_ascii=False))
-        if options.output:
-            options.output.write_text(json.dumps(merged(options.output, part, result), indent=2) + "\n", "utf-8")
+    output = options.output
+    kept = json.loads(output.read_text("utf-8")) if output is not None and output.exists() else {}
+    for part in options.parts or [part for part in PARTS if part not in kept]:
+        with EmbeddedPostgres(settings=SETTINGS) as server:
+            kept[part] = header(server.version) | PARTS[part](server, options)
+        print(json.dumps({part: kept[part]}, indent=2, ensure_ascii=False))
+        if output is not None:
+            output.write_text(json.dumps(kept, indent=2) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

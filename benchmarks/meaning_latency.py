@@ -9,14 +9,14 @@ from benchmarks.backends import BACKENDS
 from benchmarks.backends import OURS
 from benchmarks.scale import noted
 from benchmarks.scale import SiteRows
-from benchmarks.scale import Tree
-from benchmarks.scale import USUAL
 from benchmarks.scale import word
 from benchmarks.text_search import uncached
+from benchmarks.texts import USUAL
 from benchmarks.timing import summary
 from benchmarks.timing import timed
 from benchmarks.zope_site import PloneSite
 from benchmarks.zope_site import SITE
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from itertools import batched
@@ -28,6 +28,7 @@ from plone.pgcatalog.meaning.job import make_index
 from plone.pgcatalog.meaning.job import relation_of
 from plone.pgcatalog.meaning.question import question_in
 from plone.pgcatalog.meaning.question import vector_of
+from plone.pgcatalog.meaning.table import Vectors
 from plone.pgcatalog.observe import plan
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.nearest import Near
@@ -49,6 +50,7 @@ import transaction
 
 
 SEED = 31
+MODEL = "clusters"
 DIMENSION = 384
 #: Chunks of a row.
 CHUNKS = 2
@@ -84,7 +86,7 @@ def reader(share: float) -> str:
 
 
 #: filter -> its part of the query for a share
-FILTERS = {
+FILTERS: dict[str, Callable[[float], dict[str, Any]]] = {
     "roles": lambda share: {"allowedRolesAndUsers": [reader(share)]},
     "path": lambda share: {"path": path_of(share)},
     "portal_type": lambda share: {"portal_type": f"Type {share}"},
@@ -113,7 +115,7 @@ class Clusters:
         numbers = [crc32(text.encode()) % len(self.centres) for text in request["input"]]
         found = self.around(self.centres[numbers])
         data = [{"index": number, "embedding": vector.tolist()} for number, vector in enumerate(found)]
-        return 200, {}, json.dumps({"model": "clusters", "data": data}).encode()
+        return 200, {}, json.dumps({"model": MODEL, "data": data}).encode()
 
 
 def measured(server: EmbeddedPostgres, options: Any) -> dict[str, Any]:
@@ -142,24 +144,32 @@ def of_size(dsn: str, count: int, folder: Path) -> dict[str, Any]:
 
 
 def use(place: PloneSite, url: str) -> None:
-    site = place.enter()
+    """Have the site ask the embedder at *url*; none for an empty one."""
+    place.enter()
     registry = getUtility(IRegistry)
-    registry["plone.pgcatalog.embedder_url"], registry["plone.pgcatalog.embedder_model"] = url, "clusters"
+    registry["plone.pgcatalog.embedder_url"], registry["plone.pgcatalog.embedder_model"] = url, MODEL
     transaction.commit()
     place.leave()
 
 
-def filled(place: PloneSite, dsn: str, clusters: Clusters) -> dict[str, Any]:
-    """Make the table of chunks, as the queue does; return what it weighs, and what its index takes."""
-    core = place.enter().portal_catalog._core
-    catalog, embedder = core.zoid, table.embedder_of(core.tool)
+def make_table(connection: Any, core: Any) -> tuple[Vectors, str]:
+    """Make an empty table of chunks for the catalog *core*, as the queue does; return it, and the catalog's relation."""
+    relation, embedder = relation_of(connection, core.zoid), table.embedder_of(core.tool)
+    assert relation is not None
     assert embedder is not None
+    with connection.transaction():
+        vectors = table.create(connection, core.zoid, relation, embedder, DIMENSION, MODEL)
+        return table.note(connection, vectors, is_complete=True), relation
+
+
+def filled(place: PloneSite, dsn: str, clusters: Clusters) -> dict[str, Any]:
+    """Fill a table of chunks; return what it weighs, and what its index takes."""
+    core = place.enter().portal_catalog._core
     with psycopg.connect(dsn, autocommit=True) as connection:
-        relation = relation_of(connection, catalog)
-        assert relation is not None
-        with connection.transaction():
-            vectors = table.create(connection, catalog, relation, embedder, DIMENSION, "clusters")
-            vectors = table.note(connection, vectors, is_complete=True)
+        vectors, relation = make_table(connection, core)
+        # No transaction is idle while the table is filled.
+        catalog = core.zoid
+        place.leave()
         zoids = [zoid for (zoid,) in connection.execute(f"SELECT zoid FROM {relation} ORDER BY rid").fetchall()]
         with connection.cursor() as cursor, cursor.copy(COPY.format(chunks=vectors.name)) as copy:
             for batch in batched(zoids, 1000):
@@ -176,7 +186,6 @@ def filled(place: PloneSite, dsn: str, clusters: Clusters) -> dict[str, Any]:
             found["HNSW, s"] = round(timed(make_index, dsn, vectors), 1)
             [(size,)] = connection.execute("SELECT pg_relation_size(%s)", (f"{vectors.name}_hnsw",)).fetchall()
             found["HNSW, bytes a chunk"] = round(size / vectors.chunks)
-    place.leave()
     return found
 
 

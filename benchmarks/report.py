@@ -1,5 +1,6 @@
 """The documentation's figures: every one comes from the stored results, none is typed in."""
 
+from benchmarks import meaning_tables
 from benchmarks.marks import put_between
 from benchmarks.page_kinds import MIX
 from benchmarks.page_kinds import READ_ONLY
@@ -28,6 +29,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 EXPLANATION = ROOT / "docs" / "explanation"
 PERFORMANCE, SCALE, README = EXPLANATION / "performance.md", EXPLANATION / "scale.md", ROOT / "README.md"
+MEANING = ROOT / "docs" / "how-to" / "search-by-meaning.md"
 #: Made when the documentation is built.
 ALL_RESULTS = ROOT / "docs" / "reference" / "benchmark-results.md"
 PLOT = EXPLANATION / "performance-plots" / "growth.svg"
@@ -125,6 +127,7 @@ def generated(stored: Sequence[Record]) -> dict[Path, dict[str, str]]:
             "slower": slower(stored).markdown(titled=False),
         },
         SCALE: {"largest": largest([data for data in stored if data["command"] == "scale"][-1])},
+        MEANING: meaning_tables.generated(meaning_tables.stored()),
     }
 
 
@@ -256,4 +259,6 @@ def all_results(stored: Sequence[Record]) -> str:
             run = {"day": data["date"], **data["machine"], **data["versions"]}
             parts.append("; ".join(f"{name}: {value}" for name, value in run.items()))
             parts += [table.markdown() for table in tables(data)]
+    parts += ["## Search by meaning", "```sh\nmake bench-meaning\n```"]
+    parts += [table.markdown() for table in meaning_tables.tables(meaning_tables.stored()).values()]
     return "\n\n".join(parts) + "\n"

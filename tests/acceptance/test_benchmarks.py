@@ -1,5 +1,6 @@
 """The benchmark, tiny: every command measures what it promises, and the pages come from what is stored."""
 
+from benchmarks import meaning_tables
 from benchmarks.documents import documents
 from benchmarks.page_kinds import FIRST_REQUEST
 from benchmarks.page_kinds import MIX
@@ -224,3 +225,19 @@ def test_files_are_found_in_both_and_extracted_once(results: Path) -> None:
     assert ours["extracted once more after a rebuild"] == 0
     assert ours["uploads that were given up, or are not found in the end"] == 0
     assert ours["PDFs of 20 pages, 2 workers"] > 0
+
+
+@pytest.mark.slow
+def test_search_by_meaning_is_measured_in_a_site_of_any_size(tmp_path: Path) -> None:
+    path = tmp_path / "meaning.json"
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.meaning", "fill", "latency", "saves"]
+    sizes = ["--pages", "3", "--chunks", "2000", "--saves", "20", "--output", str(path)]
+    done = subprocess.run([*command, *sizes], cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    parts = json.loads(path.read_text())
+    assert parts["fill"]["pages"] >= 3
+    site = parts["latency"]["2,000 chunks"]
+    assert site["all"]["hits"] > 0
+    assert site["path, 0.1 %"]["recall@10"] == 1
+    assert parts["saves"]["with / without"] > 0
+    assert {"latency", "costs"} <= meaning_tables.generated(parts).keys()

@@ -53,6 +53,7 @@ IS_ANY_WAITING = (
     "SELECT EXISTS (SELECT FROM pgcatalog_queue"
     " WHERE kind = %s AND catalog = %s AND zoid <> catalog AND due < 'infinity')"
 )
+IS_MAKING_INDEX = "SELECT FROM pg_stat_progress_create_index WHERE relid = to_regclass(%s)"
 LOCK = "SELECT pg_advisory_xact_lock(%s, %s)"
 DROP_INDEX = SQL("DROP INDEX CONCURRENTLY IF EXISTS {index}")
 MAKE_INDEX = SQL("CREATE INDEX CONCURRENTLY {index} ON {chunks} USING hnsw (embedding {schema}.halfvec_ip_ops)")
@@ -168,7 +169,7 @@ def vectors_of_model(embedder: Embedder, mine: Vectors, texts: list[str]) -> lis
 def tend(dsn: str, catalog: int, embedder: Embedder | None) -> None:
     """Have the tables of *catalog* as *embedder*, that of its site, needs them; none without one.
 
-    Raises EmbedderError, PgvectorMissing, and JobFailed as long as pages wait.
+    Raises EmbedderError, PgvectorMissing, and JobFailed as long as pages wait, or another worker makes the index.
     """
     with connect(dsn, "vectors", 0) as connection:
         relation = relation_of(connection, catalog)
@@ -194,6 +195,9 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None) -> None:
             table.note(connection, mine, embedder=embedder, is_complete=True)
             table.retire(connection, [vectors for vectors in tables if vectors is not mine])
             connection.execute(table.FORGET_STALE.format(chunks=mine.table, relation=Identifier(relation)))
+        # ANALYZE would wait for another worker's index, and this worker for ANALYZE.
+        if connection.execute(IS_MAKING_INDEX, (mine.name,)).fetchone() is not None:
+            raise JobFailed("", False, LOOK_AGAIN)
         connection.execute(SQL("ANALYZE {}").format(mine.table))
         mine = next((v for v in table.read(connection, catalog) if v.name == mine.name), mine)
     if mine.wants_hnsw:

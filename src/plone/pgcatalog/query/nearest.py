@@ -16,15 +16,17 @@ import hashlib
 RANK = "rank"
 HYBRID, WORDS = "hybrid", "words"
 
-#: Rows that a question finds by its meaning at most, and how many of the nearest chunks are looked at for them.
-MOST_ROWS, MOST_CHUNKS = 100, 300
+#: Rows that a question finds by its meaning at most, and how many of the nearest chunks are looked at for them: with 300 a walk of
+#: HNSW takes three times as long.
+MOST_ROWS, MOST_CHUNKS = 100, 150
 #: How much less similar than the nearest row another one may be.  Models differ in how similar they find texts at all, but what
 #: is far behind the best is hardly meant: of 120 questions as many find their page with it as without, among a third of the hits.
 MARGIN = 0.03
 #: Where no more rows than these are allowed, all their chunks are compared; HNSW would walk over most of what it reads.
-FEW = 2000
-#: How many candidates a walk of HNSW keeps at a time (``hnsw.ef_search``).
-EFFORT = 100
+FEW = 10_000
+#: How many candidates a walk of HNSW keeps at a time (``hnsw.ef_search``): enough for MOST_CHUNKS where anonymous sees three of four
+#: rows, since going on takes longer than the beginning.
+EFFORT = 200
 
 
 def sql_of(name: str) -> str:

@@ -1,0 +1,79 @@
+"""What a save costs with an embedder set up, and without: documents are made in turn, in one site, and no worker runs.
+
+Who waits for vectors is the queue: a save with an embedder puts one job more.
+"""
+
+from benchmarks import content
+from benchmarks.backends import BACKENDS
+from benchmarks.backends import OURS
+from benchmarks.documents import Document
+from benchmarks.documents import documents
+from benchmarks.documents import folders
+from benchmarks.meaning_latency import make_table
+from benchmarks.meaning_latency import use
+from benchmarks.zope_site import make_application
+from benchmarks.zope_site import make_site
+from benchmarks.zope_site import PloneSite
+from collections.abc import Iterable
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from itertools import batched
+from itertools import cycle
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from statistics import median
+from tempfile import TemporaryDirectory
+from tests.integration.embedders import serving
+from tests.integration.site import load_zope
+from typing import Any
+
+import psycopg
+
+
+#: Documents in a turn; the ratio is the median of those of two turns that follow each other.
+TURN = 10
+CACHE_SIZE = 30_000
+
+
+def measured(server: EmbeddedPostgres, options: Any) -> dict[str, Any]:
+    """Return the figures of *options* ``saves`` documents with an embedder, and as many without."""
+    with TemporaryDirectory() as folder, ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(of_saves, server.createdb("saves"), Path(folder), options.saves).result()
+
+
+def of_saves(dsn: str, folder: Path, saves: int) -> dict[str, Any]:
+    load_zope(folder)
+    place = PloneSite(BACKENDS[OURS], dsn, folder, CACHE_SIZE)
+    make_application(place.db)
+    make_site(place)
+    content.make_folders(place, folders(2 * saves))
+    with serving() as answers:
+        use(place, answers.url)
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            make_table(connection, place.request()._core)
+        turns = [turn(place, batch, url) for batch, url in zip(batches(saves), cycle(("", answers.url)), strict=False)]
+    place.close()
+    off, on = turns[::2], turns[1::2]
+    ratios = [mine / theirs for mine, theirs in zip(on, off, strict=True)]
+    return {
+        "saves": saves,
+        "without an embedder, ms": round(1000 * median(off), 2),
+        "with one, ms": round(1000 * median(on), 2),
+        "with / without": round(median(ratios), 3),
+    }
+
+
+def batches(saves: int) -> Iterator[tuple[Document, ...]]:
+    """Yield the documents of each turn, an even number of turns."""
+    return batched(islice(documents(2 * saves), saves // TURN * 2 * TURN), TURN)
+
+
+def turn(place: PloneSite, batch: Iterable[Document], url: str) -> float:
+    """Return the median of the seconds that saving each of *batch* takes with the embedder *url*, the first one not counted."""
+    use(place, url)
+    author = content.Author(place)
+    for document in batch:
+        author.create(document)
+    return median(author.seconds[1:])

@@ -1,0 +1,84 @@
+"""What ``make bench-meaning`` has stored, as the tables of the documentation."""
+
+from benchmarks.tables import number
+from benchmarks.tables import Record
+from benchmarks.tables import Table
+from collections.abc import Mapping
+from pathlib import Path
+
+import json
+
+
+STORED = Path(__file__).parent / "results" / "meaning.json"
+WAYS = {"words": "by words", "vectors": "by vectors alone", "hybrid": "hybrid"}
+GROUPS = {
+    "paraphrases": "without a word of the page",
+    "paraphrases, same language": "of these in the language of the page",
+    "paraphrases, across languages": "of these in the other language",
+    "own words": "in the page's own words",
+}
+SERVER, PROCESS, RECALL = "in the server, ms", "in the process, ms", "recall@10"
+
+
+def stored() -> dict[str, Record]:
+    """Return the stored figures of each part."""
+    return dict(json.loads(STORED.read_text("utf-8")))
+
+
+def generated(parts: Mapping[str, Record]) -> dict[str, str]:
+    """Return mark -> what the guide says there."""
+    return {mark: table.markdown(titled=False) for mark, table in tables(parts).items()}
+
+
+def tables(parts: Mapping[str, Record]) -> dict[str, Table]:
+    """Return the tables of those *parts* that have been measured."""
+    makers = {"quality": quality, "latency": latency}
+    found = {part: make(parts[part]) for part, make in makers.items() if part in parts}
+    if "fill" in parts and "saves" in parts:
+        found["costs"] = costs(parts["fill"], parts["saves"])
+    return found
+
+
+def quality(part: Record) -> Table:
+    """Return which share of the questions find their page among the first ten hits, and nDCG."""
+    figures = part[f"threshold {part['threshold']}"]
+    rows = [
+        [text, *(f"{figures[name][way]['recall@10']:.0%} ({figures[name][way]['nDCG@10']:.2f})" for way in WAYS)]
+        for name, text in GROUPS.items()
+    ]
+    return Table("Questions that find their page: recall@10 (nDCG@10)", ["questions", *WAYS.values()], rows)
+
+
+def latency(part: Record) -> Table:
+    """Return the times of pages, the worst of the filters for each share, and what the index finds and costs."""
+    sizes = {name: sites for name, sites in part.items() if name.endswith(" chunks")}
+    filters = dict.fromkeys(name for site in sizes.values() for name in site if name.endswith("%"))
+    rows = []
+    for share in dict.fromkeys(name.partition(", ")[2] for name in filters):
+        of_share = {
+            name: [site[each] for each in filters if each.endswith(f", {share}")] for name, site in sizes.items()
+        }
+        rows += timings(f"a filter that leaves {share}", of_share)
+    rows = timings("a page, all rows", {name: [site["all"]] for name, site in sizes.items()}) + rows
+    for cost in ("bytes a chunk", "HNSW, bytes a chunk", "HNSW, s"):
+        rows.append([cost, *(number(site.get(cost)) for site in sizes.values())])
+    return Table("Searches by meaning in large sites", ["", *sizes], rows)
+
+
+def timings(what: str, sites: Mapping[str, list[Record]]) -> list[list[str]]:
+    """Return the rows about *what*: median (p95) of the slowest, recall of the worst."""
+    rows = []
+    for where in (SERVER, PROCESS):
+        slowest = [max((each[where] for each in site), key=lambda figure: figure["p50"]) for site in sites.values()]
+        rows.append([f"{what}: {where}", *(f"{number(each['p50'])} ({number(each['p95'])})" for each in slowest)])
+    worst = [min(each[RECALL] for each in site) for site in sites.values()]
+    return [*rows, [f"{what}: {RECALL}", *(f"{each:.3f}" for each in worst)]]
+
+
+def costs(fill: Record, saves: Record) -> Table:
+    """Return what the vectors of pages cost, and saves with an embedder."""
+    rows = [
+        [name, number(fill[name])] for name in ("pages an hour", "chunks a second", "bytes a page", "bytes a chunk")
+    ]
+    rows += [[f"a save: {name}", number(figure)] for name, figure in saves.items() if "with" in name]
+    return Table("Vectors of pages", ["", ""], rows)

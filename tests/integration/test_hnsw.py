@@ -1,0 +1,130 @@
+"""HNSW in the place of comparing all chunks: filters that leave little still fill a page, with the rows that are nearest."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.connections import plain_connection
+from plone.pgcatalog.meaning import table
+from plone.pgcatalog.meaning.job import IS_MAKING_INDEX
+from plone.pgcatalog.meaning.job import make_index
+from plone.pgcatalog.meaning.job import put_upkeep
+from plone.pgcatalog.query import bind
+from plone.pgcatalog.query import nearest
+from plone.pgcatalog.queue.worker import Worker
+from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.storage import database_dsn
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.embedders import serving
+from tests.integration.vectors import answering
+from tests.integration.vectors import set_embedder
+from tests.integration.vectors import work
+from tests.integration.waiting import until
+from typing import Any
+
+import json
+import numpy
+import pytest
+import transaction
+
+
+PAGES, DIMENSION = 1000, 16
+#: Percent of the pages that a filter leaves.
+SHARES = {100: 1, 10: 10, 1: 100}
+
+pytestmark = pytest.mark.slow
+
+
+def embed(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+    """Answer with vectors that are the same for the same text, and somewhat similar for all."""
+    vectors = [numpy.random.default_rng(list(text.encode())).normal(1, 1, DIMENSION) for text in request["input"]]
+    data = [{"index": number, "embedding": vector.tolist()} for number, vector in enumerate(vectors)]
+    return 200, {}, json.dumps({"model": "chance", "data": data}).encode()
+
+
+@pytest.fixture(scope="module")
+def place(site_template: str, postgres: Any) -> Iterator[Any]:
+    """(portal, worker, dsn) of a site whose chunks have an HNSW index, which is asked wherever a filter leaves more than a few rows."""
+    with pytest.MonkeyPatch.context() as patch, serving(embed) as answers:
+        patch.setattr(table, "HNSW_FROM", PAGES // 2)
+        patch.setattr(nearest, "FEW", 20)
+        # All that is found counts, however far away.
+        patch.setattr(nearest, "MARGIN", 2.0)
+        with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+            dsn = database_dsn(db)
+            assert dsn is not None
+            for number in range(PAGES):
+                tags = [f"{share} percent" for share, every in SHARES.items() if number % every == 0]
+                create(portal, "Document", f"page-{number}", title=f"Page {number}", subject=tags)
+                if number % 50 == 0:
+                    transaction.commit()
+            set_embedder(portal, answers.url, meaning_threshold=0.0)
+            place = portal, Worker(db, dsn), dsn
+            work(place)
+            yield place
+
+
+@pytest.fixture
+def portal(place: Any) -> Any:
+    return place[0]
+
+
+def nearest_rids(results: Any, is_indexed: bool) -> list[int]:
+    """Return the record ids of the rows nearest to what *results* search for, found by the index or by comparing all."""
+    near = nearest.near_in(results.condition)
+    assert near is not None
+    asked = replace(near.asked, is_indexed=is_indexed)
+
+    def statement(stored: Any) -> Statement:
+        rows = asked.nearest_rows(stored.source, bind.condition(near.among, stored))
+        return Statement(f"SELECT rid FROM ({rows.sql}) AS near ORDER BY place", rows.params, is_costly=True)
+
+    view = results.catalog.view()
+    return [rid for (rid,) in view.run("rows", view.binding(statement, near.among))]
+
+
+def test_the_index_is_made_and_is_used(portal: Any) -> None:
+    vectors = answering(portal)
+    assert vectors.has_hnsw
+    assert not vectors.wants_hnsw
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_a_filter_fills_a_page_with_the_nearest_rows(portal: Any, share: int) -> None:
+    same = total = 0
+    for question in range(10):
+        results = portal.portal_catalog(
+            SearchableText=f"question {question}", rank="hybrid", Subject=f"{share} percent", b_size=10
+        )
+        assert len([brain.getId for brain in results[:10]]) == 10
+        assert results.actual_result_count >= 10
+        found, exact = (nearest_rids(results, is_indexed)[:10] for is_indexed in (True, False))
+        same += len(set(found) & set(exact))
+        total += len(exact)
+    assert total == 100
+    assert same >= 95
+
+
+def test_a_worker_does_not_wait_for_the_index_that_another_one_makes(place: Any) -> None:
+    portal, worker, dsn = place
+    vectors = answering(portal)
+    with (
+        ThreadPoolExecutor(2) as pool,
+        connect(dsn, "test") as connection,
+        plain_connection(dsn, "somebody", autocommit=False) as somebody,
+    ):
+        connection.execute(f"DROP INDEX {vectors.name}_hnsw")
+        # An index that is made concurrently waits for who has written.
+        somebody.execute(f"UPDATE {vectors.name} SET start = start WHERE chunk = 0")
+        making = pool.submit(make_index, dsn, vectors)
+        until(lambda: connection.execute(IS_MAKING_INDEX, (vectors.name,)).fetchone() is not None)
+        put_upkeep(connection, portal.portal_catalog._core.zoid)
+        looking = pool.submit(worker.run_until_empty)
+        until(looking.done)
+        assert connection.execute("SELECT reason FROM pgcatalog_queue").fetchall() == [("",)]
+        assert not making.done()
+        somebody.rollback()
+        making.result()
+    work(place)
+    assert answering(portal).has_hnsw
