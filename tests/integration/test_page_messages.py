@@ -103,6 +103,12 @@ def slow_queries(portal: Any) -> None:
     page.groups(), page.examples(), page.pages(), page.history()
 
 
+def rest_search(portal: Any) -> None:
+    answer = getMultiAdapter((portal, portal.REQUEST), name="GET_application_json_@pgsearch").reply()
+    assert answer["response"]["numFound"] > 0
+    assert len(answer["facet_fields"]) == 2
+
+
 PAGES: tuple[tuple[Callable[[Any], None], dict[str, Any]], ...] = (
     (search_page, {"SearchableText": "hedgehog"}),
     (
@@ -154,3 +160,29 @@ def test_a_page_sends_few_messages(
                     transaction.commit()
         sent = shown(site, page, query, monkeypatch)
     assert 0 < len(sent) <= MOST, "\n\n".join(f"{n}: {text}" for n, text in enumerate(sent, 1))
+
+
+FACETS = {"facets": "Subject,portal_type", "snippets": "0"}
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ({"q": "hedgehog", **FACETS}, 1),
+        # They are of the hits on the page.
+        ({"q": "hedgehog", **FACETS, "snippets": "1"}, 2),
+        ({"sort": "modified desc", **FACETS}, 1),
+        ({"sort": "modified desc", "rows": "0", **FACETS}, 1),
+        ({"sort": "modified desc", "start": "2", "count_limit": "3", **FACETS}, 1),
+        # The facets go with the page; the keys of its last row and the count are read by themselves.
+        ({"sort": "modified desc", "cursor": "*", **FACETS}, 3),
+    ],
+    ids=str,
+)
+def test_rest_asks_for_page_count_and_facets_in_one_message(
+    dsn: str, query: dict[str, Any], number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sites.opened(dsn) as db:
+        shown(Site(db), *PAGES[0], monkeypatch)
+        sent = shown(Site(db), rest_search, query, monkeypatch)
+    assert len(sent) == number, "\n\n".join(sent)

@@ -8,7 +8,8 @@ from plone.pgcatalog.discovery.authors import told_facets
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facets import LIMIT
 from plone.pgcatalog.restapi.parameters import buckets
-from plone.pgcatalog.restapi.search import facets_in_time
+from plone.pgcatalog.restapi.search import counted
+from plone.pgcatalog.restapi.search import counting_of
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.restapi.bbb import IPloneSiteRoot
 from plone.restapi.deserializer import json_body
@@ -52,7 +53,7 @@ class Faceted:
         if not isinstance(results, CatalogSearchResults):
             # No index of the query is known, so there was no search.
             return {"facets": {name: _as_json(Facet()) for name in (*names, *ranges)}}
-        facets = facets_in_time(results, names, ranges, limit)
+        facets = counted(counting_of(results, names, ranges, limit))
         if facets is None:
             return {"facets": {}, "facets_timed_out": True}
         return {"facets": {name: _as_json(facet) for name, facet in facets.items()}}

@@ -8,6 +8,8 @@ from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.discovery.authors import told_facets
 from plone.pgcatalog.discovery.facet_groups import Facet
+from plone.pgcatalog.discovery.facet_groups import FacetQuery
+from plone.pgcatalog.discovery.facets import Counting
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.passages import headings
@@ -148,11 +150,17 @@ class SearchGet(Service):
         limit = parameters.count_limit
         if limit:
             results.count_up_to(limit)
+        names = list(dict.fromkeys([*parameters.facets, *parameters.conditions]))
+        # The page, the number of hits and the facets go in one message.
+        with results.view.session.batch():
+            facets = counting(parameters, names, results)
+            if cursor is None:
+                results.actual_result_count  # noqa: B018  which reads the page, too
+            else:
+                brains, more["next_cursor"] = page_behind(cursor, results, query, parameters.rows)
         total = results.actual_result_count
         if cursor is None:
             brains = list(results)
-        else:
-            brains, more["next_cursor"] = page_behind(cursor, results, query, parameters.rows)
         wanted = brains if parameters.flag("snippets", True) else []
         snippets = results.snippets(wanted, parameters.snippet_length)
         answer: dict[str, Any] = {
@@ -170,7 +178,7 @@ class SearchGet(Service):
             answer["response"]["numFoundExact"] = not results.is_limited
         if parameters.passages:
             answer["passages"] = self._passages(parameters)
-        answer |= self._facets(parameters, results)
+        answer |= self._facets(parameters, counted(facets))
         if parameters.text and (not total or parameters.flag("spellcheck", False)):
             answer["did_you_mean"] = parameters.corrected_text()
         return answer
@@ -193,9 +201,7 @@ class SearchGet(Service):
             for passage in found
         ]
 
-    def _facets(self, parameters: Parameters, results: Any) -> dict[str, Any]:
-        names = list(dict.fromkeys([*parameters.facets, *parameters.conditions]))
-        facets = count_facets(parameters, names, results)
+    def _facets(self, parameters: Parameters, facets: Mapping[str, Facet] | None) -> dict[str, Any]:
         if facets is None:
             return {"facet_fields": [], "facets_timed_out": True}
         return {"facet_fields": [self._facet(parameters, name, facet) for name, facet in facets.items()]}
@@ -208,32 +214,35 @@ class SearchGet(Service):
         return [field, pairs[:limit]]
 
 
-def count_facets(parameters: Parameters, names: Sequence[str], results: Any) -> Mapping[str, Facet] | None:
-    """Return the facets *names*, and the ranges of *parameters*, of *results*; None if counting takes too long.
+def counting(parameters: Parameters, names: Sequence[str], results: Any) -> Counting | None:
+    """Return the counting of the facets *names*, and of the ranges of *parameters*, in *results*, each without its own criterion.
 
-    Facets whose values the user may not be told are left out.
+    In an open batch it goes in the message of that.  Facets whose values the user may not be told are left out; None if
+    there are no others.
     """
     told = set(told_facets([*names, *parameters.ranges], parameters.context, parameters.request))
     names = [name for name in names if name in told]
     ranges = {name: of for name, of in parameters.ranges.items() if name in told}
-    if not told:
-        return {}
     # One more than wanted would not do where only some of the values are shown.
     parted = any(condition.get("p") for condition in parameters.conditions.values())
     limit = None if parted else max((parameters.facet_limit(name) for name in names), default=None)
-    return facets_in_time(results, names, ranges, limit)
+    return counting_of(results, names, ranges, limit) if told else None
 
 
-def facets_in_time(results: Any, names: Sequence[str], ranges: Any, limit: int | None) -> Mapping[str, Facet] | None:
-    """Return the facets *names* and *ranges* of *results*, each without its own criterion; None if that takes too long."""
+def counting_of(results: Any, names: Sequence[str], ranges: Any, limit: int | None) -> Counting:
+    """Return the counting of the facets *names* and *ranges* of *results*, each without its own criterion."""
+    with bad_values():
+        query = FacetQuery(results.criteria, results.sort, names, ranges, True, limit)
+        return Counting(results, query, FACET_SECONDS)
+
+
+def counted(facets: Counting | None) -> Mapping[str, Facet] | None:
+    """Return *facets*; None if counting takes too long."""
     try:
         with bad_values():
-            facets: Mapping[str, Facet] = results.facets(
-                names, ranges=ranges, exclude_own=True, limit=limit, timeout=FACET_SECONDS
-            )
+            return {} if facets is None else facets.facets()
     except SearchTimeout:
         return None
-    return facets
 
 
 def matching_values(parameters: Parameters, name: str, facet: Facet) -> list[list[Any]]:

@@ -8,7 +8,8 @@ from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.restapi.search import columns
-from plone.pgcatalog.restapi.search import count_facets
+from plone.pgcatalog.restapi.search import counted
+from plone.pgcatalog.restapi.search import counting
 from plone.pgcatalog.restapi.search import FIELDS
 from plone.pgcatalog.restapi.search import matching_values
 from plone.pgcatalog.restapi.search import SuggestGet
@@ -59,7 +60,10 @@ class SolrGet(Service):
         return self._answer(parameters, results) | spelling
 
     def _answer(self, parameters: SolrParameters, results: Any) -> dict[str, Any]:
-        total = results.actual_result_count
+        # The page, the number of hits and the facets go in one message.
+        with results.view.session.batch():
+            facet_counting = counting(parameters, parameters.facets, results)
+            total = results.actual_result_count
         brains = list(results)
         snippets = results.snippets(brains, parameters.snippet_length)
         fields = (*FIELDS, "review_state", *parameters.settings.get("fieldList", []))
@@ -69,7 +73,7 @@ class SolrGet(Service):
             [tab["label"], parameters.search(parameters.tab_query(tab), 0, 0).actual_result_count]
             for tab in parameters.tabs
         ]
-        facets = count_facets(parameters, parameters.facets, results)
+        facets = counted(facet_counting)
         answer = {
             "response": {"numFound": total, "start": parameters.start, "docs": docs},
             "portal_path": "/".join(getSite().getPhysicalPath()),
