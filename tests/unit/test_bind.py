@@ -112,6 +112,16 @@ def test_what_every_row_has_is_no_condition() -> None:
     assert bind.condition(has_value(SUBJECT), stored) is not EVERYTHING
 
 
+def test_hits_are_counted_apart_only_where_the_stages_may_not_count_them() -> None:
+    """In a large catalog the first stage stops behind so many."""
+    query = compiled({"Title": "water"})
+    few, many = (
+        bind.page(query, replace(FORMS["large"], rows=rows), 0, 25, with_total=True).sql for rows in (6_000, 50_000)
+    )
+    assert "(SELECT total FROM found) AS total" in few
+    assert "coalesce((SELECT total FROM found), (SELECT count(*)" in many
+
+
 def test_moved_rows_come_last_where_nothing_else_sorts() -> None:
     stored = Stored(("catalog", ()), moved="(SELECT true)")
     assert bind.order_by(compiled({"portal_type": "Document"}), stored) == "(SELECT true), rid"

@@ -257,7 +257,8 @@ def page(
             score = stages.scored
     params = score.params if score else ()
     if with_total is not None:
-        total = total_column(query.score, first is not None, count(query, stored) if with_total else None)
+        counted = with_total and (stages is None or not stages.counts_all)
+        total = total_column(query.score, first is not None, count(query, stored) if counted else None)
         more += f", {total.sql} AS total"
         params = (*params, *total.params)
     expressions = f"rid, path, {score.sql if score else 'NULL'} AS score{more}"
@@ -297,7 +298,7 @@ def fused_page(
     near = fusion.near.chosen("nearest")
     where = query.where.changed(lambda part: near if isinstance(part, Near) else part)
     if with_total is not None:
-        counted = with_total and stages is not None
+        counted = with_total and stages is not None and not stages.counts_all
         total = rows.total(count(replace(query, where=where), stored) if counted else None)
         more, params = f"{more}, {total.sql} AS total", (*params, *total.params)
     tail = f"ORDER BY {SCORE} DESC NULLS LAST, rid DESC"

@@ -75,6 +75,8 @@ class Stages:
 
     #: Whether PostgreSQL plans the statement as well without its values.
     plans_once = True
+    #: Whether ``found`` counts all hits, however many there are.
+    counts_all = True
 
     @staticmethod
     def of(source: Source, where: Condition, score: Fragment | None, rows: int | None, full: int) -> "Stages | None":
@@ -161,6 +163,7 @@ class StagesOfMany(Stages):
     bound: int
 
     plans_once = False
+    counts_all = False
 
     def _found(self) -> Fragment:
         newest = self._newest(self.where, self.full, self.newest)
