@@ -82,6 +82,13 @@ def queries() -> list[str]:
     return shown + [rule["expr"] for rule in alerts]
 
 
+def test_the_dashboard_and_the_alerts_show_every_queue() -> None:
+    asked = " ".join(queries())
+    for kind in ("files", "vectors"):
+        for figure in ("waiting", "failed", "oldest_seconds"):
+            assert f"pgcatalog_{kind}_{figure}" in asked
+
+
 def test_the_dashboard_and_the_alerts_ask_for_what_there_is(portal: Any, db: Any, dsn: str) -> None:
     """Names, and the labels that are chosen or summed by; the figures of replicas are in the reference only."""
     use_everything(portal)
