@@ -3,7 +3,9 @@
 Only the order of hits may change, and which pages are similar: as in ZCatalog, relevance counts words in all texts.
 """
 
+from demo import documents as files
 from plone.pgcatalog.controlpanel.panel import SearchPanel
+from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.results.cache import result_cache
 from tests.acceptance.search_site import fill
 from tests.acceptance.search_site import TOPICS
@@ -12,6 +14,8 @@ from tests.integration.content import create
 from tests.integration.people import acting_as
 from tests.integration.people import publish
 from tests.integration.search_pages import search
+from tests.integration.uploads import upload
+from tests.integration.uploads import work
 from tests.integration.web import Site
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +32,8 @@ VISITORS = {None: None, "mara": "mara:secret"}
 QUERIES: tuple[dict[str, Any], ...] = (
     *({}, {"SearchableText": "hedgehog"}, {"SearchableText": "hegdehog"}, {"SearchableText": "hedge"}),
     *({"SearchableText": "hedgew"}, {"SearchableText": "hedgewars"}, {"SearchableText": "hedgewars hedgehog"}),
-    {"SearchableText": "rendezvsou"},
+    *({"SearchableText": "rendezvsou"}, {"SearchableText": "hedgefile"}, {"SearchableText": "hedgefiel"}),
+    *({"SearchableText": "hedgefi"}, {"SearchableText": "hedgefile hedgehog"}),
     {"SearchableText": "hedgehog", "path:list": ["/plone/news", "/plone/news/vault", "/plone/vault"]},
     {"Subject:list": ["Hidden tag"]},
     {"Creator:list": ["zoe"], "SearchableText": "hedgehog"},
@@ -50,13 +55,14 @@ def pages(shared_site: Site) -> tuple[dict[str, str], dict[str, str]]:
     before = shown(shared_site)
     with shared_site.inside() as portal:
         hide(portal)
+    work(Worker(shared_site.db, shared_site.dsn))
     with shared_site.inside() as portal:
         counted(shared_site.dsn, portal.portal_catalog)
     return before, shown(shared_site)
 
 
 def hide(portal: Any) -> None:
-    """Put private pages everywhere, with words, tags, authors and dates of their own, and those that others have."""
+    """Put private pages and files everywhere, with words, tags, authors and dates of their own, and those that others have."""
     for place in (portal, portal.news, portal.animals):
         vault = create(place, "Folder", "vault", title="Hidden vault of hedgehogs")
         inner = create(vault, "Folder", "inner", title="Hidden inner vault")
@@ -72,6 +78,7 @@ def hide(portal: Any) -> None:
             page.setCreators(["zoe"])
             page.setEffectiveDate("1999/12/12 UTC")
             page.reindexObject()
+        upload(inner, "secret-file", files.pdf("Hedgefile hedgehigs: a rendezvous of a hedgehog"))
         expired = create(place, "Document", "expired", title="An expired rendezvous of a hedgehog")
         publish(expired)
         expired.setExpirationDate("2001/01/01 UTC")
@@ -97,7 +104,9 @@ def shown(site: Site) -> dict[str, str]:
                     answers[f"suggest {user} {asked}"] = json.dumps(portal.portal_catalog.suggest(text))
         similar = search(site.web, login, similar=uid, b_size=100)
         assert similar.total > 10
-        assert not [word for word in ("Hedgewars", "rendezvous", "vault", "Hidden") if word in similar.html]
+        assert not [
+            word for word in ("Hedgewars", "Hedgefile", "rendezvous", "vault", "Hidden") if word in similar.html
+        ]
         with site.inside() as portal, acting_as(portal, user):
             panel = SearchPanel(portal, portal.REQUEST)
             portal.REQUEST.form["try_text"] = "hedgehog"
