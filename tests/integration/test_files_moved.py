@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from demo import documents as files
-from OFS.ObjectManager import ObjectManager
+from OFS import ObjectManager
 from pathlib import Path
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn
