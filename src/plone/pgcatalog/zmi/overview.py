@@ -8,6 +8,7 @@ from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.restored import PROFILE
 from plone.pgcatalog.database.restored import waiting_since
 from plone.pgcatalog.distribution import own_distribution
+from plone.pgcatalog.files import texts
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import restored
 from plone.pgcatalog.i18n import translated
@@ -15,11 +16,13 @@ from plone.pgcatalog.i18n import when
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.observe import health
+from plone.pgcatalog.queue import table
 from plone.pgcatalog.results.cache import FACETS
 from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
 from plone.pgcatalog.results.cache import VALUES
+from plone.pgcatalog.sql.expression import Condition
 from plone.pgcatalog.zmi.browse import Browser
 from plone.pgcatalog.zmi.page import ManagePage
 from Products.Five.browser import BrowserView
@@ -41,6 +44,8 @@ KINDS = {
 MANY_HOURS = 48
 #: The figures of a line of the history, in their places.
 HISTORY = ("estimated_rows", "table_bytes", "index_bytes")
+#: Files without a text that are named with the reason.
+SHOWN_FAILURES = 5
 #: Seconds from which on the oldest transaction is worth a word.
 OLD = 60
 
@@ -48,7 +53,7 @@ OLD = 60
 class Figures(BrowserView):
     """HTML for a page about the catalog tool *context*: its health in a line, figures, and maintenance with its buttons.
 
-    One message to PostgreSQL, and up to two for the number of rows.
+    One message to PostgreSQL, and up to two each for the number of rows and for files without a text.
     """
 
     template = ViewPageTemplateFile("templates/figures.pt")
@@ -128,12 +133,25 @@ class Figures(BrowserView):
         """Return how many files wait for their text, and have none; None if there are no such files."""
         return self.mine["queue"].get("text") if self.mine else None
 
+    def failed_files(self) -> list[dict[str, str]]:
+        """Return path, address of its information and reason of the SHOWN_FAILURES files that have failed last."""
+        values = {"catalog": self.catalog.zoid, "kind": texts.KIND, "limit": SHOWN_FAILURES}
+        failures = self.catalog.session.execute(table.FAILURES, values)
+        rows = self.catalog.view().select(
+            "zoid, path, rid", Condition("zoid = ANY(%s)", ([zoid for zoid, *_ in failures],))
+        )
+        found = {zoid: (path, self.url(f"manage_objectInformation?rid={rid}")) for zoid, path, rid in rows}
+        return [
+            dict(zip(("path", "url"), found.get(zoid, ("", "")), strict=True)) | {"reason": reason}
+            for zoid, reason, *_ in failures
+        ]
+
     def meaning(self) -> dict[str, Any] | None:
         """Return how many pages wait for their vectors, and have none, and the tables of vectors; None without either."""
         if not self.mine or not (self.mine["vectors"] or "embed" in self.mine["queue"]):
             return None
         work: dict[str, Any] = {"waiting": 0, "failed": 0, "last_reason": ""} | self.mine["queue"].get("embed", {})
-        return work | {"tables": [table | {"model": model_in(table["about"])} for table in self.mine["vectors"]]}
+        return work | {"tables": [each | {"model": model_in(each["about"])} for each in self.mine["vectors"]]}
 
     def oldest(self) -> dict[str, Any] | None:
         """Return the oldest transaction if it is old enough to hold something."""
