@@ -25,12 +25,13 @@ SESSION = ROOT / "docs" / "how-to" / "typo-session.txt"
 #: Pictures that stand side by side in one.
 STRIPS = {"typo-finds-the-page": ("typo-1", "typo-2", "typo-3")}
 GAP = 24
-TESTS = tuple(f"tests/acceptance/{name}.py" for name in ("test_browser", "test_browser_search", "test_browser_tuning"))
+TESTS = tuple(f"tests/acceptance/test_browser{name}.py" for name in ("", "_search", "_tuning", "_files"))
 PICTURES = (
     *("search-tuned", "search-tuning", "live-search-words", "live-search-corrected", "facets-rest", "did-you-mean"),
     *("search-corrected", "search-facets", "search-small", "search-small-facets", "search-german"),
     *("tuning-preview", "tuning-preview-phone", "tuning-preview-german", "related-pages", "search-page-settings"),
     *("overview", "slow-queries", "explain", "advice", "applied", "catalog", "information", "indexes", "advanced"),
+    *("files-overview", "files-failed", "files-german", "files-phone"),
     *("settings", "settings-de", "search-tuning-de", "search-page-settings-de"),
 )
 VOLTO_TESTS = ("tests/volto/test_add_on.py", "tests/volto/test_panels.py")
@@ -54,6 +55,8 @@ HEIGHT = {
     "tuning-preview": 1300,
     "tuning-preview-german": 1300,
     "tuning-preview-phone": 1900,
+    "files-failed": 400,
+    "files-phone": 1450,
 }
 LOWEST = 950
 
