@@ -1,4 +1,10 @@
-"""Makes a failing example smaller while it goes on failing."""
+"""Makes a failing example smaller while it goes on failing.
+
+hypothesis is not used for these: it ends with the first failure, and what it draws for a seed is another thing with each of
+its releases, but a run of ``make differential`` goes on behind a difference, counts those that are explained, and names each
+query and sequence by a seed and a number that draw the same in any run.  Its shrinking would also repeat a sequence, which
+takes seconds and commits, hundreds of times; halves and single steps need some twenty.
+"""
 
 from collections.abc import Callable
 from collections.abc import Iterator

@@ -41,15 +41,12 @@ def read_from_environment(node: ast.AST) -> list[ast.expr]:
     """Return the names of environment variables in *node*, as expressions."""
     if isinstance(node, ast.keyword) and node.arg in ("envvar", "variable"):
         return [node.value]
-    if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "os.environ":
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "environ":
         return [node.slice]
-    if isinstance(node, ast.Call) and ast.unparse(node.func) in (
-        "os.environ.get",
-        "os.environ.pop",
-        "os.environ.setdefault",
-        "os.getenv",
-    ):
-        return node.args[:1]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        called = node.func
+        if called.attr in ("get", "pop", "setdefault", "getenv") and ast.unparse(called.value) in ("os.environ", "os"):
+            return node.args[:1]
     return []
 
 

@@ -1,6 +1,7 @@
 """What holds for the tests themselves: who may import whom, what may be looked at, and which command runs what."""
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from tests.unit.sources import ROOT
 from tests.unit.sources import SOURCE
@@ -132,6 +133,7 @@ def says_slow(node: ast.AST) -> bool:
     return any(isinstance(part, ast.Attribute) and part.attr == "slow" for part in ast.walk(node))
 
 
+@cache
 def has_fast_tests(path: Path) -> bool:
     """Return whether ``make test`` runs a test of the module at *path*."""
     body = ast.parse(text(path)).body
