@@ -12,7 +12,6 @@ from tests.integration.content import create
 from tests.integration.content import tune
 from tests.integration.plans import page_statement
 from tests.integration.relation import filled
-from tests.integration.traffic import traced
 from typing import Any
 
 import pytest
@@ -123,13 +122,9 @@ def test_a_page_tells_how_many_there_are(site: Any) -> None:
     """The batch of a listing asks for both."""
     result_cache().clear()
     site.portal_catalog.unrestrictedSearchResults(getId="page00")[0].getPath()
-    with traced(site) as traffic:
-        results = site.portal_catalog.unrestrictedSearchResults(SearchableText=WORD, b_start=0, b_size=3)
-        assert len(results[:3]) == 3
-        asked = results.actual_result_count
-    assert asked == PAGES
-    # A large catalog counts many hits for itself: it does not look at all of them for a page.
-    assert bool(traffic[0].matching('SELECT count(*) FROM "pgcatalog_')) is (ranked.WALKED == 0)
+    results = site.portal_catalog.unrestrictedSearchResults(SearchableText=WORD, b_start=0, b_size=3)
+    assert len(results[:3]) == 3
+    assert results.actual_result_count == PAGES
 
 
 def test_sorted_results_are_not_ranked(site: Any) -> None:
