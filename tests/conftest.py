@@ -18,6 +18,7 @@ from tests.integration.fixtures import dsn  # noqa: F401
 from tests.integration.fixtures import filled  # noqa: F401
 from tests.integration.fixtures import portal  # noqa: F401
 from tests.integration.fixtures import shared_both  # noqa: F401
+from tests.integration.fixtures import shared_filled  # noqa: F401
 from tests.integration.fixtures import shared_portal  # noqa: F401
 from tests.integration.fixtures import shared_site  # noqa: F401
 from tests.integration.fixtures import site_template  # noqa: F401

@@ -99,6 +99,14 @@ def shared_portal(shared_site: Site) -> Iterator[Any]:
         yield portal
 
 
+@pytest.fixture
+def shared_filled(shared_portal: Any) -> Any:
+    """That portal, for a manager in a new transaction: other tests may have left it since."""
+    sites.return_to(shared_portal)
+    transaction.begin()
+    return shared_portal
+
+
 @pytest.fixture(scope="module")
 def shared_both(shared_portal: Any) -> Any:
     """(our catalog, the oracle) of that site."""

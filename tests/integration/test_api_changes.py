@@ -22,7 +22,7 @@ import pytest
 import transaction
 
 
-CONTENT = populate
+CONTENT = SHARED = populate
 
 
 @pytest.fixture
@@ -179,11 +179,12 @@ def test_no_index_has_the_name_of_what_searches_look_for_in_a_query(portal: Any,
 
 
 @pytest.mark.parametrize("name", [*sorted(QUERY_WORDS), "effectiveRange_mine", "allowedRolesAndUsers_not"])
-def test_an_index_with_a_word_of_queries_as_its_name_is_refused(filled: Any, name: str) -> None:
-    before = sorted(filled.indexes())
+def test_an_index_with_a_word_of_queries_as_its_name_is_refused(shared_filled: Any, name: str) -> None:
+    catalog = shared_filled.portal_catalog
+    before = sorted(catalog.indexes())
     with pytest.raises(CatalogError, match=f"An index cannot have the name '{name}': "):
-        filled.addIndex(name, FieldIndex(name, extra={"indexed_attrs": "getId"}))
-    assert sorted(filled.indexes()) == before
+        catalog.addIndex(name, FieldIndex(name, extra={"indexed_attrs": "getId"}))
+    assert sorted(catalog.indexes()) == before
 
 
 def test_the_folder_of_indexes_deletes(filled: Any) -> None:

@@ -30,11 +30,16 @@ class Compiler:
         return self._compile(*args)
 
 
+def fill(portal: Any) -> None:
+    create(portal, "Document", "page", title="Green apples", subject=("apple", "pear"))
+
+
+CONTENT = fill
+
+
 @pytest.fixture
 def compiled(portal: Any) -> Any:
     """Return what tells how often the compiler had to run for some searches."""
-    create(portal, "Document", "page", title="Green apples", subject=("apple", "pear"))
-    transaction.commit()
 
     def count(*queries: dict[str, Any]) -> int:
         compiler = Compiler()
@@ -114,8 +119,6 @@ def test_changed_settings_are_heeded(portal: Any, compiled: Any) -> None:
 
 def test_settings_that_a_savepoint_has_stored_are_heeded(portal: Any) -> None:
     """They are not those of the last commit, whose serial the index still has."""
-    create(portal, "Document", "page", title="Page")
-    transaction.commit()
     catalog = portal.portal_catalog
     query = {"created": DateTime("2020/01/01 12:34 GMT+3")}
 
@@ -170,7 +173,7 @@ def test_a_saved_state_has_one_configuration(portal: Any) -> None:
     assert Configuration.of(catalog) is before
     transaction.begin()
     assert Configuration.of(catalog) is before
-    create(portal, "Document", "page", title="Page")
+    create(portal, "Document", "another")
     assert Configuration.of(catalog) is before
     transaction.commit()
     assert Configuration.of(catalog) is before
@@ -216,11 +219,9 @@ def test_connections_share_no_object(db: Any, portal: Any) -> None:
 
 def test_an_index_behind_a_savepoint_has_its_column_with_the_commit(portal: Any) -> None:
     catalog = portal.portal_catalog
-    create(portal, "Document", "page", title="Page")
-    transaction.commit()
     catalog.addIndex("an_index", FieldIndex("an_index", extra={"indexed_attrs": "Title"}))
     transaction.savepoint()
     transaction.commit()
     catalog.reindexIndex("an_index", None)
     transaction.commit()
-    assert [b.getId for b in catalog.unrestrictedSearchResults(an_index="Page")] == ["page"]
+    assert [b.getId for b in catalog.unrestrictedSearchResults(an_index="Green apples")] == ["page"]

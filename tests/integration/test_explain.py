@@ -18,6 +18,7 @@ from plone.pgcatalog.sql.expression import Statement
 from psycopg.rows import dict_row
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.fixtures import SiteWith
 from tests.integration.slow_queries import generate_rows
 from tests.integration.slow_queries import ROWS
 from tests.integration.web import MANAGER
@@ -32,12 +33,23 @@ import pytest
 import transaction
 
 
-@pytest.fixture
-def filled(portal: Any) -> Any:
+def fill(portal: Any) -> None:
     for number in range(3):
         create(portal, "Document", f"page{number}", title=f"Page {number}")
-    transaction.commit()
-    return portal
+
+
+@pytest.fixture(scope="module")
+def small(site_with: SiteWith) -> Iterator[Any]:
+    with sites.opened(site_with(fill)) as db, sites.inside(db) as portal:
+        yield portal
+
+
+@pytest.fixture
+def filled(small: Any) -> Any:
+    """A site with three pages, of which no test changes any."""
+    sites.return_to(small)
+    transaction.begin()
+    return small
 
 
 def example(query: dict[str, Any], sort: Any = (), limit: Any = None, where: Any = None, **more: Any) -> Example:
@@ -141,7 +153,8 @@ def test_an_example_is_what_it_was(filled: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("part", ["page", "count", "rids"])
-def test_the_command_explains_what_a_search_takes(catalog: Any, query: dict[str, Any], part: str) -> None:
+def test_the_command_explains_what_a_search_takes(filled: Any, query: dict[str, Any], part: str) -> None:
+    catalog = filled.portal_catalog
     catalog.unrestrictedSearchResults(query)
     assert statement(catalog._core, query, part).sql.startswith("SELECT ")
 
@@ -161,9 +174,9 @@ def test_the_command_explains_what_a_search_takes(catalog: Any, query: dict[str,
         ({}, "cannot find anything"),
     ],
 )
-def test_the_command_names_what_is_wrong(catalog: Any, query: dict[str, Any], message: str) -> None:
+def test_the_command_names_what_is_wrong(filled: Any, query: dict[str, Any], message: str) -> None:
     with pytest.raises(ReplayError, match=message):
-        statement(catalog._core, query, "page")
+        statement(filled.portal_catalog._core, query, "page")
 
 
 SECRET = "creator7"

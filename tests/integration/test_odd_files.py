@@ -68,7 +68,7 @@ def said(obj: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def odd_indexer(app: Any) -> Iterator[None]:
+def odd_indexer(zope: None) -> Iterator[None]:
     manager = getGlobalSiteManager()
     manager.registerAdapter(said, name="SearchableText")
     yield

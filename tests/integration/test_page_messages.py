@@ -37,15 +37,15 @@ SHARED = fill
 
 
 @pytest.fixture(scope="module")
-def dsn(shared_site: Site) -> str:
-    """A database with a site of hedgehogs, and more rows than PostgreSQL plans for any values."""
+def site(shared_site: Site) -> Site:
+    """A site of hedgehogs, and more rows than PostgreSQL plans for any values."""
     dsn = shared_site.dsn
     with shared_site.inside() as portal:
         counted(dsn, portal.portal_catalog)
         searches.record(dsn, portal.portal_catalog._core.zoid, "opening hours", False)
         assert searches.flush(30)
     generate_rows(dsn)
-    return dsn
+    return shared_site
 
 
 @contextmanager
@@ -147,17 +147,18 @@ def shown(site: Site, page: Callable[[Any], None], query: dict[str, Any], patch:
 @pytest.mark.parametrize(("page", "query"), PAGES, ids=lambda part: getattr(part, "__name__", str(part)))
 @pytest.mark.parametrize("cold", ["the cache is empty", "somebody has written", "the process is new"])
 def test_a_page_sends_few_messages(
-    dsn: str, page: Callable[[Any], None], query: dict[str, Any], cold: str, monkeypatch: pytest.MonkeyPatch
+    site: Site, page: Callable[[Any], None], query: dict[str, Any], cold: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with sites.opened(dsn) as db:
-        site = Site(db)
-        if cold != "the process is new":
-            shown(site, *PAGES[0], monkeypatch)
-            with site.inside() as portal:
-                number = portal.portal_catalog.getCounter()
-                if cold == "somebody has written":
-                    create(portal, "Document", f"page{number}")
-                    transaction.commit()
+    if cold == "the process is new":
+        with sites.opened(site.dsn) as db:
+            sent = shown(Site(db), page, query, monkeypatch)
+    else:
+        shown(site, *PAGES[0], monkeypatch)
+        with site.inside() as portal:
+            number = portal.portal_catalog.getCounter()
+            if cold == "somebody has written":
+                create(portal, "Document", f"page{number}")
+                transaction.commit()
         sent = shown(site, page, query, monkeypatch)
     assert 0 < len(sent) <= MOST, "\n\n".join(f"{n}: {text}" for n, text in enumerate(sent, 1))
 
@@ -180,9 +181,8 @@ FACETS = {"facets": "Subject,portal_type", "snippets": "0"}
     ids=str,
 )
 def test_rest_asks_for_page_count_and_facets_in_one_message(
-    dsn: str, query: dict[str, Any], number: int, monkeypatch: pytest.MonkeyPatch
+    site: Site, query: dict[str, Any], number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with sites.opened(dsn) as db:
-        shown(Site(db), *PAGES[0], monkeypatch)
-        sent = shown(Site(db), rest_search, query, monkeypatch)
+    shown(site, *PAGES[0], monkeypatch)
+    sent = shown(site, rest_search, query, monkeypatch)
     assert len(sent) == number, "\n\n".join(sent)

@@ -20,6 +20,7 @@ from tests.integration.relation import filled
 from tests.integration.traffic import traced
 from tests.integration.waiting import PATIENCE
 from tests.integration.waiting import until
+from tests.integration.web import Site
 from typing import Any
 
 import psycopg
@@ -29,8 +30,8 @@ import transaction
 
 
 @pytest.fixture
-def connection(dsn: str) -> Any:
-    with psycopg.connect(dsn, autocommit=True) as connection:
+def connection(shared_site: Site) -> Any:
+    with psycopg.connect(shared_site.dsn, autocommit=True) as connection:
         yield connection
 
 

@@ -10,6 +10,7 @@ from plone.protect.interfaces import IDisableCSRFProtection
 from Products.Five import BrowserView
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.fixtures import SiteWith
 from tests.integration.web import MANAGER
 from tests.integration.web import REFUSED
 from tests.integration.web import Site
@@ -44,10 +45,25 @@ def stock(stock_template: str, postgres: Any) -> Iterator[Site]:
         yield Site(db)
 
 
+def fill(portal: Any) -> None:
+    create(portal, "Document", "page", title="Page")
+    portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
+
+
+CONTENT = fill
+
+
 @pytest.fixture
 def ours(db: Any) -> Site:
     """A fresh site with our catalog."""
     return Site(db)
+
+
+@pytest.fixture(scope="module")
+def unchanged(site_with: SiteWith) -> Iterator[Site]:
+    """Such a site for tests of what changes nothing."""
+    with sites.opened(site_with(fill)) as db:
+        yield Site(db)
 
 
 def public_names(*objects: Any) -> list[str]:
@@ -186,9 +202,6 @@ ACTIONS = [
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
 def test_writing_needs_a_manager_a_post_and_a_token(ours: Site, action: Action) -> None:
     with ours.inside() as portal:
-        create(portal, "Document", "page", title="Page")
-        portal.acl_users.userFolderAddUser("mara", "secret", ["Member"], [])
-    with ours.inside() as portal:
         action.prepare(portal)
     token = ours.token()
     before = ours.generation
@@ -228,8 +241,6 @@ class Calling(BrowserView):
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
 def test_a_call_from_python_needs_neither_post_nor_token(ours: Site, action: Action) -> None:
     with ours.inside() as portal:
-        create(portal, "Document", "page", title="Page")
-    with ours.inside() as portal:
         action.prepare(portal)
     provideAdapter(Calling, (Interface, IBrowserRequest), Interface, "call-an-action")
     try:
@@ -250,14 +261,12 @@ def test_a_call_from_python_needs_neither_post_nor_token(ours: Site, action: Act
         {"REQUEST.PUBLISHED:record": "x", "self": "x"},
     ],
 )
-def test_no_form_makes_a_published_action_a_call(ours: Site, path: str, form: dict[str, str]) -> None:
-    with ours.inside() as portal:
-        create(portal, "Document", "page", title="Page")
-    before = ours.generation
-    assert ours.web.get(path, MANAGER, **form).status == 403
-    assert ours.web.post(path, MANAGER, **form).status == 403
-    assert ours.web.open(f"{path.rpartition('/')[0]}?manage_catalogClear:method=1", MANAGER).status == 403
-    assert ours.generation == before
+def test_no_form_makes_a_published_action_a_call(unchanged: Site, path: str, form: dict[str, str]) -> None:
+    before, web = unchanged.generation, unchanged.web
+    assert web.get(path, MANAGER, **form).status == 403
+    assert web.post(path, MANAGER, **form).status == 403
+    assert web.open(f"{path.rpartition('/')[0]}?manage_catalogClear:method=1", MANAGER).status == 403
+    assert unchanged.generation == before
 
 
 def test_what_a_published_action_calls_is_guarded_too(ours: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,8 +338,6 @@ def test_forms_of_the_zmi_that_write_are_sent_by_post_and_carry_a_token(shared_s
     ],
 )
 def test_a_button_of_the_zmi_works(ours: Site, page: str, button: str, values: Any, done: Any) -> None:
-    with ours.inside() as portal:
-        create(portal, "Document", "page", title="Page")
     form = next(form for form in forms(ours, page) if button in actions(form))
     fields = {"_authenticator": form.fields["_authenticator"], f"{button}:method": "OK", **values}
     assert ours.web.post(form.action.removeprefix("http://nohost"), MANAGER, **fields).status == 302
@@ -339,6 +346,20 @@ def test_a_button_of_the_zmi_works(ours: Site, page: str, button: str, values: A
 
 
 # -- searching over HTTP
+
+
+def fill_needles(portal: Any) -> None:
+    portal.manage_permission("plone.restapi: Use REST API", ["Anonymous"], 1)
+    create(portal, "Document", "secret", title="Needle secret")
+    create(portal, "Document", "open", title="Needle open")
+    portal.portal_workflow.setChainForPortalTypes(("Document",), "simple_publication_workflow")
+    portal.portal_workflow.doActionFor(portal["open"], "publish")
+
+
+@pytest.fixture(scope="module")
+def needles(site_with: SiteWith) -> Iterator[Site]:
+    with sites.opened(site_with(fill_needles)) as db:
+        yield Site(db)
 
 
 @pytest.mark.parametrize(
@@ -357,18 +378,12 @@ def test_a_button_of_the_zmi_works(ours: Site, page: str, button: str, values: A
     ],
     ids=str,
 )
-def test_nobody_finds_more_over_http(ours: Site, query: dict[str, Any]) -> None:
-    with ours.inside() as portal:
-        portal.manage_permission("plone.restapi: Use REST API", ["Anonymous"], 1)
-        create(portal, "Document", "secret", title="Needle secret")
-        create(portal, "Document", "open", title="Needle open")
-        portal.portal_workflow.setChainForPortalTypes(("Document",), "simple_publication_workflow")
-        portal.portal_workflow.doActionFor(portal["open"], "publish")
-    found = ours.web.get("/plone/@search", accept="application/json", SearchableText="needle", **query)
+def test_nobody_finds_more_over_http(needles: Site, query: dict[str, Any]) -> None:
+    found = needles.web.get("/plone/@search", accept="application/json", SearchableText="needle", **query)
     if found.status == 200:
         assert {item["@id"].rsplit("/", 1)[1] for item in found.json["items"]} <= {"open"}
     else:
         assert found.status == 400, found.text
-    page = ours.web.get("/plone/@@search", accept="text/html", SearchableText="needle", **query)
+    page = needles.web.get("/plone/@@search", accept="text/html", SearchableText="needle", **query)
     assert page.status == 200
     assert "Needle secret" not in page.text

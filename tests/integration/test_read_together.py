@@ -30,7 +30,7 @@ def count_then_read_by_place(results: Any) -> tuple[Any, ...]:
     return total, results.actual_result_count, [results[number].getPath() for number in range(min(10, total))]
 
 
-CONTENT = make_pages
+CONTENT = SHARED = make_pages
 
 
 def answered(portal: Any, query: dict[str, Any], ask: Ask, batch: bool = False) -> tuple[tuple[Any, ...], list[str]]:
@@ -50,9 +50,9 @@ def total_then_read(results: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("name", PAGE_QUERIES)
 @pytest.mark.parametrize("ask", [count_then_read, count_then_iterate, count_then_read_by_place, total_then_read])
-def test_a_batch_takes_one_statement_and_answers_the_same(filled: Any, name: str, ask: Ask) -> None:
-    alone, _ = answered(filled, PAGE_QUERIES[name], ask)
-    together, statements = answered(filled, PAGE_QUERIES[name], ask, batch=True)
+def test_a_batch_takes_one_statement_and_answers_the_same(shared_filled: Any, name: str, ask: Ask) -> None:
+    alone, _ = answered(shared_filled, PAGE_QUERIES[name], ask)
+    together, statements = answered(shared_filled, PAGE_QUERIES[name], ask, batch=True)
     assert together == alone
     assert len(statements) == 1
 

@@ -19,14 +19,15 @@ def fill(portal: Any) -> None:
         create(portal, "Document", f"page{number:02}", title=f"Page {number}")
 
 
-CONTENT = fill
+CONTENT = SHARED = fill
 
 
 @pytest.fixture
-def filled(portal: Any) -> Any:
+def filled(shared_filled: Any) -> Any:
+    """A site whose pages no test changes."""
     # A request has begun.
-    assert len(search(portal, portal_type="Folder", sort_on="getId")) == 0
-    return portal
+    assert len(search(shared_filled, portal_type="Folder", sort_on="getId")) == 0
+    return shared_filled
 
 
 def search(portal: Any, **query: Any) -> Any:
@@ -86,19 +87,19 @@ def test_who_looks_here_and_there_gets_few_rows(filled: Any, monkeypatch: Any) -
     assert set(loaded) == {2}
 
 
-def test_metadata_does_not_bring_back_the_path_before_a_move(filled: Any, monkeypatch: Any) -> None:
+def test_metadata_does_not_bring_back_the_path_before_a_move(portal: Any, monkeypatch: Any) -> None:
     """Rows are read with what is committed of them; where they are is what the transaction sees."""
     monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 0)
-    folder = create(filled, "Folder", "folder")
+    folder = create(portal, "Folder", "folder")
     for number in range(4):
         create(folder, "Document", f"inside{number}", title=f"Inside {number}")
     transaction.commit()
-    filled.manage_renameObject("folder", "moved")
+    portal.manage_renameObject("folder", "moved")
     query = {"path": "/plone/moved", "sort_on": "getId"}
-    assert [(b.Title, b.getPath()) for b in search(filled, **query)] == [
+    assert [(b.Title, b.getPath()) for b in search(portal, **query)] == [
         (f"Inside {number}", f"/plone/moved/inside{number}") for number in range(4)
     ]
-    [last] = search(filled, getId="inside3")[:]
+    [last] = search(portal, getId="inside3")[:]
     assert (last.Title, last.getPath()) == ("Inside 3", "/plone/moved/inside3")
 
 
