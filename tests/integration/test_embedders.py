@@ -10,15 +10,13 @@ from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import EmbedderError
 from plone.pgcatalog.meaning.job import Embedding
 from plone.pgcatalog.queue.worker import IJobKind
-from plone.pgcatalog.queue.worker import Worker
-from plone.pgcatalog.storage import database_dsn
-from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
 from tests.integration.vectors import answering
 from tests.integration.vectors import chunks
 from tests.integration.vectors import set_embedder
+from tests.integration.vectors import site as site
 from tests.integration.vectors import work
 from typing import Any
 from zope.component import getUtility
@@ -30,15 +28,6 @@ import transaction
 
 
 Answer = tuple[int, dict[str, str], bytes]
-
-
-@pytest.fixture
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
-    """(portal, worker, dsn) of a site of its own."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
-        dsn = database_dsn(db)
-        assert dsn is not None
-        yield portal, Worker(db, dsn), dsn
 
 
 @pytest.fixture(autouse=True)

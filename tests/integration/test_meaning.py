@@ -5,9 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.meaning import table
 from plone.pgcatalog.meaning.embedder import client
-from plone.pgcatalog.queue.worker import Worker
-from plone.pgcatalog.storage import database_dsn
-from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.embedders import Answers
 from tests.integration.embedders import MODEL
@@ -18,20 +15,12 @@ from tests.integration.people import publish
 from tests.integration.vectors import answering
 from tests.integration.vectors import chunks
 from tests.integration.vectors import set_embedder
+from tests.integration.vectors import site as site
 from tests.integration.vectors import work
 from typing import Any
 
 import pytest
 import transaction
-
-
-@pytest.fixture
-def site(site_template: str, postgres: Any) -> Iterator[Any]:
-    """(portal, worker, dsn) of a site of its own."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
-        dsn = database_dsn(db)
-        assert dsn is not None
-        yield portal, Worker(db, dsn), dsn
 
 
 @pytest.fixture

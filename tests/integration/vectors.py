@@ -1,14 +1,28 @@
 """Sites with vectors: an embedder in their settings, a worker, and what their tables have."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.meaning import table
+from plone.pgcatalog.queue.worker import Worker
+from plone.pgcatalog.storage import database_dsn
 from plone.registry.interfaces import IRegistry
+from tests.integration import site as sites
 from tests.integration.embedders import MODEL
 from typing import Any
 from zope.component import getUtility
 
+import pytest
 import transaction
+
+
+@pytest.fixture
+def site(site_template: str, postgres: Any) -> Iterator[Any]:
+    """(portal, worker, dsn) of a site of its own."""
+    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal:
+        dsn = database_dsn(db)
+        assert dsn is not None
+        yield portal, Worker(db, dsn), dsn
 
 
 def set_embedder(portal: Any, url: str, model: str = MODEL, **settings: Any) -> None:
