@@ -120,7 +120,23 @@ def takes_for_ever(value: Any) -> bool:
     return isinstance(value, dict) and 2**70 in [value.get(k) for k in ("depth", "level", "navtree_start")]
 
 
-@pytest.mark.parametrize("index", INDEXES)
+#: Many cases while nothing is pending; with pending changes in the slow tests.
+MOSTLY_WITHOUT = pytest.mark.parametrize(
+    "both", ["nothing pending", pytest.param("pending", marks=pytest.mark.slow)], indirect=True
+)
+#: Whose values are asked for with pending changes, too.
+WITH_PENDING = ("SearchableText", "Subject", "portal_type")
+
+
+@pytest.mark.parametrize(
+    ("both", "index"),
+    [
+        pytest.param(state, index, marks=() if state != "pending" or index in WITH_PENDING else pytest.mark.slow)
+        for state in ("nothing pending", "pending")
+        for index in INDEXES
+    ],
+    indirect=["both"],
+)
 def test_odd_values(both: Both, index: str) -> None:
     compare(both, [{index: v} for v in VALUES if not is_known(index, v) and not takes_for_ever(v)], same_order=False)
     for value in VALUES:
@@ -143,6 +159,7 @@ def test_odd_values_beside_sensible_ones(both: Both, index: str) -> None:
         both.check()
 
 
+@MOSTLY_WITHOUT
 @pytest.mark.parametrize("index", ["SearchableText", "Title", "Description"])
 def test_broken_texts(both: Both, index: str) -> None:
     compare(both, [{index: text} for text in TEXTS], same_order=False)
@@ -151,6 +168,7 @@ def test_broken_texts(both: Both, index: str) -> None:
         assert not isinstance(answer(both.ours, {index: text}), Exception), text
 
 
+@MOSTLY_WITHOUT
 def test_odd_paths(both: Both) -> None:
     paths = [f"{FOLDER}/{id}" for id in ODD_IDS]
     assert set(paths) <= set(answer(both.oracle, path=FOLDER))

@@ -137,10 +137,11 @@ def is_deviation(query: Query) -> bool:
     return bool(option["range"]) and str(option["operator"]).lower() == "and"
 
 
-def test_same_answers(twins: Twins) -> None:
+@pytest.mark.parametrize("queries", [QUERIES // 3, pytest.param(QUERIES, marks=pytest.mark.slow)])
+def test_same_answers(twins: Twins, queries: int) -> None:
     random = Random(twins.case.name)
     asked = 0
-    while asked < QUERIES:
+    while asked < queries:
         query = random_query(twins.case, random)
         if is_deviation(query):
             continue

@@ -133,8 +133,16 @@ OTHERS: dict[str, Callable[[Web, str], Response]] = {
 }
 
 
-@pytest.mark.parametrize("search", [*SEARCHES, *OTHERS])
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:20])
+#: Each text by one way to search, and each way with one text, for all tests; the rest for the slow ones.
+TYPED = [
+    pytest.param(search, text, id=f"{search}-{text[:20]}", marks=() if is_first else pytest.mark.slow)
+    for search in (*SEARCHES, *OTHERS)
+    for text in HOSTILE
+    for is_first in [search == "@search" or text is HOSTILE[1]]
+]
+
+
+@pytest.mark.parametrize(("search", "text"), TYPED)
 def test_whatever_a_visitor_types_is_answered(web: Web, search: str, text: str) -> None:
     assert (SEARCHES | OTHERS)[search](web, text).status in (200, 400)
 

@@ -97,7 +97,16 @@ def label(value: Any) -> str:
     return type(value).__name__ if value in NESTED[-7:] else ascii(value)[:40]
 
 
-@pytest.mark.parametrize("value", [*VALUES, *NESTED], ids=lambda value: type(value).__name__)
+#: The first two values of each type for all tests, the rest for the slow ones.
+SAVED = [
+    value
+    if sum(type(other) is type(value) for other in VALUES[:number]) < 2
+    else pytest.param(value, marks=pytest.mark.slow)
+    for number, value in enumerate(VALUES)
+]
+
+
+@pytest.mark.parametrize("value", [*SAVED, *NESTED], ids=lambda value: type(value).__name__)
 def test_any_value_is_saved(site: Any, caplog: pytest.LogCaptureFixture, value: Any) -> None:
     catalog, page = site.portal_catalog, site.page
     with indexed("odd", lambda obj: value), indexed("odd_start", lambda obj: value):

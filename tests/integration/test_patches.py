@@ -70,7 +70,10 @@ def both(site: Any) -> Iterator[Any]:
     transaction.abort()
 
 
-@pytest.mark.parametrize("kept_as", [None, "_old_{}"], ids=["in a variable", "on the class"])
+@pytest.mark.parametrize(
+    "kept_as",
+    [pytest.param(None, id="in a variable"), pytest.param("_old_{}", id="on the class", marks=pytest.mark.slow)],
+)
 def test_a_patch_of_any_method_is_reached_where_zcatalog_reaches_it(both: Any, kept_as: str | None) -> None:
     ours, _ = both
     oracle = make_oracle(ours.aq_parent)
