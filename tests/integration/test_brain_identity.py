@@ -4,6 +4,7 @@ from Acquisition import aq_base
 from Acquisition import Implicit
 from collections.abc import Callable
 from collections.abc import Iterator
+from itertools import product
 from plone.app.contentlisting.interfaces import IContentListing
 from plone.batching import Batch
 from plone.pgcatalog.results.brain import brain_class
@@ -15,6 +16,7 @@ from Products.ZCatalog.CatalogBrains import NoBrainer
 from Record import Record
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.fixtures import SiteWith
 from tests.integration.waiting import PATIENCE
 from tests.integration.web import MANAGER
 from tests.integration.web import Web
@@ -180,9 +182,8 @@ def test_threads_get_the_same_brains(both: Any, query: str) -> None:
 
 def alive() -> int:
     """Return how many brains there are."""
-    return sum(
-        isinstance(found, AbstractCatalogBrain) for found in gc.get_objects() if type(found).__name__ == "mybrains"
-    )
+    named = (found for found in gc.get_objects() if type(found).__name__ == "mybrains")
+    return sum(isinstance(found, AbstractCatalogBrain) for found in named)
 
 
 @pytest.fixture
@@ -233,20 +234,14 @@ def test_a_stream_keeps_none(both: Any, read: str) -> None:
     assert most <= 2
 
 
-def make_three(db: Any) -> int:
-    """Make three pages; return the oid of the second."""
+def lose(db: Any, path: str) -> int:
+    """Have the database lose an object, whose row nobody has in the cache; return its oid."""
     with sites.inside(db) as portal:
-        for number in range(3):
-            create(portal, "Document", f"page{number}", title=f"Page {number}")
-        transaction.commit()
-        return int.from_bytes(portal.page1._p_oid)
-
-
-def lose(dsn: str, oid: int) -> None:
-    """Have the database lose an object, whose row nobody has in the cache."""
-    with psycopg.connect(dsn) as connection:
+        oid = int.from_bytes(portal.unrestrictedTraverse(path)._p_oid)
+    with psycopg.connect(db.storage._dsn) as connection:
         connection.execute("DELETE FROM object_state WHERE zoid = %s", [oid])
     result_cache().clear(ROWS)
+    return oid
 
 
 #: What asks a brain for something that only its row tells.
@@ -262,50 +257,63 @@ TOUCHES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("touch", TOUCHES)
-@pytest.mark.parametrize("sort", [{"sort_on": "getId"}, {"sort_on": "path"}, {}])
-def test_a_row_that_is_gone_gives_nothing_of_the_site(dsn: str, touch: str, sort: dict[str, str]) -> None:
+SORTS: dict[str, dict[str, str]] = {"getId": {"sort_on": "getId"}, "path": {"sort_on": "path"}, "": {}}
+#: Folders of three pages, each of which loses its second one.
+FOLDERS = [*product(TOUCHES, SORTS), ("over HTTP", "")]
+
+
+def fill_folders(portal: Any) -> None:
+    for number in range(len(FOLDERS)):
+        folder = create(portal, "Folder", f"folder{number}")
+        for page in range(3):
+            create(folder, "Document", f"page{page}", title=f"Page {page}")
+
+
+@pytest.fixture(scope="module")
+def losing(site_with: SiteWith) -> Iterator[Any]:
+    """The ZODB.DB of a site with these folders."""
+    with sites.opened(site_with(fill_folders)) as db:
+        yield db
+
+
+@pytest.mark.parametrize(("touch", "sort"), FOLDERS[:-1])
+def test_a_row_that_is_gone_gives_nothing_of_the_site(losing: Any, touch: str, sort: str) -> None:
     """An answer in the cache lists it: a KeyError as ZCatalog's, for which a request is repeated, and then it is not there."""
-    with sites.opened(dsn) as db:
-        oid = make_three(db)
-        query = {"portal_type": "Document"} | sort
-        with sites.inside(db) as portal:
-            assert len([b.Title for b in portal.portal_catalog.unrestrictedSearchResults(query)]) == 3
-        lose(dsn, oid)
-        with sites.inside(db) as portal:
-            results = portal.portal_catalog.unrestrictedSearchResults(query)
-            brains = list(results)
-            # Reading one row reads its neighbours; what is asked again is known then.
-            assert [brain.Title for brain in brains if brain.getRID() != oid] == ["Page 0", "Page 2"]
-            gone = [
-                brain for brain in (*brains, *results[:3], results[0], results[1], *results) if brain.getRID() == oid
-            ]
-            for brain in gone:
-                for _ in range(2):
-                    with pytest.raises(KeyError) as raised:
-                        TOUCHES[touch](brain)
-                    assert isinstance(raised.value, TransientError)
-        with sites.inside(db) as portal:
-            found = portal.portal_catalog.unrestrictedSearchResults(query)
-            assert sorted(brain.Title for brain in found) == ["Page 0", "Page 2"]
-            assert len(found) == found.actual_result_count == 2
+    folder = f"/plone/folder{FOLDERS.index((touch, sort))}"
+    query = {"portal_type": "Document", "path": folder} | SORTS[sort]
+    with sites.inside(losing) as portal:
+        assert len([b.Title for b in portal.portal_catalog.unrestrictedSearchResults(query)]) == 3
+    oid = lose(losing, f"{folder}/page1")
+    with sites.inside(losing) as portal:
+        results = portal.portal_catalog.unrestrictedSearchResults(query)
+        brains = list(results)
+        # Reading one row reads its neighbours; what is asked again is known then.
+        assert [brain.Title for brain in brains if brain.getRID() != oid] == ["Page 0", "Page 2"]
+        gone = [brain for brain in (*brains, *results[:3], results[0], results[1], *results) if brain.getRID() == oid]
+        for brain in gone:
+            for _ in range(2):
+                with pytest.raises(KeyError) as raised:
+                    TOUCHES[touch](brain)
+                assert isinstance(raised.value, TransientError)
+    with sites.inside(losing) as portal:
+        found = portal.portal_catalog.unrestrictedSearchResults(query)
+        assert sorted(brain.Title for brain in found) == ["Page 0", "Page 2"]
+        assert len(found) == found.actual_result_count == 2
 
 
-def test_a_request_for_a_row_that_is_gone_is_repeated(dsn: str) -> None:
-    with sites.opened(dsn) as db:
-        oid = make_three(db)
-        web = Web(db)
+def test_a_request_for_a_row_that_is_gone_is_repeated(losing: Any) -> None:
+    folder = f"/plone/folder{len(FOLDERS) - 1}"
 
-        def titles() -> list[str]:
-            query = {"portal_type": "Document", "sort_on": "getId"}
-            answer = web.get("/plone/@search", MANAGER, "application/json", **query)
-            assert answer.status == 200, answer.text
-            return [item["title"] for item in answer.json["items"]]
+    def titles() -> list[str]:
+        query = {"portal_type": "Document", "sort_on": "getId"}
+        answer = Web(losing).get(f"{folder}/@search", MANAGER, "application/json", **query)
+        assert answer.status == 200, answer.text
+        return [item["title"] for item in answer.json["items"]]
 
-        for _ in range(2):
-            assert titles() == ["Page 0", "Page 1", "Page 2"]
-        lose(dsn, oid)
-        assert titles() == ["Page 0", "Page 2"]
+    for _ in range(2):
+        assert titles() == ["Page 0", "Page 1", "Page 2"]
+    lose(losing, f"{folder}/page1")
+    assert titles() == ["Page 0", "Page 2"]
 
 
 class Site(Implicit):

@@ -1,5 +1,6 @@
 """Failing queries and ended connections: the fault stays local, nothing acknowledged is lost."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.errors import CatalogLocked
@@ -174,12 +175,14 @@ def test_a_full_disk_fails_the_commit_and_nothing_else(kept: Any, dsn: str, tabl
 SHORTAGES = ("53100", "53200", "53400", "58030")
 
 
-@pytest.fixture
-def visited(db: Any) -> Web:
-    with sites.inside(db) as portal:
-        portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
-        transaction.commit()
-    return Web(db)
+def fill(portal: Any) -> None:
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
+
+
+@pytest.fixture(scope="module")
+def visited(site_with: SiteWith) -> Iterator[Web]:
+    with sites.opened(site_with(fill)) as db:
+        yield Web(db)
 
 
 def assert_told(response: Response) -> None:
@@ -189,9 +192,9 @@ def assert_told(response: Response) -> None:
     assert "could not extend" not in response.text
 
 
-def test_a_visitor_is_told_that_nothing_could_be_saved(visited: Web, dsn: str) -> None:
+def test_a_visitor_is_told_that_nothing_could_be_saved(visited: Web) -> None:
     page = {"@type": "Document", "title": "Lost"}
-    with psycopg.connect(dsn, autocommit=True) as admin:
+    with psycopg.connect(visited.db.storage._dsn, autocommit=True) as admin:
         admin.execute(FULL.format(event="INSERT OR UPDATE", table="object_state"))
         assert_told(visited.send_json("POST", "/plone", MANAGER, page))
         admin.execute("DROP FUNCTION full_disk CASCADE")

@@ -114,12 +114,18 @@ CHOICES: dict[str, list[Any]] = {
 }
 
 
-def check_random(pair: Pair, seed: int, names: Iterable[str] = CHOICES) -> None:
+@pytest.fixture(params=[QUERIES // 4, pytest.param(QUERIES, marks=pytest.mark.slow)])
+def queries(request: pytest.FixtureRequest) -> int:
+    """How many are asked: the first of them for all tests, all of them for the slow ones."""
+    return int(request.param)
+
+
+def check_random(pair: Pair, seed: int, queries: int, names: Iterable[str] = CHOICES) -> None:
     """Compare random search paths with random options; what is left out are the documented deviations."""
     rand = random.Random(seed)
     choices = CHOICES | {"navtree_start": list(range(pair.index._depth + 1))}
     checked = hits = 0
-    while checked < QUERIES:
+    while checked < queries:
         keys: Any = [some_key(rand, pair.texts) for _ in range(rand.choice([0, 1, 1, 1, 1, 1, 2, 3, 6]))]
         if len(keys) == 1 and isinstance(keys[0], str) and rand.random() < 0.7:
             keys = keys[0]
@@ -128,37 +134,37 @@ def check_random(pair: Pair, seed: int, names: Iterable[str] = CHOICES) -> None:
             continue
         hits += bool(pair.check({"query": keys, **options}))
         checked += 1
-    assert hits > QUERIES / 3
+    assert hits > queries / 3
 
 
-def test_random_queries(pair: Pair) -> None:
-    check_random(pair, 11)
+def test_random_queries(pair: Pair, queries: int) -> None:
+    check_random(pair, 11, queries)
 
 
-def test_random_queries_without_navtree(pair: Pair) -> None:
-    check_random(pair, 12, ("level", "depth", "operator"))
+def test_random_queries_without_navtree(pair: Pair, queries: int) -> None:
+    check_random(pair, 12, queries, ("level", "depth", "operator"))
 
 
-def test_random_queries_of_a_multi_valued_index(connection: psycopg.Connection[Any]) -> None:
+def test_random_queries_of_a_multi_valued_index(connection: psycopg.Connection[Any], queries: int) -> None:
     index = ExtendedPathIndex("docpath", extra={"multi_valued": True})
-    check_random(with_tree(pair_of(connection, index), 2), 13)
+    check_random(with_tree(pair_of(connection, index), 2), 13, queries)
 
 
-def test_random_queries_of_a_catalog_further_down(connection: psycopg.Connection[Any]) -> None:
+def test_random_queries_of_a_catalog_further_down(connection: psycopg.Connection[Any], queries: int) -> None:
     pair = with_tree(pair_of(connection), 3, "/plone/catalog/a")
     pair.add_both("/plone/catalog", "/plone")
-    check_random(pair, 14)
+    check_random(pair, 14, queries)
 
 
-def test_random_queries_of_a_catalog_elsewhere(connection: psycopg.Connection[Any]) -> None:
+def test_random_queries_of_a_catalog_elsewhere(connection: psycopg.Connection[Any], queries: int) -> None:
     pair = with_tree(pair_of(connection), 4, "/other")
     pair.add_both(*tree(random.Random(5), "/b"), "/")
-    check_random(pair, 15)
+    check_random(pair, 15, queries)
 
 
-def test_random_queries_of_a_path_index(connection: psycopg.Connection[Any]) -> None:
+def test_random_queries_of_a_path_index(connection: psycopg.Connection[Any], queries: int) -> None:
     pair = with_tree(pair_of(connection, PathIndex("docpath"), PathIndexTranslator), 6)
-    check_random(pair, 16, ("level", "operator"))
+    check_random(pair, 16, queries, ("level", "operator"))
 
 
 # -- by hand

@@ -7,10 +7,14 @@ from BTrees.OIBTree import OIBTree
 from BTrees.OOBTree import OOBTree
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from Products.CMFCore.indexing import processQueue
 from Products.ZCatalog.Catalog import mergeResults
+from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.content import populate
+from tests.integration.fixtures import no_content
+from tests.integration.fixtures import SiteWith
 from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
 from typing import Any
@@ -19,6 +23,28 @@ from zodbpickle.pickle import PicklingError
 import Missing
 import pytest
 import transaction
+
+
+OLD, NEW = "/plone/old", "/plone/new"
+
+
+@pytest.fixture(scope="module")
+def empty_site(site_with: SiteWith) -> Iterator[Any]:
+    with sites.opened(site_with(no_content)) as db, sites.inside(db) as portal:
+        yield portal
+
+
+@pytest.fixture
+def moving(empty_site: Any) -> Iterator[Any]:
+    """An empty site, for a manager; what a test has created and moved is gone behind it."""
+    sites.return_to(empty_site)
+    yield empty_site
+    transaction.abort()
+    for id in {"old", "other"}.intersection(empty_site.objectIds()):
+        empty_site.manage_delObjects([id])
+    for path in {OLD, NEW}.intersection(empty_site.portal_catalog._catalog.uids):
+        empty_site.portal_catalog.uncatalog_object(path)
+    transaction.commit()
 
 
 def test_an_unwrapped_tool_has_its_inside(catalog: Any) -> None:
@@ -70,14 +96,15 @@ def test_a_negative_start(both: Any, query: dict[str, Any], b_start: int, b_size
 
 @pytest.mark.parametrize("name", ["getId", "Subject", "Title"])
 @pytest.mark.parametrize("pending", [True, False])
-def test_a_row_is_taken_out_of_one_index_and_put_back(portal: Any, catalog: Any, name: str, pending: bool) -> None:
-    page = create(portal, "Document", "page", title="Fox", subject=("Red",))
+def test_a_row_is_taken_out_of_one_index_and_put_back(moving: Any, name: str, pending: bool) -> None:
+    catalog = moving.portal_catalog
+    page = create(moving, "Document", "old", title="Fox", subject=("Red",))
     if pending:
         processQueue()
     else:
         transaction.commit()
-    query = {"getId": "page", "Subject": "Red", "Title": "fox"}
-    rid = catalog.getrid("/plone/page")
+    query = {"getId": "old", "Subject": "Red", "Title": "fox"}
+    rid = catalog.getrid(OLD)
     catalog._catalog.getIndex(name).unindex_object(rid)
     for end in (lambda: None, transaction.commit):
         end()
@@ -254,8 +281,6 @@ def test_an_empty_catalog_has_empty_trees(portal: Any, catalog: Any) -> None:
 
 # -- moving rows
 
-OLD, NEW = "/plone/old", "/plone/new"
-
 #: Ways to move a row from OLD to NEW: each step is a call of (uids, paths, rid).
 STEPS: dict[str, Callable[[Any, Any, int], Any]] = {
     "del uids": lambda uids, paths, rid: uids.__delitem__(OLD),
@@ -300,10 +325,11 @@ def found(catalog: Any) -> Any:
 
 @pytest.mark.parametrize("way", WAYS, ids=" ".join)
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_row_is_moved_as_in_zcatalog(portal: Any, catalog: Any, way: tuple[str, ...], committed: bool) -> None:
-    create(portal, "Document", "old", title="Wanderer", subject=("Red", "green"), description="quick")
+def test_a_row_is_moved_as_in_zcatalog(moving: Any, way: tuple[str, ...], committed: bool) -> None:
+    catalog = moving.portal_catalog
+    create(moving, "Document", "old", title="Wanderer", subject=("Red", "green"), description="quick")
     processQueue()
-    oracle = make_oracle(portal)
+    oracle = make_oracle(moving)
     if committed:
         transaction.commit()
     both = [(c, c.getrid(OLD)) for c in (catalog, oracle)]
@@ -322,9 +348,10 @@ def test_a_row_is_moved_as_in_zcatalog(portal: Any, catalog: Any, way: tuple[str
 
 @pytest.mark.parametrize("first", ["uids", "paths"])
 @pytest.mark.parametrize("committed", [True, False])
-def test_a_row_deleted_from_both_trees_is_gone(portal: Any, catalog: Any, first: str, committed: bool) -> None:
-    create(portal, "Document", "old", title="Wanderer")
-    create(portal, "Document", "other", title="Wanderer")
+def test_a_row_deleted_from_both_trees_is_gone(moving: Any, first: str, committed: bool) -> None:
+    catalog = moving.portal_catalog
+    create(moving, "Document", "old", title="Wanderer")
+    create(moving, "Document", "other", title="Wanderer")
     processQueue()
     if committed:
         transaction.commit()
@@ -340,8 +367,9 @@ def test_a_row_deleted_from_both_trees_is_gone(portal: Any, catalog: Any, first:
     assert (OLD in catalog._catalog.uids, rid in catalog._catalog.paths) == (False, False)
 
 
-def test_savepoints_take_back_what_was_assigned(portal: Any, catalog: Any) -> None:
-    create(portal, "Document", "old", title="Wanderer")
+def test_savepoints_take_back_what_was_assigned(moving: Any) -> None:
+    catalog = moving.portal_catalog
+    create(moving, "Document", "old", title="Wanderer")
     transaction.commit()
     rid = catalog.getrid(OLD)
     savepoint = transaction.savepoint()
@@ -352,8 +380,9 @@ def test_savepoints_take_back_what_was_assigned(portal: Any, catalog: Any) -> No
     assert found(catalog)[0] == [(OLD, "Wanderer")]
 
 
-def test_a_row_that_is_catalogued_again_is_at_its_path(portal: Any, catalog: Any) -> None:
-    page = create(portal, "Document", "old", title="Wanderer")
+def test_a_row_that_is_catalogued_again_is_at_its_path(moving: Any) -> None:
+    catalog = moving.portal_catalog
+    page = create(moving, "Document", "old", title="Wanderer")
     processQueue()
     rid = catalog.getrid(OLD)
     del catalog._catalog.uids[OLD]

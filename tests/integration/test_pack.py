@@ -248,8 +248,15 @@ def test_keys_of_files_elsewhere_are_removed_once_and_only_after_the_commit(data
         process.close()
 
 
-@pytest.mark.parametrize("keeps_history", [False, True])
-@pytest.mark.parametrize("package", ["plone.pgcatalog", "zodb_pgjsonb"])
+@pytest.mark.parametrize(
+    ("package", "keeps_history"),
+    [
+        ("plone.pgcatalog", False),
+        pytest.param("plone.pgcatalog", True, marks=pytest.mark.slow),
+        pytest.param("zodb_pgjsonb", False, marks=pytest.mark.slow),
+        pytest.param("zodb_pgjsonb", True, marks=pytest.mark.slow),
+    ],
+)
 def test_zodbpack_is_safe_if_its_configuration_imports_us(
     database: str, tmp_path: Path, keeps_history: bool, package: str
 ) -> None:

@@ -33,14 +33,18 @@ def other(db: Any) -> Any:
     connection.close()
 
 
-@pytest.fixture
-def folders(portal: Any) -> Any:
-    """The site with two folders of confusing names, and a page in each."""
+def with_folders(portal: Any) -> Any:
+    """Return *portal* with two folders of confusing names, and a page in each."""
     portal.portal_workflow.setChainForPortalTypes(("Document",), ("simple_publication_workflow",))
     create(create(portal, "Folder", "my_folder"), "Document", "page", title="Old")
     create(create(portal, "Folder", "my-folder"), "Document", "sibling", title="was b")
     transaction.commit()
     return portal
+
+
+@pytest.fixture
+def folders(portal: Any) -> Any:
+    return with_folders(portal)
 
 
 def edit(portal: Any) -> None:
@@ -276,7 +280,7 @@ def test_somebody_elses_commit_is_no_lost_history(portal: Any, catalog: Any, db:
 
 
 @pytest.fixture
-def portal(dsn: str) -> Any:
+def undoable(dsn: str) -> Any:
     """The site on a history-preserving storage."""
     with sites.opened(dsn, history_preserving=True) as db, sites.inside(db) as portal:
         yield portal
@@ -299,8 +303,8 @@ def clear(portal: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [CHANGES[name][0] for name in ("create", "edit", "delete", "move")] + [clear])
-def test_a_change_is_undone(folders: Any, change: Any) -> None:
-    portal = folders
+def test_a_change_is_undone(undoable: Any, change: Any) -> None:
+    portal = with_folders(undoable)
 
     def everything() -> list[tuple[str, str]]:
         return sorted((b.getPath(), b.Title) for b in portal.portal_catalog.unrestrictedSearchResults(path="/"))
@@ -315,7 +319,8 @@ def test_a_change_is_undone(folders: Any, change: Any) -> None:
     assert_sound(portal)
 
 
-def test_pack_leaves_no_orphans(portal: Any, dsn: str) -> None:
+def test_pack_leaves_no_orphans(undoable: Any, dsn: str) -> None:
+    portal = undoable
     create(portal, "Document", "page")
     create(portal, "Document", "kept")
     transaction.commit()
@@ -333,7 +338,8 @@ def test_pack_leaves_no_orphans(portal: Any, dsn: str) -> None:
     assert orphans == (0,)
 
 
-def test_undo_of_the_deletion_of_the_site(portal: Any) -> None:
+def test_undo_of_the_deletion_of_the_site(undoable: Any) -> None:
+    portal = undoable
     create(portal, "Document", "page")
     transaction.commit()
     root = portal.getPhysicalRoot()
