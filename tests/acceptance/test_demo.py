@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tests.integration.waiting import PATIENCE
+from typing import Any
 from urllib.request import urlopen
 
 import os
@@ -22,6 +23,12 @@ COMMAND = [sys.executable, "-m", "demo"]
 #: Long enough for a busy machine.
 TIMEOUT = 1800
 ENVIRONMENT = os.environ | {"COLUMNS": "160", "PYTHONUNBUFFERED": "1"}
+
+
+def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run the demo's command to its end."""
+    options = {"env": ENVIRONMENT, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} | options
+    return subprocess.run([*COMMAND, *arguments], cwd=ROOT, text=True, timeout=TIMEOUT, check=False, **options)
 
 
 @contextmanager
@@ -47,15 +54,7 @@ def demo(data: Path, output: Path) -> Iterator[tuple[subprocess.Popen[bytes], st
 
 def test_without_a_postgresql_it_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    ended = subprocess.run(
-        [*COMMAND, "--data", str(data)],
-        cwd=ROOT,
-        env=os.environ | {"PGCATALOG_PG_BIN": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
+    ended = run("--data", str(data), env=os.environ | {"PGCATALOG_PG_BIN": str(tmp_path)}, stderr=subprocess.PIPE)
     assert ended.returncode == 2, ended.stderr
     assert ended.stdout.startswith("PostgreSQL: No PostgreSQL binaries found.")
     assert ended.stderr == ""
@@ -67,16 +66,7 @@ def test_check_finds_no_difference() -> None:
 
     At the default size, which visitors see.
     """
-    done = subprocess.run(
-        [*COMMAND, "--check"],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
+    done = run("--check")
     assert done.returncode == 0, done.stdout
     assert "all as it should be" in done.stdout
     assert "proves nothing" not in done.stdout
@@ -110,30 +100,12 @@ def test_stops_cleanly_and_comes_up_again(tmp_path: Path, public_folder: Path) -
         assert not (data / "postgres" / "postmaster.pid").exists()
     asked = "print(len(catalog.unrestrictedSearchResults()), catalog.meta_type, portal.getId())\n"
     for chore, text, answer in (("--console", asked, "PG Catalog Tool Plone"), ("--console", "", "Ctrl-D")):
-        done = subprocess.run(
-            [*COMMAND, chore, "--data", str(data)],
-            cwd=ROOT,
-            env=ENVIRONMENT,
-            input=text,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=TIMEOUT,
-            check=False,
-        )
+        done = run(chore, "--data", str(data), input=text)
         assert done.returncode == 0, done.stdout
         assert answer in done.stdout
 
 
 def test_there_is_nothing_to_start_or_to_ask_before_a_site_is_made(public_folder: Path) -> None:
     for chore in ("--start", "--console"):
-        done = subprocess.run(
-            [*COMMAND, chore, "--data", str(public_folder / "none")],
-            cwd=ROOT,
-            env=ENVIRONMENT,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-            check=False,
-        )
-        assert (done.returncode, "make demo makes one" in done.stdout) == (2, True), done.stdout + done.stderr
+        done = run(chore, "--data", str(public_folder / "none"))
+        assert (done.returncode, "make demo makes one" in done.stdout) == (2, True), done.stdout
