@@ -136,6 +136,14 @@ def test_the_snippet_of_a_hit_by_meaning_is_its_nearest_chunk(portal: Any) -> No
     transaction.commit()
 
 
+def test_whole_words_are_marked_in_a_hit_by_meaning_and_not_what_begins_like_them(portal: Any) -> None:
+    """Plone searches for beginnings: of a question in words that the page has not, they stand in others."""
+    results = hybrid(portal, "vacation* AND for* AND app*", path={"query": "/plone/leave"})
+    [snippet] = results.snippets(list(results)).values()
+    assert snippet.startswith("Fill in the application <mark>for</mark> leave before")
+    assert snippet.count("<mark>") == 1
+
+
 def test_a_hit_by_words_has_its_snippet_as_ever(portal: Any) -> None:
     results = hybrid(portal, "application")
     snippets = results.snippets(list(results))
@@ -297,6 +305,25 @@ def test_the_preview_says_of_each_hit_where_it_stands_in_both_rankings(portal: A
     assert second.similarity is not None
     assert second.similarity >= 0.7
     assert [hit.brain.getId for hit in preview(portal.portal_catalog, query, {"meaning_threshold": 1.0})] == ["leave"]
+
+
+def test_the_preview_shows_no_words_where_words_have_not_found_the_page(
+    place: tuple[Any, Answers, Web], portal: Any
+) -> None:
+    query = {"SearchableText": "vacation AND application", "rank": "hybrid", "path": "/plone/leave"}
+    [hit] = preview(portal.portal_catalog, query, {})
+    assert (hit.by_words, hit.by_meaning, hit.shares) == (None, 1, {})
+    try:
+        setting(search_by_meaning=True)
+        panel = (
+            place[2]
+            .get("/plone/@@pgcatalog-search-controlpanel", MANAGER, try_text="vacation and application", **{"try": "1"})
+            .text
+        )
+    finally:
+        setting(search_by_meaning=False)
+    assert "by meaning 1" in panel
+    assert "found by other words" not in panel
 
 
 @pytest.mark.parametrize(

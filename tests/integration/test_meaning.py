@@ -213,3 +213,24 @@ def test_what_anonymous_may_not_see_is_not_sent_and_goes_when_it_becomes_private
     work(site)
     assert passages(embedder) == []
     assert chunks(site, page) == []
+
+
+def test_the_setting_of_what_is_not_public_takes_vectors_away_and_brings_them_back(
+    site: Any, embedder: Answers
+) -> None:
+    portal = site[0]
+    set_embedder(portal, embedder.url)
+    private, public = (create(portal, "Document", name, title=f"{name} leave") for name in ("private", "public"))
+    publish(public)
+    transaction.commit()
+    work(site)
+    before = chunks(site, public)
+    assert chunks(site, private)
+    passages(embedder)
+    for of_private, sent in ((False, []), (True, ["private leave"])):
+        set_embedder(portal, embedder.url, meaning_of_private=of_private)
+        work(site)
+        assert bool(chunks(site, private)) is of_private
+        assert chunks(site, public) == before
+        assert [text for text in passages(embedder) if "leave" in text] == sent
+        assert answering(portal).is_complete

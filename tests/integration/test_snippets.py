@@ -7,6 +7,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings
 from hypothesis import strategies as st
 from plone.app.textfield import RichTextValue
+from plone.indexer.interfaces import IIndexer
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.fulltext.text_index import SOURCE_LENGTH
 from plone.pgcatalog.fulltext.text_index import source_text
@@ -23,6 +24,7 @@ from tests.integration.people import publish
 from tests.integration.traffic import traced
 from tests.integration.web import Site
 from typing import Any
+from zope.component import getMultiAdapter
 
 import html
 import pytest
@@ -246,6 +248,22 @@ def test_odd_text_never_stops_a_save(portal: Any, catalog: Any) -> None:
     assert marks(found) == ["needle"]
     assert source_text(["a\ud800b", " c\x00\n", "d"]) == "a b c d"
     assert len(source_text(["x" * SOURCE_LENGTH, "y"])) == SOURCE_LENGTH
+
+
+def test_references_that_plone_leaves_in_a_text_are_characters_for_readers(portal: Any, catalog: Any) -> None:
+    """Plone's way from HTML to text knows names of HTML 4 and decimal numbers only."""
+    text = RichTextValue(
+        "<p>needle of O&#x27;Neill &apos;and&#x2019;s AT&amp;T &lt;b&gt; &amp;lt;i&amp;gt;</p>", "text/html"
+    )
+    page = create(portal, "Document", "page", title="A", text=text)
+    indexed = getMultiAdapter((page, catalog), IIndexer, name="SearchableText")()
+    assert "O&#x27;Neill" in indexed
+    transaction.commit()
+    [found] = snippets(catalog, SearchableText="needle").values()
+    assert html.unescape(found) == "<mark>needle</mark> of O'Neill 'and\u2019s AT&T <b> &lt;i&gt;"
+    assert source_text(["&#x0; &#xd800; &#x110000; &#xffffffffffff; &unknown; &apos &amp; &amp;#39;"]) == (
+        "\ufffd \ufffd \ufffd \ufffd &unknown; &apos &amp; &amp;#39;"
+    )
 
 
 # -- what it costs

@@ -106,6 +106,7 @@ REGULAR_EXPRESSIONS = {
     "discovery/highlight.py": "texts",
     "discovery/suggest.py": "search texts",
     "fulltext/lexicon.py": "words",
+    "fulltext/text_index.py": "texts that were HTML",
     "fulltext/tsquery.py": "search texts",
     "fulltext/tuning.py": "settings",
     "indexes/keys.py": "values",

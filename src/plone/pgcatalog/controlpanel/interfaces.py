@@ -158,8 +158,8 @@ class IPGCatalogSettings(Interface):
         settings.meaning_of_private,
         _("Send pages that are not public to the embedder"),
         _(
-            "If not, they are found by words only. After switching it off, pgcatalog meaning --backfill takes the vectors"
-            " away that are there."
+            "If not, they are found by words only, and the vectors that are there go. Switched on again, all of them are"
+            " sent."
         ),
     )
 

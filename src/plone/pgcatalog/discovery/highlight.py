@@ -6,6 +6,7 @@ Words are compared as the site's lexicon sees them, so what found a page is what
 
 from collections.abc import Iterable
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
@@ -141,6 +142,14 @@ class Highlighter:
         start, end = _whole_words(text, start, start + length, (first, last))
         inside = [span for span in spans if start <= span[0] and span[1] <= end]
         return GAP * (start > 0) + marked(text, start, end, inside) + GAP * (end < len(text))
+
+    def of_whole_words(self) -> "Highlighter":
+        """Return what marks the same words, but none that only begins like one of them."""
+        found = copy(self)
+        found._words = self._words | self._prefixes
+        found._prefixes, found._prefix_lengths, found._patterns = set(), [], []
+        found._seen, found._matches_of = set(), {}
+        return found
 
     def mark(self, text: str) -> str:
         """Return all of *text* as HTML, its words marked."""
@@ -326,7 +335,8 @@ class Snippets:
         text = "" if has_words or start is None else (source or "")[start:stop]
         if not text:
             return marks.snippet(_text(brain, source), self._length)
-        snippet = marks.snippet(text, self._length).removeprefix(GAP).removesuffix(GAP)
+        # The words have not found it: that *off** stands in "office" says nothing about it.
+        snippet = marks.of_whole_words().snippet(text, self._length).removeprefix(GAP).removesuffix(GAP)
         is_first = _text(brain, source).startswith(text[: self._length])
         is_last = len(text) <= self._length and (source or "").endswith(text)
         return GAP * (not is_first) + snippet + GAP * (not is_last)

@@ -29,7 +29,8 @@ class Hit:
 
     ``shares`` says of title, description, keywords and body which part of its relevance each has, from 0 to 1; empty if none
     of them has what was searched for.  ``boost`` is the factor of its type.  In a search by meaning ``by_words`` and ``by_meaning``
-    are its places in both rankings, and ``similarity`` is that to the question; None where it has none.
+    are its places in both rankings, and ``similarity`` is that to the question; None where it has none.  What is found by its
+    meaning alone has no ``shares``: some of the words may stand in it, but they have not found it.
     """
 
     brain: Any
@@ -41,6 +42,10 @@ class Hit:
     by_words: int | None = None
     by_meaning: int | None = None
     similarity: float | None = None
+
+    @property
+    def has_words(self) -> bool:
+        return self.by_words is not None or self.by_meaning is None
 
 
 def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) -> list[Hit]:
@@ -57,7 +62,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
     both = _places(after, [brain.getRID() for brain in brains])
     tuning = tuning_in({**site_settings(tool), **settings})
     boosts = {} if tuning is None else dict(tuning.types)
-    return [
+    hits = [
         Hit(
             brain,
             place,
@@ -69,6 +74,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
         )
         for place, brain in enumerate(brains, 1)
     ]
+    return [hit if hit.has_words else replace(hit, shares={}) for hit in hits]
 
 
 def _searched_with(tool: Any, results: CatalogSearchResults, settings: Mapping[str, Any]) -> CatalogSearchResults:

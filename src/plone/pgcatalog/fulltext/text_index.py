@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from html import unescape
+from html.entities import html5
+from html.entities import name2codepoint
 from plone.pgcatalog.fulltext import ranking
 from plone.pgcatalog.fulltext import site
 from plone.pgcatalog.fulltext import tsquery
@@ -42,6 +45,8 @@ from Products.PluginIndexes.util import safe_callable
 from typing import Any
 from ZODB.utils import u64
 
+import re
+
 
 #: The indexes of what counts most in a page.
 HEADINGS = ("Title", "Description")
@@ -49,6 +54,8 @@ HEADINGS = ("Title", "Description")
 LABELS_OF_WEIGHTS = {"title": "a", "description": "b", "keywords": "c", "body": "d"}
 #: How many characters of a text are kept to take snippets from.
 SOURCE_LENGTH = 20_000
+#: What may stand for a character in a text that was HTML: Plone's way from there knows the names of HTML 4 and decimal numbers.
+LEFT_REFERENCE = re.compile(r"&(#x[0-9a-f]+|[a-z][a-z0-9]*);", re.IGNORECASE)
 
 
 class ZCTextIndexTranslator(IndexTranslator):
@@ -270,8 +277,15 @@ BUILT_IN[ZCTextIndexTranslator.meta_type] = ZCTextIndexTranslator
 
 def source_text(texts: Iterable[str]) -> str:
     """Return what is kept of the searchable *texts* to take snippets from: one line, of limited length."""
-    joined = " ".join(texts)[: 2 * SOURCE_LENGTH]
+    joined = LEFT_REFERENCE.sub(_character, " ".join(texts)[: 2 * SOURCE_LENGTH])
     return " ".join(storable_text(joined).split())[:SOURCE_LENGTH]
+
+
+def _character(reference: re.Match[str]) -> str:
+    """Return the character of *reference*, or itself: one with a name that Plone knows was meant to be read like this."""
+    name = reference[1]
+    is_left = name[0] == "#" or (f"{name};" in html5 and name not in name2codepoint)
+    return unescape(reference[0]) if is_left else reference[0]
 
 
 def body_of(source: str, beginnings: Iterable[Any]) -> str:

@@ -40,6 +40,7 @@ from zope.interface import implementer
 KIND = "embed"
 #: The settings that the tables of a catalog are made by.
 OF_TABLES = (settings.embedder_url.name, settings.embedder_model.name, settings.embedder_passage_prefix.name)
+OF_PRIVATE = settings.meaning_of_private
 #: What an embedder is asked to learn its dimension.
 PROBE = "dimension"
 #: Seconds until a table that is being filled is looked at again.
@@ -67,7 +68,7 @@ def jobs_for(catalog: Any, names: Any) -> dict[str, frozenset[str]]:
     if not settings.embedder_url(catalog.tool):
         return {}
     about = {*HEADINGS, SOURCE_INDEX}
-    if not settings.meaning_of_private(catalog.tool):
+    if not OF_PRIVATE(catalog.tool):
         about.add(WHO_MAY_SEE)
     taken = about.intersection(names)
     return {KIND: frozenset(c.name for name in taken for c in catalog.translator(name).columns())} if taken else {}
@@ -76,6 +77,9 @@ def jobs_for(catalog: Any, names: Any) -> dict[str, frozenset[str]]:
 def settings_changed(tool: Any, former: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Have the tables of the catalog *tool* follow its site's settings, which were the *former* ones, with the commit."""
     changed = {name for name in OF_TABLES if (former.get(name) or "") != (now.get(name) or "")}
+    of_private = [values.get(OF_PRIVATE.name, OF_PRIVATE.default) for values in (former, now)]
+    if now.get(settings.embedder_url.name) and of_private[0] != of_private[1]:
+        changed.add(OF_PRIVATE.name)
     if changed and tool._p_jar is not None:
         change = tool._core.change()
         change.own_jobs |= {KIND}
@@ -99,13 +103,13 @@ class Embedding:
         if path is None:
             return
         with opened_at(database, path) as tool:
-            embedder, of_private = table.embedder_of(tool), settings.meaning_of_private(tool)
+            embedder, of_private = table.embedder_of(tool), OF_PRIVATE(tool)
             dsn = writable_dsn_of(tool._p_jar)
             is_page = job.zoid != job.catalog
             passages = passages_of(tool._core, job.zoid, of_private) if is_page else []
         try:
             if not is_page:
-                tend(dsn, job.catalog, embedder)
+                tend(dsn, job.catalog, embedder, of_private)
             elif embedder is not None:
                 keep(dsn, job.catalog, job.zoid, embedder, passages)
         except EmbedderError as error:
@@ -166,9 +170,10 @@ def vectors_of_model(embedder: Embedder, mine: Vectors, texts: list[str]) -> lis
 # -- catalogs
 
 
-def tend(dsn: str, catalog: int, embedder: Embedder | None) -> None:
+def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) -> None:
     """Have the tables of *catalog* as *embedder*, that of its site, needs them; none without one.
 
+    All pages are done again if what anonymous may not see is to be there, *of_private*, and was not, or the other way round.
     Raises EmbedderError, PgvectorMissing, and JobFailed as long as pages wait, or another worker makes the index.
     """
     with connect(dsn, "vectors", 0) as connection:
@@ -183,17 +188,18 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None) -> None:
             tables = table.read(connection, catalog)
             fitting = [v for v in tables if v.is_of(embedder) and (v.dimension, v.answers_as) == (len(vector), name)]
             if not fitting:
-                table.create(connection, catalog, relation, embedder, len(vector), name)
-                put_all(connection, catalog)
+                vectors = table.create(connection, catalog, relation, embedder, len(vector), name)
             else:
-                table.note(connection, fitting[-1], embedder=embedder)
+                vectors = fitting[-1]
+            if not fitting or vectors.of_private != of_private:
+                put_all(connection, catalog)
+            mine = table.note(connection, vectors, embedder=embedder, of_private=of_private)
         [(is_any_waiting,)] = connection.execute(IS_ANY_WAITING, (KIND, catalog)).fetchall()
         if not fitting or is_any_waiting:
             raise JobFailed("", False, LOOK_AGAIN)
-        mine = fitting[-1]
         with connection.transaction():
             table.note(connection, mine, embedder=embedder, is_complete=True)
-            table.retire(connection, [vectors for vectors in tables if vectors is not mine])
+            table.retire(connection, [vectors for vectors in tables if vectors.name != mine.name])
             connection.execute(table.FORGET_STALE.format(chunks=mine.table, relation=Identifier(relation)))
         # ANALYZE would wait for another worker's index, and this worker for ANALYZE.
         if connection.execute(IS_MAKING_INDEX, (mine.name,)).fetchone() is not None:

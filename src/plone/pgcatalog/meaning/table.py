@@ -82,6 +82,8 @@ class Vectors:
     schema: str
     #: similarity from which on a chunk counts as a hit
     threshold: float = 0.0
+    #: True if it is to have texts that anonymous may not see
+    of_private: bool = True
 
     @property
     def table(self) -> Identifier:
@@ -100,7 +102,8 @@ class Vectors:
     @property
     def about(self) -> dict[str, Any]:
         """What the comment of the table says."""
-        return asdict(self.embedder) | {"answers_as": self.answers_as, "is_complete": self.is_complete}
+        names = ("answers_as", "is_complete", "of_private")
+        return asdict(self.embedder) | {name: getattr(self, name) for name in names}
 
     @property
     def wants_hnsw(self) -> bool:
@@ -169,9 +172,12 @@ def _vectors(
         about = json.loads(comment or "")
         embedder = Embedder(*(str(about[key]) for key in Embedder.__slots__))
         answers_as, is_complete = str(about["answers_as"]), bool(about["is_complete"])
+        of_private = bool(about.get("of_private", True))
     except (ValueError, LookupError, TypeError):
         return None  # somebody else's table, or a comment that somebody has changed
-    return Vectors(number, name, dimension, embedder, answers_as, is_complete, has_hnsw, chunks, schema)
+    return Vectors(
+        number, name, dimension, embedder, answers_as, is_complete, has_hnsw, chunks, schema, of_private=of_private
+    )
 
 
 def answering(tables: Sequence[Vectors]) -> Vectors | None:
