@@ -14,6 +14,7 @@ from benchmarks.running import SETTINGS
 from collections.abc import Callable
 from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from time import perf_counter
 from typing import Any
 
 import argparse
@@ -40,8 +41,10 @@ def main() -> None:
     output = options.output
     kept = json.loads(output.read_text("utf-8")) if output is not None and output.exists() else {}
     for part in options.parts or [part for part in PARTS if part not in kept]:
+        begin = perf_counter()
         with EmbeddedPostgres(settings=SETTINGS) as server:
             kept[part] = header(server.version) | PARTS[part](server, options)
+        kept[part]["minutes"] = round((perf_counter() - begin) / 60, 1)
         print(json.dumps({part: kept[part]}, indent=2, ensure_ascii=False))
         if output is not None:
             output.write_text(json.dumps(kept, indent=2) + "\n", "utf-8")

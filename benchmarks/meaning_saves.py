@@ -1,6 +1,7 @@
 """What a save costs with an embedder set up, and without: documents are made in turn, in one site, and no worker runs.
 
-Who waits for vectors is the queue: a save with an embedder puts one job more.
+Who waits for vectors is the queue: a save with an embedder puts one job more.  After the documents of a turn, pages are asked for
+that search for no text: an embedder is to cost them nothing.
 """
 
 from benchmarks import content
@@ -11,11 +12,14 @@ from benchmarks.documents import documents
 from benchmarks.documents import folders
 from benchmarks.meaning_latency import make_table
 from benchmarks.meaning_latency import use
+from benchmarks.text_search import uncached
+from benchmarks.timing import timed
 from benchmarks.zope_site import make_application
 from benchmarks.zope_site import make_site
 from benchmarks.zope_site import PloneSite
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import batched
 from itertools import cycle
@@ -35,6 +39,9 @@ import psycopg
 #: Documents in a turn; the ratio is the median of those of two turns that follow each other.
 TURN = 10
 CACHE_SIZE = 30_000
+#: Pages of a turn, and their query.
+PAGES = 20
+NEWEST = {"portal_type": "Document", "sort_on": "modified", "sort_order": "reverse", "b_size": 25}
 
 
 def measured(server: EmbeddedPostgres, options: Any) -> dict[str, Any]:
@@ -55,13 +62,17 @@ def of_saves(dsn: str, folder: Path, saves: int) -> dict[str, Any]:
             make_table(connection, place.request()._core)
         turns = [turn(place, batch, url) for batch, url in zip(batches(saves), cycle(("", answers.url)), strict=False)]
     place.close()
+    saved, shown = zip(*turns, strict=True)
+    return {"saves": saves} | compared("", saved) | compared("a page without text search, ", shown)
+
+
+def compared(what: str, turns: Sequence[float]) -> dict[str, float]:
+    """Return the figures of *what* from the seconds of *turns*, in turn without an embedder and with one."""
     off, on = turns[::2], turns[1::2]
-    ratios = [mine / theirs for mine, theirs in zip(on, off, strict=True)]
     return {
-        "saves": saves,
-        "without an embedder, ms": round(1000 * median(off), 2),
-        "with one, ms": round(1000 * median(on), 2),
-        "with / without": round(median(ratios), 3),
+        f"{what}without an embedder, ms": round(1000 * median(off), 2),
+        f"{what}with one, ms": round(1000 * median(on), 2),
+        f"{what}with / without": round(median(mine / theirs for mine, theirs in zip(on, off, strict=True)), 3),
     }
 
 
@@ -70,10 +81,19 @@ def batches(saves: int) -> Iterator[tuple[Document, ...]]:
     return batched(islice(documents(2 * saves), saves // TURN * 2 * TURN), TURN)
 
 
-def turn(place: PloneSite, batch: Iterable[Document], url: str) -> float:
-    """Return the median of the seconds that saving each of *batch* takes with the embedder *url*, the first one not counted."""
+def turn(place: PloneSite, batch: Iterable[Document], url: str) -> tuple[float, float]:
+    """Return the median of the seconds that saving each of *batch* takes with the embedder *url*, and that of PAGES pages.
+
+    The first of each is not counted.
+    """
     use(place, url)
     author = content.Author(place)
     for document in batch:
         author.create(document)
-    return median(author.seconds[1:])
+    return median(author.seconds[1:]), median([page_seconds(place) for _ in range(1 + PAGES)][1:])
+
+
+def page_seconds(place: PloneSite) -> float:
+    """Return what a page of the newest documents takes, no answer kept."""
+    catalog = uncached(place)
+    return timed(lambda: [brain.Title for brain in catalog(**NEWEST)])

@@ -80,5 +80,9 @@ def costs(fill: Record, saves: Record) -> Table:
     rows = [
         [name, number(fill[name])] for name in ("pages an hour", "chunks a second", "bytes a page", "bytes a chunk")
     ]
-    rows += [[f"a save: {name}", number(figure)] for name, figure in saves.items() if "with" in name]
+    rows += [
+        [name if "page" in name else f"a save, {name}", number(figure)]
+        for name, figure in saves.items()
+        if "with" in name
+    ]
     return Table("Vectors of pages", ["", ""], rows)

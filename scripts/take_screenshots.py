@@ -23,14 +23,15 @@ FOLDER = ROOT / "docs" / "images"
 #: What a visitor does and reads, recorded by a browser.
 SESSION = ROOT / "docs" / "how-to" / "typo-session.txt"
 #: Pictures that stand side by side in one.
-STRIPS = {"typo-finds-the-page": ("typo-1", "typo-2", "typo-3")}
+STRIPS = {"typo-finds-the-page": ("typo-1", "typo-2", "typo-3"), "words-and-meaning": ("by-words", "by-meaning")}
 GAP = 24
-TESTS = tuple(f"tests/acceptance/test_browser{name}.py" for name in ("", "_search", "_tuning", "_files"))
+TESTS = tuple(f"tests/acceptance/test_browser{name}.py" for name in ("", "_search", "_tuning", "_files", "_meaning"))
 PICTURES = (
     *("search-tuned", "search-tuning", "live-search-words", "live-search-corrected", "facets-rest", "did-you-mean"),
     *("search-corrected", "search-facets", "search-small", "search-small-facets", "search-german"),
     *("tuning-preview", "tuning-preview-phone", "tuning-preview-german", "related-pages", "search-page-settings"),
     *("overview", "slow-queries", "explain", "advice", "applied", "catalog", "information", "indexes", "advanced"),
+    *("tuning-by-meaning", "tuning-by-meaning-german"),
     *("files-overview", "files-failed", "files-german", "files-phone"),
     *("settings", "settings-de", "search-tuning-de", "search-page-settings-de"),
 )

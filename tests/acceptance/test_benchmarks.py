@@ -240,4 +240,5 @@ def test_search_by_meaning_is_measured_in_a_site_of_any_size(tmp_path: Path) -> 
     assert site["all"]["hits"] > 0
     assert site["path, 0.1 %"]["recall@10"] == 1
     assert parts["saves"]["with / without"] > 0
+    assert parts["saves"]["a page without text search, with / without"] > 0
     assert {"latency", "costs"} <= meaning_tables.generated(parts).keys()

@@ -1,6 +1,7 @@
 """In a real browser: slow queries, a plan, an index and its end; the site's search, live search and how to tune it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from plone.pgcatalog.observe.log import histogram
@@ -72,14 +73,20 @@ def past_day(dsn: str) -> None:
         )
 
 
-def narrow(page: Page) -> None:
-    """Look at the page on a telephone."""
+def narrow(page: Page, path: Path) -> None:
+    """Look at the page on a telephone, and take a picture of it there."""
     page.set_viewport_size({"width": 375, "height": 800})
+    page.screenshot(path=path, full_page=True)
     assert fits(page)
     page.set_viewport_size({"width": 1280, "height": 900})
 
 
-def test_from_a_slow_query_to_an_index_and_back(page: Page, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_a_slow_query_to_an_index_and_back(
+    page: Page,
+    address: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     page.goto(f"{address}/portal_catalog/manage_catalogAdvanced")
     page.get_by_role("link", name="Slow Queries").click()
     expect(page.locator("#groups tbody tr")).to_have_count(1)
@@ -89,7 +96,8 @@ def test_from_a_slow_query_to_an_index_and_back(page: Page, address: str, monkey
     # As it is by default; so what is slow from here on is recorded, and our query is the last of the list.
     monkeypatch.setenv("PGCATALOG_SLOW_QUERY_MS", "10")
     page.reload()
-    narrow(page)
+    page.screenshot(path=tmp_path / "slow-queries.png", full_page=True)
+    narrow(page, tmp_path / "slow-queries-narrow.png")
     page.get_by_label("Period").select_option("the last 7 days")
     page.get_by_label("new since the last start").check()
     page.get_by_role("button", name="Show").click()
@@ -99,30 +107,36 @@ def test_from_a_slow_query_to_an_index_and_back(page: Page, address: str, monkey
     expect(page.get_by_label("Period")).to_have_value("168")
 
     shape.click()
+    page.screenshot(path=tmp_path / "shape.png", full_page=True)
     page.get_by_role("button", name="Explain").last.click()
     expect(page.locator("#plan")).to_contain_text("Time on the server")
     expect(page.locator("#then")).to_contain_text("Time on the server")
     expect(page.locator("#then")).not_to_contain_text("creator7")
-    narrow(page)
+    page.screenshot(path=tmp_path / "explain.png", full_page=True)
+    narrow(page, tmp_path / "explain-narrow.png")
 
     page.get_by_role("link", name="Index Advice").first.click()
     page.get_by_role("button", name="Look for indexes").click()
     expect(page.locator("#advice")).to_contain_text("CREATE INDEX CONCURRENTLY")
+    page.screenshot(path=tmp_path / "advice.png", full_page=True)
 
     page.get_by_role("button", name="Apply").first.click()
     made = page.locator("#made tbody tr")
     # The page loads itself again while the index is being built.
     expect(made.first).to_have_attribute("data-state", "ready")
+    page.screenshot(path=tmp_path / "applied.png", full_page=True)
 
     made.get_by_role("button", name="Drop").click()
     assert background_ended()
     page.goto(f"{address}/portal_catalog/manage_index_advice")
     expect(made).to_have_count(0)
+    page.screenshot(path=tmp_path / "dropped.png", full_page=True)
 
 
-def test_the_tabs_of_the_catalog(page: Page, address: str) -> None:
+def test_the_tabs_of_the_catalog(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/portal_catalog/manage_catalogView")
     expect(page.locator("#rows tbody tr")).to_have_count(50)
+    page.screenshot(path=tmp_path / "catalog.png", full_page=True)
     first = page.locator("#rows tbody a").first.inner_text()
     page.locator("#next").click()
     page.locator("#previous").click()
@@ -132,18 +146,21 @@ def test_the_tabs_of_the_catalog(page: Page, address: str) -> None:
     expect(page.locator("#total")).to_have_text("1")
     page.locator("#rows tbody a").click()
     expect(page.locator("#metadata")).to_contain_text("All about hedgehogs")
+    page.screenshot(path=tmp_path / "information.png", full_page=True)
 
     page.get_by_role("link", name="Indexes & Metadata").click()
     expect(page.locator("tr[data-index=Subject]")).to_contain_text("USING gin")
+    page.screenshot(path=tmp_path / "indexes.png", full_page=True)
 
 
-def test_the_control_panel_changes_settings(page: Page, address: str) -> None:
+def test_the_control_panel_changes_settings(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/@@overview-controlpanel")
     page.locator("main, #content").get_by_role("link", name="PostgreSQL Catalog").last.click()
     field = page.locator("input[name='form.widgets.slow_query_ms']")
     expect(field).to_have_value("10.0")
     expect(page.locator("#health")).to_contain_text("Healthy: nothing needs attention")
-    narrow(page)
+    page.screenshot(path=tmp_path / "settings.png", full_page=True)
+    narrow(page, tmp_path / "settings-narrow.png")
     field.fill("25")
     page.get_by_role("button", name="Save").click()
     expect(page.locator("input[name='form.widgets.slow_query_ms']")).to_have_value("25.0")
@@ -158,11 +175,12 @@ def hits(page: Page) -> list[str]:
     return [title.strip() for title in page.locator("#search-results .result-title a").all_inner_texts()]
 
 
-def test_the_search_page_shows_ranked_hits_and_what_editors_want(page: Page, address: str) -> None:
+def test_the_search_page_shows_ranked_hits_and_what_editors_want(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/@@search?SearchableText=hedgehogs")
     expect(page.locator("#search-results-number")).to_have_text("3")
     found = [PAGES[name][0] for name in ("hedgehogs", "garden", "night")]
     assert hits(page) == found
+    page.screenshot(path=tmp_path / "search.png", full_page=True)
 
     page.goto(f"{address}/@@pgcatalog-search-controlpanel")
     page.get_by_label("Pinned pages").fill("hedgehogs = nowhere")
@@ -174,17 +192,20 @@ def test_the_search_page_shows_ranked_hits_and_what_editors_want(page: Page, add
     page.get_by_label("Content types").fill("News Item = 2")
     page.get_by_role("button", name="Save").click()
     expect(page.locator(".alert-info")).to_contain_text("Changes saved")
+    page.screenshot(path=tmp_path / "search-tuning.png", full_page=True)
 
     page.goto(f"{address}/@@search?SearchableText=hedgehogs")
     expect(page.locator("#search-results-number")).to_have_text("5")
     assert hits(page)[0] == PAGES["visits"][0]
     assert [title for title in hits(page) if title in found] == found
+    page.screenshot(path=tmp_path / "search-tuned.png", full_page=True)
 
     page.goto(address)
     page.locator("#searchGadget").press_sequentially("hedgehogs")
     live = page.locator(".livesearch-results .search-result a .heading, .livesearch-results .search-result .heading")
     expect(live).to_have_count(5)
     expect(live.first).to_have_text(PAGES["visits"][0])
+    page.screenshot(path=tmp_path / "live-search.png")
 
     # With this path Plone answers a browser in JSON.
     query = "q=hedgehogs&facets=portal_type,Creator,review_state&rows=2"
@@ -193,9 +214,10 @@ def test_the_search_page_shows_ranked_hits_and_what_editors_want(page: Page, add
     assert answer["response"]["numFound"] == 5
     assert {field["name"]: values for field, values in answer["facet_fields"]}["portal_type"] == [["Document", 5]]
     page.set_viewport_size({"width": 1000, "height": 800})
+    page.screenshot(path=tmp_path / "facets-rest.png")
 
 
-def test_plones_search_page_says_what_was_meant(page: Page, address: str) -> None:
+def test_plones_search_page_says_what_was_meant(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/@@pgcatalog-search-page-controlpanel")
     page.get_by_label("Search page with facets").uncheck()
     page.get_by_role("button", name="Save").click()
@@ -203,6 +225,7 @@ def test_plones_search_page_says_what_was_meant(page: Page, address: str) -> Non
     meant = page.locator("#did-you-mean a")
     page.goto(f"{address}/@@search?SearchableText=hegdehogs&sort_on=sortable_title")
     expect(meant).to_have_text("hedgehogs")
+    page.screenshot(path=tmp_path / "did-you-mean.png", full_page=True)
 
     # Another search within the page takes over the results only.
     field = page.locator("#searchform input[name=SearchableText]")
@@ -238,15 +261,18 @@ def test_nothing_keeps_anybody_from_using_it(page: Page, address: str, axe: Axe,
     assert wrong == []
 
 
-def test_rebuild_with_a_click(page: Page, address: str) -> None:
+def test_rebuild_with_a_click(page: Page, address: str, tmp_path: Path) -> None:
     """Comes after what needs the generated rows, which no object is behind."""
     page.goto(f"{address}/portal_catalog/manage_catalogAdvanced")
+    page.screenshot(path=tmp_path / "advanced.png", full_page=True)
     page.get_by_role("link", name="Overview").click()
     expect(page.locator("#figures")).to_contain_text("SQL indexes")
-    narrow(page)
+    page.screenshot(path=tmp_path / "overview.png", full_page=True)
+    narrow(page, tmp_path / "overview-narrow.png")
     page.get_by_role("button", name="Verify", exact=True).click()
     # The page loads itself again while the work goes on.
     expect(page.locator("tr[data-name=verify]")).to_have_attribute("data-state", "done")
     expect(page.locator("tr[data-name=verify]")).to_contain_text("orphaned")
     page.get_by_role("button", name="Rebuild").click()
     expect(page.locator("tr[data-name=rebuild]")).to_have_attribute("data-state", "done")
+    page.screenshot(path=tmp_path / "rebuilt.png", full_page=True)

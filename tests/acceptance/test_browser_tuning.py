@@ -1,6 +1,7 @@
 """In a real browser: live search by keyboard, similar pages, and the tuning of the search with a query that is tried."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from plone.app.textfield import RichTextValue
@@ -65,7 +66,7 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
             yield url
 
 
-def test_live_search_is_a_combobox(page: Page, address: str) -> None:
+def test_live_search_is_a_combobox(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(address)
     field = page.get_by_role("combobox", name="Search Site")
     expect(field).to_have_attribute("aria-expanded", "false")
@@ -74,6 +75,7 @@ def test_live_search_is_a_combobox(page: Page, address: str) -> None:
     expect(options.last).to_have_text("Search for hedges")
     expect(field).to_have_attribute("aria-expanded", "true")
     expect(page.locator("[role=status]")).to_contain_text("results")
+    page.screenshot(path=tmp_path / "live-search-words.png")
 
     # By keyboard to the last option and around to none.
     field.press("ArrowUp")
@@ -97,7 +99,7 @@ def test_live_search_is_a_combobox(page: Page, address: str) -> None:
     expect(field).to_have_value("")
 
 
-def test_live_search_keeps_the_correction(page: Page, address: str) -> None:
+def test_live_search_keeps_the_correction(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(address)
     field = page.get_by_role("combobox", name="Search Site")
     field.press_sequentially("hegdehogs")
@@ -105,17 +107,20 @@ def test_live_search_keeps_the_correction(page: Page, address: str) -> None:
     expect(options.first).to_have_text("Showing results for hedgehogs")
     expect(options).to_have_count(4)
     expect(page.locator("[role=status]")).to_contain_text("Showing results for hedgehogs")
+    page.screenshot(path=tmp_path / "live-search-corrected.png")
     page.set_viewport_size(PHONE)
     page.goto(f"{address}/@@search?SearchableText=")
+    page.screenshot(path=tmp_path / "live-search-phone.png")
 
 
-def test_similar_pages_are_below_the_text(page: Page, address: str) -> None:
+def test_similar_pages_are_below_the_text(page: Page, address: str, tmp_path: Path) -> None:
     page.goto(f"{address}/hedgehogs")
     related = page.get_by_role("complementary", name="Similar pages")
     expect(related.get_by_role("link").first).to_have_text(PAGES["garden"][0])
+    page.screenshot(path=tmp_path / "related-pages.png", full_page=True)
 
 
-def test_a_query_is_tried_before_anything_is_saved(page: Page, address: str) -> None:
+def test_a_query_is_tried_before_anything_is_saved(page: Page, address: str, tmp_path: Path) -> None:
     hits = page.locator("#try-hits tbody tr")
     page.goto(f"{address}/@@pgcatalog-search-controlpanel")
     page.locator("#try-text").fill("hedgehogs")
@@ -133,6 +138,7 @@ def test_a_query_is_tried_before_anything_is_saved(page: Page, address: str) -> 
     page.get_by_text("Pin a page", exact=True).first.click()
     expect(page.locator("#pin-words")).to_have_value("hedgehogs")
     page.locator("#pin-a-page .content-browser-selected-items-wrapper button, #pin-a-page a.btn").first.click()
+    page.screenshot(path=tmp_path / "content-browser.png")
     page.locator(".content-browser-wrapper").get_by_text("Our rescue station").first.click()
     page.locator(".content-browser-wrapper").get_by_role("button", name="select").first.click()
     page.get_by_role("button", name="Add to the form and try").first.click()
@@ -140,7 +146,9 @@ def test_a_query_is_tried_before_anything_is_saved(page: Page, address: str) -> 
     expect(hits.first).to_contain_text("Our rescue station")
     expect(hits.first).to_contain_text("pinned")
     expect(page.get_by_label("Pinned pages")).to_have_value(re.compile(r"^hedgehogs = [0-9a-f]{32}$"))
+    page.screenshot(path=tmp_path / "tuning-preview.png", full_page=True)
     page.set_viewport_size(PHONE)
+    page.screenshot(path=tmp_path / "tuning-preview-phone.png", full_page=True)
     page.set_viewport_size({"width": 1280, "height": 900})
 
     page.get_by_role("button", name="Save").click()
@@ -164,16 +172,18 @@ def test_top_searches_lead_to_synonyms_and_pins(page: Page, address: str) -> Non
     expect(page.locator("#pin-words")).to_have_value("opening hours")
 
 
-def test_all_of_it_speaks_german(page: Page, address: str) -> None:
+def test_all_of_it_speaks_german(page: Page, address: str, tmp_path: Path) -> None:
     page.context.add_cookies([{"name": "I18N_LANGUAGE", "value": "de", "url": address}])
     page.goto(f"{address}/@@pgcatalog-search-controlpanel?try_text=hedgehogs&try=1")
     expect(page.get_by_role("heading", name="Suche abstimmen")).to_be_visible()
     expect(page.get_by_role("heading", name="Häufigste Suchen")).to_be_visible()
     expect(page.locator("#try-hits")).to_contain_text("Titel")
+    page.screenshot(path=tmp_path / "tuning-preview-german.png", full_page=True)
     page.goto(f"{address}/hedgehogs")
     expect(page.get_by_role("heading", name="Ähnliche Seiten")).to_be_visible()
     page.get_by_role("combobox").press_sequentially("hegdehogs")
     expect(page.get_by_role("option").first).to_have_text("Ergebnisse für hedgehogs")
+    page.screenshot(path=tmp_path / "live-search-german.png")
 
 
 @pytest.mark.parametrize("width", [1280, 375])

@@ -1,6 +1,7 @@
 """The documentation is complete, its links lead somewhere, and its examples run."""
 
 from importlib.metadata import EntryPoint
+from itertools import chain
 from itertools import pairwise
 from pathlib import Path
 from plone.pgcatalog import interfaces
@@ -13,6 +14,7 @@ from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing import codec
 from plone.pgcatalog.settings import SETTINGS
+from scripts import take_screenshots
 from tests.unit.sources import environment_variables
 from tests.unit.sources import ROOT
 from tests.unit.sources import SOURCE
@@ -334,3 +336,13 @@ def test_example_answers_in_postgresql(example: dict[str, Any], connection: psyc
     assert search({"query": (9, 11), "range": "min:max"}) == [2, 1]
     assert search({"not": 10}) == [2, 3, 4, 5]
     assert search("cheap") == []
+
+
+# -- pictures
+
+
+def test_a_browser_test_takes_each_picture() -> None:
+    """``scripts/take_screenshots.py`` finds what it saves; names end in a language or a number that tests fill in."""
+    tests = "".join(text(ROOT / name) for name in take_screenshots.TESTS)
+    names = {*take_screenshots.PICTURES, *chain(*take_screenshots.STRIPS.values())}
+    assert {name for name in names if f'"{re.sub("(-de|[0-9])$", "", name)}' not in tests} == set()
