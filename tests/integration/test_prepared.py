@@ -208,9 +208,9 @@ def test_large_catalogs_are_planned_for_each_value(portal: Any, rows: int, mode:
     assert session.execute("SHOW plan_cache_mode") == [(f"force_{mode}_plan",)]
 
 
-def test_the_first_searches_of_a_process_are_planned_for_each_value(portal: Any) -> None:
+def test_the_first_searches_of_a_process_are_planned_for_each_value(dsn: str) -> None:
     """How large the catalogs are it learns from the first statement, and its transaction keeps how it is planned."""
-    with sites.opened(portal._p_jar._normal_storage.pg_connection.info.dsn) as db, sites.application(db) as app:
+    with sites.opened(dsn) as db, sites.application(db) as app:
         session = Session.of(app._p_jar)
         assert not session.generations.newest
         assert session.read_states()

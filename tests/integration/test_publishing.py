@@ -238,7 +238,11 @@ class Calling(BrowserView):
         return "done"
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
+#: The first ones for all tests, the others for the slow ones.
+CALLED = [*ACTIONS[:6], *(pytest.param(action, marks=pytest.mark.slow) for action in ACTIONS[6:])]
+
+
+@pytest.mark.parametrize("action", CALLED, ids=lambda action: action.name)
 def test_a_call_from_python_needs_neither_post_nor_token(ours: Site, action: Action) -> None:
     with ours.inside() as portal:
         action.prepare(portal)
