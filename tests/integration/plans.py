@@ -5,6 +5,7 @@ from plone.pgcatalog.database.prepared import numbered
 from plone.pgcatalog.database.prepared import with_planner_hints
 from plone.pgcatalog.database.session import Session
 from plone.pgcatalog.query import bind
+from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.sql.expression import Condition
@@ -18,17 +19,17 @@ def select_statement(view: CatalogView, expressions: str, where: Condition) -> A
 
 def page_statement(view: CatalogView, query: CompiledQuery, start: int, size: int | None) -> Any:
     """Return the statement for a page of *query* in what *view* sees."""
-    return view.bound(lambda stored: bind.page(query, stored, start, size), query.where)
+    return view.bound(lambda stored: statements.page(query, stored, start, size), query.where)
 
 
 def count_statement(view: CatalogView, query: CompiledQuery) -> Any:
     """Return the statement that counts the rows of *query* in what *view* sees."""
-    return view.bound(lambda stored: bind.count(query, stored), query.where)
+    return view.bound(lambda stored: statements.count(query, stored), query.where)
 
 
 def rids_statement(view: CatalogView, query: CompiledQuery) -> Any:
     """Return the statement for the rids of all rows of *query* in what *view* sees."""
-    return view.bound(lambda stored: bind.ids(query, stored), query.where)
+    return view.bound(lambda stored: statements.ids(query, stored), query.where)
 
 
 def plan_of(session: Session, statement: Any) -> str:

@@ -17,12 +17,13 @@ SOURCE = Path(plone.pgcatalog.__file__).parent
 #: The steps of a search: (module, function), to each of which a way leads from the caller.
 STEPS = {
     ("core/searcher.py", "compiled_query"),
-    ("query/bind.py", "page"),
+    ("query/bind.py", "condition"),
+    ("query/statements.py", "page"),
     ("database/prepared.py", "_exchange"),
     ("results/rows.py", "value"),
 }
 #: The most files on these ways, and the most whose code runs at all.
-MOST_ON_THE_WAY, MOST_THAT_RUN = 15, 40
+MOST_ON_THE_WAY, MOST_THAT_RUN = 15, 41
 
 
 def name_of(frame: Any) -> str | None:

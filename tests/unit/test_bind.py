@@ -8,6 +8,7 @@ from pathlib import Path
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.query import bind
+from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.settings import RANKED_ROWS
@@ -29,13 +30,15 @@ LAYOUT = Layout(tuple(column for t in TRANSLATORS.values() for column in t.colum
 LISTS = [["water", "wood"], ["water"], ["stone"]]
 
 STATEMENTS: dict[str, Callable[[CompiledQuery, Stored], Statement]] = {
-    "page": lambda query, stored: bind.page(query, stored, 0, 25),
-    "page behind": lambda query, stored: bind.page(query, stored, 50, 25, with_total=True),
-    "page with metadata": lambda query, stored: bind.page_with_metadata(query, stored, 0, 25, ["Title"], b"", False),
-    "count": bind.count,
-    "count up to 100": lambda query, stored: bind.count(replace(query, count_limit=100), stored),
-    "ids": bind.ids,
-    "first ids": lambda query, stored: bind.first_ids(query, stored, 1024),
+    "page": lambda query, stored: statements.page(query, stored, 0, 25),
+    "page behind": lambda query, stored: statements.page(query, stored, 50, 25, with_total=True),
+    "page with metadata": lambda query, stored: statements.page_with_metadata(
+        query, stored, 0, 25, ["Title"], b"", False
+    ),
+    "count": statements.count,
+    "count up to 100": lambda query, stored: statements.count(replace(query, count_limit=100), stored),
+    "ids": statements.ids,
+    "first ids": lambda query, stored: statements.first_ids(query, stored, 1024),
 }
 
 
@@ -116,7 +119,8 @@ def test_hits_are_counted_apart_only_where_the_stages_may_not_count_them() -> No
     """In a large catalog the first stage stops behind so many."""
     query = compiled({"Title": "water"})
     few, many = (
-        bind.page(query, replace(FORMS["large"], rows=rows), 0, 25, with_total=True).sql for rows in (6_000, 50_000)
+        statements.page(query, replace(FORMS["large"], rows=rows), 0, 25, with_total=True).sql
+        for rows in (6_000, 50_000)
     )
     assert "(SELECT total FROM found) AS total" in few
     assert "coalesce((SELECT total FROM found), (SELECT count(*)" in many
@@ -131,7 +135,7 @@ def test_moved_rows_come_last_where_nothing_else_sorts() -> None:
 def test_the_values_of_a_source_stand_where_it_stands() -> None:
     stored = Stored(("(SELECT * FROM t WHERE n = %s) AS catalog", (7,)))
     query = compiled({"Creator": "mara"})
-    for make in (bind.count, bind.ids, partial(bind.page, start=0, size=None)):
+    for make in (statements.count, statements.ids, partial(statements.page, start=0, size=None)):
         assert make(query, stored).params == (7, "mara")
 
 

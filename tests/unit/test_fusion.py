@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import IndexTranslator
-from plone.pgcatalog.query import bind
+from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
@@ -31,14 +31,16 @@ FILTERS: dict[str, Any] = {"portal_type": "Document", "Subject": ["water", "wood
 QUERY = FILTERS | {"SearchableText": "rain in spring"}
 
 STATEMENTS: dict[str, Callable[[CompiledQuery, Stored], Statement]] = {
-    "page": lambda query, stored: bind.page(query, stored, 0, 25),
-    "page with total": lambda query, stored: bind.page(query, stored, 0, 25, with_total=True),
-    "page behind": lambda query, stored: bind.page(query, stored, 5000, 25, with_total=True),
-    "all": lambda query, stored: bind.page(query, stored, 0, None),
-    "page with metadata": lambda query, stored: bind.page_with_metadata(query, stored, 0, 25, ["Title"], b"", False),
-    "count": bind.count,
-    "count up to 100": lambda query, stored: bind.count(replace(query, count_limit=100), stored),
-    "ids": bind.ids,
+    "page": lambda query, stored: statements.page(query, stored, 0, 25),
+    "page with total": lambda query, stored: statements.page(query, stored, 0, 25, with_total=True),
+    "page behind": lambda query, stored: statements.page(query, stored, 5000, 25, with_total=True),
+    "all": lambda query, stored: statements.page(query, stored, 0, None),
+    "page with metadata": lambda query, stored: statements.page_with_metadata(
+        query, stored, 0, 25, ["Title"], b"", False
+    ),
+    "count": statements.count,
+    "count up to 100": lambda query, stored: statements.count(replace(query, count_limit=100), stored),
+    "ids": statements.ids,
 }
 FORMS = {
     "few rows": Stored(('"catalog_1"', ()), rows=300, full=RANKED_ROWS),

@@ -16,7 +16,7 @@ from plone.pgcatalog.observe import plan
 from plone.pgcatalog.observe.log import Example
 from plone.pgcatalog.observe.record import page_in
 from plone.pgcatalog.observe.record import recall
-from plone.pgcatalog.query import bind
+from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.objects import VALUE_ERRORS
@@ -74,12 +74,12 @@ def statement_of(
     view = catalog.view()
     statement: Statement | None
     if operation == "count":
-        statement = view.bound(partial(bind.count, query), query.where)
+        statement = view.bound(partial(statements.count, query), query.where)
     elif operation == "rids":
-        statement = view.bound(partial(bind.ids, query), query.where)
+        statement = view.bound(partial(statements.ids, query), query.where)
     elif operation == "page":
         start, size = page or page_of(query)
-        statement = view.bound(lambda stored: bind.page(query, stored, start, size), query.where)
+        statement = view.bound(lambda stored: statements.page(query, stored, start, size), query.where)
     else:
         raise ReplayError(_("${operation} is read for certain rows, which are not recorded", {"operation": operation}))
     if statement is None:

@@ -8,7 +8,7 @@ from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.fulltext.tuning import tuning_in
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.indexing.objects import site_path
-from plone.pgcatalog.query import bind
+from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.fusion import Fusion
 from plone.pgcatalog.results.results import CatalogSearchResults
@@ -99,7 +99,7 @@ def _places(
     if not isinstance(fusion, Fusion) or not rids:
         return {}
     view = results.catalog.search_view()
-    statement = view.binding(lambda stored: bind.fused_rows(fusion, stored).places(rids), results.condition)
+    statement = view.binding(lambda stored: statements.fused_rows(fusion, stored).places(rids), results.condition)
     return {rid: (words, meaning, similarity) for rid, words, meaning, similarity in view.run("rows", statement)}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.database.prefetch import batch_size
 from plone.pgcatalog.database.prefetch import prefetch
-from plone.pgcatalog.query.bind import split_version
+from plone.pgcatalog.query.statements import split_version
 from plone.pgcatalog.results.brain import URLs
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS

@@ -18,6 +18,7 @@ from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.observe.trace import Trace
 from plone.pgcatalog.query import bind
+from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.expression import LimitExceeded
@@ -163,7 +164,7 @@ class CatalogView(SeenCatalog):
 
     def count(self, query: CompiledQuery) -> int:
         """Return the number of rows that match; one more than the query's ``count_limit`` for any number beyond that."""
-        rows = self.run("count", self.binding(partial(bind.count, query), query.where))
+        rows = self.run("count", self.binding(partial(statements.count, query), query.where))
         return rows[0][0] if rows else 0
 
     def page(
@@ -190,8 +191,8 @@ class CatalogView(SeenCatalog):
                 return None
             state = state or self.read_state()
             if excluded_keys is None or not self.is_committed or state is None or not self.has_columns(state):
-                return bind.page(query, stored, start, size, with_total=column)
-            return bind.page_with_metadata(query, stored, start, size, excluded_keys, known, column)
+                return statements.page(query, stored, start, size, with_total=column)
+            return statements.page_with_metadata(query, stored, start, size, excluded_keys, known, column)
 
         rows = self.run("page", statement)
         if column is None or not rows:
@@ -200,7 +201,7 @@ class CatalogView(SeenCatalog):
 
     def rids(self, query: CompiledQuery, size: int | None = None) -> array[int]:
         """Return the rids of the sorted result, which is not ranked, or of its first *size* rows: one row with one binary value."""
-        statement = partial(bind.ids, query) if size is None else partial(bind.first_ids, query, size=size)
+        statement = partial(statements.ids, query) if size is None else partial(statements.first_ids, query, size=size)
         rows = self.run("rids", self.binding(statement, query.where))
         rids = array("q")
         if rows and rows[0][0]:
@@ -218,7 +219,7 @@ class CatalogView(SeenCatalog):
 
     def idx(self, rids: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return the idx JSON (undecoded values) of the rows *rids*, those pending included."""
-        texts = ((rid, bind.split_version(text)[1]) for rid, _, text in self.idx_texts(rids))
+        texts = ((rid, statements.split_version(text)[1]) for rid, _, text in self.idx_texts(rids))
         found = {rid: orjson.loads(text) if text else {} for rid, text in texts}
         for rid in rids:
             pending = self.pending_idx(rid, found.get(rid))
@@ -231,7 +232,7 @@ class CatalogView(SeenCatalog):
     ) -> Rows:
         """Return (rid, path, text) of the committed rows *rids*, and of those of another version than the *known* one.
 
-        ``bind.split_version(text)`` are the row's version, and its idx as JSON without the keys *excluded_keys*.  *known* are
+        ``statements.split_version(text)`` are the row's version, and its idx as JSON without the keys *excluded_keys*.  *known* are
         versions by rid; a row that is gone has None for its path.
         """
 
@@ -239,7 +240,7 @@ class CatalogView(SeenCatalog):
             state = state or self.read_state()
             if state is None:
                 return None
-            return bind.changed_rows(state.relation, rids, excluded_keys, known)
+            return statements.changed_rows(state.relation, rids, excluded_keys, known)
 
         return self.run("metadata", statement)
 
@@ -288,13 +289,13 @@ def entries(view: CatalogView, translator: IndexTranslator, where: Condition = E
 
 
 def key_counts(view: CatalogView, translator: IndexTranslator, key: str, where: Condition) -> Rows:
-    """Return (key, number of rows) of the rows that match *where*; see ``bind.key_counts``."""
-    return view.run("keys", view.binding(partial(bind.key_counts, translator.columns(), key, where), where))
+    """Return (key, number of rows) of the rows that match *where*; see ``statements.key_counts``."""
+    return view.run("keys", view.binding(partial(statements.key_counts, translator.columns(), key, where), where))
 
 
 def key_rids(view: CatalogView, translator: IndexTranslator, key: str, where: Condition) -> Rows:
     """Return (key, rid) of the rows that match *where*, in this order; *key* is the translator's expression of a key."""
-    return view.run("keys", view.binding(partial(bind.key_rids, translator.columns(), key, where), where))
+    return view.run("keys", view.binding(partial(statements.key_rids, translator.columns(), key, where), where))
 
 
 def collected_keys(view: CatalogView, translator: IndexTranslator, key: str) -> list[Any] | None:

@@ -1,0 +1,234 @@
+"""The statements of a compiled query, bound to the stored form of a catalog: pages, counts, rids and keys; pure, as ``bind``."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
+from plone.pgcatalog.query.bind import columns_sql
+from plone.pgcatalog.query.bind import condition
+from plone.pgcatalog.query.bind import order_by
+from plone.pgcatalog.query.bind import plans_once
+from plone.pgcatalog.query.bind import select
+from plone.pgcatalog.query.bind import selective_condition
+from plone.pgcatalog.query.bind import Stored
+from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import LARGEST_WINDOW
+from plone.pgcatalog.query.fusion import FusedRows
+from plone.pgcatalog.query.fusion import Fusion
+from plone.pgcatalog.query.fusion import SCORE
+from plone.pgcatalog.query.nearest import Near
+from plone.pgcatalog.query.ranked import Stages
+from plone.pgcatalog.query.ranked import total_column
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.column import quote
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import EVERYTHING
+from plone.pgcatalog.sql.expression import Statement
+from typing import Any
+
+
+def count(query: CompiledQuery, stored: Stored) -> Statement:
+    """Return the statement for the number of rows that match; one more than a ``count_limit`` for any number beyond."""
+    where, limit = selective_condition(query.where, stored), query.count_limit
+    if limit is None:
+        return select("count(*)", where, stored)
+    up_to_limit = select("", where, stored, f"LIMIT {limit + 1:d}")
+    return replace(up_to_limit, sql=f"SELECT count(*) FROM ({up_to_limit.sql}) AS found")
+
+
+def ids(query: CompiledQuery, stored: Stored) -> Statement:
+    """Return the statement for the rids of the whole sorted result, one binary value of 8 bytes each, not ranked."""
+    expression = f"string_agg(int8send(rid), ''::bytea ORDER BY {order_by(query, stored)})"
+    where = selective_condition(query.where, stored)
+    if not where.is_costly:
+        return select(expression, where, stored)
+    # Behind OFFSET, PostgreSQL sorts what it has found, and does not compare all rows in the order of an index.
+    rows = select("*", where, stored, "OFFSET 0")
+    return replace(rows, sql=f"SELECT {expression} FROM ({rows.sql}) AS catalog")
+
+
+def first_ids(query: CompiledQuery, stored: Stored, size: int) -> Statement:
+    """Return the statement for the rids of the first *size* rows, as ``ids`` has those of all."""
+    where = selective_condition(query.where, stored)
+    rows = select("rid", where, stored, f"ORDER BY {order_by(query, stored)} LIMIT {size:d}")
+    first = f"unnest(ARRAY({rows.sql})) WITH ORDINALITY AS first (rid, place)"
+    return replace(rows, sql=f"SELECT string_agg(int8send(rid), ''::bytea ORDER BY place) FROM {first}")
+
+
+def page(
+    query: CompiledQuery,
+    stored: Stored,
+    start: int,
+    size: int | None,
+    more: str = "",
+    with_total: bool | None = None,
+) -> Statement:
+    """Return the statement for (rid, path, score) of the rows ``[start:start + size]``, *more* expressions behind.
+
+    Then comes the number of all rows that match, NULL without *with_total* if it costs something; None is no such column.
+    """
+    if isinstance(query.score, Fusion):
+        return fused_page(query, query.score, stored, start, size, more, with_total)
+    score, first, once = query.score, None, False
+    where = selective_condition(query.where, stored) if score else condition(query.where, stored)
+    stages = Stages.of(stored.source, where, score, stored.rows, stored.full)
+    if stages is not None:
+        first, once = stages.first, stages.plans_once and plans_once(where)
+        if size is not None and start + size <= stages.newest:
+            where = stages.only_ranked
+        else:
+            score = stages.scored
+    params = score.params if score else ()
+    if with_total is not None:
+        counted = with_total and (stages is None or not stages.counts_all)
+        total = total_column(query.score, first is not None, count(query, stored) if counted else None)
+        more += f", {total.sql} AS total"
+        params = (*params, *total.params)
+    expressions = f"rid, path, {score.sql if score else 'NULL'} AS score{more}"
+    tail = f"ORDER BY {'score DESC NULLS LAST, rid DESC' if score else order_by(query, stored)}"
+    if size is not None:
+        tail += f" LIMIT {size:d}"
+    if start:
+        tail += f" OFFSET {start:d}"
+    statement = select(expressions, where, stored, tail, params, (start, size))
+    if first is None:
+        return statement
+    params = (*first.params, *statement.params)
+    return replace(statement, sql=first.sql + statement.sql, params=params, is_costly=True, plans_once=once)
+
+
+def fused_rows(fusion: Fusion, stored: Stored) -> FusedRows:
+    """Return the rows that *fusion* ranks, as they are stored."""
+    found = selective_condition(fusion.found, stored)
+    stages = Stages.of(stored.source, found, fusion.words, stored.rows, stored.full)
+    return FusedRows(fusion, stored.source, found, condition(fusion.near.among, stored), stages)
+
+
+def fused_page(
+    query: CompiledQuery,
+    fusion: Fusion,
+    stored: Stored,
+    start: int,
+    size: int | None,
+    more: str = "",
+    with_total: bool | None = None,
+) -> Statement:
+    """Return ``page`` of *query*, a hybrid search ranked by *fusion*."""
+    rows = fused_rows(fusion, stored)
+    stages = rows.stages
+    params: tuple[Any, ...] = rows.first.params
+    # The nearest rows have been found already.
+    near = fusion.near.chosen("nearest")
+    where = query.where.changed(lambda part: near if isinstance(part, Near) else part)
+    if with_total is not None:
+        counted = with_total and stages is not None and not stages.counts_all
+        total = rows.total(count(replace(query, where=where), stored) if counted else None)
+        more, params = f"{more}, {total.sql} AS total", (*params, *total.params)
+    tail = f"ORDER BY {SCORE} DESC NULLS LAST, rid DESC"
+    if stages is None or (size is not None and start + size <= stages.newest):
+        limit = LARGEST_WINDOW if size is None else size
+        source, where = (rows.page(start, limit), stored.source[1]), EVERYTHING
+    else:
+        source, where = (rows.all_rows, stored.source[1]), selective_condition(where, stored)
+        tail += f" LIMIT {size:d} OFFSET {start:d}" if size is not None else f" OFFSET {start:d}"
+    statement = select(
+        f"rid, path, {SCORE} AS score{more}", where, replace(stored, source=source), tail, params, (start, size)
+    )
+    return replace(statement, sql=rows.first.sql + statement.sql, is_costly=True)
+
+
+def page_with_metadata(
+    query: CompiledQuery,
+    stored: Stored,
+    start: int,
+    size: int | None,
+    excluded_keys: Sequence[str],
+    known: bytes | None = b"",
+    with_total: bool | None = None,
+) -> Statement:
+    """Return ``page`` of committed rows, with the text of ``versioned_idx_sql`` in the fourth place."""
+    # The idx is fetched for the rows of the page only: behind LIMIT.
+    # Of several relations, PostgreSQL takes a system column by its whole name only.
+    xmin = f"{stored.source[0]}.xmin" if isinstance(query.score, Fusion) else "xmin"
+    inner = page(query, stored, start, size, f", zoid, idx, {xmin}", with_total)
+    text, params = versioned_idx_sql("page", excluded_keys, known)
+    total = "" if with_total is None else ", total"
+    sql = f"SELECT rid, path, score, {text}{total} FROM ({inner.sql}) AS page"
+    return replace(inner, sql=sql, params=(*params, *inner.params))
+
+
+def key_counts(columns: Sequence[Column], key: str, where: Condition, stored: Stored) -> Statement:
+    """Return the statement for (key, number of rows) of the rows that match *where*, in the order of the keys.
+
+    *key* is an index's expression of a key, made of its *columns*.  An interned list is taken apart once; others
+    in each row, which is faster than comparing them with each other.
+    """
+    where = condition(where, stored)
+    if (stored.interned_columns or {}).keys().isdisjoint(c.name for c in columns):
+        return select(f"{key} AS key, count(*)", where, stored, "GROUP BY 1 ORDER BY 1")
+    names = ", ".join(c.quoted for c in columns)
+    groups = select(f"{names}, count(*) AS n", where, stored, f"GROUP BY {names}")
+    values = f"SELECT {columns_sql(columns, stored)}, n FROM ({groups.sql}) AS grouped"
+    keys = f"SELECT {key} AS key, n FROM ({values}) AS listed"
+    return replace(groups, sql=f"SELECT key, sum(n)::bigint FROM ({keys}) AS keys GROUP BY key ORDER BY key")
+
+
+def key_rids(columns: Sequence[Column], key: str, where: Condition, stored: Stored) -> Statement:
+    """Return the statement for (key, rid) of the rows that match *where*, in this order; see ``key_counts``."""
+    rows = select(f"{columns_sql(columns, stored)}, rid", condition(where, stored), stored)
+    return replace(rows, sql=f"SELECT {key} AS key, rid FROM ({rows.sql}) AS found ORDER BY 1, 2")
+
+
+# -- versions: what tells a process whether it knows a row already
+
+
+def changed_rows(
+    relation: str, rids: Sequence[int], excluded_keys: Sequence[str], versions: Mapping[int, str]
+) -> Statement | None:
+    """Return the statement for (rid, path, text) of the rows *rids*, and of those of *versions*, by rid, that have another one.
+
+    The text is that of ``versioned_idx_sql``; None for no rids and no versions.
+    """
+    selects: list[str] = []
+    params: list[Any] = []
+    text, values = versioned_idx_sql("c", excluded_keys)
+    if rids:
+        selects.append(f"SELECT c.rid, c.path, {text} FROM {quote(relation)} c WHERE c.rid = ANY(%s::bigint[])")
+        params += [*values, list(rids)]
+    if versions:
+        # What has not changed does not come back.
+        version, _ = versioned_idx_sql("c", (), None)
+        selects.append(
+            f"SELECT k.rid, c.path, {text} FROM unnest(%s::bigint[], %s::text[]) AS k (rid, version)"
+            f" LEFT JOIN {quote(relation)} c ON c.rid = k.rid WHERE rtrim({version}) IS DISTINCT FROM k.version"
+        )
+        params += [*values, list(versions), list(versions.values())]
+    return Statement(" UNION ALL ".join(selects), tuple(params)) if selects else None
+
+
+def versioned_idx_sql(row: str, excluded_keys: Sequence[str], known: bytes | None = b"") -> tuple[str, tuple[Any, ...]]:
+    """Return the SQL of a text with the version of *row*, an alias, and its idx, and the parameters of that.
+
+    There is no idx if the row is in *known*, a bitmap of 2**n bytes by rid (``results.cache``); None for any row.
+    A transaction gives all rows it writes its own id: those of the catalog's row and of the object's tell every change.
+    """
+    idx = outer = ""
+    params: tuple[Any, ...] = ()
+    if known is not None:
+        idx, outer = (f"({value} - %s::text[])::text" for value in (f"coalesce({row}.idx, o.idx)", f"{row}.idx"))
+        params = (list(excluded_keys),)
+        if known:
+            unknown = f"CASE WHEN get_bit(%s, {row}.rid & %s::bigint) = 0 THEN"
+            idx, outer = f"{unknown} {idx} END", f"{unknown} {outer} END"
+            params = (known, 8 * len(known) - 1, *params)
+        idx, outer = f", {idx}", f", {outer}"
+    return (
+        f"coalesce((SELECT concat({row}.xmin, '.', o.xmin, ' '{idx}) FROM object_state o WHERE o.zoid = {row}.zoid),"
+        f" concat({row}.xmin, '. '{outer}))",
+        params * 2,
+    )
+
+
+def split_version(text: str) -> tuple[str, str]:
+    """Return the version and the idx, as JSON or empty, of a text as ``versioned_idx_sql`` makes it."""
+    version, _, idx = text.partition(" ")
+    return version, idx
