@@ -30,7 +30,7 @@ SOURCE = Path(plone.pgcatalog.__file__).parent
 #: Modules with regular expressions that see what visitors, or people who write pages, have typed.
 VISITORS = {
     *("classic.page_facets", "classic.suggestions", "discovery.highlight", "discovery.suggest"),
-    *("fulltext.lexicon", "fulltext.text_index", "fulltext.tsquery", "fulltext.tuning", "indexes.keys", "sql.texts"),
+    *("fulltext.lexicon", "fulltext.text_index", "fulltext.tsquery", "fulltext.tuning", "indexes.keys", "sql.values"),
     *("meaning.chunks", "meaning.question", "observe.plan", "observe.searches", "results.brain"),
 }
 #: Module -> what its regular expressions see.

@@ -116,7 +116,7 @@ REGULAR_EXPRESSIONS = {
     "observe/searches.py": "search texts",
     "results/brain.py": "paths",
     "sql/column.py": "names of indexes",
-    "sql/texts.py": "texts",
+    "sql/values.py": "texts",
     "zmi/page.py": "names of pages",
 }
 #: Attributes that are SQL, or parts of it.

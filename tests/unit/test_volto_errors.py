@@ -1,6 +1,6 @@
 """What our control panels refuse is read by Volto: every message, in English and German, whatever somebody has typed."""
 
-from plone.pgcatalog.controlpanel.refusals import readable_errors
+from plone.pgcatalog.controlpanel.configlets import readable_errors
 from plone.pgcatalog.fulltext.tuning import problems
 from plone.pgcatalog.fulltext.tuning import READERS
 from plone.pgcatalog.i18n import english

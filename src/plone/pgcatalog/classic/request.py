@@ -11,8 +11,8 @@ from plone.base.navigationroot import get_navigation_root
 from plone.pgcatalog.classic.page_facets import page_facets
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.classic.page_facets import PlaceFacet
-from plone.pgcatalog.discovery.authors import may_know_authors
-from plone.pgcatalog.discovery.authors import told_facets
+from plone.pgcatalog.discovery.facet_groups import may_know_authors
+from plone.pgcatalog.discovery.facet_groups import told_facets
 from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.request import number_in

@@ -1,4 +1,4 @@
-"""The control panels, in Classic UI and for plone.restapi's ``@controlpanels``, by which Volto shows them."""
+"""The control panels in Classic UI."""
 
 from AccessControl import getSecurityManager
 from AccessControl import Unauthorized
@@ -18,7 +18,6 @@ from plone.pgcatalog.fulltext.tuning import read_pin
 from plone.pgcatalog.fulltext.tuning import read_synonyms
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import translated
-from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.observe.searches import Counted
@@ -35,49 +34,12 @@ from plone.pgcatalog.zmi.jobs import JobError
 from plone.pgcatalog.zmi.overview import Figures
 from plone.pgcatalog.zmi.page import check
 from plone.pgcatalog.zmi.page import UnfilledNotice
-from plone.restapi.controlpanels import RegistryConfigletPanel
 from Products.CMFPlone.browser.search import Search
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from Products.statusmessages.interfaces import IStatusMessage
 from typing import Any
-from zope.component import adapter
-from zope.interface import Interface
 
 import json
-
-
-@adapter(Interface, IPGCatalogLayer)
-class Configlet(RegistryConfigletPanel):
-    """A panel for plone.restapi: for those who may use the one in Classic UI, else Unauthorized.
-
-    The service asks for less: everybody who may see the overview of Site Setup may read and write every panel.
-    """
-
-    schema_prefix = PREFIX
-    configlet_category_id = "Products"
-    fields: Any = None
-
-    @property
-    def schema(self) -> Any:
-        # Plone names the panels that the user has the permission for; reading and writing begin here.
-        if self.configlet is None:
-            raise Unauthorized(f"you may not use the control panel {self.configlet_id!r}")
-        return self.fields
-
-
-class SettingsConfiglet(Configlet):
-    fields = IPGCatalogSettings
-    configlet_id = "pgcatalog"
-
-
-class SearchConfiglet(Configlet):
-    fields = IPGCatalogSearchSettings
-    configlet_id = "pgcatalog-search"
-
-
-class SearchPageConfiglet(Configlet):
-    fields = IPGCatalogSearchPageSettings
-    configlet_id = "pgcatalog-search-page"
 
 
 class PanelForm(RegistryEditForm):

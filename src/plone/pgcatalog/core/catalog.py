@@ -20,7 +20,6 @@ from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing.codec import encode
 from plone.pgcatalog.indexing.manager import change
-from plone.pgcatalog.indexing.objects import is_storable
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.pending import CatalogPending
 from plone.pgcatalog.indexing.pending import Entry
@@ -31,6 +30,7 @@ from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.settings import search_timeout
 from plone.pgcatalog.sql.column import columns_of
+from plone.pgcatalog.sql.values import is_storable
 from plone.pgcatalog.storage import is_supported
 from Products.ZCatalog.Catalog import CatalogError
 from Products.ZCatalog.CatalogBrains import NoBrainer

@@ -1,9 +1,10 @@
-"""What facets are asked for, and what each groups rows by: the keys of an index, the children of a path, steps between dates.
+"""What facets are asked for, who may be told which, and what each groups rows by: the keys of an index, the children of a path, steps between dates.
 
 All groups of a statement are counted in one pass (GROUPING SETS).
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +21,10 @@ from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Fragment
+from plone.registry.interfaces import IRegistry
 from typing import Any
+from zope.component import getMultiAdapter
+from zope.component import getUtility
 
 
 #: Ranges of all facets: each is a column of the rows that are found, and a table has 1,600 at the most.
@@ -39,6 +43,9 @@ KINDS = {
     "ExtendedPathIndex": PLACES,
 }
 
+#: The index of the names that users log in with.
+AUTHORS = "Creator"
+
 
 def kind_of(index: Any) -> str | None:
     """Return how *index*, an index object, is counted; None for one that is no facet of a search page."""
@@ -48,6 +55,23 @@ def kind_of(index: Any) -> str | None:
     if name in RESTRICTIONS or (kind == PLACES and name != "path"):
         return None
     return kind
+
+
+def may_know_authors(context: Any, request: Any) -> bool:
+    """Return whether the user is told authors and dates: not without a log-in, unless the site shows them to everybody.
+
+    This is Plone's rule for by-lines, which holds for counts of authors as well.
+    """
+    state = getMultiAdapter((context, request), name="plone_portal_state")
+    return not state.anonymous() or bool(getUtility(IRegistry).get("plone.allow_anon_views_about"))
+
+
+def told_facets(names: Iterable[str], context: Any, request: Any) -> list[str]:
+    """Return those of the indexes *names* whose values the user may be told."""
+    names = list(names)
+    if AUTHORS in names and not may_know_authors(context, request):
+        return [name for name in names if name != AUTHORS]
+    return names
 
 
 class Facet(dict[Any, int]):

@@ -16,7 +16,7 @@ from plone.pgcatalog.files.extractor import ITextExtractor
 from plone.pgcatalog.files.extractor import LONGEST_TEXT
 from plone.pgcatalog.indexes.cached_attributes import CachedAttributes
 from plone.pgcatalog.settings import SOURCE_INDEX
-from plone.pgcatalog.sql.texts import storable
+from plone.pgcatalog.sql.values import storable
 from plone.pgcatalog.storage import fetch_blob
 from plone.pgcatalog.storage import serial_of
 from plone.rfc822.interfaces import IPrimaryFieldInfo

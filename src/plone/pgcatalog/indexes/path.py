@@ -30,8 +30,8 @@ from plone.pgcatalog.sql.predicate import compared
 from plone.pgcatalog.sql.predicate import equal_to_any
 from plone.pgcatalog.sql.predicate import has_value
 from plone.pgcatalog.sql.predicate import Predicate
-from plone.pgcatalog.sql.texts import storable
-from plone.pgcatalog.sql.texts import UNSTORABLE
+from plone.pgcatalog.sql.values import is_storable
+from plone.pgcatalog.sql.values import storable
 from Products.PluginIndexes.util import safe_callable
 from typing import Any
 from typing import NamedTuple
@@ -227,7 +227,7 @@ class PathIndexTranslator(IndexTranslator):
         value = joined(comps)
         if len(value) != 1 + len("/".join(comps)):
             report(f"index {self.id!r}: a path of {len(path)} characters is too long and was cut")
-        elif UNSTORABLE.search(path):
+        elif not is_storable(path):
             report(f"index {self.id!r}: a path with characters PostgreSQL cannot hold was changed to {value!r}")
         return value, joined(comps[:-1]), len(comps)
 

@@ -12,7 +12,6 @@ from plone.indexer.interfaces import IIndexableObject
 from plone.pgcatalog.indexes.cached_attributes import KnownToLack
 from plone.pgcatalog.indexes.path import storable_path
 from plone.pgcatalog.indexing.pending import Entry
-from plone.pgcatalog.sql.texts import UNSTORABLE
 from Products.CMFCore.interfaces import ISiteRoot
 from typing import Any
 from ZODB.POSException import POSKeyError
@@ -42,11 +41,6 @@ def unwrap_indexable(obj: Any) -> Any:
     if wrapped is not None:
         return obj._getWrappedObject()
     return getattr(obj, "_IndexableObjectWrapper__ob", obj)
-
-
-def is_storable(text: str) -> bool:
-    """True for a text without NUL and lone surrogates, which PostgreSQL cannot hold."""
-    return UNSTORABLE.search(text) is None
 
 
 def is_rid(value: Any) -> bool:

@@ -8,7 +8,7 @@ puts once more while somebody works at it stays.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from plone.pgcatalog.sql.texts import storable
+from plone.pgcatalog.sql.values import storable
 from psycopg import Connection
 from typing import Any
 

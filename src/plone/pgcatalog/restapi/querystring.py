@@ -4,8 +4,8 @@ Requests that ask for no facets get plone.restapi's answer as it is.
 """
 
 from collections.abc import Mapping
-from plone.pgcatalog.discovery.authors import told_facets
 from plone.pgcatalog.discovery.facet_groups import Facet
+from plone.pgcatalog.discovery.facet_groups import told_facets
 from plone.pgcatalog.discovery.facets import LIMIT
 from plone.pgcatalog.restapi.parameters import buckets
 from plone.pgcatalog.restapi.search import counted

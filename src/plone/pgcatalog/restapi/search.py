@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from plone.dexterity.interfaces import IDexterityContent
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.database.errors import SearchTimeout
-from plone.pgcatalog.discovery.authors import told_facets
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facet_groups import FacetQuery
+from plone.pgcatalog.discovery.facet_groups import told_facets
 from plone.pgcatalog.discovery.facets import Counting
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.highlight import Highlighter

@@ -1,4 +1,4 @@
-"""The documented place of ``SearchTimeout``."""
+"""The documented place of ``SearchTimeout``: code of sites imports it from here, whatever room it is in."""
 
 from plone.pgcatalog.database.errors import SearchTimeout
 

@@ -1,4 +1,4 @@
-"""Values as SQL has them: stand-ins in keys of caches, literals of arrays, and interned sets."""
+"""Values as SQL has them: texts, stand-ins in keys of caches, literals of arrays, and interned sets."""
 
 from collections.abc import Collection
 from collections.abc import Hashable
@@ -22,6 +22,24 @@ from typing import Protocol
 
 import hashlib
 import orjson
+import re
+
+
+# -- texts
+
+
+#: NUL and lone surrogates have no place in PostgreSQL's UTF-8.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def is_storable(text: str) -> bool:
+    """True for a text without NUL and lone surrogates, which PostgreSQL cannot hold."""
+    return _UNSTORABLE.search(text) is None
+
+
+def storable(text: str) -> str:
+    """Return *text* with U+FFFD for what PostgreSQL cannot hold."""
+    return _UNSTORABLE.sub("\ufffd", text)
 
 
 # -- keys of caches
