@@ -119,9 +119,11 @@ class PageRequest(Search):
     def catalog(self) -> Any:
         return getToolByName(self.context, "portal_catalog")
 
-    @cached_property
-    def address(self) -> Address:
-        """The address that links repeat.  Raises LimitExceeded if it is too long for that."""
+    #: The address that links repeat, from ``update`` on.
+    address: Address
+
+    def address_of_links(self) -> Address:
+        """Return the address that links repeat.  Raises LimitExceeded if it is too long for that."""
         # What Plone's page and this one make a search of.
         searched = {*FIELDS, *self.valid_keys, *self.catalog.indexes(), *(facet.parameter for facet in self.facets)}
         dropped = DROPPED if self.facets_are(ALONG) else (*DROPPED, FACETS)

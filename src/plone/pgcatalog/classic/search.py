@@ -104,13 +104,13 @@ class SearchPage(PageRequest):
 
     def update(self) -> None:
         """Search, and once more for what was meant if that finds nothing."""
-        self.address  # noqa: B018  which refuses what is too long for the links of the page
+        self.address = self.address_of_links()
         session = self.catalog._core.session
         knows_states = session.knows_states()
         with session.batch():
             with bad_values():
                 self.found = self._search(self.text)
-                self.found.results  # noqa: B018  which compiles the query
+                self.found.compile()
             if self.text and not knows_states:
                 # The states take a message of their own, or a page after a change has more to read: all at once then.
                 if_possible(lambda: self.found.look_up(self.text))

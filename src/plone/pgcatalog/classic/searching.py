@@ -90,6 +90,10 @@ class PageSearch:
             results.count_along()
         return results
 
+    def compile(self) -> Any:
+        """Compile the query, and have the facets counted with what an open batch collects; return the results, not read yet."""
+        return self.results
+
     def _part(self, query: Mapping[str, Any], start: int, size: int) -> Any:
         """Return a part of what *query* finds."""
         return self.catalog.searchResults(**query, b_start=start, b_size=size)
@@ -97,8 +101,7 @@ class PageSearch:
     def read(self) -> None:
         """Read the page, and what an open batch has collected; the facets are counted in the same message."""
         with self.catalog._core.session.batch():
-            self._counting  # noqa: B018
-            bool(self.results)
+            bool(self.compile())
 
     @property
     def is_empty(self) -> bool:

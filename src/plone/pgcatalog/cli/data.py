@@ -31,7 +31,7 @@ from rich.progress import Progress
 from rich.progress import TimeRemainingColumn
 from time import monotonic
 from typing import Any
-from typing import TextIO
+from typing import IO
 
 import click
 import csv
@@ -39,7 +39,6 @@ import json
 import logging
 import os
 import psycopg
-import sys
 
 
 # -- copy
@@ -237,7 +236,7 @@ def rows_of(connection: Connection[Any], relation: str, names: Sequence[str]) ->
             yield {name: row["row"][name] for name in names}
 
 
-def write(file: TextIO, kind: str, names: list[str], rows: Iterator[dict[str, Any]]) -> Iterator[None]:
+def write(file: IO[str], kind: str, names: list[str], rows: Iterator[dict[str, Any]]) -> Iterator[None]:
     """Write *rows* to *file*; yields after each."""
     table = csv.writer(file)
     if kind == "csv":
@@ -258,12 +257,9 @@ def text_of(value: Any) -> str:
 
 
 @contextmanager
-def output_file(output: str | None) -> Iterator[TextIO]:
-    if output is None:
-        yield sys.stdout
-        return
+def output_file(output: str | None) -> Iterator[IO[str]]:
     try:
-        file = open(output, "w", encoding="utf-8", newline="")  # noqa: SIM115 - closed below
+        file = click.open_file(output or "-", "w", encoding="utf-8")
     except OSError as error:
         raise click.UsageError(f"{output} cannot be written: {error.strerror}") from error
     with file:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from dataclasses import field
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.prefetch import prefetch
-from plone.pgcatalog.fulltext import text_index  # noqa: F401  adds itself to the index types that are built in
 from plone.pgcatalog.fulltext.site import site_tuning
 from plone.pgcatalog.fulltext.site import SiteTuning
+from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import strip_data
+from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.query.compiler import CompiledQueries
@@ -33,6 +34,9 @@ from ZODB.utils import z64
 
 #: The tool's volatile attribute that holds its configuration, and the snapshot in which it was found to be right.
 ATTRIBUTE = "_v_configuration"
+
+# The registry cannot: the room of the text index is above its own.
+BUILT_IN[ZCTextIndexTranslator.meta_type] = ZCTextIndexTranslator
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,6 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import Report
 from plone.pgcatalog.indexes.base import SQLIndex
 from plone.pgcatalog.indexes.base import Values
-from plone.pgcatalog.indexes.registry import BUILT_IN
 from plone.pgcatalog.indexes.unindex import parse
 from plone.pgcatalog.query.ranked import Score
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -270,9 +269,6 @@ class ZCTextIndexTranslator(IndexTranslator):
     def key_expression(self) -> None:
         """The real index's ``uniqueValues`` raises NotImplementedError."""
         return None
-
-
-BUILT_IN[ZCTextIndexTranslator.meta_type] = ZCTextIndexTranslator
 
 
 def source_text(texts: Iterable[str]) -> str:

@@ -19,8 +19,7 @@ from typing import Any
 from zope.component import queryUtility
 
 
-#: ``meta_type`` -> translator.  The text index is added by the room that has it, ``fulltext.text_index``, which
-#: ``core.configuration`` imports: whoever has a catalog knows all of them.
+#: ``meta_type`` -> translator.  ``core.configuration`` adds the text index: whoever has a catalog knows all of them.
 BUILT_IN: dict[str, type[IndexTranslator]] = {
     cls.meta_type: cls
     for cls in (

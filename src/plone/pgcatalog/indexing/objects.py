@@ -6,6 +6,7 @@ from Acquisition import aq_parent
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from functools import partial
 from plone.base.utils import base_hasattr
 from plone.base.utils import safe_callable
 from plone.indexer.interfaces import IIndexableObject
@@ -85,11 +86,11 @@ def _below(
 ) -> Iterator[tuple[str, Any]]:
     path = "/".join(container.getPhysicalPath())
     for id in _there(lambda: child_ids(container), path, on_gone):
-        for obj in _there(lambda: [child(container, id)], f"{path}/{id}", on_gone):  # noqa: B023
+        for obj in _there(partial(map, partial(child, container), [id]), f"{path}/{id}", on_gone):
             if obj is None:
                 on_dangling(f"{path}/{id}")
             elif aq_base(obj) is not aq_base(catalog):
-                yield from _there(lambda: indexable(obj), f"{path}/{id}", on_gone)  # noqa: B023
+                yield from _there(partial(indexable, obj), f"{path}/{id}", on_gone)
                 if is_there(obj):
                     yield from _below(obj, catalog, on_dangling, on_gone)
 

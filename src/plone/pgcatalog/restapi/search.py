@@ -155,12 +155,13 @@ class SearchGet(Service):
         with results.view.session.batch():
             facets = counting(parameters, names, results)
             if cursor is None:
-                results.actual_result_count  # noqa: B018  which reads the page, too
+                total = results.actual_result_count
             else:
                 brains, more["next_cursor"] = page_behind(cursor, results, query, parameters.rows)
-        total = results.actual_result_count
         if cursor is None:
             brains = list(results)
+        else:
+            total = results.actual_result_count
         wanted = brains if parameters.flag("snippets", True) else []
         snippets = results.snippets(wanted, parameters.snippet_length)
         answer: dict[str, Any] = {
