@@ -80,12 +80,11 @@ class Embedder:
         [vector], _ = self._embed([text], "query", self.question_prefix, seconds)
         return vector
 
-    def embed_passages(self, texts: Sequence[str], seconds: float = PASSAGES_SECONDS) -> list[Vector]:
-        """Return the vectors of *texts*, parts of pages.  Raises EmbedderError; each message may take *seconds*."""
-        return self.passages(texts, seconds)[0]
+    def embed_passages(self, texts: Sequence[str], seconds: float = PASSAGES_SECONDS) -> tuple[list[Vector], str]:
+        """Return the vectors of *texts*, parts of pages, and the name of the model as the embedder gives it.
 
-    def passages(self, texts: Sequence[str], seconds: float = PASSAGES_SECONDS) -> tuple[list[Vector], str]:
-        """Return the vectors of *texts*, parts of pages, and the name of the model as the embedder gives it."""
+        Raises EmbedderError; each message may take *seconds*.
+        """
         vectors: list[Vector] = []
         name = ""
         for first in range(0, len(texts), BATCH):

@@ -161,7 +161,7 @@ class AnotherModel(EmbedderError):
 
 def vectors_of_model(embedder: Embedder, mine: Vectors, texts: list[str]) -> list[Vector]:
     """Return the vectors of *texts*, to be compared with those in the table *mine*.  Raises EmbedderError, AnotherModel."""
-    found, name = embedder.passages(texts) if texts else ([], mine.answers_as)
+    found, name = embedder.embed_passages(texts) if texts else ([], mine.answers_as)
     if any(len(vector) != mine.dimension for vector in found) or name != mine.answers_as:
         raise AnotherModel(f"the embedder is another model now: {name}, {len(found[0])} dimensions", is_down=True)
     return found
@@ -182,7 +182,7 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
             with connection.transaction():
                 table.retire(connection, table.read(connection, catalog))
             return
-        [vector], name = embedder.passages([PROBE])
+        [vector], name = embedder.embed_passages([PROBE])
         with connection.transaction():
             connection.execute(LOCK, locks.of_catalog(locks.CHUNKS, catalog))
             tables = table.read(connection, catalog)

@@ -163,7 +163,6 @@ class ManagePage(BrowserView):
     #: words of several pages
     everything = _("(everything)")
     never = _("never")
-    nothing_yet = _("nothing yet")
     slow_query = _("slow query")
     slow_queries = _("slow queries")
 
