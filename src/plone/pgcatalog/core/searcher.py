@@ -159,8 +159,8 @@ def as_searched(catalog: "Catalog", configuration: Configuration, query: Mapping
     translators = with_globs(catalog, configuration.translators, query)
     if parts_of_words(catalog.tool) and SOURCE_INDEX in translators:
         # Another translator for each search, as above: what contains its words changes with the texts.
-        found = translators[SOURCE_INDEX].with_word_parts(find_word_parts(catalog, query))
-        translators = {**translators, SOURCE_INDEX: found}
+        with_parts = translators[SOURCE_INDEX].with_word_parts(find_word_parts(catalog, query))
+        translators = {**translators, SOURCE_INDEX: with_parts}
     if RANK in query and is_hybrid(query, translators) and SOURCE_INDEX in translators:
         text = translators[SOURCE_INDEX]
         # What is searched for without a ranking, such as all pages without a word, has no meaning either.

@@ -98,10 +98,10 @@ class PreparedStatements:
     @classmethod
     def of(cls, connection: Any) -> "PreparedStatements":
         """Return those of *connection*."""
-        found: PreparedStatements | None = connection.__dict__.get("_pgcatalog_statements")
-        if found is None:
-            found = connection._pgcatalog_statements = cls(connection)
-        return found
+        statements: PreparedStatements | None = connection.__dict__.get("_pgcatalog_statements")
+        if statements is None:
+            statements = connection._pgcatalog_statements = cls(connection)
+        return statements
 
     def run(
         self,
@@ -124,8 +124,8 @@ class PreparedStatements:
         with message_cursor(self._connection.cursor_factory)(self._connection) as cursor:
             cursor.send = lambda: self._run(statements, before, prepare, first)
             cursor.execute("; ".join([*before, *(query for query, *_ in statements)]))
-            found: list[Rows] = cursor.found
-            return found
+            answers: list[Rows] = cursor.answers
+            return answers
 
     def _run(
         self, statements: Sequence[Statement], before: Sequence[str], prepare: bool, first: int | None
@@ -303,13 +303,13 @@ def positional(query: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
 
 
 class MessageCursor(psycopg.Cursor[Any]):
-    """A cursor that executes a message: what ``send`` returns is ``found``."""
+    """A cursor that executes a message: what ``send`` returns are its ``answers``."""
 
     send: Callable[[], list[Rows]]
-    found: list[Rows]
+    answers: list[Rows]
 
     def execute(self, *_: Any, **__: Any) -> "MessageCursor":
-        self.found = self.send()
+        self.answers = self.send()
         return self
 
 

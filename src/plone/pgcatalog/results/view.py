@@ -152,10 +152,10 @@ class CatalogView(SeenCatalog):
         except psycopg.Error as error:
             too_slow = isinstance(error, psycopg.errors.QueryCanceled)
         # Each by itself says which of them has failed; of two, one that succeeds tells of the other.
-        found = self._send(statement, guess, seconds)
+        answered = self._send(statement, guess, seconds)
         if too_slow and len(along) == 1:
             along[0][0].is_too_slow = True
-        return found
+        return answered
 
     def _is_right(self, guess: CatalogState | None) -> bool:
         """Return whether the snapshot shows the catalog as *guess* has it, None being no guess."""
@@ -220,12 +220,12 @@ class CatalogView(SeenCatalog):
     def idx(self, rids: Sequence[int]) -> dict[int, dict[str, Any]]:
         """Return the idx JSON (undecoded values) of the rows *rids*, those pending included."""
         texts = ((rid, statements.split_version(text)[1]) for rid, _, text in self.idx_texts(rids))
-        found = {rid: orjson.loads(text) if text else {} for rid, text in texts}
+        idx = {rid: orjson.loads(text) if text else {} for rid, text in texts}
         for rid in rids:
-            pending = self.pending_idx(rid, found.get(rid))
+            pending = self.pending_idx(rid, idx.get(rid))
             if pending is not None:
-                found[rid] = pending
-        return found
+                idx[rid] = pending
+        return idx
 
     def idx_texts(
         self, rids: Sequence[int], excluded_keys: Sequence[str] = (), known: Mapping[int, str] = MappingProxyType({})
