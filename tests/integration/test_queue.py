@@ -15,6 +15,7 @@ from tests.integration.jobs import Recorded
 from tests.integration.waiting import background_ended
 from tests.integration.waiting import until
 from typing import Any
+from ZODB.POSException import ConflictError
 
 import psycopg
 import pytest
@@ -121,6 +122,33 @@ def test_workers_side_by_side_share_the_jobs(kind: Recorded, queue: Any, dsn: st
         counts = list(pool.map(run, [dsn] * 4))
     assert sum(counts) == 50
     assert sorted(kind.zoids) == list(range(50))
+
+
+@pytest.mark.parametrize("seen", [0, 1, 2, 10, 1000])
+def test_one_job_is_taken_at_once_whatever_the_server_thinks_of_the_table(queue: Any, seen: int) -> None:
+    """Statistics that are made while few jobs wait, as they are while a queue runs empty, give another plan."""
+    put(queue, *range(seen))
+    queue.execute("ANALYZE pgcatalog_queue")
+    queue.execute("DELETE FROM pgcatalog_queue")
+    put(queue, *range(2000, 2010))
+    for left in range(9, -1, -1):
+        assert table.take(queue, ["test"]) is not None
+        [(due,)] = queue.execute("SELECT count(*) FROM pgcatalog_queue WHERE due <= now()").fetchall()
+        assert due == left
+
+
+def test_a_job_put_off_is_logged_with_the_reason_and_when_it_is_tried_again(
+    kind: Recorded, queue: Any, dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def conflict(job: Job) -> None:
+        raise ConflictError("somebody else")
+
+    kind.does = conflict
+    put(queue, 7)
+    with caplog.at_level("INFO", "plone.pgcatalog.queue.worker"):
+        assert run(dsn) == 1
+    [record] = caplog.records
+    assert record.getMessage() == "test of object 0x7 is tried again after 60 seconds: ConflictError: somebody else"
 
 
 def test_kinds_that_nobody_here_can_do_wait(kind: Recorded, queue: Any, dsn: str) -> None:

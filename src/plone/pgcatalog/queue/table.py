@@ -31,15 +31,18 @@ ON CONFLICT (kind, catalog, zoid) DO UPDATE
 SET put_by = EXCLUDED.put_by, put_at = EXCLUDED.put_at, due = EXCLUDED.due, attempts = 0, reason = ''
 """
 NOTIFY = "SELECT pg_notify(%s, '')"
+# The row is chosen by a CTE, which runs once.  As a table of FROM the planner may have it run again for each row of another scan,
+# and it finds another row each time: all jobs would be taken, and only the first be done.
 TAKE = """
-UPDATE pgcatalog_queue AS job
-SET attempts = attempts + 1,
-    due = now() + make_interval(secs => (%(back_off)s::int[])[least(attempts + 1, cardinality(%(back_off)s::int[]))])
-FROM (
+WITH next AS MATERIALIZED (
     SELECT kind, catalog, zoid FROM pgcatalog_queue
     WHERE due <= now() AND kind = ANY(%(kinds)s)
     ORDER BY due LIMIT 1 FOR UPDATE SKIP LOCKED
-) AS next
+)
+UPDATE pgcatalog_queue AS job
+SET attempts = attempts + 1,
+    due = now() + make_interval(secs => (%(back_off)s::int[])[least(attempts + 1, cardinality(%(back_off)s::int[]))])
+FROM next
 WHERE (job.kind, job.catalog, job.zoid) = (next.kind, next.catalog, next.zoid)
 RETURNING job.kind, job.catalog, job.zoid, job.attempts, job.put_by::text
 """
@@ -94,6 +97,11 @@ class Job:
     @property
     def is_last_attempt(self) -> bool:
         return self.attempts >= MOST_ATTEMPTS
+
+    @property
+    def back_off(self) -> int:
+        """Seconds from the time it was taken until it is due again."""
+        return BACK_OFF[min(self.attempts, len(BACK_OFF)) - 1]
 
     @property
     def values(self) -> dict[str, Any]:

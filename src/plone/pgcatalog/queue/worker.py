@@ -153,7 +153,10 @@ class Worker:
                 logger.warning("%s of object %#x failed: %s", job.kind, job.zoid, failure)
             table.failed(connection, job, str(failure), failure.for_good, failure.pause)
         except (ConflictError, psycopg.OperationalError) as error:
-            table.failed(connection, job, f"{type(error).__name__}: {error}", False)
+            reason = f"{type(error).__name__}: {error}".strip()
+            again = "given up" if job.is_last_attempt else f"tried again after {job.back_off} seconds"
+            logger.info("%s of object %#x is %s: %s", job.kind, job.zoid, again, reason)
+            table.failed(connection, job, reason, False)
         except Exception as error:  # a kind may be an add-on's: whatever it is, the next job is done
             logger.exception("%s of object %#x failed", job.kind, job.zoid)
             table.failed(connection, job, f"{type(error).__name__}: {error}", False)
