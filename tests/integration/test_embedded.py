@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from plone.pgcatalog.testing import host
+from plone.pgcatalog.testing.databases import Databases
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import EmbeddedPostgresError
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
@@ -95,6 +96,18 @@ class TestDatabases:
         postgres.dropdb("the template")
         with pytest.raises(psycopg.OperationalError, match="does not exist"):
             psycopg.connect(copy)
+
+    def test_databases_of_a_prefix_are_dropped_and_not_those_of_a_longer_one(self, postgres):
+        prefix = "suite_1_import_"
+        first, longer = Databases(postgres.dsn(), prefix), Databases(postgres.dsn(), f"{prefix}from_elsewhere_")
+        name, kept = first.create(), longer.create()
+        first.close()
+        with psycopg.connect(longer.dsn_of(kept)):
+            pass
+        longer.close()
+        for gone in (name, kept):
+            with pytest.raises(psycopg.OperationalError, match="does not exist"):
+                psycopg.connect(longer.dsn_of(gone))
 
     def test_fixtures(self, postgres, connection, database):
         assert connection.autocommit

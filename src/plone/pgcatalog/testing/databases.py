@@ -11,6 +11,10 @@ import time
 #: A dead lock between a test's connections becomes an error instead of a hang.
 SESSION_OPTIONS = "-c lock_timeout=15s"
 COPY_ATTEMPTS = 40
+NUMBERED = """
+SELECT datname FROM pg_database
+WHERE starts_with(datname, %(prefix)s) AND substr(datname, length(%(prefix)s) + 1) ~ '^[0-9]+$'
+"""
 
 
 class Databases:
@@ -60,9 +64,8 @@ class Databases:
         self._admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
     def drop_all(self) -> None:
-        """Drop every database under the prefix."""
-        rows = self._admin.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", [self.prefix])
-        for (name,) in rows.fetchall():
+        """Drop every database under the prefix, but not those whose longer prefix begins with it."""
+        for (name,) in self._admin.execute(NUMBERED, {"prefix": self.prefix}).fetchall():
             self.drop(name)
 
     def dsn_of(self, name: str) -> str:
