@@ -43,3 +43,32 @@ def test_a_long_text_in_an_alphabet_is_split_at_once(monkeypatch: pytest.MonkeyP
     assert asked == []
     assert words(plone_lexicon(), ["日本人"]) == ["日本", "本人", "人"]
     assert asked == ["日本人"]
+
+
+def test_the_words_of_a_long_text_are_made_once_and_nobody_changes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    normalizer = splitter.I18NNormalizer.process
+
+    def counted(self: Any, texts: list[Any]) -> Any:
+        made.append(len(texts))
+        return normalizer(self, texts)
+
+    monkeypatch.setattr(splitter.I18NNormalizer, "process", counted)
+    text = " ".join(f"Wörter{n}" for n in range(10_000))
+    first = words(plone_lexicon(), ["minutes", text])
+    assert first == ["minutes", *(f"worter{n}" for n in range(10_000))]
+    first.clear()
+    assert words(plone_lexicon(), ["report", text, "end"])[1:-1] == [f"worter{n}" for n in range(10_000)]
+    assert [count for count in made if count > 1] == [10_000]
+
+
+def test_a_lexicon_with_elements_of_its_own_is_asked_each_time() -> None:
+    class Stop:
+        def process(self, texts: list[Any]) -> list[Any]:
+            return [text for text in texts if text != "the"]
+
+    text = "the words " * 10_000
+    lexicon = plone_lexicon()
+    assert len(words(lexicon, [text])) == 20_000
+    lexicon._pipeline = (*lexicon._pipeline, Stop())
+    assert len(words(lexicon, [text])) == 10_000

@@ -140,9 +140,10 @@ def take_file_text(catalog: Any, obj: Any, source: CachedAttributes) -> frozense
     if text is None:
         return frozenset({KIND})
     if text.text:
-        # As ZCTextIndex: an indexer may return several texts, and what is none of them has no words.
+        # As ZCTextIndex: an indexer may return several texts, and what is none of them has no words.  The text of the file
+        # stays by itself, as its words may be known.
         parts = words if isinstance(words, (list, tuple, set)) else [words]
-        source.__dict__[SOURCE_INDEX] = " ".join([part for part in parts if isinstance(part, str)] + [text.text])
+        source.__dict__[SOURCE_INDEX] = [part for part in parts if isinstance(part, str)] + [text.text]
     return frozenset()
 
 

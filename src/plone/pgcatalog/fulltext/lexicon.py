@@ -8,8 +8,11 @@ title, description and keywords.
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
+from functools import lru_cache
 from Products.CMFPlone.UnicodeSplitter.config import rx_all
 from Products.CMFPlone.UnicodeSplitter.config import rx_U
+from Products.CMFPlone.UnicodeSplitter.splitter import I18NNormalizer
+from Products.CMFPlone.UnicodeSplitter.splitter import Splitter
 from Products.PluginIndexes.util import safe_callable
 from typing import Any
 from unicodedata import normalize
@@ -37,6 +40,11 @@ MAX_TSVECTOR_BYTES = 900_000
 #: word by itself, so once per word is enough.
 _SLOW_SPLITTER = ("Products.CMFPlone.UnicodeSplitter.splitter", "Splitter")
 _SLOW_NORMALIZER = ("Products.CMFPlone.UnicodeSplitter.splitter", "I18NNormalizer")
+_PLONE_PIPELINE = [_SLOW_SPLITTER, _SLOW_NORMALIZER]
+
+#: Characters of a text whose words are remembered, and how many such texts are: one of a file takes 2 MB.
+SHORTEST_REMEMBERED, LONGEST_REMEMBERED = 50_000, 1_000_000
+REMEMBERED = 2
 
 _ENTRY = re.compile(r"'((?:[^'\\]|''|\\\\)*)'(?::([0-9A-D,]+))?")
 _ESCAPED = re.compile(r"''|\\\\")
@@ -50,28 +58,48 @@ def storable_text(text: str) -> str:
 
 def words(lexicon: Any, texts: Iterable[str]) -> list[str]:
     """Return the words of *texts* in order, as ``lexicon.sourceToWordIds`` stores them."""
-    return _run(lexicon, [storable_text(text) for text in texts], "process")
+    texts = [storable_text(text) for text in texts]
+    if [_name(element) for element in lexicon._pipeline] != _PLONE_PIPELINE:
+        return _run(lexicon._pipeline, texts, "process")
+    found: list[str] = []
+    for text in texts:
+        is_long = SHORTEST_REMEMBERED <= len(text) <= LONGEST_REMEMBERED
+        found += _words_of_long(text) if is_long else _run(lexicon._pipeline, [text], "process")
+    return found
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _words_of_long(text: str) -> tuple[str, ...]:
+    """Return the words that Plone's pipeline, which has no state, makes of *text*.
+
+    The text of a file is catalogued anew with each change of its object, and moves of an object follow each other.
+    """
+    return tuple(_run((Splitter(), I18NNormalizer()), [text], "process"))
 
 
 def query_words(lexicon: Any, text: str) -> list[str]:
     """Return the words of a search term, which may have ``*`` and ``?`` in them, as ``lexicon.parseTerms``."""
-    return _run(lexicon, [storable_text(text)], "processGlob")
+    return _run(lexicon._pipeline, [storable_text(text)], "processGlob")
 
 
 def term_words(lexicon: Any, terms: Sequence[str]) -> list[str]:
     """Return the words that ``lexicon.termToWordIds`` looks up for *terms*, words of ``parseTerms``."""
-    return _run(lexicon, list(terms), "process_post_glob")
+    return _run(lexicon._pipeline, list(terms), "process_post_glob")
 
 
-def _run(lexicon: Any, texts: list[Any], method: str) -> list[str]:
-    """Run the pipeline, with *method* of those elements that have it.
+def _name(element: Any) -> tuple[str, str]:
+    cls = type(element)
+    return cls.__module__, cls.__qualname__
+
+
+def _run(pipeline: Iterable[Any], texts: list[Any], method: str) -> list[str]:
+    """Run the *pipeline* of a lexicon, with *method* of those elements that have it.
 
     Elements may return bytes.  Empty words are left out at once: Plone's normalizer fails on them.
     """
-    for element in lexicon._pipeline:
+    for element in pipeline:
         process = getattr(element, method, element.process)
-        cls = type(element)
-        name = cls.__module__, cls.__qualname__
+        name = _name(element)
         if name == _SLOW_SPLITTER and method == "process":
             texts = [word for text in texts for word in _split(text, process)]
         elif name == _SLOW_NORMALIZER:
