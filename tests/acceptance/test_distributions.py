@@ -1,6 +1,7 @@
 """The distributions as they would be released: built, unpacked, and used."""
 
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import os
@@ -103,6 +104,29 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
     package = {path.relative_to(ROOT / "src").as_posix() for path in project_files() if (ROOT / "src") in path.parents}
     assert package - found == set()
     assert {name.partition("/")[0] for name in found if ".dist-info" not in name} == {"plone"}
+
+
+def test_plain_pip_installs_the_wheel_into_a_stock_plone(built: Path, tmp_path: Path) -> None:
+    """Nothing that Plone came with is changed or taken away, and the package is there with its command."""
+    [archive] = built.glob("*.whl")
+    home = tmp_path / "home"
+
+    def run(*command: str) -> str:
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def pip(*words: str) -> str:
+        return run(str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *words)
+
+    run(sys.executable, "-m", "venv", str(home))
+    pip("install", "--quiet", f"Plone=={version('Plone')}")
+    stock = set(pip("freeze").splitlines())
+    pip("install", "--quiet", str(archive), "psycopg[binary]")
+    assert stock - set(pip("freeze").splitlines()) == set()
+    assert "No broken requirements" in pip("check")
+    name = archive.name.split("-")[1]
+    assert name in run(str(home / "bin" / "pgcatalog"), "--version")
 
 
 def test_pip_replaces_a_build_by_one_of_another_commit(tmp_path: Path) -> None:
