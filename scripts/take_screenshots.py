@@ -48,7 +48,7 @@ HEIGHT = {
     "did-you-mean": 5000,
     "slow-queries": 740,
     "settings": 1150,
-    "settings-de": 2000,
+    "settings-de": 5000,
     "search-tuning-de": 5000,
     "catalog": 530,
     "volto-did-you-mean": 330,
