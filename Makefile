@@ -10,7 +10,6 @@ PAGE ?=
 PYTEST_ARGS ?=
 SEQUENCES ?= 50
 DIFF_ARGS ?= --seed 1
-SOAK_ARGS ?= --seconds 600 --kills 12
 T ?= pgbouncer
 VOLTO_PORT ?= 3000
 VOLTO_DATA ?= demo-data/volto
@@ -18,6 +17,7 @@ TOPOLOGY_ARGS ?=
 POOLER_ARGS ?=
 MEANING_ARGS ?=
 MATRIX_ARGS ?=
+SOAK_ARGS ?=
 BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 
 # The add-ons that are judges would be loaded by all other tests, too.

@@ -129,6 +129,11 @@ def test_each_test_is_run_by_exactly_one_of_two_commands() -> None:
     assert "tests/volto" in recipe("test-volto")
 
 
+def test_arguments_that_two_chores_read_have_no_default_which_one_of_them_refuses() -> None:
+    for name, default in re.findall(r"^(\w+_ARGS) \?=(.*)$", MAKEFILE, re.MULTILINE):
+        assert MAKEFILE.count(f"$({name})") == 1 or not default.strip(), name
+
+
 def says_slow(node: ast.AST) -> bool:
     return any(isinstance(part, ast.Attribute) and part.attr == "slow" for part in ast.walk(node))
 
