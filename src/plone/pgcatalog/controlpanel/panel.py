@@ -170,6 +170,7 @@ class SearchPanel(ControlPanelFormWrapper):
     form_id = SearchForm.id
     days = KEPT_DAYS
     problem = ""
+    _read: Read | None = None
 
     def update(self) -> None:
         """See IView."""
@@ -230,7 +231,7 @@ class SearchPanel(ControlPanelFormWrapper):
         query = Search(self.context, self.request).filter_query({SOURCE_INDEX: self.text})
         query = {name: value for name, value in query.items() if not name.startswith("sort_")}
         with tool._core.session.batch():
-            assert self._searches or not record_searches(tool)  # reads them in the preview's first message
+            self._read_searches()
             return preview(tool, as_site_searches(tool, query, values), values)
 
     def shares(self, hit: Hit) -> list[dict[str, Any]]:
@@ -255,19 +256,19 @@ class SearchPanel(ControlPanelFormWrapper):
             parts.append(_("by meaning ${place}, similarity ${similarity}", values))
         return "; ".join(translated(part, self.request) for part in parts)
 
-    @cached_property
-    def _searches(self) -> Read | None:
-        """What is read of the counted searches; None when nobody counts them."""
+    def _read_searches(self) -> Read | None:
+        """Have the counted searches read, in the message of an open batch; return what is read, None when nobody counts them."""
         tool = self.context.portal_catalog
-        if not IPGCatalogTool.providedBy(tool) or not record_searches(tool):
-            return None
-        catalog = tool._core
-        return Read(catalog.view(), lambda state: top_searches_statement(catalog.zoid))
+        if self._read is None and IPGCatalogTool.providedBy(tool) and record_searches(tool):
+            catalog = tool._core
+            self._read = Read(catalog.view(), lambda state: top_searches_statement(catalog.zoid))
+        return self._read
 
     @property
     def searches(self) -> tuple[list[Counted], list[Counted]] | None:
         """The most frequent searches, and those without results; None when nobody counts them."""
-        return None if self._searches is None else top_searches(self._searches.rows())
+        read = self._read_searches()
+        return None if read is None else top_searches(read.rows())
 
     def browser_options(self) -> str:
         """Return the options of Plone's content browser, as JSON."""
