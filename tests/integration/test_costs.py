@@ -1,6 +1,5 @@
 """What a search and a commit cost: statements, round trips, plan shapes.  Counted, never timed."""
 
-from collections.abc import Iterator
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.discovery.suggest import LEXEME
 from plone.pgcatalog.discovery.suggest import near_sql
@@ -8,8 +7,9 @@ from plone.pgcatalog.discovery.suggest import NOT_SEEN
 from plone.pgcatalog.discovery.suggest import ROWS
 from plone.pgcatalog.discovery.suggest import SEEN
 from plone.pgcatalog.discovery.suggest import THESE_OR_NEAR
+from tests.integration import site as sites
 from tests.integration.content import create
-from tests.integration.relation import NUMBER_OF
+from tests.integration.relation import fill_relation
 from tests.integration.traffic import traced
 from typing import Any
 
@@ -126,30 +126,11 @@ def test_a_read_only_transaction_writes_nothing(filled: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def big(site_template: str, postgres: Any) -> Iterator[tuple[str, str]]:
+def big(site_template: str, postgres: Any) -> tuple[str, str]:
     """(dsn, relation) of a catalog with 20,000 generated rows."""
-    from tests.integration import site as sites
-
     dsn = sites.clone(postgres, site_template)
     with connect_directly(dsn, "test", 0) as connection:
-        [(relation,)] = connection.execute("SELECT relation FROM pgcatalog_state")
-        connection.execute(NUMBER_OF)
-        connection.execute(
-            f"""INSERT INTO "{relation}" (rid, path, path_value, parent_path, depth, portal_type, review_state,
-                    get_id, uid, modified, effective, subject, allowed_roles, object_provides, sortable_title,
-                    searchable_text, effective_range_since, effective_range_until)
-                SELECT i + 1000000, p, p, '/plone/f' || i % 200, 3,
-                    (ARRAY['Document', 'News Item', 'Event', 'File'])[1 + i % 4],
-                    (ARRAY['published', 'private'])[1 + i % 2], 'd' || i, md5(i::text),
-                    timestamptz '2020-01-01' + i * interval '1 hour', timestamptz '2020-01-01' + i * interval '1 hour',
-                    ARRAY['tag' || i % 100, 'tag' || i % 7],
-                    pg_temp.number_of('allowed_roles', ARRAY['Anonymous']),
-                    pg_temp.number_of('object_provides', ARRAY['x.IContent']), 'title ' || i,
-                    ('word' || i % 1000)::tsvector, -1440, 2147483647
-                FROM generate_series(1, 20000) i, LATERAL (SELECT '/plone/f' || i % 200 || '/d' || i) AS v(p)"""
-        )
-        connection.execute(f'ANALYZE "{relation}"')
-    return dsn, relation
+        return dsn, fill_relation(connection, 20_000)
 
 
 @pytest.mark.parametrize(
