@@ -47,7 +47,7 @@ HEIGHT = {
     "search-tuning": 5000,
     "did-you-mean": 5000,
     "slow-queries": 740,
-    "settings": 1150,
+    "settings": 5000,
     "settings-de": 5000,
     "search-tuning-de": 5000,
     "catalog": 530,
