@@ -13,7 +13,7 @@ import pytest
 
 @implementer(IJobKind)
 class Recorded:
-    """A kind of job that notes what it is asked for, and does what *does* says."""
+    """A kind of job that notes what it is asked for, and does what *does* says, which may return what is done beside."""
 
     is_ready = True
 
@@ -21,9 +21,10 @@ class Recorded:
         self.zoids: list[int] = []
         self.does: Any = lambda job: None
 
-    def work(self, database: Any, job: Job) -> None:
+    def work(self, database: Any, job: Job) -> Any:
         self.zoids.append(job.zoid)
-        self.does(job)
+        rest = self.does(job)
+        return rest if callable(rest) else None
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from tests.integration.jobs import kind as kind
 from tests.integration.jobs import put
 from tests.integration.jobs import Recorded
 from tests.integration.waiting import background_ended
+from tests.integration.waiting import PATIENCE
 from tests.integration.waiting import until
 from typing import Any
 from ZODB.POSException import ConflictError
@@ -149,6 +150,34 @@ def test_a_job_put_off_is_logged_with_the_reason_and_when_it_is_tried_again(
         assert run(dsn) == 1
     [record] = caplog.records
     assert record.getMessage() == "test of object 0x7 is tried again after 60 seconds: ConflictError: somebody else"
+
+
+@pytest.mark.parametrize("reason", ["", "no room for it"])
+def test_what_takes_long_is_done_beside_other_jobs_and_ends_its_job(
+    kind: Recorded, queue: Any, dsn: str, reason: str
+) -> None:
+    go_on = threading.Event()
+
+    def rest() -> None:
+        go_on.wait(PATIENCE)
+        if reason:
+            raise JobFailed(reason)
+
+    kind.does = lambda job: rest if job.zoid == 1 else None
+    put(queue, 1)
+    with ThreadPoolExecutor(1) as pool:
+        worker = Worker(None, dsn)
+        working = pool.submit(worker.run)
+        until(lambda: 1 in kind.zoids)
+        put(queue, 2)
+        until(lambda: [figures.waiting for figures in table.figures(queue)] == [1])
+        assert kind.zoids == [1, 2]
+        # It ends after what is done beside.
+        worker.stop()
+        assert not working.done()
+        go_on.set()
+        working.result()
+    assert queue.execute("SELECT zoid, reason FROM pgcatalog_queue").fetchall() == ([(1, reason)] if reason else [])
 
 
 def test_kinds_that_nobody_here_can_do_wait(kind: Recorded, queue: Any, dsn: str) -> None:

@@ -15,8 +15,8 @@ EXIT_SECONDS = 2.0
 _threads: set[threading.Thread] = set()
 
 
-def start(name: str, work: Callable[[], None]) -> None:
-    """Run *work* in a new thread, called ``pgcatalog-`` and *name*."""
+def start(name: str, work: Callable[[], None]) -> threading.Thread:
+    """Run *work* in a new thread, called ``pgcatalog-`` and *name*; return the thread."""
 
     def run() -> None:
         try:
@@ -27,6 +27,7 @@ def start(name: str, work: Callable[[], None]) -> None:
     thread = threading.Thread(target=run, name=f"pgcatalog-{name}", daemon=True)
     _threads.add(thread)
     thread.start()
+    return thread
 
 
 def wait(timeout: float) -> bool:

@@ -4,7 +4,9 @@ A job about the catalog tool itself makes the table of an embedder that is new, 
 when none waits any more, and makes the index of the neighbours.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
+from functools import partial
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain_connection
@@ -97,11 +99,11 @@ class Embedding:
     def is_ready(self) -> bool:
         return is_installed() and monotonic() >= self._paused_until
 
-    def work(self, database: Any, job: Job) -> None:
-        """Raises JobFailed, and what the database raises."""
+    def work(self, database: Any, job: Job) -> Callable[[], None] | None:
+        """Raises JobFailed, and what the database raises.  The index of the neighbours is left to be made beside."""
         path = tool_path(database, job.catalog)
         if path is None:
-            return
+            return None
         with opened_at(database, path) as tool:
             embedder, of_private = table.embedder_of(tool), OF_PRIVATE(tool)
             dsn = writable_dsn_of(tool._p_jar)
@@ -109,8 +111,8 @@ class Embedding:
             passages = passages_of(tool._core, job.zoid, of_private) if is_page else []
         try:
             if not is_page:
-                tend(dsn, job.catalog, embedder, of_private)
-            elif embedder is not None:
+                return tend(dsn, job.catalog, embedder, of_private)
+            if embedder is not None:
                 keep(dsn, job.catalog, job.zoid, embedder, passages)
         except EmbedderError as error:
             if error.is_down:
@@ -118,6 +120,7 @@ class Embedding:
             raise JobFailed(str(error), error.is_about_text, error.pause if error.is_down else None) from error
         except PgvectorMissing as error:
             raise JobFailed(str(error), False, NO_PGVECTOR) from error
+        return None
 
 
 # -- pages
@@ -170,18 +173,19 @@ def vectors_of_model(embedder: Embedder, mine: Vectors, texts: list[str]) -> lis
 # -- catalogs
 
 
-def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) -> None:
+def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) -> Callable[[], None] | None:
     """Have the tables of *catalog* as *embedder*, that of its site, needs them; none without one.
 
     All pages are done again if what anonymous may not see is to be there, *of_private*, and was not, or the other way round.
-    Raises EmbedderError, PgvectorMissing, and JobFailed as long as pages wait, or another worker makes the index.
+    Returns what makes the index of the neighbours if it is wanted: that takes minutes.  Raises EmbedderError, PgvectorMissing,
+    and JobFailed as long as pages wait, or that index is being made.
     """
     with connect(dsn, "vectors", 0) as connection:
         relation = relation_of(connection, catalog)
         if embedder is None or relation is None:
             with connection.transaction():
                 table.retire(connection, table.read(connection, catalog))
-            return
+            return None
         [vector], name = embedder.embed_passages([PROBE])
         with connection.transaction():
             connection.execute(LOCK, locks.of_catalog(locks.CHUNKS, catalog))
@@ -189,6 +193,9 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
             fitting = [v for v in tables if v.is_of(embedder) and (v.dimension, v.answers_as) == (len(vector), name)]
             if not fitting:
                 vectors = table.create(connection, catalog, relation, embedder, len(vector), name)
+            elif connection.execute(IS_MAKING_INDEX, (fitting[-1].name,)).fetchone() is not None:
+                # A COMMENT would wait for its end, as ANALYZE would, and this worker with it.
+                raise JobFailed("", False, LOOK_AGAIN)
             else:
                 vectors = fitting[-1]
             if not fitting or vectors.of_private != of_private:
@@ -201,13 +208,9 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
             table.note(connection, mine, embedder=embedder, is_complete=True)
             table.retire(connection, [vectors for vectors in tables if vectors.name != mine.name])
             connection.execute(table.FORGET_STALE.format(chunks=mine.table, relation=Identifier(relation)))
-        # ANALYZE would wait for another worker's index, and this worker for ANALYZE.
-        if connection.execute(IS_MAKING_INDEX, (mine.name,)).fetchone() is not None:
-            raise JobFailed("", False, LOOK_AGAIN)
         connection.execute(SQL("ANALYZE {}").format(mine.table))
         mine = next((v for v in table.read(connection, catalog) if v.name == mine.name), mine)
-    if mine.wants_hnsw:
-        make_index(dsn, mine)
+    return partial(make_index, dsn, mine) if mine.wants_hnsw else None
 
 
 def make_index(dsn: str, vectors: Vectors) -> None:

@@ -1,6 +1,7 @@
 """Workers: a thread of a Zope process, or ``pgcatalog work``, that does the jobs of one database."""
 
 from App.config import getConfiguration
+from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.database import background
@@ -16,6 +17,7 @@ from plone.pgcatalog.storage import processors
 from psycopg import Connection
 from psycopg.rows import dict_row
 from threading import Event
+from threading import Thread
 from time import monotonic
 from typing import Any
 from ZODB.POSException import ConflictError
@@ -48,10 +50,14 @@ class IJobKind(Interface):
 
     is_ready = Attribute("False if this process lacks what the kind needs: its jobs wait for one that has it")
 
-    def work(database: Any, job: Job) -> None:
+    def work(database: Any, job: Job) -> Callable[[], None] | None:
         """Do *job* with *database*, a ZODB.DB, and commit.
 
-        Raises JobFailed; a job about something that is gone is done.  Any other exception is a failure to be tried again.
+        What takes minutes may be returned as a function: it is called beside the next jobs, and *job* ends with it.  Until then
+        the job may be due again, and be taken.
+
+        Raises JobFailed, as that function may; a job about something that is gone is done.  Any other exception is a failure to
+        be tried again.
         """
 
 
@@ -114,10 +120,11 @@ class Worker:
         self.database = database
         self.dsn = dsn
         self._stopped = Event()
+        self._beside: list[Thread] = []
         self._waking: psycopg.Connection[Any] | None = None
 
     def stop(self) -> None:
-        """Have the worker end after the job that it is doing."""
+        """Have the worker end after the jobs that it is doing."""
         self._stopped.set()
 
     def run(self) -> None:
@@ -131,38 +138,51 @@ class Worker:
             except psycopg.Error as error:
                 logger.warning("the queue waits for the database: %s", str(error).strip())
                 self._stopped.wait(PAUSE)
+        self._end_beside()
 
     def run_until_empty(self) -> int:
-        """Do what is due; return how many jobs that were.  Raises psycopg.Error."""
+        """Do what is due, to its end; return how many jobs that were.  Raises psycopg.Error."""
         count = 0
         with connect(self.dsn, "queue", 30) as connection:
             while not self._stopped.is_set() and self.run_one(connection):
                 count += 1
+        self._end_beside()
         return count
 
     def run_one(self, connection: Connection[Any]) -> bool:
-        """Take a job, do it, and note on the autocommit *connection* how it has ended; False if none is due."""
+        """Take a job, do it, and note on the autocommit *connection* how it has ended; False if none is due.
+
+        What it leaves to be done beside has not ended then.
+        """
         ready = kinds()
         job = table.take(connection, ready) if ready else None
         if job is None:
             return False
-        try:
-            ready[job.kind].work(self.database, job)
-        except JobFailed as failure:
-            if str(failure):
-                logger.warning("%s of object %#x failed: %s", job.kind, job.zoid, failure)
-            table.failed(connection, job, str(failure), failure.for_good, failure.pause)
-        except (ConflictError, psycopg.OperationalError) as error:
-            reason = f"{type(error).__name__}: {error}".strip()
-            again = "given up" if job.is_last_attempt else f"tried again after {job.back_off} seconds"
-            logger.info("%s of object %#x is %s: %s", job.kind, job.zoid, again, reason)
-            table.failed(connection, job, reason, False)
-        except Exception as error:  # a kind may be an add-on's: whatever it is, the next job is done
-            logger.exception("%s of object %#x failed", job.kind, job.zoid)
-            table.failed(connection, job, f"{type(error).__name__}: {error}", False)
+        outcome = _outcome(job, lambda: ready[job.kind].work(self.database, job))
+        if callable(outcome):
+            self._do_beside(job, outcome)
         else:
-            table.done(connection, job)
+            _note(connection, job, outcome)
         return True
+
+    def _do_beside(self, job: Job, rest: Callable[[], None]) -> None:
+        """Do the *rest* of *job* in a thread of its own."""
+
+        def run() -> None:
+            outcome = _outcome(job, rest)
+            try:
+                with connect(self.dsn, "queue", 30) as connection:
+                    _note(connection, job, outcome)
+            except psycopg.Error as error:  # the job is due again
+                logger.warning("the queue waits for the database: %s", str(error).strip())
+
+        self._beside = [thread for thread in self._beside if thread.is_alive()]
+        self._beside.append(background.start("queue beside", run))
+
+    def _end_beside(self) -> None:
+        """Wait for what is done beside."""
+        while self._beside:
+            self._beside.pop().join()
 
     @contextmanager
     def _woken(self) -> Iterator[None]:
@@ -189,3 +209,29 @@ class Worker:
         while not self._stopped.is_set() and (left := end - monotonic()) > 0:
             if list(self._waking.notifies(timeout=min(left, STOP_SECONDS), stop_after=1)):
                 return
+
+
+def _outcome(job: Job, work: Callable[[], Any]) -> Any:
+    """Return what *work*, of *job*, returns; JobFailed if it fails in any way."""
+    try:
+        return work()
+    except JobFailed as failure:
+        if str(failure):
+            logger.warning("%s of object %#x failed: %s", job.kind, job.zoid, failure)
+        return failure
+    except (ConflictError, psycopg.OperationalError) as error:
+        reason = f"{type(error).__name__}: {error}".strip()
+        again = "given up" if job.is_last_attempt else f"tried again after {job.back_off} seconds"
+        logger.info("%s of object %#x is %s: %s", job.kind, job.zoid, again, reason)
+        return JobFailed(reason, False)
+    except Exception as error:  # a kind may be an add-on's: whatever it is, the next job is done
+        logger.exception("%s of object %#x failed", job.kind, job.zoid)
+        return JobFailed(f"{type(error).__name__}: {error}", False)
+
+
+def _note(connection: Connection[Any], job: Job, outcome: JobFailed | None) -> None:
+    """Note on the autocommit *connection* how *job* has ended."""
+    if outcome is None:
+        table.done(connection, job)
+    else:
+        table.failed(connection, job, str(outcome), outcome.for_good, outcome.pause)
