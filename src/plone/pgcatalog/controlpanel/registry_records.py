@@ -35,7 +35,8 @@ def copy_settings(site: Any) -> None:
     former = getattr(aq_base(tool), ATTRIBUTE, {})
     if kept != former:
         setattr(aq_base(tool), ATTRIBUTE, kept)
-        settings_of_embedder_changed(tool, former, kept)
+        # As part of its site: what is pending there asks for the path.
+        settings_of_embedder_changed(site.portal_catalog, former, kept)
 
 
 def set_slow_query_ms(tool: Any, milliseconds: float) -> None:
