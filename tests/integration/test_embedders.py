@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.meaning import embedder as embedder_module
 from plone.pgcatalog.meaning import table
@@ -9,6 +10,7 @@ from plone.pgcatalog.meaning.embedder import client
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import EmbedderError
 from plone.pgcatalog.meaning.job import Embedding
+from plone.pgcatalog.queue import table as queue
 from plone.pgcatalog.queue.worker import IJobKind
 from tests.integration.content import create
 from tests.integration.embedders import serving
@@ -184,6 +186,65 @@ def test_pages_wait_for_an_embedder_that_is_away_however_long(site: Any, kind: E
         work_again(site, kind)
     assert queued(dsn) == []
     assert chunks(site, page)
+
+
+#: What an embedder does to a page, and whether that counts as an attempt: one that fails may do so for this text only.
+NO_VECTORS = {
+    "busy": (status(429, Retry_After="7"), 0),
+    "broken": (status(500), 1),
+    "overloaded": (status(503), 0),
+    "elsewhere": (status(302, Location="http://127.0.0.1:1/"), 0),
+    "NaN": (embedding("[NaN, 1, 1, 1]"), 0),
+    "zeros": (embedding("[0, 0, 0, 0]"), 0),
+    "nothing": (lambda request: (200, {}, b'{"data": []}'), 0),
+    "closed": (lambda request: (200, {"Content-Length": "100", "Connection": "close"}, b"{}"), 0),
+}
+
+
+@pytest.mark.parametrize("luck", NO_VECTORS)
+def test_what_an_embedder_gives_wrongly_is_not_kept_and_is_asked_for_again(
+    site: Any, kind: Embedding, luck: str
+) -> None:
+    portal, worker, dsn = site
+    with serving() as answers, connect(dsn, "test") as connection, ThreadPoolExecutor(1) as pool:
+        set_embedder(portal, answers.url)
+        work(site)
+        answers.answer, attempts = NO_VECTORS[luck]
+        page = create(portal, "Document", "page", title="Annual leave")
+        transaction.commit()
+        pool.submit(worker.run_until_empty).result()
+        [(is_tool, attempted, is_failed, reason)] = queued(dsn)
+        assert (is_tool, attempted, is_failed, bool(reason)) == (False, attempts, False, True)
+        longest = 7 if luck == "busy" else 60
+        assert 0 < (queue.seconds_to_next(connection, ["embed"]) or 0) <= longest
+        assert chunks(site, page) == []
+        answers.answer = vectors
+        work_again(site, kind)
+        assert queued(dsn) == []
+        assert len(chunks(site, page)) == 1
+
+
+def test_a_text_that_an_embedder_fails_at_is_given_up_and_tried_again_when_somebody_says_so(site: Any) -> None:
+    portal, _, dsn = site
+
+    def answer(request: dict[str, Any]) -> Answer:
+        return status(500)(request) if "poison" in str(request["input"]) else vectors(request)
+
+    with serving(answer) as answers, connect(dsn, "test") as connection:
+        set_embedder(portal, answers.url)
+        bad = create(portal, "Document", "bad", title="poison")
+        page = create(portal, "Document", "page", title="Annual leave")
+        transaction.commit()
+        work(site)
+        assert [(attempts, failed, reason[:22]) for _, attempts, failed, reason in queued(dsn)] == [
+            (queue.MOST_ATTEMPTS, True, "the embedder answers 5")
+        ]
+        assert (bool(chunks(site, page)), chunks(site, bad)) == (True, [])
+        answers.answer = vectors
+        queue.repeat(connection, portal.portal_catalog._core.zoid, "embed")
+        work(site)
+        assert queued(dsn) == []
+        assert chunks(site, bad)
 
 
 def test_one_that_is_refused_fails_for_good_and_the_others_have_vectors(site: Any) -> None:

@@ -184,6 +184,7 @@ BAD_LUCK: dict[str, Any] = {
     "of another dimension": lambda request: vectors(request, dimension=7),
     "without a number": lambda request: (200, {}, b'{"data": [{"embedding": [NaN, 1, 1, 1, 1, 1]}]}'),
     "elsewhere": lambda request: (307, {"Location": "http://127.0.0.1:1/v1/embeddings"}, b""),
+    "closed": lambda request: (200, {"Content-Length": "100", "Connection": "close"}, b"{}"),
     "no embedder": lambda request: (200, {}, b"<html></html>"),
     "slow": None,
 }
@@ -211,6 +212,18 @@ def test_words_answer_whatever_the_embedder_does(place: tuple[Any, Answers, Web]
         go_on.set()
         answers.answer = answer
     assert counts["failed"] == failed + 2
+
+
+def test_words_answer_for_another_model_of_the_same_dimension(place: tuple[Any, Answers, Web], portal: Any) -> None:
+    """Its vectors have nothing in common with those of the pages: what is near would be chance."""
+    _, answers, _ = place
+    answer, failed = answers.answer, counts["failed"]
+    try:
+        answers.answer = lambda request: vectors(request, dimension=6, model="others")
+        assert ids(hybrid(portal, "salary unheardof OR salary")) == ["pay"]
+        assert counts["failed"] == failed + 1
+    finally:
+        answers.answer = answer
 
 
 def test_a_question_is_embedded_once_for_all_pages_of_a_result(place: tuple[Any, Answers, Web], portal: Any) -> None:

@@ -170,7 +170,7 @@ def test_real_vectors_find_what_is_said_in_other_words(site: Any) -> None:
         work(site)
         found = answering(portal)
         assert found.dimension == 384
-        question = found.embedder.embed_question("How do I take time off?", 30)
+        question, _ = found.embedder.embed_question("How do I take time off?", 30)
     with connect(dsn, "test") as connection:
         rows = connection.execute(
             f"SELECT zoid FROM {found.name} ORDER BY embedding OPERATOR({found.schema}.<#>)"

@@ -75,10 +75,18 @@ class Embedder:
     question_prefix: str = ""
     passage_prefix: str = ""
 
-    def embed_question(self, text: str, seconds: float = QUESTION_SECONDS) -> Vector:
-        """Return the vector of *text*, what somebody searches for.  Raises EmbedderError, after *seconds* at the latest."""
-        [vector], _ = self._embed([text], "query", self.question_prefix, seconds)
-        return vector
+    def embed_question(self, text: str, seconds: float = QUESTION_SECONDS) -> tuple[Vector, str]:
+        """Return the vector of *text*, what somebody searches for, and the name of the model as the embedder gives it.
+
+        Raises EmbedderError, after *seconds* at the latest.
+        """
+        [vector], name = self._embed([text], "query", self.question_prefix, seconds)
+        return vector, name
+
+    def is_same_model(self, of_question: str, of_passages: str) -> bool:
+        """True if these names, given with a question and with passages, are those of one model."""
+        named = of_passages.replace("passage", "query") if KIND in self.model else of_passages
+        return of_question in (of_passages, named)
 
     def embed_passages(self, texts: Sequence[str], seconds: float = PASSAGES_SECONDS) -> tuple[list[Vector], str]:
         """Return the vectors of *texts*, parts of pages, and the name of the model as the embedder gives it.

@@ -116,9 +116,9 @@ def question_in(text: str) -> str:
 def vector_of(vectors: Vectors, question: str) -> str | None:
     """Return the vector of *question* as a parameter, from the embedder of *vectors*; None if it gives none that fits."""
     try:
-        vector, dimension = _embedded(vectors.embedder, question)
-        if dimension != vectors.dimension:
-            raise EmbedderError(f"the embedder gives {dimension} dimensions now, not {vectors.dimension}")
+        vector, dimension, name = _embedded(vectors.embedder, question)
+        if dimension != vectors.dimension or not vectors.embedder.is_same_model(name, vectors.answers_as):
+            raise EmbedderError(f"the embedder is another model now: {name}, {dimension} dimensions")
     except EmbedderError as error:
         logger.debug("words answer alone: %s", error)
         _count("failed")
@@ -128,9 +128,9 @@ def vector_of(vectors: Vectors, question: str) -> str | None:
 
 
 @lru_cache(REMEMBERED)
-def _embedded(embedder: Embedder, question: str) -> tuple[str, int]:
-    vector = embedder.embed_question(question)
-    return literal(vector), len(vector)
+def _embedded(embedder: Embedder, question: str) -> tuple[str, int, str]:
+    vector, name = embedder.embed_question(question)
+    return literal(vector), len(vector), name
 
 
 def _count(outcome: str) -> None:
