@@ -57,6 +57,11 @@ IS_ANY_WAITING = (
     " WHERE kind = %s AND catalog = %s AND zoid <> catalog AND due < 'infinity')"
 )
 IS_MAKING_INDEX = "SELECT FROM pg_stat_progress_create_index WHERE relid = to_regclass(%s)"
+# Rows whose trigger is enabled have lost their vectors if there is no table (``database.restored``).
+HAS_TRIGGER = (
+    "SELECT FROM pg_trigger WHERE tgrelid = to_regclass(%s) AND tgname = 'pgcatalog_chunks' AND tgenabled <> 'D'"
+)
+DISABLE_TRIGGER = SQL("ALTER TABLE {relation} DISABLE TRIGGER pgcatalog_chunks")
 LOCK = "SELECT pg_advisory_xact_lock(%s, %s)"
 DROP_INDEX = SQL("DROP INDEX CONCURRENTLY IF EXISTS {index}")
 MAKE_INDEX = SQL("CREATE INDEX CONCURRENTLY {index} ON {chunks} USING hnsw (embedding {schema}.halfvec_ip_ops)")
@@ -185,6 +190,8 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
         if embedder is None or relation is None:
             with connection.transaction():
                 table.retire(connection, table.read(connection, catalog))
+                if relation is not None and connection.execute(HAS_TRIGGER, (relation,)).fetchone() is not None:
+                    connection.execute(DISABLE_TRIGGER.format(relation=Identifier(relation)))
             return None
         [vector], name = embedder.embed_passages([PROBE])
         with connection.transaction():
