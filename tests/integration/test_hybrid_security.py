@@ -1,8 +1,14 @@
-"""Searches by meaning tell nobody of what they may not see: neither which pages there are, nor what stands in them."""
+"""Searches by meaning tell nobody of what they may not see: neither which pages there are, nor what stands in them.
 
+And all that they tell is of one set of hits.
+"""
+
+from collections import Counter
 from collections.abc import Iterator
+from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import HealthCheck
+from hypothesis import Phase
 from hypothesis import settings
 from hypothesis import strategies as st
 from itertools import count
@@ -29,11 +35,11 @@ QUESTIONS = ("vacation", "puppy and automobile", "pay for the holiday", "leave",
 WORDS = [word for line in THINGS for word in line.split()] + ["quiet", "paper", "rules"]
 
 
-def answers(portal: Any, user: str | None) -> dict[str, Any]:
-    """Return all that *user* is told: hits in their order, counts, facets, snippets, passages."""
+def answers(portal: Any, user: str | None, questions: Sequence[str] = QUESTIONS) -> dict[str, Any]:
+    """Return all that *user* is told: hits in their order, counts, facets, snippets, passages, similar pages, better words."""
     told: dict[str, Any] = {}
     with acting_as(portal, user):
-        for question in QUESTIONS:
+        for question in questions:
             results = portal.portal_catalog.searchResults(SearchableText=question, rank="hybrid")
             brains = list(results)
             parts = [portal.portal_catalog(SearchableText=question, rank="hybrid", b_start=n, b_size=2) for n in (0, 2)]
@@ -45,6 +51,7 @@ def answers(portal: Any, user: str | None) -> dict[str, Any]:
                 results.snippets(brains),
                 [(each.brain.getPath(), each.text, each.similarity) for each in passages(results, 5)],
                 [brain.getPath() for brain in portal.portal_catalog.more_like_this(brains[0], 5)] if brains else [],
+                (portal.portal_catalog.did_you_mean(f"{question}x"), portal.portal_catalog.suggest(question[:3])),
             )
     return told
 
@@ -123,9 +130,94 @@ def test_with_any_roles_everybody_is_told_of_what_they_may_view_only(portal: Any
             with acting_as(portal, user):
                 mine = set(viewable(portal, portal.portal_catalog))
             told = answers(portal, user)
-            for hits, _, _, _, snippets, found, similar in told.values():
+            for hits, _, _, _, snippets, found, similar, _ in told.values():
                 assert {*hits, *similar, *(path for path, _, _ in found)} <= mine
                 assert len(snippets) == len(hits)
+    finally:
+        transaction.abort()
+        portal.manage_delObjects([id for id in portal.objectIds() if id.startswith("hidden")])
+        transaction.commit()
+
+
+#: What is in a page: its words, its language, its subjects.
+TEXTS = st.tuples(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=8),
+    st.sampled_from(["en", "de"]),
+    st.sampled_from([(), ("red",), ("blue",), ("red", "blue")]),
+)
+ASKED = st.tuples(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=3), st.sampled_from([" ", " OR "]), st.integers(1, 4)
+)
+
+
+def assert_of_one_set(portal: Any, user: str | None, text: str, size: int, **criteria: Any) -> None:
+    """Compare pages of *size*, counts, facets and snippets that *user* is told with the hits themselves."""
+    with acting_as(portal, user):
+        catalog = portal.portal_catalog
+        query = {"SearchableText": text, "rank": "hybrid", **criteria}
+        results = catalog.searchResults(query)
+        hits = list(results)
+        paths = [hit.getPath() for hit in hits]
+        assert len(set(paths)) == len(paths) == len(results) == results.actual_result_count
+        parts = [catalog.searchResults(query, b_start=start, b_size=size) for start in range(0, len(hits), size)]
+        assert [hit.getPath() for part in parts for hit in part] == paths
+        assert {part.actual_result_count for part in parts} <= {len(hits)}
+        facets = results.facets(["Subject", "review_state", "Creator"])
+        assert facets.total == len(hits)
+        assert facets["Subject"] == Counter(subject for hit in hits for subject in hit.Subject)
+        for name in ("review_state", "Creator"):
+            values = [getattr(hit, name) for hit in hits]
+            # A site has no state.
+            assert facets[name] == Counter(value for value in values if isinstance(value, str))
+        assert set(results.snippets(hits)) == {hit.getRID() for hit in hits}
+
+
+@settings(
+    max_examples=4, phases=[Phase.generate], deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.lists(TEXTS, min_size=1, max_size=6),
+    st.lists(st.tuples(TEXTS, TEXTS, st.sampled_from([None, "mara", "staff"])), min_size=1, max_size=5),
+    st.lists(ASKED, min_size=2, max_size=4),
+)
+@pytest.mark.slow
+def test_answers_are_of_one_set_which_private_pages_do_not_change(
+    portal: Any, public: Any, private: Any, asked: Any
+) -> None:
+    """Whatever is there, whoever asks, whatever the size of a page; private pages are added, changed and removed."""
+    questions = [separator.join(words) for words, separator, _ in asked]
+
+    def made(text: Any) -> Any:
+        words, language, subjects = text
+        id = f"hidden-{next(NUMBERS)}"
+        return page(portal, id, words[0], " ".join(words), subject=subjects, language=language)
+
+    def assert_all() -> None:
+        fill(portal)
+        for user in (None, "mara", "boss"):
+            for question, (*_, size) in zip(questions, asked, strict=True):
+                assert_of_one_set(portal, user, question, size)
+                assert_of_one_set(portal, user, question, size, Subject="red")
+        assert answers(portal, None, questions) == before
+
+    try:
+        for text in public:
+            publish(made(text))
+        fill(portal)
+        before = answers(portal, None, questions)
+        hidden = []
+        for text, _, reader in private:
+            hidden.append(made(text))
+            if reader:
+                share(hidden[-1], reader, "Reader")
+        assert_all()
+        for each, (_, (words, language, subjects), _) in zip(hidden, private, strict=True):
+            each.title, each.description, each.language = words[0], " ".join(words * 9), language
+            each.setSubject(subjects)
+            each.reindexObject()
+        assert_all()
+        portal.manage_delObjects([each.getId() for each in hidden])
+        assert_all()
     finally:
         transaction.abort()
         portal.manage_delObjects([id for id in portal.objectIds() if id.startswith("hidden")])
