@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from demo import documents as files
+from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain_connection
 from plone.pgcatalog.meaning import table
@@ -20,6 +22,7 @@ from tests.integration.embedders import serving
 from tests.integration.vectors import answering
 from tests.integration.vectors import set_embedder
 from tests.integration.vectors import work
+from tests.integration.waiting import background_ended
 from tests.integration.waiting import until
 from typing import Any
 
@@ -128,3 +131,30 @@ def test_a_worker_does_not_wait_for_the_index_that_another_one_makes(place: Any)
         making.result()
     work(place)
     assert answering(portal).has_hnsw
+
+
+def test_a_worker_reads_files_while_it_makes_the_index(place: Any) -> None:
+    portal, _, dsn = place
+    worker, vectors = Worker(portal._p_jar.db(), dsn), answering(portal)
+
+    def found() -> bool:
+        transaction.begin()
+        return bool(len(portal.portal_catalog(SearchableText="quokka")))
+
+    with (
+        connect(dsn, "test") as connection,
+        plain_connection(dsn, "somebody", autocommit=False) as somebody,
+    ):
+        connection.execute(f"DROP INDEX {vectors.name}_hnsw")
+        somebody.execute(f"UPDATE {vectors.name} SET start = start WHERE chunk = 0")
+        put_upkeep(connection, portal.portal_catalog._core.zoid)
+        background.start("queue", worker.run)
+        until(lambda: connection.execute(IS_MAKING_INDEX, (vectors.name,)).fetchone() is not None)
+        create(portal, "File", "minutes", title="minutes", file=files.blob(files.pdf("quokka"), files.PDF))
+        transaction.commit()
+        until(found)
+        assert not answering(portal).has_hnsw
+        somebody.rollback()
+        until(lambda: answering(portal).has_hnsw)
+        worker.stop()
+        until(background_ended)
