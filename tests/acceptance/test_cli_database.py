@@ -252,16 +252,21 @@ def test_vacuum_clears_what_is_left_over(dsn: str, db: Any) -> None:
         clear_and_rebuild(db)
     assert len(sql(dsn, "SELECT * FROM pgcatalog_retired")) == 1
     damage(dsn, "DELETE FROM {} WHERE get_id = 'page'")
+    sql(dsn, "UPDATE pgcatalog_count_changes SET n = n + 1")
+    checked = json.loads(run("status", "--dsn", dsn, "--check", "--json").stdout)
+    [text] = [text for text in checked["attention"] if "counts of values" in text]
+    assert "counts of values are not what rows say; pgcatalog vacuum mends them" in text, checked
     first = run("vacuum", "--dsn", dsn, "--json")
     assert first.exit_code == 0, first.output
     found = json.loads(first.stdout)
     assert found["cleared"] == 1
     assert (len(found["dropped"]), found["waiting"]) == (1, [])
-    assert found["vacuumed"] == [r for (r,) in sql(dsn, "SELECT relation FROM pgcatalog_state")]
+    assert found["vacuumed"] == found["mended"] == [r for (r,) in sql(dsn, "SELECT relation FROM pgcatalog_state")]
     assert sql(dsn, "SELECT count(*) FROM object_state WHERE idx ->> 'getId' = 'page'") == [(0,)]
     second = run("vacuum", "--dsn", dsn)
     assert "0 retired relations dropped, 0 still in use" in second.stdout
     assert "0 objects had an idx and no row" in second.stdout
+    assert "counts of values mended: 0 catalogs" in second.stdout
     # The Overview tells it.
     [(message, failed, finished)] = sql(
         dsn, "SELECT message, failed, finished FROM pgcatalog_jobs WHERE name = 'vacuum'"

@@ -225,6 +225,7 @@ def test_the_page_leaves_nothing_of_ours_in_the_database(site_template: str, pos
         for (relation,) in connection.execute("TABLE pgcatalog_retired").fetchall():
             connection.execute(f'DROP VIEW IF EXISTS "{relation}_rows"')
             connection.execute(f'DROP TABLE IF EXISTS "{relation}"')
+            connection.execute(f'DROP FUNCTION IF EXISTS "{relation}_count"')
         connection.execute(block)
         assert connection.execute(left).fetchall() == []
     # And the package can come back.

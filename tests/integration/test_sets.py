@@ -4,6 +4,7 @@ from collections.abc import Callable
 from plone.pgcatalog.database import sets
 from plone.pgcatalog.indexing import rebuild_relation
 from plone.pgcatalog.results.cache import result_cache
+from tests.integration import kept
 from tests.integration.content import create
 from tests.integration.content import populate
 from tests.integration.oracle import answer
@@ -94,6 +95,7 @@ def intern_all(portal: Any, dsn: str) -> None:
 
 def make_older(dsn: str) -> None:
     """Give the relation the lists themselves, as it had before there were numbers."""
+    kept.make_older(dsn)
     view = sql(dsn, "SELECT relation || '_rows' FROM pgcatalog_state")[0][0]
     sql(dsn, f'DROP VIEW "{view}"')
     for name in interned(dsn):

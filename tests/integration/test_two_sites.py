@@ -21,6 +21,8 @@ from tests.integration.editors import abort
 from tests.integration.editors import differences
 from tests.integration.editors import Editor
 from tests.integration.editors import editor
+from tests.integration.kept import different
+from tests.integration.kept import left
 from tests.integration.rebuilding import rebuilding
 from tests.integration.two_sites import ACTIONS
 from tests.integration.two_sites import add_index
@@ -157,6 +159,7 @@ def test_nothing_that_happens_to_one_site_touches_the_other(pair: Pair, db: Any,
     with sites.application(db, transaction.TransactionManager()) as other:
         assert view(other[pair.second.id]) == before
     assert relations(dsn)[oid(pair.second.portal_catalog)] == relation
+    assert set(different(dsn).values()) == {0}
 
 
 def test_an_abort_of_both(pair: Pair) -> None:
@@ -379,7 +382,7 @@ def test_relations_nobody_can_read_any_more_go(db: Any, dsn: str) -> None:
             assert len(relations()) == len(current()) + 1
         one.do(uninstall)
         one.commit()
-        assert relations() == current()
+        assert relations() == current() == left(dsn)
         assert len(current()) == 1
 
 

@@ -137,6 +137,13 @@ def upgrade_table_settings(setup_tool: Any) -> None:
         logger.warning("%s keeps its settings for autovacuum until it is rebuilt: %s", state.relation, error)
 
 
+def upgrade_counts(setup_tool: Any) -> None:
+    """Have the catalog's table get what a new one gets, kept counts among it, when the upgrade is committed."""
+    core = site_of(setup_tool)[ID]._core
+    if core.view().read_state() is not None:
+        core.change().layout_changed = True
+
+
 def uninstall(setup_tool: Any) -> None:
     """Give the site a ZCatalog with the same indexes, columns and entries (one filled beside ours if there is), and drop ours."""
     site = site_of(setup_tool)

@@ -15,6 +15,7 @@ from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.cli.target import prints_result
 from plone.pgcatalog.cli.target import Result
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.counts import mend as mend_counts
 from plone.pgcatalog.database.layout import view_name
 from plone.pgcatalog.database.retirement import clear_stale
 from plone.pgcatalog.database.retirement import drop_retired
@@ -273,7 +274,7 @@ def output_file(output: str | None) -> Iterator[IO[str]]:
 @needs_database
 @prints_result
 def vacuum(dsn: str) -> Result:
-    """Drop retired relations, clear the idx of objects that no catalog has, VACUUM ANALYZE the catalogs, count words.
+    """Drop retired relations, clear the idx of objects that no catalog has, VACUUM ANALYZE the catalogs, mend their counts, count words.
 
     Exit code 0: done; 2: there is no catalog.
     """
@@ -286,19 +287,23 @@ def vacuum(dsn: str) -> Result:
             dropped = drop_retired(connection.cursor())
         with console.status("Clearing the idx of objects that no catalog has"):
             cleared = clear_stale(connection)
-        for relation in (*relations, "pgcatalog_sets"):
+        for relation in (*relations, "pgcatalog_sets", "pgcatalog_counts", "pgcatalog_count_changes"):
             with console.status(f"VACUUM ANALYZE {relation}"):
                 vacuum_analyze(connection, relation)
+        with console.status("Checking the counts of values"):
+            mended = [name for name in relations if mend_counts(connection, name)]
         with console.status("Counting the words of texts"):
             counted = [c["catalog"] for c in catalogs if count_words(connection, c["catalog"])]
         waiting = [row["relation"] for row in statistics.retired(connection)]
         for lines in results:
             lines.append(vacuumed(len(dropped), cleared))
-    data = {"dropped": dropped, "waiting": waiting, "cleared": cleared, "vacuumed": relations, "counted": counted}
+    data = {"dropped": dropped, "waiting": waiting, "cleared": cleared, "vacuumed": relations}
+    data |= {"counted": counted, "mended": mended}
     lines = [
         f"{len(dropped)} retired relations dropped, {len(waiting)} still in use",
         f"{cleared} objects had an idx and no row",
         f"vacuumed: {', '.join(relations) or 'nothing'}",
         f"words counted: {len(counted)} catalogs",
+        f"counts of values mended: {len(mended)} catalogs",
     ]
     return Result(data, lines)

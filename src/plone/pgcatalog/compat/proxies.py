@@ -28,6 +28,7 @@ from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.results.view import collected_keys
 from plone.pgcatalog.results.view import entries
 from plone.pgcatalog.results.view import key_counts
+from plone.pgcatalog.sql.predicate import has_value
 from types import FunctionType
 from typing import Any
 from typing import TYPE_CHECKING
@@ -88,7 +89,7 @@ class PGIndex(ProxyBase):
 
     def _pg_has_value(self) -> Condition:
         columns = self._pg_translator().columns()
-        return Condition(f"{columns[0].quoted} IS NOT NULL") if columns else NOTHING
+        return has_value(columns[0]) if columns else NOTHING
 
     # -- the plug-in index API
 

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from plone.pgcatalog.database.counts import COUNTED
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.sets import NEWEST as NEWEST_SET
@@ -30,7 +31,7 @@ COLUMNS = (
     "catalog, relation, version, columns, generation, tid,"
     " coalesce((SELECT reltuples::bigint FROM pg_class WHERE oid = to_regclass(quote_ident(relation))), -1),"
     f" CASE WHEN complete_at = generation THEN complete ELSE '{{}}' END, interned, {NEWEST_SET},"
-    " CASE WHEN complete_at = generation THEN collected ELSE '{}' END"
+    f" CASE WHEN complete_at = generation THEN collected ELSE '{{}}' END, {COUNTED.format(relation='pgcatalog_state.relation')}"
 )
 OF_CATALOGS = "FROM (VALUES (1)) AS one LEFT JOIN pgcatalog_state ON true"
 
@@ -145,6 +146,7 @@ def states_of(rows: Iterable[Sequence[Any]]) -> States:
             interned=frozenset(row[8]),
             newest_set=row[9],
             collected=frozenset(row[10]),
+            counted=frozenset(row[11]),
         )
         for row in rows
         if row[0] is not None

@@ -10,11 +10,13 @@ from importlib.resources import files
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.column import SQLIndex
+from plone.pgcatalog.sql.counted import EFFECTIVE
+from plone.pgcatalog.sql.counted import NO_END
+from plone.pgcatalog.sql.counted import ROLES
 
 import hashlib
 
 
-EFFECTIVE = ("effective_range_since", "effective_range_until")
 #: Columns that most searches filter by.
 ASKED_MOST = (
     "allowed_roles",
@@ -101,7 +103,8 @@ class CatalogState:
 
     *tid* is the transaction that wrote it, *rows* the planner's estimate, -1 for none yet.
     *complete* are columns with a value in every row, maybe not all such; *interned* those that hold numbers of lists, and
-    *newest_set* tells which lists there are (see ``sets``); *collected* those whose keywords are known (see ``keywords``).
+    *newest_set* tells which lists there are (see ``sets``); *collected* those whose keywords are known (see ``keywords``), and
+    *counted* those whose values are (see ``counts``).
     """
 
     relation: str
@@ -114,11 +117,12 @@ class CatalogState:
     interned: frozenset[str] = frozenset()
     newest_set: int = 0
     collected: frozenset[str] = frozenset()
+    counted: frozenset[str] = frozenset()
 
     @property
     def form(self) -> tuple[Hashable, ...]:
         """What a statement takes for granted of the relation."""
-        return self.relation, self.columns, self.complete, self.interned, self.newest_set, self.collected
+        return self.relation, self.columns, self.complete, self.interned, self.newest_set, self.collected, self.counted
 
 
 def indexes_with_interned(layout: Layout, interned: frozenset[str]) -> tuple[SQLIndex, ...]:
@@ -133,6 +137,9 @@ def indexes_with_interned(layout: Layout, interned: frozenset[str]) -> tuple[SQL
         if index.lists not in interned or index.lists not in first
     ]
     more = [SQLIndex(name, f"({', '.join(map(quote, columns))})") for name, columns in covering.items()]
+    if names.issuperset(EFFECTIVE) and ROLES.name in interned:
+        since, until = map(quote, EFFECTIVE)
+        more += [SQLIndex("not_yet", f"({since})"), SQLIndex("expired", f"({until}) WHERE {until} < {NO_END}")]
     return (*kept, *more)
 
 

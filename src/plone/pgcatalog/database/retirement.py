@@ -3,6 +3,7 @@
 A DROP in the commit itself would lock object_state against every reader of every site until its end.
 """
 
+from plone.pgcatalog.database import counts
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.layout import chunks_prefix
 from plone.pgcatalog.database.layout import idx_table
@@ -67,9 +68,13 @@ def drop_retired(cursor: Cursor[Any]) -> list[str]:
                 views = sql.SQL(", ").join(sql.Identifier(view_name(name)) for name in names)
                 cursor.execute(sql.SQL("DROP VIEW IF EXISTS {}").format(views))
                 cursor.execute(sql.SQL("DROP TABLE {}").format(tables))
-            return names
     except LockNotAvailable:
         return []
+    # Nobody waits for that.
+    if names:
+        with cursor.connection.transaction():
+            counts.drop(cursor, names)
+    return names
 
 
 def forget_rebuild(cursor: Cursor[Any], zoid: int) -> None:

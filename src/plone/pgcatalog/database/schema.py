@@ -6,6 +6,7 @@ grows or goes together with the ZODB change that wanted it, or not at all.
 
 from collections.abc import Iterable
 from collections.abc import Sequence
+from plone.pgcatalog.database import counts
 from plone.pgcatalog.database.layout import idx_table
 from plone.pgcatalog.database.layout import in_row_order
 from plone.pgcatalog.database.layout import index_name
@@ -55,7 +56,7 @@ def free_relation(cursor: Cursor[Any], zoid: int, version: int) -> tuple[int, st
 
 
 def create_relation(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
-    """Create an empty *relation* with all columns and indexes of *layout*."""
+    """Create an empty *relation* with all columns and indexes of *layout*; without indexes it is to be filled before it counts."""
     columns = "".join(f",\n    {c.ddl}" for c in in_row_order(layout.columns))
     cursor.execute(
         sql.SQL(load_sql("relation")).format(
@@ -70,6 +71,8 @@ def create_relation(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
     create_indexes(cursor, relation, (SQLIndex("zoid", "(zoid)"), *layout.indexes))
     create_view(cursor, relation, layout)
     create_chunks_trigger(cursor, relation)
+    if layout.indexes:
+        counts.make(cursor, relation)
 
 
 def create_chunks_trigger(cursor: Cursor[Any], relation: str) -> None:

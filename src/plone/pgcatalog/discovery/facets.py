@@ -31,6 +31,7 @@ from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.kept import Kept
 from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
@@ -42,6 +43,7 @@ from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import quote
+from plone.pgcatalog.sql.counted import ROWS
 from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.values import frozen
@@ -136,6 +138,7 @@ class Counting:
 
     def _bound(self, stored: Stored) -> Statement:
         bound = self._facets.changed(lambda condition: bind.condition(condition, stored))
+        bound.kept = None if bound.own else Kept.of(self._facets.where, stored)
         bound.where = bind.selective_condition(bound.where, stored)
         return bound.statement(*stored.source, bind.lists_sql(stored))
 
@@ -198,6 +201,8 @@ class FacetStatement:
         ]
         #: facet -> its own condition, which only the other facets heed
         self.own = self._own()
+        #: the counts that are read instead of rows, None for rows only
+        self.kept: Kept | None = None
         own = all_of(self.own.values())
         # What is near of the rows with all criteria is found by the search, whatever else is near without those of a facet.
         self.where = self._base().changed(
@@ -276,18 +281,27 @@ class FacetStatement:
         flags = [(c, f"own{i}") for i, c in enumerate(self.own.values())]
         flags += [(c, f"bucket{i}") for i, (_, _, c) in enumerate(self.buckets)]
         # Several groups may be made of the same columns.
-        columns = list({name: (column, name) for group in self.groups for column, name in group.columns}.values())
+        columns = list({name: (column, name) for group in self._live for column, name in group.columns}.values())
         names = [name for _, name in columns]
-        if len(names) > MAX_COLUMNS:
+        if len({name for group in self.groups for _, name in group.columns}) > MAX_COLUMNS:
             raise LimitExceeded(f"a search has more than {MAX_COLUMNS} facets")
         read = [*columns, *((Fragment(f"({c.sql}) IS TRUE", c.params), name) for c, name in flags)]
         expressions = ", ".join(f"{expression.sql} AS {name}" for expression, name in read) or "1"
-        ctes = [f"found AS (SELECT {expressions} FROM {relation} WHERE {self.where.sql})"]
-        parts = []
+        fields = dict.fromkeys(filter(None, self._fields))
+        kept = self.kept.counts([ROWS, *fields]) if self.kept is not None and fields else Fragment("")
+        ctes = [f"kept AS MATERIALIZED ({kept.sql})"] if fields else []
+        if names or self.buckets:
+            ctes.append(f"found AS (SELECT {expressions} FROM {relation} WHERE {self.where.sql})")
         if names:
-            values = {quote(name): f"{value} AS {quote(name)}" for name, value in lists.items()}
             ctes.append(f"counted AS MATERIALIZED ({self._grouping(names)})")
-            parts += [self._facet(i, group, names, values) for i, group in enumerate(self.groups)]
+        values = {quote(name): f"{value} AS {quote(name)}" for name, value in lists.items()}
+        parts = [
+            self._facet(i, self._keys_of(i, names, values) if field is None else self._kept_keys(field))
+            for i, field in enumerate(self._fields)
+        ]
+        if fields:
+            parts.append(f"(SELECT ARRAY[coalesce((SELECT n FROM kept WHERE field = '{ROWS}'), 0)] AS total) AS whole")
+        elif names:
             # Of the grouping set without columns, whose every bit is set.
             total, grouped = "total" if self.own else "n", (1 << len(names)) - 1
             parts.append(f"(SELECT ARRAY[{total}] AS total FROM counted WHERE grouped = {grouped}) AS whole")
@@ -300,7 +314,26 @@ class FacetStatement:
         text = f"WITH {', '.join(ctes)} SELECT * FROM {' CROSS JOIN '.join(parts)}"
         params = tuple(value for expression, _ in read for value in expression.params)
         keys = tuple(value for group in self.groups for value in group.key.params)
-        return Statement(text, (*params, *source_params, *self.where.params, *keys), self.where.is_costly)
+        found = (*params, *source_params, *self.where.params) if names or self.buckets else ()
+        return Statement(text, (*kept.params, *found, *keys), self.where.is_costly)
+
+    @property
+    def _fields(self) -> list[str | None]:
+        """The name under which the values of each group are counted; None for those that are counted in the rows."""
+        kept = self.kept
+        if kept is None:
+            return [None] * len(self.groups)
+        return [kept.field(group.key.sql, [name for _, name in group.columns]) for group in self.groups]
+
+    @property
+    def _live(self) -> list[Group]:
+        """The groups that are counted in the rows."""
+        return [group for group, field in zip(self.groups, self._fields, strict=True) if field is None]
+
+    def _kept_keys(self, field: str) -> str:
+        """Return the SELECT of the keys of the kept counts *field*, and their counts."""
+        assert self.kept is not None
+        return f"SELECT value::{self.kept.type(field)} AS key, n FROM kept WHERE field = '{field}'"
 
     def _others(self, name: str) -> list[str]:
         """Return the flags of the conditions that the facet *name* heeds."""
@@ -309,7 +342,7 @@ class FacetStatement:
     @cached_property
     def _together(self) -> tuple[str, ...]:
         """The columns of values, one to a row, that are grouped together: their groups are few, and summed up afterwards."""
-        groups = [group for group in self.groups if group.is_single]
+        groups = [group for group in self._live if group.is_single]
         return tuple(dict.fromkeys(name for group in groups for _, name in group.columns)) if len(groups) > 1 else ()
 
     def _set_of(self, group: Group) -> tuple[str, ...]:
@@ -317,7 +350,7 @@ class FacetStatement:
         return self._together if group.is_single and self._together else tuple(name for _, name in group.columns)
 
     def _grouping(self, names: list[str]) -> str:
-        sets = list(dict.fromkeys(f"({', '.join(self._set_of(group))})" for group in self.groups))
+        sets = list(dict.fromkeys(f"({', '.join(self._set_of(group))})" for group in self._live))
         counts = (
             [
                 f"count(*) FILTER (WHERE {' AND '.join(others)}) AS n{i}"
@@ -336,18 +369,22 @@ class FacetStatement:
             f" FROM found GROUP BY GROUPING SETS ({', '.join(sets)}, ())"
         )
 
-    def _facet(self, number: int, group: Group, names: list[str], values: Mapping[str, str]) -> str:
-        """Return the subquery of a facet: one row with its keys, in the index's own type, and their counts."""
+    def _keys_of(self, number: int, names: list[str], values: Mapping[str, str]) -> str:
+        """Return the SELECT of the keys of a group, in the index's own type, and their counts in the rows."""
+        group = self.groups[number]
         mine = self._set_of(group)
         # A bit is set for each column that does not belong to the grouping set.
         mask = sum(1 << i for i, name in enumerate(reversed(names)) if name not in mine)
         count = f"n{number}" if self.own else "n"
         columns = ", ".join(values.get(name, name) for _, name in group.columns)
         groups = f"SELECT {columns}, {count} AS n FROM counted WHERE grouped = {mask} AND {count} > 0"
-        keys = (
+        return (
             f"SELECT key, sum(n)::bigint AS n FROM (SELECT {group.key.sql} AS key, n"
             f" FROM ({groups}) AS found) AS one WHERE key IS NOT NULL GROUP BY key"
         )
+
+    def _facet(self, number: int, keys: str) -> str:
+        """Return the subquery of a facet: one row with its *keys* and their counts."""
         if self.query.limit is not None and number < self._limited:
             keys += f" ORDER BY n DESC, key LIMIT {self.query.limit + 1:d}"
         order = "ORDER BY n DESC, key"

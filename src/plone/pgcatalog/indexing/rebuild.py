@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from plone.pgcatalog.database import counts
 from plone.pgcatalog.database import retirement
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.keywords import collect_all
@@ -216,9 +217,11 @@ class Rebuild:
                 schema.create_indexes(cursor, target.relation, [index])
             with self.connection.transaction():
                 schema.create_advised_indexes(cursor, self.zoid, target.relation, layout.names)
+            with self.connection.transaction():
+                counts.make(cursor, target.relation)
             self.manager.abort()
             # Counts read indexes only where VACUUM has noted that all can see the rows; rows are joined with their lists.
-            cursor.execute(f"VACUUM (ANALYZE) {quote(target.relation)}, pgcatalog_sets")
+            cursor.execute(f"VACUUM (ANALYZE) {quote(target.relation)}, pgcatalog_sets, pgcatalog_counts")
             relation.set_phase(cursor, target, "replay")
         return self._read()
 

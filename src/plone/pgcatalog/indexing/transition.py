@@ -9,6 +9,7 @@ from collections.abc import Collection
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from plone.pgcatalog.database import counts
 from plone.pgcatalog.database import schema
 from plone.pgcatalog.database.keywords import collect
 from plone.pgcatalog.database.keywords import lists_of_one
@@ -221,6 +222,7 @@ class Transitions:
             schema.add_columns(self.cursor, state.relation, [c for c in layout.columns if c.name in names])
             schema.create_view(self.cursor, state.relation, layout)
         schema.create_indexes(self.cursor, state.relation, layout.indexes)
+        counts.make(self.cursor, state.relation)
         collected = state.collected | (self.layout.lists & names) - interned
         return self._save(replace(state, columns=state.columns | names, interned=interned, collected=collected))
 

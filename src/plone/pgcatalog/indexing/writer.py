@@ -5,6 +5,7 @@ serialised with all other writers by the storage's lock.
 """
 
 from dataclasses import replace
+from plone.pgcatalog.database import counts
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.database.layout import Layout
 from plone.pgcatalog.database.session import Session
@@ -76,6 +77,9 @@ class Writer:
         self._change_rows(state, [e for e in live if not e.new])
         self._write_idx(state, live)
         self._note_gaps(state, live)
+        before = state.generation - pending.steps
+        if len(live) >= counts.FOLD_ROWS or state.generation // counts.FOLD_COMMITS > before // counts.FOLD_COMMITS:
+            counts.fold(self.cursor, state.relation)
 
     def _empty_columns(self, state: CatalogState) -> None:
         names = sorted(self.pending.cleared_columns & state.columns)

@@ -1,6 +1,7 @@
 """What wants attention in the catalogs of a database, and how they are in one line."""
 
 from datetime import timedelta
+from plone.pgcatalog.database import counts
 from plone.pgcatalog.database import restored
 from plone.pgcatalog.database import statistics
 from plone.pgcatalog.database.restored import sites_without_table
@@ -44,6 +45,7 @@ def collect(connection: Connection[Any], check: bool = False) -> dict[str, Any]:
     if check:
         for catalog in catalogs:
             catalog["rows_without_idx"] = statistics.rows_without_idx(connection, catalog["relation"])
+            catalog["different_counts"] = counts.differences(connection.cursor(), catalog["relation"])
         relations = [catalog["relation"] for catalog in catalogs]
         figures["stale_objects"] = statistics.stale_objects(connection, relations)
     figures["attention"] = [english(sentence) for sentence in attention(figures)]
@@ -137,6 +139,14 @@ def attention(figures: dict[str, Any]) -> list[str]:
         if catalog.get("rows_without_idx"):
             number = {"number": str(catalog["rows_without_idx"])}
             sentences.append(_("${site}: ${number} rows have no metadata; see pgcatalog verify", site | number))
+        if catalog.get("different_counts"):
+            number = {"number": str(catalog["different_counts"])}
+            sentences.append(
+                _(
+                    "${site}: ${number} counts of values are not what rows say; pgcatalog vacuum mends them",
+                    site | number,
+                )
+            )
         if is_unusual(catalog):
             sentences.append(
                 _(

@@ -29,6 +29,7 @@ from plone.pgcatalog.sql.predicate import Predicate
 from plone.pgcatalog.sql.values import as_interned
 from plone.pgcatalog.sql.values import as_list_sql
 from plone.pgcatalog.sql.values import InternedSets
+from types import MappingProxyType
 from typing import Any
 
 
@@ -47,7 +48,7 @@ class Stored:
     numbers, by name, *known_sets* the sets there are, and *pending_sets* a table with those that nobody has saved, "" for none.
     Of *rows*, an estimate, the hits of a ranked search are all ranked up to *full* of them, 0 for any number.
     *shares* are None where no statement is worth a thought about plans.  *moved* is the SQL condition for rows that the
-    transaction has moved, "" if there are none.
+    transaction has moved, "" if there are none.  *counted* are the columns of *relation*, by name, whose values are counted.
     """
 
     source: Source
@@ -59,6 +60,8 @@ class Stored:
     full: int = 0
     shares: Shares | None = None
     moved: str = ""
+    relation: str = ""
+    counted: Mapping[str, Column] = MappingProxyType({})
 
 
 # -- conditions

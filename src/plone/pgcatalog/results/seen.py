@@ -15,6 +15,7 @@ from plone.pgcatalog.query.bind import Shares
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.ranked import Source
 from plone.pgcatalog.results.cache import Stamp
+from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import Predicate
 from typing import Any
@@ -149,7 +150,15 @@ class SeenCatalog:
             full=settings.RANKED_ROWS,
             shares=self._shares(state) if asks_shares else None,
             moved=self._overlay(pending).moved() if pending is not None and pending.left and not self.by_rid else "",
+            relation="" if state is None else state.relation,
+            counted=self._counted(state) if is_committed else {},
         )
+
+    def _counted(self, state: CatalogState | None) -> dict[str, Column]:
+        """Return the columns of the relation of *state* whose values are counted, by name."""
+        if state is None or not state.counted or not self.has_columns(state):
+            return {}
+        return {c.name: c for c in self.stored_layout(state).columns if c.name in state.counted}
 
     def _shares(self, state: CatalogState | None) -> Shares | None:
         """Return the shares of values in the relation of *state*; None where no plan is worth a thought."""

@@ -18,6 +18,7 @@ from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.observe.trace import Trace
 from plone.pgcatalog.query import bind
+from plone.pgcatalog.query import kept
 from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import CompiledQuery
@@ -290,7 +291,12 @@ def entries(view: CatalogView, translator: IndexTranslator, where: Condition = E
 
 def key_counts(view: CatalogView, translator: IndexTranslator, key: str, where: Condition) -> Rows:
     """Return (key, number of rows) of the rows that match *where*; see ``statements.key_counts``."""
-    return view.run("keys", view.binding(partial(statements.key_counts, translator.columns(), key, where), where))
+
+    def statement(stored: Stored) -> Statement:
+        query = translator.columns(), key, where, stored
+        return kept.key_counts(*query) or statements.key_counts(*query)
+
+    return view.run("keys", view.binding(statement, where))
 
 
 def key_rids(view: CatalogView, translator: IndexTranslator, key: str, where: Condition) -> Rows:

@@ -35,6 +35,33 @@ CREATE TABLE IF NOT EXISTS pgcatalog_sets (
 CREATE INDEX IF NOT EXISTS pgcatalog_sets_vals ON pgcatalog_sets USING gin (vals) WITH (fastupdate = off);
 CREATE INDEX IF NOT EXISTS pgcatalog_sets_name ON pgcatalog_sets (name, added);
 
+-- Changes of counts that are lost leave counts that nobody can trust.
+DO $$ BEGIN
+    IF to_regclass('pgcatalog_count_changes') IS NULL AND to_regclass('pgcatalog_counts') IS NOT NULL
+    THEN DELETE FROM pgcatalog_counts; END IF;
+END $$;
+
+-- How many rows of a catalog's table have a value: by who may see them and by type, by type, and at all.
+CREATE TABLE IF NOT EXISTS pgcatalog_counts (
+    relation      TEXT COLLATE "C" NOT NULL,
+    summed        SMALLINT,                   -- 0: by both; 2: by type; 3: at all; NULL: says that the field is counted
+    allowed_roles BIGINT,                     -- number of a list in pgcatalog_sets
+    portal_type   TEXT COLLATE "C",
+    field         TEXT COLLATE "C" NOT NULL,  -- a column; '' for the rows themselves
+    value         TEXT COLLATE "C" NOT NULL,
+    n             INTEGER NOT NULL,
+    UNIQUE NULLS NOT DISTINCT (relation, summed, allowed_roles, portal_type, field, value)
+) WITH (fillfactor = 90);
+-- What statements have changed since, one row for all values of one who and type that have changed by n rows.
+CREATE TABLE IF NOT EXISTS pgcatalog_count_changes (
+    relation      TEXT COLLATE "C" NOT NULL,
+    allowed_roles BIGINT,
+    portal_type   TEXT COLLATE "C",
+    fields        TEXT[] COLLATE "C" NOT NULL,
+    vals          TEXT[] COLLATE "C" NOT NULL,
+    n             INTEGER NOT NULL
+);
+
 -- Relations no new snapshot reads; dropped when no old one can need them any more.
 CREATE TABLE IF NOT EXISTS pgcatalog_retired (
     relation   TEXT PRIMARY KEY,

@@ -1,0 +1,170 @@
+"""Kept counts: how many rows of a relation have which value, by who may see them and by type.
+
+A trigger notes what each statement changes, whoever sends it: ``pgcatalog_count_changes`` is only appended to.  A commit now
+and then adds that to ``pgcatalog_counts``, and who reads them adds both.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from plone.pgcatalog.database.layout import index_name
+from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.database.layout import load_statement
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.column import quote
+from plone.pgcatalog.sql.counted import ROLES
+from plone.pgcatalog.sql.counted import TYPE
+from plone.pgcatalog.sql.counted import values_sql
+from psycopg import Connection
+from psycopg import Cursor
+from psycopg import sql
+from psycopg.rows import tuple_row
+from typing import Any
+
+
+#: Columns whose values are counted, as far as a relation has them.
+FIELDS = ("portal_type", "review_state", "creator", "subject", "is_folderish")
+#: The types of what can be counted; numbers are those of lists.
+TYPES = ("text", "text[]", "boolean", ROLES.type)
+#: Commits behind which their changes are added to the counts; and rows of a commit that are added at once.
+FOLD_COMMITS, FOLD_ROWS = 100, 500
+
+FOLD = load_statement("counts_fold")
+COLUMNS = (
+    "SELECT attname::text, format_type(atttypid, NULL) FROM pg_attribute"
+    " WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = ANY(%s) AND NOT attisdropped"
+)
+FORGET_ZEROS = "DELETE FROM pgcatalog_counts WHERE ctid = ANY(%s::tid[]) AND n = 0"
+#: The columns that are counted of the relation {relation}, an SQL expression.
+COUNTED = "ARRAY(SELECT field FROM pgcatalog_counts c WHERE c.relation = {relation} AND c.summed IS NULL)"
+KEYS = "allowed_roles, portal_type, field, value"
+#: By who and type, by type, and at all.
+LEVEL = "GROUPING(allowed_roles, portal_type)::smallint"
+LEVELS = f"GROUP BY GROUPING SETS (({KEYS}), (portal_type, field, value), (field, value))"
+#: The counts themselves, read from the rows.
+FRESH = f"SELECT {LEVEL} AS summed, {KEYS}, sum(n)::integer AS n FROM ({{values}}) AS valued {LEVELS}"
+CHANGE = (
+    "INSERT INTO pgcatalog_count_changes (relation, allowed_roles, portal_type, fields, vals, n)"
+    " SELECT {name}, allowed_roles, portal_type, array_agg(field), array_agg(value), n FROM"
+    f" (SELECT {KEYS}, sum(n) AS n FROM ({{values}}) AS valued GROUP BY {KEYS} HAVING sum(n) <> 0) AS changed"
+    " GROUP BY allowed_roles, portal_type, n"
+)
+#: What the counts of a relation are, its changes added.
+KEPT = (
+    f"SELECT summed, {KEYS}, sum(n)::integer AS n FROM ("
+    f"SELECT summed, {KEYS}, n FROM pgcatalog_counts WHERE relation = {{name}} AND summed IS NOT NULL"
+    f" UNION ALL SELECT {LEVEL}, {KEYS}, sum(n) FROM pgcatalog_count_changes"
+    f" CROSS JOIN LATERAL unnest(fields, vals) AS v (field, value) WHERE relation = {{name}} {LEVELS}"
+    f") AS every GROUP BY summed, {KEYS} HAVING sum(n) <> 0"
+)
+DIFFERENT = (
+    "WITH kept AS ({kept}), fresh AS ({fresh}) SELECT count(*) FROM"
+    " ((TABLE kept EXCEPT TABLE fresh) UNION ALL (TABLE fresh EXCEPT TABLE kept)) AS different"
+)
+
+
+def counted_columns(cursor: Cursor[Any], relation: str) -> tuple[Column, ...]:
+    """Return the columns of *relation* whose values can be counted; none without those that tell counts apart."""
+    found = dict(_rows(cursor, COLUMNS, relation, [ROLES.name, *FIELDS]))
+    columns = {name: Column(name, kind, is_interned=kind == ROLES.type) for name, kind in found.items()}
+    if found.get(ROLES.name) != ROLES.type or found.get(TYPE.name) != TYPE.type:
+        return ()
+    return tuple(columns[name] for name in FIELDS if found.get(name) in TYPES)
+
+
+def make(cursor: Cursor[Any], relation: str) -> None:
+    """Count the rows of *relation*, and have its counts kept from now on, if they are not yet.
+
+    Whoever writes rows waits for the end of the transaction, which has to see what others have committed.
+    """
+    columns = counted_columns(cursor, relation)
+    if not columns or _counted(cursor, relation) == {c.name for c in columns}:
+        return
+    names = ", ".join(dict.fromkeys(c.quoted for c in (ROLES, TYPE, *columns)))
+    added, removed = f"SELECT {names}, 1 AS n FROM new_rows", f"SELECT {names}, -1 AS n FROM old_rows"
+    name = sql.Literal(relation)
+    changes = {
+        key: sql.SQL(CHANGE).format(name=name, values=sql.SQL(values_sql(columns, f"({rows}) AS r")))
+        for key, rows in (("added", added), ("removed", removed), ("changed", f"{added} UNION ALL {removed}"))
+    }
+    function = sql.Identifier(function_name(relation))
+    cursor.execute(
+        sql.SQL(load_sql("counts_trigger")).format(
+            relation=sql.Identifier(relation), name=name, function=function, **changes
+        )
+    )
+    # From here on nobody else writes rows until the end of the transaction.
+    forget(cursor, [relation])
+    cursor.execute(
+        f"INSERT INTO pgcatalog_counts (relation, summed, {KEYS}, n) SELECT %s, * FROM ({_fresh(relation, columns)}) AS f"
+        f" ORDER BY summed, {KEYS}",
+        [relation],
+    )
+    cursor.execute(
+        "INSERT INTO pgcatalog_counts (relation, field, value, n) SELECT %s, unnest(%s::text[]), '', 0",
+        [relation, [c.name for c in columns]],
+    )
+
+
+def _fresh(relation: str, columns: Sequence[Column]) -> str:
+    return FRESH.format(values=values_sql(columns, f"(SELECT *, 1 AS n FROM {quote(relation)}) AS r"))
+
+
+def _counted(cursor: Cursor[Any], relation: str) -> set[str]:
+    """Return the names of the columns of *relation* whose values are counted."""
+    [(names,)] = _rows(cursor, f"SELECT {COUNTED.format(relation='%s')}", relation)
+    return set(names)
+
+
+def _rows(cursor: Cursor[Any], query: Any, *values: Any) -> list[Any]:
+    """Return the rows of *query*, as tuples."""
+    return cursor.connection.cursor(row_factory=tuple_row).execute(query, values or None).fetchall()
+
+
+def fold(cursor: Cursor[Any], relation: str) -> None:
+    """Add to the counts of *relation* what has changed."""
+    zeros = [ctid for (ctid,) in _rows(cursor, FOLD, *[relation] * 2)]
+    if zeros:
+        cursor.execute(FORGET_ZEROS, [zeros])
+
+
+def differences(cursor: Cursor[Any], relation: str) -> int:
+    """Return how many counts of *relation* are not what its rows say; 0 if none are kept."""
+    names = _counted(cursor, relation)
+    columns = [c for c in counted_columns(cursor, relation) if c.name in names]
+    if not columns:
+        return 0
+    kept = sql.SQL(KEPT).format(name=sql.Literal(relation))
+    [(count,)] = _rows(cursor, sql.SQL(DIFFERENT).format(kept=kept, fresh=sql.SQL(_fresh(relation, columns))))
+    return int(count)
+
+
+def mend(connection: Connection[Any], relation: str) -> bool:
+    """Count the rows of *relation* anew, on the autocommit *connection*, if counts differ from what they say; return whether."""
+    with connection.transaction(), connection.cursor() as cursor:
+        if not differences(cursor, relation):
+            return False
+        # Whoever writes rows waits from here on.
+        cursor.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(sql.Identifier(relation)))
+        forget(cursor, [relation])
+        make(cursor, relation)
+    return True
+
+
+def forget(cursor: Cursor[Any], relations: Iterable[str]) -> None:
+    """Forget the counts of *relations*."""
+    names = list(relations)
+    for table in ("pgcatalog_count_changes", "pgcatalog_counts"):
+        cursor.execute(f"DELETE FROM {table} WHERE relation = ANY(%s::text[])", [names])
+
+
+def drop(cursor: Cursor[Any], relations: Iterable[str]) -> None:
+    """Forget the counts of *relations*, which are gone, and what kept them."""
+    names = list(relations)
+    forget(cursor, names)
+    for name in names:
+        cursor.execute(sql.SQL("DROP FUNCTION IF EXISTS {}()").format(sql.Identifier(function_name(name))))
+
+
+def function_name(relation: str) -> str:
+    """Return the name of the function of the triggers that keep the counts of *relation*."""
+    return index_name(relation, "count")

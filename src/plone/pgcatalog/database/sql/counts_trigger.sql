@@ -1,0 +1,22 @@
+-- Each statement that changes rows of {relation} notes how their counts change; see pgcatalog_counts.
+CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $function$
+BEGIN
+    CASE TG_OP
+        WHEN 'INSERT' THEN {added};
+        WHEN 'DELETE' THEN {removed};
+        WHEN 'UPDATE' THEN {changed};
+        ELSE
+            DELETE FROM pgcatalog_count_changes WHERE relation = {name};
+            DELETE FROM pgcatalog_counts WHERE relation = {name} AND summed IS NOT NULL;
+    END CASE;
+    RETURN NULL;
+END
+$function$;
+CREATE OR REPLACE TRIGGER pgcatalog_count_insert AFTER INSERT ON {relation}
+    REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION {function}();
+CREATE OR REPLACE TRIGGER pgcatalog_count_delete AFTER DELETE ON {relation}
+    REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION {function}();
+CREATE OR REPLACE TRIGGER pgcatalog_count_update AFTER UPDATE ON {relation}
+    REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION {function}();
+CREATE OR REPLACE TRIGGER pgcatalog_count_truncate AFTER TRUNCATE ON {relation}
+    FOR EACH STATEMENT EXECUTE FUNCTION {function}()

@@ -1,0 +1,155 @@
+"""Facets and keys from kept counts (``database.counts``), for what nobody has narrowed; pure.
+
+Counts are told apart by who may see the rows, and by type.  What else is always asked, the effective range and the place of
+the catalog, holds for nearly all rows: the others are found, and taken away.
+"""
+
+from collections.abc import Collection
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from plone.pgcatalog.query.bind import condition
+from plone.pgcatalog.query.bind import Stored
+from plone.pgcatalog.sql.column import Column
+from plone.pgcatalog.sql.column import quote
+from plone.pgcatalog.sql.counted import EFFECTIVE
+from plone.pgcatalog.sql.counted import NO_END
+from plone.pgcatalog.sql.counted import ROLES
+from plone.pgcatalog.sql.counted import ROWS
+from plone.pgcatalog.sql.counted import TYPE
+from plone.pgcatalog.sql.counted import values_sql
+from plone.pgcatalog.sql.expression import all_of
+from plone.pgcatalog.sql.expression import any_of
+from plone.pgcatalog.sql.expression import Condition
+from plone.pgcatalog.sql.expression import EVERYTHING
+from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.expression import NOTHING
+from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.predicate import BELOW
+from plone.pgcatalog.sql.predicate import compared
+from plone.pgcatalog.sql.predicate import NOT_NULL
+from plone.pgcatalog.sql.predicate import Predicate
+from typing import Any
+
+
+OPPOSITES = {"<=": ">", ">=": "<"}
+#: Who may see which rows: the lists that a condition is true of, and whether that is most of them.
+LISTS = (
+    "lists AS MATERIALIZED (SELECT number, ({condition}) IS TRUE AS is_seen FROM pgcatalog_sets WHERE name = %s),"
+    " most AS MATERIALIZED (SELECT sees_most, CASE WHEN sees_most THEN -1 ELSE 1 END AS sign"
+    " FROM (SELECT 2 * count(*) FILTER (WHERE is_seen) > count(*) FROM lists) AS counted (sees_most))"
+)
+VALS = Column("vals", "text[]")
+#: The changes that are not added to the counts yet.
+CHANGES = "pgcatalog_count_changes CROSS JOIN LATERAL unnest(fields, vals) AS v (field, value)"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The counts of *columns*, by name as they are stored, in some rows of *relation*."""
+
+    relation: str
+    columns: Mapping[str, Column]
+    #: what is asked of who may see a row, of lists in ``vals``; and of its type
+    lists: Condition
+    types: Condition
+    #: the rows that are counted, and are to be taken away
+    away: Condition
+
+    @classmethod
+    def of(cls, where: Condition, stored: Stored) -> "Kept | None":
+        """Return the counts that answer for the rows of *stored* that match *where*, which is not bound; None without."""
+        if not stored.counted:
+            return None
+        lists, types, outside = [], [], []
+        for part in where.conjuncts():
+            if isinstance(part, Predicate) and part.column.name == ROLES.name:
+                lists.append(part)
+            elif {c.name for c in part.columns or ()} == {TYPE.name}:
+                types.append(part)
+            elif (opposite := _opposite(condition(part, stored), stored.complete)) is not None:
+                outside.append(opposite)
+            else:
+                return None
+        inside = condition(all_of((*lists, *types)), stored)
+        of_list = all_of(part.of(VALS) for part in lists)
+        return cls(stored.relation, stored.counted, of_list, all_of(types), inside & any_of(outside))
+
+    def field(self, key: str, columns: Collection[str]) -> str | None:
+        """Return the name under which the values *key*, an SQL expression of *columns*, are counted; None if they are not."""
+        return next((c.name for c in self.columns.values() if {c.quoted} == {*columns} and _is_key(key, c)), None)
+
+    def type(self, field: str) -> str:
+        """Return the SQL type of the values of *field*."""
+        return "boolean" if self.columns[field].type == "boolean" else "text"
+
+    def counts(self, fields: Sequence[str]) -> Fragment:
+        """Return the SELECT of (field, value, n) for *fields*, n being more than 0."""
+        of_types = "" if self.types is EVERYTHING else f" AND ({self.types.sql})"
+        params: tuple[Any, ...] = (self.relation, list(fields), *self.types.params)
+        every = f"WHERE relation = %s AND field = ANY(%s){of_types} AND summed ="
+        level = 3 if self.types is EVERYTHING else 2
+        changes = f"SELECT field, value, n FROM {CHANGES} WHERE relation = %s AND field = ANY(%s){of_types}"
+        parts = [f"SELECT field, value, n FROM pgcatalog_counts {every} {level} AND allowed_roles IS NULL", changes]
+        if level == 3:
+            parts[0] += " AND portal_type IS NULL"
+        before: tuple[Any, ...] = ()
+        if self.lists is not EVERYTHING:
+            # Of all that there is, or of nothing: whatever leaves fewer lists to be taken away, or to be added.
+            parts = [
+                f"{parts[0]} AND (SELECT sees_most FROM most)",
+                f"SELECT field, value, n * (SELECT sign FROM most) FROM pgcatalog_counts {every} 0"
+                " AND allowed_roles = ANY(ARRAY(SELECT number FROM lists, most WHERE is_seen <> sees_most))",
+                f"SELECT field, value, -n FROM pgcatalog_counts {every} 0"
+                " AND allowed_roles IS NULL AND (SELECT sees_most FROM most)",
+                f"{parts[1]} AND allowed_roles IN (SELECT number FROM lists WHERE is_seen)",
+            ]
+            before = (*self.lists.params, ROLES.name)
+        params = before + params * len(parts)
+        if self.away is not NOTHING:
+            columns = [self.columns[name] for name in fields if name != ROWS]
+            source = f"(SELECT *, -1 AS n FROM {quote(self.relation)} WHERE {self.away.sql}) AS gone"
+            parts.append(f"SELECT field, value, n FROM ({values_sql(columns, source)}) AS away")
+            params = (*params, *self.away.params)
+        seen = "" if self.lists is EVERYTHING else f"WITH {LISTS.format(condition=self.lists.sql)} "
+        return Fragment(
+            f"{seen}SELECT field, value, sum(n)::bigint AS n FROM ({' UNION ALL '.join(parts)}) AS every"
+            " GROUP BY field, value HAVING sum(n) > 0",
+            params,
+        )
+
+
+def key_counts(columns: Sequence[Column], key: str, where: Condition, stored: Stored) -> Statement | None:
+    """Return ``statements.key_counts`` from kept counts, for all rows with a value; None if *where* says anything else."""
+    kept = Kept.of(EVERYTHING, stored)
+    field = None if kept is None else kept.field(key, [c.quoted for c in columns])
+    if kept is None or field is None or not isinstance(where, Predicate) or where.operator != NOT_NULL:
+        return None
+    counts = kept.counts([field])
+    return Statement(f"SELECT value::{kept.type(field)}, n FROM ({counts.sql}) AS kept ORDER BY 1", counts.params)
+
+
+def _is_key(key: str, column: Column) -> bool:
+    is_list = column.is_array or column.is_interned
+    return key == (f"unnest({column.quoted})" if is_list else column.quoted)
+
+
+def _opposite(part: Condition, complete: Collection[str]) -> Condition | None:
+    """Return the condition for the rows that *part* is not true of, if it is one of those that nearly all rows fulfil."""
+    if not isinstance(part, Predicate):
+        return NOTHING if part is EVERYTHING else None
+    column, operator = part.column, part.operator
+    if column.name in EFFECTIVE and operator in OPPOSITES:
+        # So PostgreSQL sees that the index of those with an end answers.
+        has_end = Condition(f"{column.quoted} < {NO_END}", (), (column,)) if operator == ">=" else EVERYTHING
+        opposite = all_of((compared(column, OPPOSITES[operator], *part.values), has_end))
+    elif operator == BELOW and part.is_hidden:
+        path, first, behind = part.values
+        between = all_of((compared(column, ">", path), compared(column, "<", first)))
+        opposite = any_of((compared(column, "<", path), between, compared(column, ">=", behind)))
+    elif operator == NOT_NULL and part.is_hidden:
+        opposite = NOTHING
+    else:
+        return None
+    is_null = Condition(f"{column.quoted} IS NULL", (), (column,))
+    return opposite if column.name in complete else any_of((opposite, is_null))

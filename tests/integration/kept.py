@@ -1,0 +1,91 @@
+"""Kept counts: what they have to be, by the rows and by the hits of searches."""
+
+from collections import Counter
+from plone.pgcatalog.database import counts
+from plone.pgcatalog.results.cache import result_cache
+from tests.integration.people import acting_as
+from tests.integration.people import PEOPLE
+from tests.integration.traffic import traced
+from typing import Any
+
+import psycopg
+import transaction
+
+
+#: Indexes whose values are counted.
+NAMES = ["portal_type", "review_state", "Creator", "Subject", "is_folderish"]
+TABLES = ("pgcatalog_counts", "pgcatalog_count_changes")
+#: Searches that nobody has narrowed, as pages and services ask.
+QUERIES: list[dict[str, Any]] = [
+    {"path": "/plone"},
+    {"path": "/plone", "portal_type": ["Document", "Event", "Folder"]},
+    {"portal_type": "Document"},
+]
+
+
+def counted(catalog: Any, query: dict[str, Any]) -> dict[str, Counter[Any]]:
+    """Return what the facets of *query* are, one hit after the other."""
+    found: dict[str, Counter[Any]] = {name: Counter() for name in NAMES}
+    for brain in catalog(query):
+        values = catalog.getIndexDataForRID(brain.getRID())
+        for name in NAMES:
+            value = values[name]
+            found[name].update(value if isinstance(value, list) else [] if value in (None, "") else [value])
+    return found
+
+
+def check(portal: Any, are_kept: bool = True) -> None:
+    """Facets of everybody are what their hits say, in one message each, and from kept counts."""
+    catalog = portal.portal_catalog
+    for person in PEOPLE:
+        with acting_as(portal, person):
+            for query in QUERIES:
+                found = catalog(query)
+                len(found)
+                result_cache().clear()
+                with traced(portal) as traffic:
+                    facets = found.facets(NAMES)
+                assert facets == counted(catalog, query), (person, query)
+                assert facets.total == len(found)
+                [statement] = traffic[0].matching("GROUP BY")
+                assert ("FROM pgcatalog_counts" in statement, "found AS" in statement) == (are_kept, not are_kept), (
+                    statement
+                )
+    result_cache().clear()
+    for name in NAMES:
+        keys = Counter(dict(catalog.Indexes[name].uniqueValues(withLengths=True)))
+        entries = catalog.Indexes[name].documentToKeyMap().values()
+        assert +keys == Counter(v for entry in entries for v in (entry if isinstance(entry, list) else [entry])), name
+
+
+def different(dsn: str) -> dict[str, int]:
+    """Return relation -> how many kept counts are not what its rows say, for each catalog."""
+    with psycopg.connect(dsn) as connection:
+        cursor = connection.cursor()
+        relations = cursor.execute("SELECT relation FROM pgcatalog_state").fetchall()
+        return {relation: counts.differences(cursor, relation) for (relation,) in relations}
+
+
+def make_older(dsn: str) -> None:
+    """Give the catalogs in the database the form that they had before counts were kept."""
+    with psycopg.connect(dsn) as connection:
+        cursor = connection.cursor()
+        for (relation,) in cursor.execute("SELECT relation FROM pgcatalog_state").fetchall():
+            cursor.execute(f'DROP FUNCTION IF EXISTS "{relation}_count" CASCADE')
+            counts.forget(cursor, [relation])
+
+
+def left(dsn: str) -> set[str]:
+    """Return the relations that something is kept for: counts, or a function that keeps them."""
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute(
+            "SELECT relation FROM pgcatalog_counts UNION SELECT relation FROM pgcatalog_count_changes"
+            r" UNION SELECT regexp_replace(proname, '_count$', '') FROM pg_proc WHERE proname ~ '^pgcatalog_.*_count$'"
+        )
+        return {relation for (relation,) in found}
+
+
+def save(portal: Any) -> None:
+    """Commit, and see what is committed."""
+    transaction.commit()
+    transaction.begin()

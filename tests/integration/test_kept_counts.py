@@ -1,0 +1,282 @@
+"""Facets that nobody has narrowed are read from kept counts, which are true whoever changes rows, and however."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from datetime import UTC
+from plone.pgcatalog.database import counts
+from plone.pgcatalog.database.retirement import drop_retired
+from plone.pgcatalog.query.objects import Eq
+from plone.pgcatalog.query.objects import Not
+from plone.pgcatalog.results.cache import result_cache
+from plone.pgcatalog.setuphandlers import upgrade_counts
+from Products.CMFCore.indexing import processQueue
+from random import Random
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.fixtures import SiteWith
+from tests.integration.kept import check
+from tests.integration.kept import counted
+from tests.integration.kept import different
+from tests.integration.kept import left
+from tests.integration.kept import make_older
+from tests.integration.kept import NAMES
+from tests.integration.kept import save
+from tests.integration.kept import TABLES
+from tests.integration.pages import second_connection
+from tests.integration.people import acting_as
+from tests.integration.people import FUTURE
+from tests.integration.people import make_all
+from tests.integration.people import PAST
+from tests.integration.people import PEOPLE
+from tests.integration.people import share
+from tests.integration.rebuilding import rebuild
+from tests.integration.rebuilding import sql
+from tests.integration.rebuilding import tables
+from tests.integration.traffic import traced
+from typing import Any
+
+import psycopg
+import pytest
+import transaction
+
+
+CONTENT = make_all
+TAGS = ("Rot", "grün", "a\x01b", "", "x y", "7")
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    result_cache().clear()
+    return
+
+
+def change(portal: Any, rng: Random, number: int) -> None:
+    """Change something of what counts are told apart by, and of what is counted."""
+    folder = rng.choice([portal.public, portal.closed])
+    page = folder[rng.choice(sorted(folder.objectIds()))]
+    action = rng.randrange(9)
+    if action == 0:
+        create(folder, rng.choice(["Document", "Folder", "Event"]), f"new-{number}", subject=rng.sample(TAGS, 2))
+    elif action == 1:
+        page.setSubject(rng.sample(TAGS, rng.randrange(4)))
+        page.reindexObject(idxs=["Subject"])
+    elif action == 2:
+        transitions = [each["id"] for each in portal.portal_workflow.getTransitionsFor(page)]
+        for name in transitions[:1]:
+            portal.portal_workflow.doActionFor(page, name)
+    elif action == 3:
+        share(rng.choice([folder, page]), rng.choice(PEOPLE[1:]), "Reader")
+    elif action == 4:
+        page.setEffectiveDate(rng.choice([PAST, FUTURE]))
+        page.setExpirationDate(rng.choice([PAST, None, FUTURE]))
+        page.reindexObject()
+    elif action == 5 and len(folder.objectIds()) > 4:
+        folder.manage_delObjects([page.getId()])
+    elif action == 6:
+        page.setCreators(rng.choice(["mara", "boss"]))
+        page.reindexObject()
+    elif action == 7:
+        page.reindexObject(idxs=["modified"])
+    else:
+        portal.portal_catalog.uncatalog_object("/".join(page.getPhysicalPath()))
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
+def test_they_are_what_rows_say_for_everybody_whatever_is_saved(
+    portal: Any, dsn: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counts, "FOLD_COMMITS", 3)
+    rng = Random(seed)
+    save(portal)
+    check(portal)
+    for number in range(12):
+        point = transaction.savepoint()
+        for each in range(rng.randrange(1, 4)):
+            change(portal, rng, 10 * number + each)
+        if rng.random() < 0.2:
+            point.rollback()
+        if rng.random() < 0.2:
+            transaction.abort()
+        save(portal)
+        assert set(different(dsn).values()) == {0}
+        if number % 4 == 3:
+            check(portal)
+
+
+def test_rows_that_wait_for_their_commit_are_counted_as_ever(portal: Any) -> None:
+    save(portal)
+    create(portal.public, "Document", "mine", subject=("Rot",))
+    processQueue()
+    check(portal, are_kept=False)
+    transaction.abort()
+    check(portal)
+
+
+def test_each_snapshot_has_its_own_while_others_save(portal: Any, dsn: str) -> None:
+    save(portal)
+    query = {"path": "/plone"}
+    with second_connection(portal._p_jar.db()) as (_, other):
+        before = counted(other.portal_catalog, query)
+        for number in range(3):
+            create(portal.public, "Document", f"page{number}", subject=("new",))
+            save(portal)
+        with psycopg.connect(dsn) as connection:
+            counts.fold(connection.cursor(), next(iter(different(dsn))))
+        result_cache().clear()
+        assert other.portal_catalog.unrestrictedSearchResults(query).facets(NAMES)["Subject"] == before["Subject"]
+    transaction.begin()
+    result_cache().clear()
+    assert portal.portal_catalog(query).facets(["Subject"])["Subject"]["new"] == 3
+
+
+def test_two_who_save_at_once_both_count(portal: Any, dsn: str) -> None:
+    save(portal)
+    with second_connection(portal._p_jar.db()) as (manager, other):
+        ours, theirs = portal.public["open-now"], other.public["open-old"]
+        for page in (ours, theirs):
+            page.setSubject(("both",))
+        ours.reindexObject(idxs=["Subject"])
+        other.portal_catalog.catalog_object(theirs, idxs=["Subject"])
+        transaction.commit()
+        manager.commit()
+    transaction.begin()
+    assert set(different(dsn).values()) == {0}
+    check(portal)
+
+
+NARROWED: dict[str, dict[str, Any]] = {
+    "chosen": {"path": "/plone", "Subject": "Rot"},
+    "typed": {"path": "/plone", "SearchableText": "needle"},
+    "a folder": {"path": "/plone/public"},
+    "another date": {"path": "/plone", "created": {"query": PAST, "range": "min"}},
+    "an object": {"path": "/plone", "where": Not(Eq("portal_type", "Folder"))},
+}
+
+
+@pytest.mark.parametrize("name", NARROWED)
+def test_what_somebody_has_narrowed_is_counted_in_rows(portal: Any, name: str) -> None:
+    save(portal)
+    catalog, query = portal.portal_catalog, NARROWED[name]
+    found = catalog.unrestrictedSearchResults(query)
+    result_cache().clear()
+    facets = found.facets(NAMES)
+    for index in NAMES:
+        expected: dict[Any, int] = {}
+        for brain in found:
+            value = catalog.getIndexDataForRID(brain.getRID())[index]
+            for each in value if isinstance(value, list) else [] if value in (None, "") else [value]:
+                expected[each] = expected.get(each, 0) + 1
+        assert facets[index] == expected
+
+
+def test_years_are_counted_in_rows_and_the_rest_is_read_in_the_same_message(portal: Any) -> None:
+    save(portal)
+    catalog = portal.portal_catalog
+    found = catalog(path="/plone")
+    years = {
+        str(year): (datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC)) for year in (2025, 2026)
+    }
+    result_cache().clear()
+    with traced(portal) as traffic:
+        facets = found.facets(NAMES, ranges={"created": years}, children={"path": "/plone"})
+    [statement] = traffic[0].matching("GROUP BY")
+    assert "FROM pgcatalog_counts" in statement
+    assert "found AS" in statement
+    alone = {name: found.facets([name])[name] for name in NAMES}
+    assert {name: facets[name] for name in NAMES} == alone
+    assert sum(facets["created"].values()) == facets.total == len(found)
+    assert facets["path"]["/plone/public"] == len(catalog(path="/plone/public"))
+
+
+@pytest.mark.parametrize("way", ["rebuilt", "cleared", "by SQL", "truncated"])
+def test_they_follow_whatever_is_done_to_all_rows(portal: Any, dsn: str, way: str) -> None:
+    catalog = portal.portal_catalog
+    save(portal)
+    if way == "rebuilt":
+        rebuild(portal._p_jar.db())
+    elif way == "cleared":
+        catalog.clearFindAndRebuild()
+    elif way == "by SQL":
+        sql(dsn, "UPDATE {} SET review_state = 'mended', subject = '{{x,y}}' WHERE portal_type = 'Document'")
+        sql(dsn, "DELETE FROM {} WHERE portal_type = 'Event'")
+    else:
+        sql(dsn, "TRUNCATE {} CASCADE")
+        for path, obj in [("/plone/public", portal.public), ("/plone/closed", portal.closed)]:
+            catalog.uncatalog_object(path)
+            catalog.catalog_object(obj, path)
+    save(portal)
+    assert set(different(dsn).values()) == {0}
+    result_cache().clear()
+    for name in NAMES:
+        live = counted(catalog, {"path": "/plone"})[name]
+        assert catalog(path="/plone").facets([name], limit=None)[name] == live
+    # What is gone takes its counts along.
+    with psycopg.connect(dsn) as connection:
+        drop_retired(connection.cursor())
+    assert left(dsn) == tables(dsn)
+
+
+def test_wrong_ones_are_noticed_and_mended(portal: Any, dsn: str) -> None:
+    save(portal)
+    [relation] = different(dsn)
+    sql(dsn, "ALTER TABLE {} DISABLE TRIGGER USER")
+    sql(dsn, "UPDATE {} SET creator = 'nobody' WHERE portal_type = 'Document'")
+    sql(dsn, "ALTER TABLE {} ENABLE TRIGGER USER")
+    assert different(dsn)[relation] > 0
+    with psycopg.connect(dsn) as connection:
+        assert counts.mend(connection, relation)
+        assert not counts.mend(connection, relation)
+    assert different(dsn)[relation] == 0
+
+
+def test_many_commits_leave_few_changes(portal: Any, dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "FOLD_COMMITS", 4)
+    page = portal.public["open-now"]
+    for number in range(9):
+        page.setSubject((f"tag{number}",))
+        page.reindexObject(idxs=["Subject"])
+        save(portal)
+        [(changes,)] = sql(dsn, "SELECT count(*) FROM pgcatalog_count_changes")
+        assert changes <= 8
+    assert sql(dsn, "SELECT value FROM pgcatalog_counts WHERE n = 0 AND summed IS NOT NULL") == []
+    [(tags,)] = sql(dsn, "SELECT count(DISTINCT value) FROM pgcatalog_counts WHERE value ~ '^tag[0-9]$'")
+    assert tags == 1
+
+
+@pytest.mark.parametrize("names", [TABLES, *(pytest.param((name,), marks=pytest.mark.slow) for name in TABLES)])
+def test_a_dump_without_them_is_counted_as_ever_until_a_rebuild(site_with: SiteWith, names: tuple[str, ...]) -> None:
+    dsn = site_with(make_all)
+    with psycopg.connect(dsn) as connection:
+        connection.execute(f"DROP TABLE {', '.join(names)}")
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        check(portal, are_kept=False)
+        create(portal.public, "Document", "saved", subject=("Rot",))
+        save(portal)
+        check(portal, are_kept=False)
+        rebuild(db)
+        transaction.begin()
+        check(portal)
+        assert set(different(dsn).values()) == {0}
+
+
+def test_an_upgrade_step_makes_them(portal: Any, dsn: str) -> None:
+    [relation] = different(dsn)
+    make_older(dsn)
+    create(portal.public, "Document", "saved", subject=("Rot",))
+    save(portal)
+    check(portal, are_kept=False)
+    upgrade_counts(portal.portal_setup)
+    save(portal)
+    check(portal)
+    assert left(dsn) == {relation}
+
+
+def test_who_may_see_most_and_who_may_see_little_get_theirs(portal: Any) -> None:
+    """Lists that somebody may not see are taken from all, or those that somebody may see are added: whatever are fewer."""
+    save(portal)
+    catalog = portal.portal_catalog
+    for person in PEOPLE:
+        with acting_as(portal, person):
+            for query in ({"path": "/plone"}, {"portal_type": ["Document"]}):
+                result_cache().clear()
+                assert catalog(query).facets(["Subject"])["Subject"] == counted(catalog, query)["Subject"]
