@@ -409,6 +409,9 @@ def extras(place: PloneSite, connection: Any, iterations: int) -> Measures:
         "suggest, behind another word": lambda c, n: c.suggest(f"{word(USUAL, n)} {word(USUAL, n + 1)[:3]}"),
         "did you mean, a typo": lambda catalog, n: catalog.did_you_mean(misspelled(n)),
         "uniqueValuesFor('Subject')": lambda catalog, n: catalog.uniqueValuesFor("Subject"),
+        "uniqueValues of Subject, with lengths": lambda catalog, n: list(
+            catalog.Indexes["Subject"].uniqueValues(None, 1)
+        ),
         "25 rows behind the first 10,000, by slice": lambda catalog, n: [
             brain.Title for brain in catalog(portal_type="Document", sort_on="created")[10_000:10_025]
         ],
@@ -426,7 +429,12 @@ def sizes(connection: Any, rows: int) -> Measures:
     """Return the sizes of the catalog's table, of each of its indexes, and of what else grows with the site."""
     [(table,)] = connection.execute(RELATION).fetchall()
     megabytes = {name: size / 2**20 for name, size in connection.execute(SIZES)}
-    parts = {"its SQL indexes": f"{table}_", "its words": "pgcatalog_words", "its lists by number": "pgcatalog_sets"}
+    parts = {
+        "its SQL indexes": f"{table}_",
+        "its words": "pgcatalog_words",
+        "its lists by number": "pgcatalog_sets",
+        "its counts of values": "pgcatalog_count",
+    }
     sums = {
         part: sum(size for name, size in megabytes.items() if name.startswith(prefix)) for part, prefix in parts.items()
     }
