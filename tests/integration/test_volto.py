@@ -153,10 +153,13 @@ def without_snippets(answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("start", [0, 5, 10])
-def test_a_search_that_asks_for_snippets_has_the_same_hits(site: Site, start: int) -> None:
+def test_a_search_that_asks_for_snippets_has_the_same_hits(
+    site: Site, start: int, caplog: pytest.LogCaptureFixture
+) -> None:
     query = {"SearchableText": "needle*", "use_site_search_settings": 1, "b_size": 5, "b_start": start}
     plain, marked = search(site, **query), search(site, **query, snippets=1)
     assert without_snippets(marked) == without_snippets(plain)
+    assert "snippets" not in caplog.text
     assert not any("highlighting" in item for item in plain["items"])
     for item in marked["items"]:
         assert "<mark>needle</mark>" in item["highlighting"]["text"][0]

@@ -265,10 +265,11 @@ class SiteSearchGet(SearchGetOfPlone):
     """``@search``: Plone's own, but for requests that are to search as the site does."""
 
     def reply(self) -> Any:
-        if "use_site_search_settings" not in self.request.form:
-            return super().reply()
         query = unflatten_dotted_dict(self.request.form.copy())
-        return SiteSearchHandler(self.context, self.request).search(query)
+        # It says how hits are shown (see ResultsSerializer); plone.restapi would log that there is no such index.
+        query.pop("snippets", None)
+        handler = SiteSearchHandler if "use_site_search_settings" in query else SearchHandler
+        return handler(self.context, self.request).search(query)
 
 
 class SuggestGet(Service):
