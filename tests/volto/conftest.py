@@ -1,4 +1,4 @@
-"""The three front-ends that are visited: with our catalog, the same without the add-on, and with a ZCatalog."""
+"""The front-ends that are visited: with our catalog, the same without the add-on, with a ZCatalog, and in German."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,6 +10,7 @@ from tests.acceptance.browser import served
 from tests.integration import site as sites
 from tests.integration.content import counted
 from tests.integration.fixtures import SiteWith
+from tests.volto import german as german_site
 from tests.volto.content import fill
 from tests.volto.visitors import FrontEnds
 from typing import Any
@@ -52,3 +53,15 @@ def front_ends(built: None, site_with: SiteWith, tmp_path_factory: Any) -> Itera
             front_end("without", our_site, RAZZLE_PGCATALOG="off"),
             front_end("zcatalog", stock_site),
         )
+
+
+@pytest.fixture(scope="module")
+def german(built: None, site_with: SiteWith, tmp_path_factory: Any) -> Iterator[str]:
+    """Address of the front-end of a site in German, with our catalog."""
+    log: Path = tmp_path_factory.mktemp("volto-german") / "german.log"
+    dsn = site_with(german_site.fill)
+    with sites.opened(dsn) as db:
+        with sites.inside(db) as portal:
+            counted(dsn, portal.portal_catalog)
+        with served(db) as site, volto.served(site, free_port(), log) as address:
+            yield address
