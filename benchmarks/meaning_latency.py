@@ -145,6 +145,7 @@ def of_size(dsn: str, count: int, folder: Path) -> dict[str, Any]:
 
 def use(place: PloneSite, url: str) -> None:
     """Have the site ask the embedder at *url*; none for an empty one."""
+    place.leave()
     place.enter()
     registry = getUtility(IRegistry)
     registry["plone.pgcatalog.embedder_url"], registry["plone.pgcatalog.embedder_model"] = url, MODEL

@@ -150,7 +150,6 @@ def currents(
         yield replace(entry, columns=columns), current
 
 
-RELATION = "SELECT relation FROM pgcatalog_state WHERE catalog = %s"
 #: Rows whose digests are still those that they had.
 SAME = """
 SELECT row.rid FROM unnest(%s::bigint[], %s::text[]) AS seen (rid, digests)
@@ -158,23 +157,25 @@ JOIN {relation} AS row USING (rid) WHERE {digests} = seen.digests
 """
 
 
-def changed_objects(cursor: Cursor[Any], pending: CatalogPending) -> dict[str, list[int]]:
+def changed_objects(cursor: Cursor[Any], pending: CatalogPending, relation: str) -> dict[str, list[int]]:
     """Return kind of jobs -> zoids of the objects that need one, because a column that it is about has got another value.
 
-    *cursor*, the commit's, has written the rows.
+    *cursor*, the commit's, has written the rows into *relation*.
     """
     entries = [entry for entry in pending.live() if entry.jobs_of_columns and entry.zoid is not None]
     found: dict[str, list[int]] = {}
     for kind in dict.fromkeys(kind for entry in entries for kind in entry.jobs_of_columns):
         of_kind = [entry for entry in entries if kind in entry.jobs_of_columns]
-        same = _unchanged(cursor, pending, kind, of_kind)
+        same = _unchanged(cursor, pending, relation, kind, of_kind)
         zoids = [entry.zoid for entry in of_kind if entry.rid not in same and entry.zoid is not None]
         if zoids:
             found[kind] = zoids
     return found
 
 
-def _unchanged(cursor: Cursor[Any], pending: CatalogPending, kind: str, entries: Iterable[Entry]) -> set[int]:
+def _unchanged(
+    cursor: Cursor[Any], pending: CatalogPending, relation: str, kind: str, entries: Iterable[Entry]
+) -> set[int]:
     """Return the rids of those of *entries* that have in no column that jobs of *kind* are about another value than before."""
     by_columns: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     same = set()
@@ -189,9 +190,7 @@ def _unchanged(cursor: Cursor[Any], pending: CatalogPending, kind: str, entries:
             by_columns.setdefault(columns, []).append((entry.rid, digests_of_row))
         else:
             same.add(entry.rid)
-    if by_columns:
-        cursor = cursor.connection.cursor(row_factory=tuple_row)
-        [(relation,)] = cursor.execute(RELATION, [pending.zoid]).fetchall()
+    cursor = cursor.connection.cursor(row_factory=tuple_row)
     for columns, rows in by_columns.items():
         query = SAME.format(relation=quote(relation), digests=digests(f"row.{quote(name)}" for name in columns))
         same |= {rid for (rid,) in cursor.execute(query, [*map(list, zip(*rows, strict=True))])}

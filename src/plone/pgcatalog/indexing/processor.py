@@ -103,8 +103,9 @@ class PGCatalogStateProcessor:
             check_order(self._database(), cursor)
             for manager in self._managers():
                 for pending in manager.session.pending.values():
-                    Writer(cursor, manager.session, pending, manager.idx_written).write()
-                    put_jobs(cursor, pending)
+                    relation = Writer(cursor, manager.session, pending, manager.idx_written).write()
+                    if relation is not None:
+                        put_jobs(cursor, pending, relation)
                     self._clean_up(manager.session, pending)
 
     def undone(self, cursor: Cursor[Any], tid: int, restored: Any, deleted: Any, entries: Any) -> None:
@@ -122,10 +123,10 @@ class PGCatalogStateProcessor:
         return [m for m in committing.managers if m.session.jar.db() is database]
 
 
-def put_jobs(cursor: Cursor[Any], pending: CatalogPending) -> None:
-    """Put the jobs that the *pending* changes make necessary, which *cursor* has written."""
+def put_jobs(cursor: Cursor[Any], pending: CatalogPending, relation: str) -> None:
+    """Put the jobs that the *pending* changes make necessary, which *cursor* has written into *relation*."""
     jobs = pending.jobs()
-    for kind, zoids in changed_objects(cursor, pending).items():
+    for kind, zoids in changed_objects(cursor, pending, relation).items():
         jobs.setdefault(kind, []).extend(zoids)
     for kind, zoids in jobs.items():
         put(cursor, kind, pending.zoid, zoids)

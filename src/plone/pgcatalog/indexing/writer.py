@@ -52,13 +52,16 @@ class Writer:
         self.has_idx = has_idx
         self.transitions = Transitions(self.cursor, session, pending, has_idx)
 
-    def write(self) -> None:
-        """Write everything; raises psycopg.Error or ConflictError, which abort the commit."""
+    def write(self) -> str | None:
+        """Write everything; return the relation of the rows, None for a catalog that is dropped.
+
+        Raises psycopg.Error or ConflictError, which abort the commit.
+        """
         pending = self.pending
         self._log([*pending.entries, *([""] if pending.cleared or pending.dropped else [])])
         if pending.dropped:
             self.transitions.drop()
-            return
+            return None
         state = self.transitions.advance()
         layout = self.transitions.layout
         self.stored = layout.with_interned(layout.interned(state))
@@ -80,6 +83,7 @@ class Writer:
         before = state.generation - pending.steps
         if len(live) >= counts.FOLD_ROWS or state.generation // counts.FOLD_COMMITS > before // counts.FOLD_COMMITS:
             counts.fold(self.cursor, state.relation)
+        return state.relation
 
     def _empty_columns(self, state: CatalogState) -> None:
         names = sorted(self.pending.cleared_columns & state.columns)

@@ -78,7 +78,8 @@ def jobs_for(catalog: Any, names: Any) -> dict[str, frozenset[str]]:
     if not OF_PRIVATE(catalog.tool):
         about.add(WHO_MAY_SEE)
     taken = about.intersection(names)
-    return {KIND: frozenset(c.name for name in taken for c in catalog.translator(name).columns())} if taken else {}
+    translators = catalog.indexes
+    return {KIND: frozenset(c.name for name in taken for c in translators[name].columns())} if taken else {}
 
 
 def settings_changed(tool: Any, former: Mapping[str, Any], now: Mapping[str, Any]) -> None:

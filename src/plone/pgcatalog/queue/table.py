@@ -25,12 +25,14 @@ KEPT_FAILURES = 10_000
 LONGEST_REASON = 500
 
 PUT = """
-INSERT INTO pgcatalog_queue (kind, catalog, zoid)
-SELECT %(kind)s, %(catalog)s, zoid FROM unnest(%(zoids)s::bigint[]) AS zoid
-ON CONFLICT (kind, catalog, zoid) DO UPDATE
-SET put_by = EXCLUDED.put_by, put_at = EXCLUDED.put_at, due = EXCLUDED.due, attempts = 0, reason = ''
+WITH put AS (
+    INSERT INTO pgcatalog_queue (kind, catalog, zoid)
+    SELECT %(kind)s, %(catalog)s, zoid FROM unnest(%(zoids)s::bigint[]) AS zoid
+    ON CONFLICT (kind, catalog, zoid) DO UPDATE
+    SET put_by = EXCLUDED.put_by, put_at = EXCLUDED.put_at, due = EXCLUDED.due, attempts = 0, reason = ''
+)
+SELECT pg_notify(%(channel)s, '')
 """
-NOTIFY = "SELECT pg_notify(%s, '')"
 # The row is chosen by a CTE, which runs once.  As a table of FROM the planner may have it run again for each row of another scan,
 # and it finds another row each time: all jobs would be taken, and only the first be done.
 TAKE = """
@@ -122,8 +124,7 @@ def put(cursor: Any, kind: str, catalog: int, zoids: Iterable[int]) -> None:
     """Put jobs of *kind* for the objects *zoids* of *catalog*, in the transaction of *cursor*; workers are woken by its commit."""
     zoids = sorted(set(zoids))
     if zoids:
-        cursor.execute(PUT, {"kind": kind, "catalog": catalog, "zoids": zoids})
-        cursor.execute(NOTIFY, (CHANNEL,))
+        cursor.execute(PUT, {"kind": kind, "catalog": catalog, "zoids": zoids, "channel": CHANNEL})
 
 
 def take(connection: Connection[Any], kinds: Iterable[str]) -> Job | None:
