@@ -10,6 +10,7 @@ from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.fusion import Fusion
 from plone.pgcatalog.query.nearest import Asked
+from plone.pgcatalog.query.nearest import few_of
 from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.settings import RANKED_ROWS
 from plone.pgcatalog.sql.expression import Fragment
@@ -57,6 +58,13 @@ def compiled(query: dict[str, Any], asked: Asked | None = ASKED, *sort: tuple[st
 
 #: Metadata is read of committed rows only.
 MADE = [(name, form) for name in STATEMENTS for form in FORMS if (name, form) != ("page with metadata", "pending")]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "rows"), [(-1, 1000), (10_000, 2000), (20_400, 4000), (50_000, 10_000), (10**7, 10_000)]
+)
+def test_rows_whose_chunks_are_all_compared_are_a_share_of_a_small_site(chunks: int, rows: int) -> None:
+    assert few_of(chunks) == rows
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])

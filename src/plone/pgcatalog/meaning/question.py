@@ -15,6 +15,7 @@ from plone.pgcatalog.meaning.table import literal
 from plone.pgcatalog.meaning.table import Vectors
 from plone.pgcatalog.meaning.table import vectors_of
 from plone.pgcatalog.query.nearest import Asked
+from plone.pgcatalog.query.nearest import few_of
 from plone.pgcatalog.query.nearest import HYBRID
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.nearest import WORDS
@@ -99,7 +100,9 @@ def asked_of(core: Any, query: Mapping[str, Any]) -> Asked | None:
 
 def asked(vectors: Vectors, vector: Fragment) -> Asked:
     """Return the question for the rows of *vectors* that are nearest to *vector*."""
-    return Asked(quote(vectors.name), vector, sql(vectors.distance), vectors.threshold, vectors.has_hnsw)
+    return Asked(
+        quote(vectors.name), vector, sql(vectors.distance), vectors.threshold, vectors.has_hnsw, few_of(vectors.chunks)
+    )
 
 
 def sql(composable: Any) -> str:

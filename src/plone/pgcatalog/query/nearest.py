@@ -24,9 +24,19 @@ MOST_ROWS, MOST_CHUNKS = 100, 150
 MARGIN = 0.03
 #: Where no more rows than these are allowed, all their chunks are compared; HNSW would walk over most of what it reads.
 FEW = 10_000
+#: The same as a share of all chunks, for smaller sites: with two chunks a row a walk pays where two of five rows are allowed.
+FEW_OF_CHUNKS = 0.2
 #: How many candidates a walk of HNSW keeps at a time (``hnsw.ef_search``): enough for MOST_CHUNKS where anonymous sees three of four
 #: rows, since going on takes longer than the beginning.
 EFFORT = 200
+
+
+def few_of(chunks: int) -> int:
+    """Return the number of rows up to which their chunks are compared one by one, in a table of so many *chunks*, as PostgreSQL guesses.
+
+    In thousands, so that a guess that moves a little makes no other statement.
+    """
+    return min(FEW, max(1, round(chunks * FEW_OF_CHUNKS / 1000)) * 1000)
 
 
 def sql_of(name: str) -> str:
@@ -46,7 +56,8 @@ class Asked:
     """A question by its meaning: an SQL *vector*, and the table of *chunks* it is compared with, a quoted name.
 
     *distance* is the SQL operator that gives minus the similarity of two vectors of length 1.  A row without the words needs
-    *threshold*, a similarity from 0 to 1.  *is_indexed*: the chunks have an HNSW index for that operator.
+    *threshold*, a similarity from 0 to 1.  *is_indexed*: the chunks have an HNSW index for that operator.  Where no more than *few*
+    rows are allowed, it is not used.
     """
 
     chunks: str
@@ -54,12 +65,13 @@ class Asked:
     distance: str
     threshold: float
     is_indexed: bool = False
+    few: int = FEW
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells it from other questions, shorter than the vector."""
         vector = hashlib.sha256(repr((self.vector.sql, self.vector.params)).encode()).hexdigest()
-        return self.chunks, vector, self.threshold, self.is_indexed
+        return self.chunks, vector, self.threshold, self.is_indexed, self.few
 
     def nearest(self, source: Source, among: Condition) -> Fragment:
         """Return the SELECT of (rid, similarity, start, stop) of the nearest chunks of the rows of *source* that match *among*."""
@@ -70,7 +82,7 @@ class Asked:
             distance=f"embedding {self.distance} {self.vector.sql}",
             chunks=self.chunks,
             most=MOST_CHUNKS,
-            few=FEW,
+            few=self.few,
             effort=EFFORT,
         )
         rows, vector = (*values, *among.params), self.vector.params

@@ -33,6 +33,7 @@ WITH put AS (
 )
 SELECT pg_notify(%(channel)s, '')
 """
+NOTIFY = "SELECT pg_notify(%s, '')"
 # The row is chosen by a CTE, which runs once.  As a table of FROM the planner may have it run again for each row of another scan,
 # and it finds another row each time: all jobs would be taken, and only the first be done.
 TAKE = """
