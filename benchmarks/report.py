@@ -30,6 +30,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 EXPLANATION = ROOT / "docs" / "explanation"
 PERFORMANCE, SCALE, README = EXPLANATION / "performance.md", EXPLANATION / "scale.md", ROOT / "README.md"
 MEANING = ROOT / "docs" / "how-to" / "search-by-meaning.md"
+FILES = ROOT / "docs" / "how-to" / "files.md"
 #: Made when the documentation is built.
 ALL_RESULTS = ROOT / "docs" / "reference" / "benchmark-results.md"
 PLOT = EXPLANATION / "performance-plots" / "growth.svg"
@@ -128,6 +129,7 @@ def generated(stored: Sequence[Record]) -> dict[Path, dict[str, str]]:
         },
         SCALE: {"largest": largest([data for data in stored if data["command"] == "scale"][-1])},
         MEANING: meaning_tables.generated(meaning_tables.stored()),
+        FILES: {"costs": files_costs(compared(stored, "files")[-1])},
     }
 
 
@@ -151,6 +153,17 @@ def measures(data: Record) -> list[Pair]:
         for name in MEASURES
         if name in ours and name in theirs
     ]
+
+
+def files_costs(data: Record) -> str:
+    """Return the table of what files cost, with Plone's own conversion and with ours."""
+    ours, theirs = (data["results"][name]["measures"] for name in PAIRS[data["command"]])
+    rows = [
+        [f"{name} ({unit})" if (unit := (ours | theirs)[name]["unit"]) else name]
+        + [number(side[name]["median"]) if name in side else "–" for side in (theirs, ours)]
+        for name in theirs | ours
+    ]
+    return Table("", ["", "Plone with pdftotext", "ours"], rows).markdown(titled=False)
 
 
 def side_by_side(sites: Sequence[Sequence[Pair]]) -> str:
