@@ -170,6 +170,10 @@ class Instance:
 
         # Zope2.DB is None until Zope was started.
         if getattr(Zope2, "DB", None) is not None:
+            from plone.pgcatalog.queue.worker import stop_threads
+
+            # A worker and the database would else close the same connection.
+            stop_threads()
             Zope2.DB.close()
 
 

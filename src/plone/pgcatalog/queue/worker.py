@@ -20,6 +20,7 @@ from threading import Event
 from threading import Thread
 from time import monotonic
 from typing import Any
+from weakref import WeakSet
 from ZODB.POSException import ConflictError
 from zope.component import getUtilitiesFor
 from zope.interface import Attribute
@@ -73,6 +74,9 @@ class JobFailed(Exception):
         self.pause = pause
 
 
+_started: WeakSet["Worker"] = WeakSet()
+
+
 def start_threads(main: Any) -> list["Worker"]:
     """Start threads that do jobs for each database that belongs to *main*, a ZODB.DB, and takes writes; return the workers.
 
@@ -88,7 +92,15 @@ def start_threads(main: Any) -> list["Worker"]:
             for _ in range(count):
                 workers.append(Worker(database, dsn))
                 background.start("queue", workers[-1].run)
+    _started.update(workers)
     return workers
+
+
+def stop_threads() -> None:
+    """Have the workers of ``start_threads`` end, and wait a while for what they do: afterwards a process may close its database."""
+    for worker in list(_started):
+        worker.stop()
+    background.wait(background.EXIT_SECONDS)
 
 
 def tool_path(database: Any, catalog: int) -> str | None:
