@@ -1,4 +1,6 @@
-"""What facets are asked for, who may be told which, and what each groups rows by: the keys of an index, the children of a path, steps between dates.
+"""What facets are asked for, who may be told which, and what each groups rows by.
+
+That is the keys of an index, the children of a path, or steps between dates.
 
 All groups of a statement are counted in one pass (GROUPING SETS).
 """

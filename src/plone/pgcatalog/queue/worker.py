@@ -74,6 +74,7 @@ class JobFailed(Exception):
         self.pause = pause
 
 
+#: The workers of ``start_threads``, for ``stop_threads``.
 _started: WeakSet["Worker"] = WeakSet()
 
 
