@@ -135,12 +135,13 @@ def test_status_tells_what_there_is(dsn: str) -> None:
     assert catalog["rebuild"] is None
     assert (catalog["rows_without_idx"], found["stale_objects"], found["attention"]) == (0, 0, [])
     assert found["connections"]["max_connections"] > 0
+    assert found["counts_bytes"] > 0
 
 
 def test_status_as_tables(dsn: str) -> None:
     result = run("status", "--dsn", dsn, "--indexes")
     assert result.exit_code == 0, result.output
-    for word in ("catalog of /plone\n", "last change: number ", "connections:", "SQL indexes of pgcatalog_"):
+    for word in ("catalog of /plone\n", "last change: number ", "connections:", "counts", "SQL indexes of pgcatalog_"):
         assert word in result.stdout
     [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
     assert f" rows in {relation}, " in result.stdout  # whole, however narrow the terminal is

@@ -1,7 +1,9 @@
 """What tests ask of zodb-pgjsonb's storage that has no public name there, and what faults leave."""
 
+from plone.pgcatalog.database import counts
 from plone.pgcatalog.database.direct import session_of
 from plone.pgcatalog.indexing.verify import Verifier
+from psycopg.rows import tuple_row
 from tests.integration.waiting import PATIENCE
 from typing import Any
 from typing import NamedTuple
@@ -44,4 +46,9 @@ def terminate(dsn: str, pid: int) -> None:
 
 
 def assert_sound(portal: Any) -> None:
-    assert [str(d) for d in Verifier(portal.portal_catalog).differences()] == []
+    """The rows of *portal*'s catalog are what its objects say, and the kept counts are what its rows say."""
+    catalog = portal.portal_catalog
+    assert [str(d) for d in Verifier(catalog).differences()] == []
+    cursor = portal._p_jar._normal_storage.pg_connection.cursor(row_factory=tuple_row)
+    for (relation,) in cursor.execute("SELECT relation FROM pgcatalog_state WHERE catalog = %s", [catalog._core.zoid]):
+        assert counts.differences(cursor, relation) == 0

@@ -37,6 +37,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import subprocess
 import transaction
 
 
@@ -257,6 +258,25 @@ def test_a_dump_without_them_is_counted_as_ever_until_a_rebuild(site_with: SiteW
         transaction.begin()
         check(portal)
         assert set(different(dsn).values()) == {0}
+
+
+@pytest.mark.parametrize("options", [(), ("--inserts",), ("--disable-triggers",)])
+def test_data_restored_into_tables_with_triggers_are_counted_once(
+    site_with: SiteWith, postgres: Any, options: tuple[str, ...]
+) -> None:
+    """Triggers count the rows that are restored, and what they have counted before is in the dump as well."""
+    dsn = site_with(make_all)
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        create(portal.public, "Document", "saved", subject=("new",))
+        save(portal)
+    other = postgres.createdb(f"restored_data{len(options)}{''.join(options)[2:5]}")
+    for what in (("--schema-only",), ("--data-only", *options)):
+        dump = subprocess.run([postgres._binaries / "pg_dump", *what, "-d", dsn], capture_output=True, check=True)
+        command = [postgres._binaries / "psql", "-q", "-v", "ON_ERROR_STOP=1", "-d", other]
+        subprocess.run(command, input=dump.stdout, capture_output=True, check=True)
+    assert set(different(other).values()) == {0}
+    with sites.opened(other) as db, sites.inside(db) as restored:
+        check(restored)
 
 
 def test_an_upgrade_step_makes_them(portal: Any, dsn: str) -> None:

@@ -90,6 +90,7 @@ def test_it_is_told_in_the_language_of_the_site(db: Any) -> None:
         assert {"Zeilen", "SQL-Indizes", "Letzte Änderung", "Verbindungen", "Replikate", "Tabelle"} <= set(found)
         assert text(site.page(url).get_element_by_id("health")) == "Gesund: Nichts braucht Aufmerksamkeit"
         assert found["Älteste Transaktion"] == "jünger als eine Minute"
+        assert found["Zahlen von Werten"].endswith(" kB")
         assert found["Empfehlungen"] == "0 Arten von Suchen brauchen vielleicht einen Index"
         assert found["Langsame Suchen in 24 Stunden"] == "0, davon 0 langsam für diese Website"
         assert re.fullmatch(r"\d+ von \d+, 0 warten auf eine Sperre", found["Verbindungen"])

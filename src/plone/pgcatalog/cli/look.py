@@ -67,6 +67,8 @@ def status_lines(overview: dict[str, Any], with_indexes: bool) -> Iterator[str |
         yield from block(catalog)
         if with_indexes:
             yield index_table(catalog)
+    if overview["catalogs"]:
+        yield f"counts of values: {decimal(overview['counts_bytes'])}"
     for relation in overview["retired"]:
         yield f"waits to be dropped: {relation['relation']}, {decimal(relation['bytes'])}"
     if c := overview["connections"]:

@@ -29,6 +29,8 @@ TYPES = ("text", "text[]", "boolean", ROLES.type)
 FOLD_COMMITS, FOLD_ROWS = 100, 500
 
 FOLD = load_statement("counts_fold")
+#: Without it nothing is added to counts.
+COUNTING = "SET LOCAL pgcatalog.counting = 'on'"
 COLUMNS = (
     "SELECT attname::text, format_type(atttypid, NULL) FROM pg_attribute"
     " WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = ANY(%s) AND NOT attisdropped"
@@ -94,6 +96,7 @@ def make(cursor: Cursor[Any], relation: str) -> None:
     )
     # From here on nobody else writes rows until the end of the transaction.
     forget(cursor, [relation])
+    cursor.execute(COUNTING)
     cursor.execute(
         f"INSERT INTO pgcatalog_counts (relation, summed, {KEYS}, n) SELECT %s, * FROM ({_fresh(relation, columns)}) AS f"
         f" ORDER BY summed, {KEYS}",
@@ -121,7 +124,8 @@ def _rows(cursor: Cursor[Any], query: Any, *values: Any) -> list[Any]:
 
 
 def fold(cursor: Cursor[Any], relation: str) -> None:
-    """Add to the counts of *relation* what has changed."""
+    """Add to the counts of *relation* what has changed, in the transaction of *cursor*."""
+    cursor.execute(COUNTING)
     zeros = [ctid for (ctid,) in _rows(cursor, FOLD, *[relation] * 2)]
     if zeros:
         cursor.execute(FORGET_ZEROS, [zeros])

@@ -44,8 +44,8 @@ STALE = "SELECT count(*) AS n FROM object_state o WHERE o.idx IS NOT NULL AND {n
 def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
     """Return what PostgreSQL knows of the database without looking at rows of catalogs; one message, two to a standby.
 
-    The keys are ``catalogs``, a list with all of them, or the one with tool oid *catalog*; ``retired``, ``connections``,
-    ``oldest`` (transaction), ``replicas``, and ``standby`` (see there; None for a server that takes writes).
+    The keys are ``catalogs``, a list with all of them, or the one with tool oid *catalog*; ``retired``, ``counts_bytes``,
+    ``connections``, ``oldest`` (transaction), ``replicas``, and ``standby`` (see there; None for a server that takes writes).
     Times are texts as ISO 8601 has them.
     """
     values = {

@@ -25,7 +25,7 @@ FEW_LONG = 5
 #: What the line says when there is nothing.
 HEALTHY = _("Healthy: nothing needs attention")
 #: What is known of a database without the tables that all catalogs share.
-NOTHING: dict[str, Any] = {"catalogs": [], "retired": [], "connections": None, "oldest": None}
+NOTHING: dict[str, Any] = {"catalogs": [], "retired": [], "counts_bytes": 0, "connections": None, "oldest": None}
 #: Sentences that the line about the health has room for.
 NAMED = 3
 

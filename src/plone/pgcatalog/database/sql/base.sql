@@ -61,6 +61,13 @@ CREATE TABLE IF NOT EXISTS pgcatalog_count_changes (
     vals          TEXT[] COLLATE "C" NOT NULL,
     n             INTEGER NOT NULL
 );
+-- The data of a dump, restored where triggers count its rows, brings counts along: of those nothing is taken.
+CREATE OR REPLACE FUNCTION pgcatalog_not_taken() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE OR REPLACE TRIGGER pgcatalog_counted BEFORE INSERT ON pgcatalog_counts FOR EACH ROW
+    WHEN (NEW.summed IS NOT NULL AND current_setting('pgcatalog.counting', true) IS DISTINCT FROM 'on')
+    EXECUTE FUNCTION pgcatalog_not_taken();
+CREATE OR REPLACE TRIGGER pgcatalog_counted BEFORE INSERT ON pgcatalog_count_changes FOR EACH ROW
+    WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION pgcatalog_not_taken();
 
 -- Relations no new snapshot reads; dropped when no old one can need them any more.
 CREATE TABLE IF NOT EXISTS pgcatalog_retired (

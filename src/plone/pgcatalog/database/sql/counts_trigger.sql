@@ -1,5 +1,6 @@
 -- Each statement that changes rows of {relation} notes how their counts change; see pgcatalog_counts.
-CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $function$
+-- pg_dump's scripts write rows with an empty search_path.
+CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $function$
 BEGIN
     CASE TG_OP
         WHEN 'INSERT' THEN {added};

@@ -77,6 +77,7 @@ SELECT jsonb_build_object(
     'retired', (SELECT coalesce(jsonb_agg(to_jsonb(r) ORDER BY r.relation), '[]') FROM (
         SELECT relation, coalesce(pg_total_relation_size(to_regclass(quote_ident(relation))), 0) AS bytes
         FROM pgcatalog_retired) r),
+    'counts_bytes', pg_total_relation_size('pgcatalog_counts') + pg_total_relation_size('pgcatalog_count_changes'),
     -- How many connections there are, idle in a transaction, waiting; how old the oldest transaction is.
     'connections', (SELECT to_jsonb(a) FROM (
         SELECT count(*) AS connections,
