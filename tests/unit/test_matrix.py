@@ -1,14 +1,22 @@
 """The pairs of Python and PostgreSQL: what is kept of them, and what the README says."""
 
+from pathlib import Path
+from scripts.matrix import __main__ as main
 from scripts.matrix import table
 from scripts.matrix.__main__ import counts
+from scripts.matrix.__main__ import good
+from scripts.matrix.__main__ import keep
 from scripts.matrix.__main__ import name_of
 from scripts.matrix.__main__ import pairs
+from scripts.matrix.__main__ import TOLD
 from tests.unit.sources import between
 from tests.unit.sources import ROOT
 from tests.unit.sources import text
 
 import pytest
+import signal
+import subprocess
+import sys
 
 
 OUTPUT = """\
@@ -53,6 +61,39 @@ def test_what_pytest_counts_is_read() -> None:
     assert found["names"] == ["tests/unit/test_sets.py::test_two", "tests/unit/test_sql.py::test_one[a b]"]
 
 
+def test_a_failed_test_is_told_before_the_run_ends(tmp_path: Path) -> None:
+    module = tmp_path / "test_some.py"
+    module.write_text(
+        "import os\n\ndef test_bad():\n    assert 1 == 2\n\ndef test_end():\n    os.kill(os.getppid(), 9)\n"
+    )
+    pytest_itself = [sys.executable, "-m", "pytest", "-n1", *TOLD.split(), str(module)]
+    run = subprocess.run(pytest_itself, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == -signal.SIGKILL
+    assert "assert 1 == 2" in run.stdout
+    assert counts(run.stdout) == {"names": ["test_some.py::test_bad"]}
+
+
+def test_what_is_kept_is_kept_of_each_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(table, "RESULTS", tmp_path / "results.json")
+    page = tmp_path / "page.md"
+    page.write_text("<!-- matrix -->\n<!-- end of matrix -->\n")
+    monkeypatch.setattr(main, "README", page)
+    result = {
+        "commit": "a",
+        "python": "3.14.8",
+        "postgresql": "18.6",
+        "place": "Debian testing",
+        "server": "its packages",
+    }
+    keep("3.14/18", result | {"stages": {"test": {"status": 0, "passed": 7}}})
+    keep("3.14/18", result | {"stages": {"suites": {"status": 2}}})
+    assert good("3.14/18", "a") == {"test"}
+    assert good("3.14/18", "b") == good("3.13/18", "a") == set()
+    assert "7 passed | failed |" in page.read_text()
+    keep("3.14/18", result | {"commit": "b", "stages": {"suites": {"status": 0}}})
+    assert good("3.14/18", "b") == {"suites"}
+
+
 @pytest.mark.parametrize(
     ("stage", "words"),
     [
@@ -61,7 +102,10 @@ def test_what_pytest_counts_is_read() -> None:
         ({"status": 0}, "as it should be"),
         ({"status": 2}, "failed"),
         ({"status": 0, "passed": 6114}, "6,114 passed"),
-        ({"status": 2, "passed": 6114, "failed": 1, "error": 2}, "6,114 passed, 1 failed, 2 errors"),
+        (
+            {"status": 2, "passed": 6114, "failed": 1, "error": 2, "skipped": 9},
+            "6,114 passed, 9 skipped, 1 failed, 2 errors",
+        ),
     ],
 )
 def test_a_stage_in_words(stage: dict[str, int] | None, words: str) -> None:
