@@ -3,6 +3,8 @@
 Of Plone's own catalog it needs ``pdftotext`` (poppler-utils), which converts a PDF inside of the save.
 """
 
+from benchmarks.backends import BACKENDS
+from benchmarks.backends import open_db
 from benchmarks.backends import OURS
 from benchmarks.texts import text
 from benchmarks.texts import WEIGHTS
@@ -18,17 +20,20 @@ from benchmarks.zope_site import make_site
 from benchmarks.zope_site import opened
 from benchmarks.zope_site import PloneSite
 from collections.abc import Callable
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from demo.documents import blob
 from demo.documents import pdf_of
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
 from random import Random
 from random import uniform
 from statistics import quantiles
+from tests.integration.site import load_zope
 from time import monotonic
 from time import sleep
 from typing import Any
+from typing import Protocol
 from ZODB.POSException import ConflictError
 
 import psutil
@@ -76,10 +81,18 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     make_site(place)
     bench = Files(place, options, progress)
     bench.single()
+    visitors, visitors_elsewhere = InThread(place.db, options, searches_until), InProcess(options, searches_until)
     if options["backend"] == OURS:
-        bench.until_found()
+        worker = InThread(place.db, options, works_until)
+        bench.while_visitors_search("visitors in the same Zope", 5000, visitors, worker)
+        worker_elsewhere = InProcess(options, works_until)
+        bench.while_visitors_search("the same, worker elsewhere", 6000, visitors, worker_elsewhere)
+        bench.while_visitors_search("visitors in another Zope", 7000, visitors_elsewhere, worker_elsewhere)
+        bench.until_found(worker)
         bench.many()
-    bench.while_visitors_search()
+    else:
+        bench.while_visitors_search("visitors in the same Zope", 5000, visitors)
+        bench.while_visitors_search("visitors in another Zope", 7000, visitors_elsewhere)
     place.close()
     return {"measures": bench.measures}
 
@@ -114,19 +127,20 @@ class Files:
         for name, seconds_of in times.items():
             self.measures[f"{name} a PDF of 5 MB, 200 pages"] = summary(seconds_of)
 
-    def until_found(self) -> None:
+    def until_found(self, worker: "Beside") -> None:
         """Seconds from the end of a save until its word is found, with a worker that sleeps; and what the worker takes."""
         before = psutil.Process().memory_info().rss
         times = []
-        with self.worker():
-            sleep(IDLE)
-            asleep = psutil.Process().memory_info().rss
-            for n in range(1000, 1000 + self.options["iterations"]):
-                self.progress(f"until it is found: {n - 1000}")
-                data = document(n, PAGES, LARGE)
-                self.change(lambda site, n=n, data=data: add(site, f"found-{n}", data))
-                times.append(timed(self.wait_for, n))
-            after = psutil.Process().memory_info().rss
+        worker.start()
+        sleep(IDLE)
+        asleep = psutil.Process().memory_info().rss
+        for n in range(1000, 1000 + self.options["iterations"]):
+            self.progress(f"until it is found: {n - 1000}")
+            data = document(n, PAGES, LARGE)
+            self.change(lambda site, n=n, data=data: add(site, f"found-{n}", data))
+            times.append(timed(self.wait_for, n))
+        after = psutil.Process().memory_info().rss
+        worker.stop()
         self.measures["from the end of the save until it is found"] = summary(times, "s")
         self.measures["memory of Zope with a worker that sleeps"] = value((asleep - before) / 2**20, "MB more")
         self.measures["memory of Zope after its worker has found large files"] = value(
@@ -155,32 +169,38 @@ class Files:
         self.found(first - 1, 1)
         self.measures["extracted once more after a rebuild"] = value(len(self.extracted() - before), "files")
 
-    def while_visitors_search(self) -> None:
-        """Searches of visitors, before and while files are uploaded at once; conflicts, and what is lost."""
+    def while_visitors_search(self, case: str, first: int, visitors: "Beside", worker: "Beside | None" = None) -> None:
+        """Searches of *visitors*, before and while files are uploaded at once; conflicts, and what is lost."""
         count = self.options["uploads"]
-        self.progress("visitors alone")
-        with self.visitors() as seconds:
-            sleep(self.options["seconds"])
-        before = quantiles(seconds, n=20, method="inclusive")[-1]
-        self.progress("uploads while visitors search")
-        documents = {n: document(n, FEW_PAGES) for n in range(5000, 5000 + count)}
-        with self.worker(), self.visitors() as seconds, ThreadPoolExecutor(SAVERS) as pool:
+        self.progress(case)
+        documents = {n: document(n, FEW_PAGES) for n in range(first, first + count)}
+        visitors.start()
+        sleep(self.options["seconds"])
+        before = visitors.stop()
+        if worker is not None:
+            worker.start()
+        with ThreadPoolExecutor(SAVERS) as pool:
+            visitors.start()
             started = monotonic()
             conflicts = dict(zip(documents, pool.map(lambda item: self.upload(*item), documents.items()), strict=True))
             took = monotonic() - started
+            during = visitors.stop()
+        if worker is not None:
+            worker.stop()
         self.work()
         missing = [n for n, times in conflicts.items() if times < TRIES and self.hits(n) != 1]
         if missing:
             self.progress(f"{word(missing[0])} is not found; {self.queued()}")
-        during = quantiles(seconds, n=20, method="inclusive")[-1]
-        self.measures["a search of a visitor, p95 before"] = value(before * 1e3, "ms")
-        self.measures[f"a search of a visitor, p95 during {count} uploads"] = value(during * 1e3, "ms")
-        self.measures[f"{count} uploads"] = value(took, "s")
-        self.measures["conflicts"] = value(sum(conflicts.values()), "")
         refused = list(conflicts.values()).count(TRIES)
-        self.measures["uploads refused: each try met a conflict, and the user is told"] = value(refused, "")
-        self.measures["uploads acknowledged"] = value(count - refused, "")
-        self.measures["uploads acknowledged, and not found once in the end"] = value(len(missing), "")
+        for name, number, unit in (
+            ("a search, p95 before", p95(before) * 1e3, "ms"),
+            (f"a search, p95 during {count} uploads", p95(during) * 1e3, "ms"),
+            (f"{count} uploads", took, "s"),
+            ("conflicts", sum(conflicts.values()), ""),
+            ("uploads refused: each try met a conflict, and the user is told", refused, ""),
+            ("uploads acknowledged, and not found once in the end", len(missing), ""),
+        ):
+            self.measures[f"{case}: {name}"] = value(number, unit)
 
     # -- parts
 
@@ -252,56 +272,117 @@ class Files:
             rows = connection.execute(QUEUED).fetchall()
         return f"the queue has {len(rows)} jobs (kind, object, attempts, due, reason): {rows[:20]}"
 
-    @contextmanager
-    def worker(self) -> Iterator[None]:
-        """Have a worker thread, as a Zope has one; stock has none."""
-        if not self.is_ours:
-            yield
-            return
-        from plone.pgcatalog.queue.worker import Worker
-
-        worker = Worker(self.place.db, self.options["dsn"])
-        thread = threading.Thread(target=worker.run)
-        thread.start()
-        try:
-            yield
-        finally:
-            worker.stop()
-            thread.join()
-
     def extracted(self) -> set[Any]:
         """Return (digest, when) of each text."""
         with psycopg.connect(self.options["dsn"]) as connection:
             return set(connection.execute("SELECT digest, extracted_at FROM pgcatalog_file_texts").fetchall())
 
-    @contextmanager
-    def visitors(self) -> Iterator[list[float]]:
-        """Have visitors search; yield the list of the seconds of each search."""
-        ended = threading.Event()
-        seconds: list[float] = []
 
-        def visit(seed: int) -> None:
-            random = Random(seed)
-            while not ended.is_set():
-                seconds.append(timed(self.search, random.choices(WORDS, cum_weights=WEIGHTS)[0]))
+#: What is done with a database, of a DSN, until a function says that it is over: returns the seconds of each search.
+type Does = Callable[[Callable[[], bool], Any, str], list[float]]
 
-        with ThreadPoolExecutor(VISITORS) as pool:
-            visiting = [pool.submit(visit, seed) for seed in range(VISITORS)]
-            try:
-                yield seconds
-            finally:
-                ended.set()
-        for one in visiting:
-            one.result()
 
-    def search(self, words: str) -> None:
-        app, site = begin(self.place.db)
-        try:
-            login(app, anonymous=True)
-            for brain in site.portal_catalog(SearchableText=words, sort_on="modified", b_size=20)[:20]:
-                brain.Title  # noqa: B018  a page shows it
-        finally:
-            end(app)
+class Beside(Protocol):
+    """What is done beside the uploads."""
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self) -> list[float]:
+        """End; return the seconds of each search since the start."""
+
+
+class InThread:
+    """It is done in threads of the Zope that takes the uploads."""
+
+    def __init__(self, db: Any, options: dict[str, Any], does: Does) -> None:
+        self.pool = ThreadPoolExecutor(1)
+        self.ended = threading.Event()
+        self.does = partial(does, self.ended.is_set, db, options["dsn"])
+
+    def start(self) -> None:
+        self.ended.clear()
+        self.result = self.pool.submit(self.does)
+
+    def stop(self) -> list[float]:
+        self.ended.set()
+        return self.result.result()
+
+
+class InProcess:
+    """It is done in another Zope."""
+
+    def __init__(self, options: dict[str, Any], does: Does) -> None:
+        context = get_context("spawn")
+        self.pipe, other = context.Pipe()
+        context.Process(target=other_zope, args=(options, does, other), daemon=True).start()
+        self.pipe.recv()
+
+    def start(self) -> None:
+        self.pipe.send("start")
+
+    def stop(self) -> list[float]:
+        self.pipe.send("stop")
+        return list(self.pipe.recv())
+
+
+def other_zope(options: dict[str, Any], does: Does, pipe: Any) -> None:
+    """Do it with the database of the *options*, in a Zope of its own, from each message of *pipe* until the next one."""
+    from Zope2.App.ClassFactory import ClassFactory
+
+    folder = Path(options["folder"]) / does.__name__
+    load_zope(folder)
+    db = open_db(BACKENDS[options["backend"]], options["dsn"], folder, options["cache_size"])
+    db.classFactory = ClassFactory
+    pipe.send("ready")
+    while pipe.recv():
+        seconds = does(pipe.poll, db, options["dsn"])
+        pipe.recv()
+        pipe.send(seconds)
+
+
+def works_until(is_over: Callable[[], bool], db: Any, dsn: str) -> list[float]:
+    """Have a worker thread, as a Zope has one."""
+    from plone.pgcatalog.queue.worker import Worker
+
+    worker = Worker(db, dsn)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    while not is_over():
+        sleep(0.1)
+    worker.stop()
+    thread.join()
+    return []
+
+
+def searches_until(is_over: Callable[[], bool], db: Any, dsn: str) -> list[float]:
+    """Have visitors search *db*, each in a thread, without a pause; return the seconds of each search."""
+
+    def visit(seed: int) -> list[float]:
+        random = Random(seed)
+        seconds = []
+        while not is_over():
+            seconds.append(timed(search, db, random.choices(WORDS, cum_weights=WEIGHTS)[0]))
+        return seconds
+
+    with ThreadPoolExecutor(VISITORS) as pool:
+        return [second for seconds in pool.map(visit, range(VISITORS)) for second in seconds]
+
+
+def search(db: Any, words: str) -> None:
+    """Search as a visitor does."""
+    app, site = begin(db)
+    try:
+        login(app, anonymous=True)
+        for brain in site.portal_catalog(SearchableText=words, sort_on="modified", b_size=20)[:20]:
+            brain.Title  # noqa: B018  a page shows it
+    finally:
+        end(app)
+
+
+def p95(seconds: list[float]) -> float:
+    """Return the seconds that one of twenty searches exceeds."""
+    return quantiles(seconds, n=20, method="inclusive")[-1]
 
 
 def add(site: Any, name: str, data: bytes) -> None:

@@ -224,8 +224,10 @@ def test_files_are_found_in_both_and_extracted_once(results: Path) -> None:
         assert min(ours[f"{name} a PDF of 5 MB, 200 pages"], stock[f"{name} a PDF of 5 MB, 200 pages"]) > 0
     assert ours["extracted once more after a rebuild"] == 0
     for figures in (ours, stock):
-        assert figures["uploads acknowledged, and not found once in the end"] == 0
-        assert figures["uploads acknowledged"] > 0
+        lost = [
+            number for name, number in figures.items() if name.endswith("acknowledged, and not found once in the end")
+        ]
+        assert lost == [0] * (3 if figures is ours else 2)
     assert ours["PDFs of 20 pages, 2 workers"] > 0
 
 

@@ -185,7 +185,9 @@ def test_twice_as_long_costs_twice_as_much_at_most(web: Web, name: str) -> None:
 
     ask(1)
     # The least of three, of lines and of bytes: what other threads do meanwhile is counted, too.
-    once, twice, base = ([*map(min, zip(*(cost(lambda n=n: ask(n)) for _ in range(3))))] for n in (2, 4, 0))
+    once, twice, base = (
+        [min(of_each) for of_each in zip(*(cost(lambda n=n: ask(n)) for _ in range(3)), strict=True)] for n in (2, 4, 0)
+    )
     for unit, most in ((0, 200), (1, 300_000)):
         assert twice[unit] - base[unit] <= 2.5 * max(once[unit] - base[unit], most), (once, twice, base)
 
