@@ -106,16 +106,16 @@ def text(result: dict[str, Any]) -> str:
 
 
 @click.command()
-@click.option("--kills", default=10, show_default=True, help="How often the leader is killed, with each standby.")
-@click.option("--pauses", default=2, show_default=True, help="How often it is stopped.")
-@click.option("--cuts", default=2, show_default=True, help="How often it is cut off from etcd.")
-@click.option("--switchovers", default=1, show_default=True, help="How often it is asked to step down.")
+@click.option("--kills", default=4, show_default=True, help="How often the leader is killed, with each standby.")
+@click.option("--pauses", default=3, show_default=True, help="How often it is stopped.")
+@click.option("--cuts", default=3, show_default=True, help="How often it is cut off from etcd.")
+@click.option("--switchovers", default=0, show_default=True, help="How often it is asked to step down.")
 @click.option("--standby", type=click.Choice(list(SYNCHRONOUS)), help="Only with this kind of standby.")
 @click.option("--processes", default=2, show_default=True, help="Zope processes.")
 @click.option("--threads", default=4, show_default=True, help="Threads of each.")
-@click.option("--clients", default=6, show_default=True, help="Users at the same time.")
+@click.option("--clients", default=4, show_default=True, help="Users at the same time.")
 @click.option("--objects", default=60, show_default=True, help="Content of the site.")
-@click.option("--output", type=FILE, help="Write the result as JSON.")
+@click.option("--output", type=FILE, help="Write the result as JSON; one standby's beside that of the other.")
 @click.option("--page", type=FILE, help="Renew the tables of this page.")
 def main(standby: str | None, output: Path | None, page: Path | None, **options: Any) -> None:
     """Let Patroni replace a leader that is killed, stopped, or cut off from etcd, while users act on two Zopes.
@@ -127,7 +127,9 @@ def main(standby: str | None, output: Path | None, page: Path | None, **options:
         raise click.ClickException(f"not installed: {programs}")
     times = {name: options.pop(name) for name in WAYS}
     ways = [WAYS[name] for turn in range(max(times.values())) for name in WAYS if turn < times[name]]
-    runs, versions = {}, {}
+    stored = json.loads(output.read_text("utf-8")) if standby and output and output.is_file() else {}
+    runs: dict[str, Any] = stored["runs"] if stored.get("options") == times | options else {}
+    versions: dict[str, str] = {}
     for name in [standby] if standby else SYNCHRONOUS:
         Console(stderr=True).print(f"Standby: {name}")
         runs[name], versions = measured(SYNCHRONOUS[name], ways, options)

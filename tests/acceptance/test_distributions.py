@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import unquote
 
 import os
 import pytest
@@ -20,6 +21,9 @@ ROOT = Path(__file__).parents[2]
 UV = ROOT / ".tools" / "bin" / "uv"
 #: What has no place in a source distribution: what only the project's own machines read.
 LEFT_OUT = {".gitignore"}
+#: Of what we require, Plone's constraints.txt has besides what a stock Plone installs: what its tools for tests and releases need.
+#: The file of 6.2 was not to be had; rich is as in that of 6.1.0, click the oldest that Plone 6.2.2's own tests take.
+PLONES_TOOLS = {"click==8.4.2", "rich==13.9.4"}
 
 
 def project_files() -> list[Path]:
@@ -106,9 +110,11 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
     assert {name.partition("/")[0] for name in found if ".dist-info" not in name} == {"plone"}
 
 
-def test_plain_pip_installs_the_wheel_into_a_stock_plone(built: Path, tmp_path: Path) -> None:
-    """Nothing that Plone came with is changed or taken away, and the package is there with its command."""
-    [archive] = built.glob("*.whl")
+def test_plain_pip_installs_it_into_a_stock_plone(built: Path, tmp_path: Path) -> None:
+    """Nothing that Plone came with is changed or taken away, and the package is there with its command.
+
+    First the wheel, then the source distribution with all versions of that Plone as constraints.
+    """
     home = tmp_path / "home"
 
     def run(*command: str) -> str:
@@ -122,11 +128,15 @@ def test_plain_pip_installs_the_wheel_into_a_stock_plone(built: Path, tmp_path: 
     run(sys.executable, "-m", "venv", str(home))
     pip("install", "--quiet", f"Plone=={version('Plone')}")
     stock = set(pip("freeze").splitlines())
-    pip("install", "--quiet", str(archive), "psycopg[binary]")
-    assert stock - set(pip("freeze").splitlines()) == set()
-    assert "No broken requirements" in pip("check")
-    name = archive.name.split("-")[1]
-    assert name in run(str(home / "bin" / "pgcatalog"), "--version")
+    [wheel], [source] = built.glob("*.whl"), built.glob("*.tar.gz")
+    for archive, kept in ((wheel, stock), (source, stock | PLONES_TOOLS)):
+        (tmp_path / "constraints.txt").write_text("\n".join(kept if archive is source else ()))
+        pip("install", "--quiet", "--constraint", "constraints.txt", str(archive), "psycopg[binary]")
+        installed = set(pip("freeze").splitlines())
+        assert kept - installed == set()
+        assert any(archive.name in unquote(line) for line in installed)
+        assert "No broken requirements" in pip("check")
+        assert wheel.name.split("-")[1] in run(str(home / "bin" / "pgcatalog"), "--version")
 
 
 def test_pip_replaces_a_build_by_one_of_another_commit(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ OPTIONS = {"kills": 1, "pauses": 0, "cuts": 0, "switchovers": 1, "clients": 2, "
 @pytest.mark.skipif(bool(cluster.missing()), reason=f"not installed: {cluster.missing()}")
 def test_who_takes_over_has_what_was_saved_and_the_former_leader_follows(tmp_path: Path) -> None:
     output, page = tmp_path / "patroni.json", tmp_path / "page.md"
+    other = {"failures": [], "acknowledged": 3, "lost": 2, "compared": 1, "stale": 0, "broken": []}
+    output.write_text(json.dumps({"options": OPTIONS | {"processes": 2}, "runs": {"asynchronous": other}}))
     page.write_text("<!-- cost of Patroni -->\n<!-- end of cost of Patroni -->\n")
     command = [sys.executable, "-m", "scripts.topology", "patroni", "--standby", "synchronous"]
     for name, value in OPTIONS.items():
@@ -30,3 +32,4 @@ def test_who_takes_over_has_what_was_saved_and_the_former_leader_follows(tmp_pat
     assert found["lost"] == found["stale"] == 0 < found["acknowledged"]
     assert found["compared"] > 0
     assert "| synchronous | 2 | 0 of " in page.read_text()
+    assert "| asynchronous | 0 | 2 of 3 |" in page.read_text()
