@@ -252,12 +252,12 @@ def recall(catalog: Any, text: str, query: dict[str, Any]) -> float:
     results = catalog.unrestrictedSearchResults(SearchableText=text, rank="hybrid", **query)
     near = near_in(results.condition)
     assert near is not None, "the embedder has not answered in time"
-    found, exact = (nearest(results, near, is_indexed) for is_indexed in (near.asked.is_indexed, False))
+    found, exact = (nearest(results, near, is_indexed) for is_indexed in (near.question.is_indexed, False))
     return len(found & exact) / len(exact)
 
 
 def nearest(results: Any, near: Near, is_indexed: bool) -> set[int]:
-    view, asked = results.catalog.view(), replace(near.asked, is_indexed=is_indexed)
+    view, asked = results.catalog.view(), replace(near.question, is_indexed=is_indexed)
 
     def statement(stored: Any) -> Statement:
         rows = asked.nearest_rows(stored.source, bind.condition(near.among, stored))

@@ -58,7 +58,7 @@ def by_vectors(portal: Any, text: str) -> list[str]:
     assert near is not None, "the embedder has not answered in time"
 
     def statement(stored: Any) -> Statement:
-        rows = near.asked.nearest_rows(stored.source, bind.condition(near.among, stored))
+        rows = near.question.nearest_rows(stored.source, bind.condition(near.among, stored))
         relation, _ = stored.source
         return Statement(
             f"SELECT path FROM ({rows.sql}) AS near JOIN (SELECT rid, path FROM {relation}) AS row USING (rid)"

@@ -11,7 +11,7 @@ from demo.tour import PAGE
 from demo.tour import Step
 from plone.pgcatalog.indexing.objects import content_of
 from plone.pgcatalog.migration.compare import LIMITS
-from plone.pgcatalog.migration.successor import new_successor
+from plone.pgcatalog.migration.tools import new_successor
 from rich.table import Table
 from typing import Any
 

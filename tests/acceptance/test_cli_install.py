@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.indexing.verify import Verifier
-from plone.pgcatalog.migration import successor
+from plone.pgcatalog.migration import tools
 from Products.CMFCore.indexing import processQueue
 from Products.CMFPlone.CatalogTool import CatalogTool
 from tests.acceptance.cli import command
@@ -98,7 +98,7 @@ def test_a_killed_uninstallation_is_resumed_and_follows_changes(dsn: str, tmp_pa
         tool = portal.portal_catalog
         assert isinstance(aq_base(tool), PlonePGCatalogTool)
         # As far as another run comes before an editor changes what it has seen.
-        steps = successor.fill_in_batches(tool, successor.begin(tool))
+        steps = tools.fill_in_batches(tool, tools.begin(tool))
         assert next(steps)[1] == len(known(portal))
         list(steps)
         portal.f1.d1.title = "Changed"

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 from plone.pgcatalog.testing import host
-from plone.pgcatalog.testing.databases import Databases
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import EmbeddedPostgresError
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
+from plone.pgcatalog.testing.stack import Databases
 from tests.integration.servers import execute
 from tests.integration.servers import fetch
 from tests.integration.servers import server

@@ -77,7 +77,7 @@ def nearest_rids(results: Any, is_indexed: bool) -> list[int]:
     """Return the record ids of the rows nearest to what *results* search for, found by the index or by comparing all."""
     near = nearest.near_in(results.condition)
     assert near is not None
-    asked = replace(near.asked, is_indexed=is_indexed)
+    asked = replace(near.question, is_indexed=is_indexed)
 
     def statement(stored: Any) -> Statement:
         rows = asked.nearest_rows(stored.source, bind.condition(near.among, stored))

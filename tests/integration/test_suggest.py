@@ -11,10 +11,10 @@ from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import LIKE
 from plone.pgcatalog.discovery.suggest import near_sql
 from plone.pgcatalog.discovery.suggest import suggest
-from plone.pgcatalog.fulltext.edits import containing
-from plone.pgcatalog.fulltext.edits import distance
 from plone.pgcatalog.fulltext.term_statistics import count_words
 from plone.pgcatalog.fulltext.term_statistics import create_trigram_index
+from plone.pgcatalog.fulltext.word_lookup import containing
+from plone.pgcatalog.fulltext.word_lookup import distance
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from itertools import pairwise
-from plone.pgcatalog.meaning.chunks import chunks_of
-from plone.pgcatalog.meaning.chunks import LONGEST
-from plone.pgcatalog.meaning.chunks import MOST
+from plone.pgcatalog.meaning.text import chunks_of
+from plone.pgcatalog.meaning.text import LONGEST
+from plone.pgcatalog.meaning.text import MOST
 from plone.pgcatalog.meaning.text import passages
 
 import pytest

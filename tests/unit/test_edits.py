@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import settings
 from hypothesis import strategies as st
-from plone.pgcatalog.fulltext.edits import allowed_edits
-from plone.pgcatalog.fulltext.edits import beginning
-from plone.pgcatalog.fulltext.edits import containing
-from plone.pgcatalog.fulltext.edits import distance
-from plone.pgcatalog.fulltext.edits import near_beginnings
+from plone.pgcatalog.fulltext.word_lookup import allowed_edits
+from plone.pgcatalog.fulltext.word_lookup import beginning
+from plone.pgcatalog.fulltext.word_lookup import containing
+from plone.pgcatalog.fulltext.word_lookup import distance
+from plone.pgcatalog.fulltext.word_lookup import near_beginnings
 
 import pytest
 import re

@@ -8,10 +8,10 @@ from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.compiler import CompiledQuery
-from plone.pgcatalog.query.fusion import Fusion
-from plone.pgcatalog.query.nearest import Asked
 from plone.pgcatalog.query.nearest import few_of
+from plone.pgcatalog.query.nearest import Fusion
 from plone.pgcatalog.query.nearest import Near
+from plone.pgcatalog.query.nearest import Question
 from plone.pgcatalog.settings import RANKED_ROWS
 from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import NOTHING
@@ -25,7 +25,7 @@ import pytest
 
 
 VECTOR = "[0.6,0.8]"
-ASKED = Asked('"chunks"', Fragment("%s::halfvec", (VECTOR,)), "<#>", 0.8)
+QUESTION = Question('"chunks"', Fragment("%s::halfvec", (VECTOR,)), "<#>", 0.8)
 TEXT = ZCTextIndexTranslator(text_index("SearchableText"), "searchable_text")
 TEXT.relate(TRANSLATORS.__getitem__)
 FILTERS: dict[str, Any] = {"portal_type": "Document", "Subject": ["water", "wood"]}
@@ -51,8 +51,8 @@ FORMS = {
 }
 
 
-def compiled(query: dict[str, Any], asked: Asked | None = ASKED, *sort: tuple[str, bool]) -> CompiledQuery:
-    translators: dict[str, IndexTranslator] = {**TRANSLATORS, "SearchableText": TEXT.asking(asked)}
+def compiled(query: dict[str, Any], question: Question | None = QUESTION, *sort: tuple[str, bool]) -> CompiledQuery:
+    translators: dict[str, IndexTranslator] = {**TRANSLATORS, "SearchableText": TEXT.with_question(question)}
     return compile_query(query, translators, translators.__getitem__, sort)
 
 
@@ -70,7 +70,7 @@ def test_rows_whose_chunks_are_all_compared_are_a_share_of_a_small_site(chunks: 
 @pytest.mark.parametrize("is_indexed", [False, True])
 @pytest.mark.parametrize(("statement", "form"), MADE)
 def test_each_placeholder_has_its_value(statement: str, form: str, is_indexed: bool) -> None:
-    made = STATEMENTS[statement](compiled(QUERY, replace(ASKED, is_indexed=is_indexed)), FORMS[form])
+    made = STATEMENTS[statement](compiled(QUERY, replace(QUESTION, is_indexed=is_indexed)), FORMS[form])
     assert made.sql.replace("%%", "").count("%s") == len(made.params)
     assert "NEAR" not in made.sql
 
@@ -102,14 +102,14 @@ def test_words_that_find_nothing_leave_what_is_near() -> None:
 
 
 def test_a_sort_changes_the_order_and_not_the_hits() -> None:
-    by_date = compiled(QUERY, ASKED, ("Creator", False))
+    by_date = compiled(QUERY, QUESTION, ("Creator", False))
     assert by_date.score is None
     assert any(part == compiled(QUERY).where for part in (by_date.where, *getattr(by_date.where, "parts", ())))
 
 
 def test_the_key_of_an_answer_has_no_vector_but_tells_questions_apart() -> None:
-    other = replace(ASKED, vector=Fragment("%s::halfvec", ("[0.8,0.6]",)))
-    keys = {compiled(QUERY, asked).key for asked in (ASKED, other, replace(ASKED, threshold=0.9), None)}
+    other = replace(QUESTION, vector=Fragment("%s::halfvec", ("[0.8,0.6]",)))
+    keys = {compiled(QUERY, asked).key for asked in (QUESTION, other, replace(QUESTION, threshold=0.9), None)}
     assert len(keys) == 4
     assert None not in keys
     assert not any(VECTOR in repr(key) for key in keys)
@@ -120,4 +120,4 @@ def test_what_is_asked_by_its_meaning_is_not_kept_compiled() -> None:
 
 
 def test_what_is_excluded_or_tuned_away_is_never_near() -> None:
-    assert TEXT.asking(ASKED).exact().asked is None
+    assert TEXT.with_question(QUESTION).exact().question is None

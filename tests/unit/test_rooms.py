@@ -17,7 +17,7 @@ import tomllib
 SOURCES = Path(plone.pgcatalog.__file__).parent
 CHECKOUT = Path(__file__).parents[2]
 #: What starts servers: for tests and the demo, never in a Zope process of a site.
-SERVERS = {"testing/embedded.py", "testing/databases.py"}
+SERVERS = {"testing/embedded.py", "testing/stack.py"}
 
 
 def contract() -> list[set[str]]:
@@ -110,7 +110,7 @@ REGULAR_EXPRESSIONS = {
     "fulltext/tsquery.py": "search texts",
     "fulltext/tuning.py": "settings",
     "indexes/keys.py": "values",
-    "meaning/chunks.py": "texts",
+    "meaning/text.py": "texts",
     "meaning/question.py": "what visitors type",
     "observe/plan.py": "plans as PostgreSQL writes them, for people to read",
     "observe/searches.py": "search texts",

@@ -95,11 +95,11 @@ def normalize_paths(self, REQUEST):  # type: ignore[no-untyped-def]
     """Catalogue what is catalogued by a relative or outdated path under its own, and forget what is gone"""
     for path in list(self._catalog.uids):
         obj = self.resolve_path(path) or self.resolve_url(path.lstrip("/"), REQUEST)
-        own = None if obj is None else "/".join(obj.getPhysicalPath())
-        if path != own:
+        obj_path = None if obj is None else "/".join(obj.getPhysicalPath())
+        if path != obj_path:
             self.uncatalog_object(path)
-            if own is not None:
-                self.catalog_object(obj, own)
+            if obj_path is not None:
+                self.catalog_object(obj, obj_path)
 
 
 class Counter:

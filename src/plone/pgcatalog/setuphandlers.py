@@ -10,7 +10,6 @@ from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.indexes.registry import settings_of
 from plone.pgcatalog.indexing.rebuild_worker import rebuild_connection
 from plone.pgcatalog.indexing.transition import expect_filling
-from plone.pgcatalog.migration import successor
 from plone.pgcatalog.migration import tools
 from plone.pgcatalog.storage import is_supported
 from plone.pgcatalog.zmi import jobs
@@ -152,11 +151,11 @@ def uninstall(setup_tool: Any) -> None:
     if not isinstance(aq_base(old), PlonePGCatalogTool):
         return
     processQueue()
-    new, paths = successor.successor_of(old), []
-    if new is not None and successor.is_current(old, new):
-        successor.catch_up(old, new)
+    new, paths = tools.successor_of(old), []
+    if new is not None and tools.is_current(old, new):
+        tools.catch_up(old, new)
     else:
-        new, paths = successor.new_successor(old), successor.paths_of(old)
+        new, paths = tools.new_successor(old), tools.paths_of(old)
     cataloguer.drop(old._core)
     tools.fill(replace_tool(site, aq_base(new)), paths)
 

@@ -4,7 +4,7 @@ Exit status 0: all tests were run.  EXIT_RESUME: something broke that could spoi
 """
 
 from pathlib import Path
-from plone.pgcatalog.testing.databases import Databases
+from plone.pgcatalog.testing.stack import Databases
 from plone.pgcatalog.testing.stack import StorageStack
 from tests.acceptance.plone_suites.collecting import collect
 from tests.acceptance.plone_suites.driven import Drive

@@ -25,9 +25,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "rebuild": ("work", "Rebuild the catalog beside the live one."),
         "vacuum": ("data", "Clear what is left over, and run VACUUM ANALYZE."),
         "metrics": ("look", "Print, or serve, figures for Prometheus."),
-        "files": ("files", "Show which files wait for their text, or have none."),
-        "meaning": ("meaning", "Show the vectors of pages, and which pages wait for theirs."),
-        "work": ("files", "Do the work that saves have left: text of files, vectors of pages."),
+        "files": ("jobs", "Show which files wait for their text, or have none."),
+        "meaning": ("jobs", "Show the vectors of pages, and which pages wait for theirs."),
+        "work": ("jobs", "Do the work that saves have left: text of files, vectors of pages."),
         "export": ("data", "Write all rows as JSON lines or CSV."),
     },
     "Make searches faster": {

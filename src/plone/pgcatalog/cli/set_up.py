@@ -17,7 +17,7 @@ from plone.pgcatalog.indexing.rebuild_worker import helpers
 from plone.pgcatalog.indexing.transition import is_unfilled
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.migration import copying
-from plone.pgcatalog.migration import successor
+from plone.pgcatalog.migration import tools
 from plone.pgcatalog.migration.tools import filling_later
 from plone.pgcatalog.migration.tools import refused_names
 from plone.pgcatalog.migration.tools import unknown_indexes
@@ -140,12 +140,12 @@ def uninstall(zope_conf: str, site: str, dry_run: bool, abandon: bool) -> Result
     with open_site(zope_conf, site) as portal:
         tool = portal.portal_catalog
         if abandon:
-            done = successor.abandon(tool)
+            done = tools.abandon(tool)
             return Result({"abandoned": done}, ["what was filled is forgotten" if done else "none was interrupted"])
         if dry_run:
-            begun = successor.successor_of(tool)
+            begun = tools.successor_of(tool)
             counts = {
-                "objects": len(successor.paths_of(tool)),
+                "objects": len(tools.paths_of(tool)),
                 "done": 0 if begun is None else len(begun._catalog.uids),
             }
             return Result(counts, ["would catalogue {objects} objects, {done} are done".format(**counts)])
@@ -162,7 +162,7 @@ def fill(tool: Any) -> int:
     total = 0
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("Cataloguing", total=None)
-        for done, total in successor.fill_in_batches(tool, successor.begin(tool)):
+        for done, total in tools.fill_in_batches(tool, tools.begin(tool)):
             progress.update(task, completed=done, total=total)
     return total
 

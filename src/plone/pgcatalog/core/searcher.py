@@ -13,8 +13,8 @@ from plone.pgcatalog.fulltext.word_lookup import with_globs
 from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexing.transition import expects_relation
 from plone.pgcatalog.indexing.transition import report_missing
-from plone.pgcatalog.meaning.question import asked_of
 from plone.pgcatalog.meaning.question import is_hybrid
+from plone.pgcatalog.meaning.question import question_of
 from plone.pgcatalog.observe import recorder
 from plone.pgcatalog.observe import searches
 from plone.pgcatalog.observe.trace import report_slow
@@ -164,8 +164,8 @@ def as_searched(catalog: "Catalog", configuration: Configuration, query: Mapping
     if RANK in query and is_hybrid(query, translators) and SOURCE_INDEX in translators:
         text = translators[SOURCE_INDEX]
         # What is searched for without a ranking, such as all pages without a word, has no meaning either.
-        asked = None if text.score(query) is None else asked_of(catalog, query)
-        translators = {**translators, SOURCE_INDEX: text.asking(asked)}
+        question = None if text.score(query) is None else question_of(catalog, query)
+        translators = {**translators, SOURCE_INDEX: text.with_question(question)}
     return catalog.pinned(configuration, translators)
 
 
@@ -186,8 +186,8 @@ def compiled_query(
 def log_missing(tool: Any, view: CatalogView) -> None:
     """Log it when the catalog *tool* should have a table and has none."""
     session = view.session
-    known = view.zoid in session.pending or not session.knows_states() or view.zoid in session.read_states()
-    if not known and expects_relation(tool):
+    has_state = view.zoid in session.pending or not session.knows_states() or view.zoid in session.read_states()
+    if not has_state and expects_relation(tool):
         report_missing(tool)
 
 

@@ -11,9 +11,9 @@ from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.layout import load_statement
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
-from plone.pgcatalog.sql.counted import ROLES
-from plone.pgcatalog.sql.counted import TYPE
-from plone.pgcatalog.sql.counted import values_sql
+from plone.pgcatalog.sql.values import ROLES
+from plone.pgcatalog.sql.values import TYPE
+from plone.pgcatalog.sql.values import values_sql
 from psycopg import Connection
 from psycopg import Cursor
 from psycopg import sql

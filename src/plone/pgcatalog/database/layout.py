@@ -10,9 +10,9 @@ from importlib.resources import files
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.column import SQLIndex
-from plone.pgcatalog.sql.counted import EFFECTIVE
-from plone.pgcatalog.sql.counted import NO_END
-from plone.pgcatalog.sql.counted import ROLES
+from plone.pgcatalog.sql.values import EFFECTIVE
+from plone.pgcatalog.sql.values import NO_END
+from plone.pgcatalog.sql.values import ROLES
 
 import hashlib
 

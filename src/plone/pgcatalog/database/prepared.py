@@ -84,7 +84,7 @@ class PreparedStatements:
         self._encoding = connection.info.encoding
         self._transformer = Transformer(connection)
         #: the name under which a statement is prepared, None for one that was sent once
-        self._known: OrderedDict[Key, bytes | None] = OrderedDict()
+        self._names: OrderedDict[Key, bytes | None] = OrderedDict()
         self._number = 0
         #: seconds the last message took to become Python's values
         self.decoding = 0.0
@@ -177,7 +177,7 @@ class PreparedStatements:
 
     def forget(self) -> None:
         """Prepare all statements anew: somebody has removed them from the server's session."""
-        self._known.clear()
+        self._names.clear()
 
     def _dump(self, params: Sequence[Any]) -> tuple[Sequence[Any], tuple[int, ...], Sequence[Any]]:
         """Return *params* as libpq takes them, their types and formats."""
@@ -207,20 +207,20 @@ class PreparedStatements:
 
     def _prepared(self, key: Key) -> bytes | None:
         """Return the name of a prepared statement, which is sent to be prepared if it is not yet; None the first time."""
-        name = self._known.get(key)
-        if name is None and key in self._known:
+        name = self._names.get(key)
+        if name is None and key in self._names:
             self._number += 1
-            name = self._known[key] = f"pgcatalog_{self._number}".encode()
+            name = self._names[key] = f"pgcatalog_{self._number}".encode()
             self._pgconn.send_prepare(name, numbered(key[0]), key[1])
             self._sent.append(key)
         elif name is None:
-            self._known[key] = None
+            self._names[key] = None
             self.met_new = True
-            _, forgotten = self._known.popitem(last=False) if len(self._known) > SIZE else (None, None)
+            _, forgotten = self._names.popitem(last=False) if len(self._names) > SIZE else (None, None)
             if forgotten is not None:
                 self._close(forgotten)
                 self._sent.append(None)
-        self._known.move_to_end(key)
+        self._names.move_to_end(key)
         return name
 
     def _receive(self, first: int) -> Generator[Wait, Ready, list[Any]]:
@@ -248,7 +248,7 @@ class PreparedStatements:
             if error is None and result.status == ExecStatus.FATAL_ERROR:
                 error = error_from_result(result, encoding=self._encoding)
                 for key in filter(None, self._sent[len(results) :]):
-                    self._known.pop(key, None)
+                    self._names.pop(key, None)
                 if pgconn.status != ConnStatus.OK:
                     break
             elif error is None:

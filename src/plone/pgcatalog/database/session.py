@@ -252,7 +252,7 @@ class Session:
         """
         return self.ask_all([(statement, seconds)], with_states)[0]
 
-    def ask_all(self, asked: Sequence[tuple[Statement, float | None]], with_states: bool = False) -> list[Rows]:
+    def ask_all(self, questions: Sequence[tuple[Statement, float | None]], with_states: bool = False) -> list[Rows]:
         """Run statements, each with its seconds, in one message: the way of all statements that read.  See ``ask``.
 
         First in the message are, before the first statement of a snapshot, how to plan and the savepoint, then the query
@@ -260,7 +260,7 @@ class Session:
         """
         statements: list[Statement] = []
         places = []
-        for statement, seconds in asked:
+        for statement, seconds in questions:
             hinted, place = self._hinted(statement)
             if seconds is not None:
                 limit = Statement(set_limit(seconds, self._own_limit()))
@@ -268,17 +268,19 @@ class Session:
             places.append(len(statements) + place)
             statements += hinted
         # What else is read with the states: a process begins with all lists.
-        known, reading = self.generations, []
+        generations, reading = self.generations, []
         if with_states:
             reading = [(Statement(READ_STATE, self._state_params()), self._take_states)]
-            if not known.sets.newest:
-                unread = known.sets.unread()
-                reading.append((unread, lambda rows: known.sets.learn(rows, newest_set(self.read_states()), unread)))
-            if known.selectivity.is_old and not self.is_small():
-                reading.append((FREQUENCIES, known.selectivity.learn))
+            if not generations.sets.newest:
+                unread = generations.sets.unread()
+                reading.append(
+                    (unread, lambda rows: generations.sets.learn(rows, newest_set(self.read_states()), unread))
+                )
+            if generations.selectivity.is_old and not self.is_small():
+                reading.append((FREQUENCIES, generations.selectivity.learn))
         statements = [*(statement for statement, _ in reading), *statements]
         read = len(reading)
-        first = read + places[0] if len(asked) > 1 else None
+        first = read + places[0] if len(questions) > 1 else None
         results = self.messages.send(statements, self._settings(), first)
         for (_, take), rows in zip(reading, results, strict=False):
             take(rows)
@@ -307,8 +309,8 @@ class Session:
 
         The first statement of a process reads the catalogs, and is sent with how its whole transaction is planned.
         """
-        known = self.generations.newest.values()
-        return bool(known) and all(0 <= state.rows < FEW_ROWS for state in known)
+        states = self.generations.newest.values()
+        return bool(states) and all(0 <= state.rows < FEW_ROWS for state in states)
 
     def new_rid(self) -> int:
         """Return an oid that no object will ever have."""

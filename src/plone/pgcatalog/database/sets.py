@@ -94,8 +94,8 @@ class KnownSets:
 
     def unread(self) -> Statement:
         """Return the statement for the lists that are not known yet, to give to ``learn``."""
-        asked = {element for elements in list(self._by_element.values()) for element in list(elements)}
-        return Statement(READ, (self.newest, sorted(self.partly_known), sorted(asked), MANY_LISTS + 1))
+        elements_read = {element for elements in list(self._by_element.values()) for element in list(elements)}
+        return Statement(READ, (self.newest, sorted(self.partly_known), sorted(elements_read), MANY_LISTS + 1))
 
     def learn(
         self, rows: Iterable[tuple[int, str, Iterable[str]]], newest: int = 0, read: Statement | None = None
@@ -141,8 +141,8 @@ class KnownSets:
         """Return the elements in *part* of which nobody has asked in which of the many lists of its column they are."""
         if part.column.name not in self.partly_known or not names_elements(part):
             return []
-        known = self._by_element.get(part.column.name, {})
-        return sorted({value for value in part.values[0] if value not in known})
+        numbers_of = self._by_element.get(part.column.name, {})
+        return sorted({value for value in part.values[0] if value not in numbers_of})
 
     def read_elements(self, name: str, elements: Sequence[str]) -> Statement:
         """Return the statement for the lists of the column *name* that have one of *elements*, for ``learn_elements``."""
@@ -167,8 +167,8 @@ class KnownSets:
         """Return the numbers of the lists that *part* is true of, a predicate on a column with many; None if unknown."""
         if not names_elements(part):
             return None
-        known = self._by_element.get(part.column.name, {})
-        found = [numbers for numbers in (known.get(value) for value in part.values[0]) if numbers is not None]
+        numbers_of = self._by_element.get(part.column.name, {})
+        found = [numbers for numbers in (numbers_of.get(value) for value in part.values[0]) if numbers is not None]
         if len(found) < len(part.values[0]) or (part.operator == CONTAINS and not found):
             return None
         return set.intersection(*found) if part.operator == CONTAINS else set().union(*found)

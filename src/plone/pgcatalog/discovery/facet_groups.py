@@ -184,8 +184,8 @@ def folders_of(translator: IndexTranslator, path: str, folders: Column) -> Group
 
     Rows are counted by the folder that they are in, or are, once for all places; there are fewer folders than rows.
     """
-    own, parent, _ = _paths(translator)
-    holder = Fragment(f"CASE WHEN {folders.quoted} THEN {own.quoted} ELSE {parent.quoted} END")
+    own_path, parent, _ = _paths(translator)
+    holder = Fragment(f"CASE WHEN {folders.quoted} THEN {own_path.quoted} ELSE {parent.quoted} END")
     name, start = f"{translator.column.name}_holder", _inside(path)
     child = f"CASE WHEN starts_with({quote(name)}, %s) THEN {_CHILD.format(path=quote(name))} END"
     key = Fragment(child, (start, len(start) + 1))

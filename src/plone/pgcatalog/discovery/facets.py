@@ -43,10 +43,10 @@ from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import quote
-from plone.pgcatalog.sql.counted import ROWS
 from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.values import frozen
+from plone.pgcatalog.sql.values import ROWS
 from types import MappingProxyType
 from typing import Any
 from typing import Self

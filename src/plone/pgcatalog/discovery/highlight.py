@@ -307,7 +307,7 @@ class Snippets:
         if near is None:
             return bind.select(f"rid, {source}", bind.condition(where, stored), stored)
         words = self._results.catalog.translator(SOURCE_INDEX).where(self._results.criteria) or NOTHING
-        chunks = near.asked.nearest_of_each(stored.source, bind.condition(near.among, stored))
+        chunks = near.question.nearest_of_each(stored.source, bind.condition(near.among, stored))
         relation, values = stored.source
         rid, start, stop = CHUNK_COLUMNS
         joined = f"{relation} LEFT JOIN ({chunks.sql}) AS chunk ON {rid} = rid"

@@ -48,11 +48,11 @@ def passages(results: CatalogSearchResults, count: int) -> list[Passage]:
 
 
 def _nearest(results: CatalogSearchResults, near: Near, count: int) -> list[Passage]:
-    catalog, threshold = results.catalog, near.asked.threshold
+    catalog, threshold = results.catalog, near.question.threshold
     view = catalog.search_view()
 
     def statement(stored: Stored) -> Statement:
-        chunks = near.asked.nearest(stored.source, bind.condition(near.among, stored))
+        chunks = near.question.nearest(stored.source, bind.condition(near.among, stored))
         relation, values = stored.source
         kept = f"SELECT rid, {source_column(catalog)} AS text FROM {relation}"
         return Statement(

@@ -10,7 +10,7 @@ from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.compiler import compile_query
-from plone.pgcatalog.query.fusion import Fusion
+from plone.pgcatalog.query.nearest import Fusion
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -84,8 +84,8 @@ def _searched_with(tool: Any, results: CatalogSearchResults, settings: Mapping[s
     assert isinstance(text, ZCTextIndexTranslator)
     changed = text.tried({**site_settings(tool), **settings}, site_path(tool))
     threshold = settings.get("meaning_threshold")
-    if changed.asked is not None and threshold is not None:
-        changed = changed.asking(replace(changed.asked, threshold=threshold))
+    if changed.question is not None and threshold is not None:
+        changed = changed.with_question(replace(changed.question, threshold=threshold))
     catalog = catalog.pinned(catalog.configuration, {**catalog.indexes, SOURCE_INDEX: changed})
     compiled = compile_query(results.criteria, catalog.indexes, catalog.translator, results.sort)
     return CatalogSearchResults(catalog, catalog.search_view(), compiled, results.criteria, results.sort)

@@ -7,7 +7,7 @@ from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.discovery.suggest import LEXEME
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexing.objects import clean_path
-from plone.pgcatalog.meaning.question import asked
+from plone.pgcatalog.meaning.question import question_by
 from plone.pgcatalog.meaning.table import vectors_of
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
@@ -93,7 +93,7 @@ def _near_rows(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> Re
         one, where = bind.condition(itself, stored), bind.condition(results.condition, stored)
         row = f"FROM {relation} WHERE {one.sql} ORDER BY rid LIMIT 1"
         mean = f"(SELECT {quote(vectors.schema)}.avg(embedding) FROM {quote(vectors.name)} WHERE zoid = (SELECT zoid {row}))"
-        near = asked(vectors, Fragment(mean, (*params, *one.params))).nearest(stored.source, where)
+        near = question_by(vectors, Fragment(mean, (*params, *one.params))).nearest(stored.source, where)
         sql = (
             f"SELECT rid, max(similarity) AS score FROM ({near.sql}) AS near"
             f" WHERE similarity IS NOT NULL AND rid <> (SELECT rid {row}) GROUP BY rid ORDER BY score DESC, rid LIMIT %s"

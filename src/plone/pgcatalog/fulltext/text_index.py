@@ -205,13 +205,13 @@ class ZCTextIndexTranslator(IndexTranslator):
         return {name: score for name, score in scores.items() if score is not None}
 
     def exact(self) -> "ZCTextIndexTranslator":
-        return self._changed(tuning=None, _with_stems=False, word_parts=None, asked=None)
+        return self._changed(tuning=None, _with_stems=False, word_parts=None, question=None)
 
     def with_word_parts(self, parts: Mapping[str, tuple[str, ...]]) -> "ZCTextIndexTranslator":
         return self._changed(word_parts=parts)
 
-    def asking(self, asked: Any) -> "ZCTextIndexTranslator":
-        return self._changed(asked=asked)
+    def with_question(self, question: Any) -> "ZCTextIndexTranslator":
+        return self._changed(question=question)
 
     def with_globs(self, globs: tsquery.Globs) -> "ZCTextIndexTranslator":
         """Return the translator for a search whose words with wildcards inside find the words that *globs* has for them."""
@@ -228,7 +228,7 @@ class ZCTextIndexTranslator(IndexTranslator):
     @property
     def is_stable(self) -> bool:
         """What else is found depends on the request and the words of the site, ranks on utilities."""
-        is_plain = self.tuning is None and self.word_parts is None and self.globs is None and self.asked is None
+        is_plain = self.tuning is None and self.word_parts is None and self.globs is None and self.question is None
         return is_plain and site.search_backend() is site.PLAIN
 
     def _text(self, query: Mapping[str, Any]) -> str | None:

@@ -98,8 +98,8 @@ class IndexTranslator(ABC):
     physical_path: tuple[str, ...] | None = None
     #: Word of the running search -> words that contain it and are to be found, too; None where no site wants that.
     word_parts: Mapping[str, tuple[str, ...]] | None = None
-    #: What the running search asks by its meaning (an ``Asked`` of the room ``query``), None for a search for words.
-    asked: Any = None
+    #: What the running search asks by its meaning (a ``Question`` of the room ``query``), None for a search for words.
+    question: Any = None
 
     @classmethod
     def cache_key(cls, index: Any, value: Any) -> Hashable:
@@ -175,8 +175,8 @@ class IndexTranslator(ABC):
         """Return the translator for a search whose words are found in others, too: *parts* names them for each word."""
         return self
 
-    def asking(self, asked: Any) -> "IndexTranslator":
-        """Return the translator for a search that finds, besides words, what means the same: *asked* is an ``Asked``."""
+    def with_question(self, question: Any) -> "IndexTranslator":
+        """Return the translator for a search that finds, besides words, what means the same: *question* is a ``Question``."""
         return self
 
     def ranked(self) -> "IndexTranslator":

@@ -183,10 +183,10 @@ def _unchanged(
         row = None if pending.cleared or entry.rid is None else pending.seen.get(entry.rid)
         if row is None or entry.rid is None:
             continue
-        known = row.column_digests
-        columns = tuple(sorted(entry.jobs_of_columns[kind] & known.keys() & entry.columns.keys()))
+        row_digests = row.column_digests
+        columns = tuple(sorted(entry.jobs_of_columns[kind] & row_digests.keys() & entry.columns.keys()))
         if columns:
-            digests_of_row = f"{{{','.join(known[name] for name in columns)}}}"
+            digests_of_row = f"{{{','.join(row_digests[name] for name in columns)}}}"
             by_columns.setdefault(columns, []).append((entry.rid, digests_of_row))
         else:
             same.add(entry.rid)

@@ -147,10 +147,10 @@ def keep(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[P
         if mine is None:
             put_upkeep(connection, catalog)  # all pages are done then
             return
-        known = table.known(connection, mine, zoid)
-        new = {passage.digest: passage for passage in passages if passage.digest not in known}
+        kept = table.kept_chunks(connection, mine, zoid)
+        new = {passage.digest: passage for passage in passages if passage.digest not in kept}
         try:
-            made = vectors_of_model(embedder, mine, [passage.text for passage in new.values()])
+            new_vectors = vectors_of_model(embedder, mine, [passage.text for passage in new.values()])
         except AnotherModel:
             put_upkeep(connection, catalog)
             raise
@@ -159,7 +159,7 @@ def keep(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[P
             return
         with connection.transaction():
             if connection.execute(table.HOLD_ROW.format(relation=Identifier(relation)), (zoid,)).fetchone():
-                table.write(connection, mine, zoid, passages, known, dict(zip(new, made, strict=True)))
+                table.write(connection, mine, zoid, passages, kept, dict(zip(new, new_vectors, strict=True)))
         if mine.is_complete and mine.wants_hnsw:
             put_upkeep(connection, catalog)
 

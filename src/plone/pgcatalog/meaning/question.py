@@ -14,9 +14,9 @@ from plone.pgcatalog.meaning.embedder import EmbedderError
 from plone.pgcatalog.meaning.table import literal
 from plone.pgcatalog.meaning.table import Vectors
 from plone.pgcatalog.meaning.table import vectors_of
-from plone.pgcatalog.query.nearest import Asked
 from plone.pgcatalog.query.nearest import few_of
 from plone.pgcatalog.query.nearest import HYBRID
+from plone.pgcatalog.query.nearest import Question
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.nearest import WORDS
 from plone.pgcatalog.settings import search_by_meaning
@@ -80,27 +80,27 @@ def as_site_searches(tool: Any, query: Mapping[str, Any], settings: Mapping[str,
     return dict(query)
 
 
-def asked_of(core: Any, query: Mapping[str, Any]) -> Asked | None:
+def question_of(core: Any, query: Mapping[str, Any]) -> Question | None:
     """Return what *query* asks of the catalog *core* by its meaning; None if words have to answer.
 
     A question that got no vector is not sent again in the same snapshot: a page waits for an embedder once, and all its
     parts are of one set.
     """
     texts = text_queries({SOURCE_INDEX: query[SOURCE_INDEX]}, {SOURCE_INDEX: None})
-    question = question_in(" ".join(text for _, text in texts))
-    vectors = vectors_of(core) if question else None
-    if vectors is None or (core.zoid, question) in core.session.unanswered:
+    words = question_in(" ".join(text for _, text in texts))
+    vectors = vectors_of(core) if words else None
+    if vectors is None or (core.zoid, words) in core.session.unanswered:
         return None
-    vector = vector_of(vectors, question)
+    vector = vector_of(vectors, words)
     if vector is None:
-        core.session.unanswered.add((core.zoid, question))
+        core.session.unanswered.add((core.zoid, words))
         return None
-    return asked(vectors, Fragment(f"%s::{sql(vectors.halfvec)}", (vector,)))
+    return question_by(vectors, Fragment(f"%s::{sql(vectors.halfvec)}", (vector,)))
 
 
-def asked(vectors: Vectors, vector: Fragment) -> Asked:
+def question_by(vectors: Vectors, vector: Fragment) -> Question:
     """Return the question for the rows of *vectors* that are nearest to *vector*."""
-    return Asked(
+    return Question(
         quote(vectors.name), vector, sql(vectors.distance), vectors.threshold, vectors.has_hnsw, few_of(vectors.chunks)
     )
 

@@ -51,7 +51,7 @@ SET (start, stop, digest, embedding) = (EXCLUDED.start, EXCLUDED.stop, EXCLUDED.
 MOVE = SQL("UPDATE {chunks} SET (start, stop) = (%s, %s) WHERE zoid = %s AND chunk = %s")
 # No commit takes the row away meanwhile.
 HOLD_ROW = SQL("SELECT 1 FROM {relation} WHERE zoid = %s FOR KEY SHARE")
-KNOWN = SQL("SELECT chunk, start, stop, digest, embedding::text FROM {chunks} WHERE zoid = %s ORDER BY chunk")
+KEPT = SQL("SELECT chunk, start, stop, digest, embedding::text FROM {chunks} WHERE zoid = %s ORDER BY chunk")
 FORGET_STALE = SQL("DELETE FROM {chunks} AS c WHERE NOT EXISTS (SELECT FROM {relation} AS r WHERE r.zoid = c.zoid)")
 
 
@@ -263,12 +263,12 @@ def retire(connection: Connection[Any], tables: Iterable[Vectors]) -> None:
 
 
 #: digest -> (chunk, start, stop, vector as text)
-Known = dict[bytes, tuple[int, int, int, str]]
+KeptChunks = dict[bytes, tuple[int, int, int, str]]
 
 
-def known(connection: Connection[Any], vectors: Vectors, zoid: int) -> Known:
+def kept_chunks(connection: Connection[Any], vectors: Vectors, zoid: int) -> KeptChunks:
     """Return what the table of *vectors* has of the object *zoid*."""
-    rows = connection.execute(KNOWN.format(chunks=vectors.table), (zoid,)).fetchall()
+    rows = connection.execute(KEPT.format(chunks=vectors.table), (zoid,)).fetchall()
     return {bytes(digest): (chunk, start, stop, vector) for chunk, start, stop, digest, vector in rows}
 
 
@@ -277,21 +277,21 @@ def write(
     vectors: Vectors,
     zoid: int,
     passages: Sequence[Passage],
-    known: Known,
-    made: Mapping[bytes, Vector],
+    kept: KeptChunks,
+    vectors_by_digest: Mapping[bytes, Vector],
 ) -> None:
-    """Have the *passages* of the object *zoid*, and no more, in the table of *vectors*: what changed of the *known* ones.
+    """Have the *passages* of the object *zoid*, and no more, in the table of *vectors*: what changed of the *kept* ones.
 
-    *made* are the vectors of those that were not known.
+    *vectors_by_digest* are those of passages that were not kept.
     """
     with connection.cursor() as cursor:
         cursor.execute(FORGET.format(chunks=vectors.table), (zoid, len(passages)))
         moved, new = [], []
         for passage in passages:
             place = (passage.chunk, passage.start, passage.stop)
-            old = known.get(passage.digest)
+            old = kept.get(passage.digest)
             if old is None or old[0] != passage.chunk:
-                vector = literal(made[passage.digest]) if old is None else old[3]
+                vector = literal(vectors_by_digest[passage.digest]) if old is None else old[3]
                 new.append((zoid, *place, passage.digest, vector))
             elif old[:3] != place:
                 moved.append((*place[1:], zoid, passage.chunk))

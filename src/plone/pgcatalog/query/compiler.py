@@ -19,7 +19,7 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
-from plone.pgcatalog.query.fusion import Fusion
+from plone.pgcatalog.query.nearest import Fusion
 from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.oids import oid_conditions
 from plone.pgcatalog.sql.column import Order
@@ -139,11 +139,11 @@ def compile_query(
     score = None if sorters else next((s for t in named if (s := t.score(query)) is not None), None)
     if score is None and expression is not None and not sorters:
         score = expression.score(ranked)
-    asking = next(((t.asked, text) for t, text in conditions if t.asked is not None), None)
+    asking = next(((t.question, text) for t, text in conditions if t.question is not None), None)
     if asking is not None:
-        asked, text = asking
+        question, text = asking
         among = all_of([each for each in found if each is not text])
-        near = Near(asked, among)
+        near = Near(question, among)
         score = None if score is None else Fusion(score, where, near)
         where = all_of((among, any_of((text, near))))
     if any(t.order_by() == () for t, _ in sorters):

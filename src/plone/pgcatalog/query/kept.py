@@ -12,12 +12,6 @@ from plone.pgcatalog.query.bind import condition
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
-from plone.pgcatalog.sql.counted import EFFECTIVE
-from plone.pgcatalog.sql.counted import NO_END
-from plone.pgcatalog.sql.counted import ROLES
-from plone.pgcatalog.sql.counted import ROWS
-from plone.pgcatalog.sql.counted import TYPE
-from plone.pgcatalog.sql.counted import values_sql
 from plone.pgcatalog.sql.expression import all_of
 from plone.pgcatalog.sql.expression import any_of
 from plone.pgcatalog.sql.expression import Condition
@@ -29,6 +23,12 @@ from plone.pgcatalog.sql.predicate import BELOW
 from plone.pgcatalog.sql.predicate import compared
 from plone.pgcatalog.sql.predicate import NOT_NULL
 from plone.pgcatalog.sql.predicate import Predicate
+from plone.pgcatalog.sql.values import EFFECTIVE
+from plone.pgcatalog.sql.values import NO_END
+from plone.pgcatalog.sql.values import ROLES
+from plone.pgcatalog.sql.values import ROWS
+from plone.pgcatalog.sql.values import TYPE
+from plone.pgcatalog.sql.values import values_sql
 from typing import Any
 
 

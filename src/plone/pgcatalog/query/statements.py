@@ -12,10 +12,10 @@ from plone.pgcatalog.query.bind import selective_condition
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import LARGEST_WINDOW
-from plone.pgcatalog.query.fusion import FusedRows
-from plone.pgcatalog.query.fusion import Fusion
-from plone.pgcatalog.query.fusion import SCORE
+from plone.pgcatalog.query.nearest import FusedRows
+from plone.pgcatalog.query.nearest import Fusion
 from plone.pgcatalog.query.nearest import Near
+from plone.pgcatalog.query.nearest import SCORE
 from plone.pgcatalog.query.ranked import Stages
 from plone.pgcatalog.query.ranked import total_column
 from plone.pgcatalog.sql.column import Column

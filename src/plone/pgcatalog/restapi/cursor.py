@@ -9,9 +9,9 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from plone.keyring.interfaces import IKeyManager
 from plone.pgcatalog.core.searcher import bad_values
-from plone.pgcatalog.results.keyset import Keys
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.stream import BrainStream
+from plone.pgcatalog.results.stream import Keys
 from typing import Any
 from zExceptions import BadRequest
 from zope.component import getUtility

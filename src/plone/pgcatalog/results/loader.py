@@ -139,7 +139,7 @@ class RowLoader:
         """The rows that are right in what the transaction sees now, by rid; some have no idx yet."""
         return self._stamped if self.view.is_current(self._stamp) else self._own
 
-    def known(self, rid: int) -> Row | None:
+    def held(self, rid: int) -> Row | None:
         """Return the row *rid* if it is here with its idx."""
         row = self.rows.get(rid)
         return None if row is None or row.idx is None else row
@@ -275,9 +275,9 @@ class RowLoader:
         self.find(rids)
         wanted = [rid for rid in rids if self._path(rid) is None]
         # What is committed does not say where the transaction has moved an object.
-        known = self.store.get_whole(wanted) if self.view.is_committed else {}
-        if ROUND_TRIP_ROWS < len(known) <= MOST_CONFIRMED:
-            self._read((), known)
+        held = self.store.get_whole(wanted) if self.view.is_committed else {}
+        if ROUND_TRIP_ROWS < len(held) <= MOST_CONFIRMED:
+            self._read((), held)
             wanted = [rid for rid in wanted if self._path(rid) is None]
         if wanted:
             found = self.view.paths(wanted)
@@ -294,10 +294,10 @@ class RowLoader:
 
     def row(self, rid: int) -> Row:
         """Return the row *rid* with its idx; raises RowGone."""
-        row = self.known(rid)
+        row = self.held(rid)
         if row is None:
             self._load(*self.neighbours.of(rid))
-            row = self.known(rid)
+            row = self.held(rid)
             if row is None:
                 raise self._gone(rid)
         return row
@@ -313,8 +313,8 @@ class RowLoader:
                 ahead = without_idx(self.find(ahead), ahead)
             else:
                 ahead = ()
-            known = self.store.get_whole([*rids, *ahead])
-            self._read([rid for rid in rids if rid not in known], known)
+            held = self.store.get_whole([*rids, *ahead])
+            self._read([rid for rid in rids if rid not in held], held)
         rows = self.rows
         for rid in rids:
             row = rows.get(rid)
@@ -326,20 +326,20 @@ class RowLoader:
                 # A row of its own: others share the committed one.
                 rows[rid] = Row(None if row is None else row.path, pending or {})
 
-    def _read(self, rids: Sequence[int], known: Mapping[int, Row]) -> None:
-        """Take the committed rows *rids*, and the rows that are *known*: of these, what has changed is read."""
-        if not rids and not known:
+    def _read(self, rids: Sequence[int], held: Mapping[int, Row]) -> None:
+        """Take the committed rows *rids*, and those that are *held*: of these, what has changed is read."""
+        if not rids and not held:
             return
-        versions = {rid: row.version or "" for rid, row in known.items()}
+        versions = {rid: row.version or "" for rid, row in held.items()}
         found = self.view.idx_texts(rids, self.excluded_keys, versions)
         rows = self.rows
         stamp = self._stamp if rows is self._stamped else None
         changed = {row[0] for row in found}
-        for rid, row in known.items():
+        for rid, row in held.items():
             if rid not in changed:
                 row.confirm(stamp)
                 self._use(rid, row, rows)
-        result_cache().count(ROWS, len(known) - len(changed.intersection(known)), 0)
+        result_cache().count(ROWS, len(held) - len(changed.intersection(held)), 0)
         # One without a path is gone.
         self._take(row for row in found if row[1] is not None)
 

@@ -109,14 +109,14 @@ class Reader:
         total = None
         if size:
             excluded = self.loader.excluded_keys if size <= IDX_BATCH else None
-            known = self._known()
+            held = self._held()
             with_total = with_total and self.answer.total is None
-            rows, total = self.view.page(self.query, start, size, excluded, known, with_total)
+            rows, total = self.view.page(self.query, start, size, excluded, held, with_total)
         self._learn(self.answer.with_page(self.query, rows, size, total))
         if rows:
             self.loader.keep(rows)
 
-    def _known(self) -> bytes | None:
+    def _held(self) -> bytes | None:
         """Return the bitmap of the rows that a page brings no metadata of; None for all rows."""
         if 0 < catalog_rows(self.view) <= BITS:
             return self.loader.expected_store().bitmap

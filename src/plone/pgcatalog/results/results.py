@@ -231,10 +231,10 @@ class CatalogSearchResults(LazyMap):
         rid = self._rids[index]
         brain = self._brains.get(rid)
         if brain is None:
-            row = self._loader.known(rid)
+            row = self._loader.held(rid)
             if row is None:
                 self._loader.find([rid])
-                row = self._loader.known(rid)
+                row = self._loader.held(rid)
             brain = self._brain(rid, row)
         return brain
 
@@ -260,7 +260,7 @@ class CatalogSearchResults(LazyMap):
             if index % IDX_BATCH == 0:
                 self._loader.find(self._rids[index : index + IDX_BATCH])
             rid = self._rids[index]
-            yield self._brain(rid, self._loader.known(rid))
+            yield self._brain(rid, self._loader.held(rid))
             index += 1
 
     def _brain(self, rid: int, row: Row | None) -> Any:

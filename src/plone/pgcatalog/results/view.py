@@ -174,14 +174,14 @@ class CatalogView(SeenCatalog):
         start: int,
         size: int | None,
         excluded_keys: Sequence[str] | None = None,
-        known: bytes | None = b"",
+        held: bytes | None = b"",
         with_total: bool = False,
     ) -> tuple[Rows, int | None]:
         """Return (rid, path, score) rows ``[start:start + size]`` of the sorted result, and the number of all rows that match.
 
         The score of what is not ranked is None; so is the number without *with_total* if it was not found on the way, and
         always if there is no row.  With *excluded_keys*, keys of idx that nobody wants, the rows have more in the fourth
-        place, unless the transaction sees changes of its own: their version, and the other keys of those not in *known*, a
+        place, unless the transaction sees changes of its own: their version, and the other keys of those not in *held*, a
         bitmap, None for all rows; see ``idx_texts``.
         """
         column = None if size is None else with_total
@@ -193,7 +193,7 @@ class CatalogView(SeenCatalog):
             state = state or self.read_state()
             if excluded_keys is None or not self.is_committed or state is None or not self.has_columns(state):
                 return statements.page(query, stored, start, size, with_total=column)
-            return statements.page_with_metadata(query, stored, start, size, excluded_keys, known, column)
+            return statements.page_with_metadata(query, stored, start, size, excluded_keys, held, column)
 
         rows = self.run("page", statement)
         if column is None or not rows:
@@ -229,19 +229,19 @@ class CatalogView(SeenCatalog):
         return idx
 
     def idx_texts(
-        self, rids: Sequence[int], excluded_keys: Sequence[str] = (), known: Mapping[int, str] = MappingProxyType({})
+        self, rids: Sequence[int], excluded_keys: Sequence[str] = (), versions: Mapping[int, str] = MappingProxyType({})
     ) -> Rows:
-        """Return (rid, path, text) of the committed rows *rids*, and of those of another version than the *known* one.
+        """Return (rid, path, text) of the committed rows *rids*, and of those of another version than in *versions*.
 
-        ``statements.split_version(text)`` are the row's version, and its idx as JSON without the keys *excluded_keys*.  *known* are
-        versions by rid; a row that is gone has None for its path.
+        ``statements.split_version(text)`` are the row's version, and its idx as JSON without the keys *excluded_keys*.  *versions* are
+        by rid; a row that is gone has None for its path.
         """
 
         def statement(state: CatalogState | None) -> Statement | None:
             state = state or self.read_state()
             if state is None:
                 return None
-            return statements.changed_rows(state.relation, rids, excluded_keys, known)
+            return statements.changed_rows(state.relation, rids, excluded_keys, versions)
 
         return self.run("metadata", statement)
 

@@ -15,9 +15,9 @@ from plone.app.testing import applyProfile
 from plone.app.testing import FunctionalTesting
 from plone.app.testing import IntegrationTesting
 from plone.app.testing import PloneFixture
-from plone.pgcatalog.testing.databases import Databases
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
+from plone.pgcatalog.testing.stack import Databases
 from plone.pgcatalog.testing.stack import StackedDB
 from plone.pgcatalog.testing.stack import StorageStack
 from plone.testing import zodb

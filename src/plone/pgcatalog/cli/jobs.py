@@ -1,4 +1,4 @@
-"""``pgcatalog work`` and ``pgcatalog files``: what is done after a save."""
+"""``pgcatalog work``, ``files`` and ``meaning``: what is done after a save."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,10 +9,11 @@ from plone.pgcatalog.cli.target import needs_site
 from plone.pgcatalog.cli.target import prints_result
 from plone.pgcatalog.cli.target import Result
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.files import job as files_job
 from plone.pgcatalog.files import texts
-from plone.pgcatalog.files.job import put_all
-from plone.pgcatalog.files.job import repeat_failed
-from plone.pgcatalog.queue import table
+from plone.pgcatalog.meaning import job as meaning_job
+from plone.pgcatalog.meaning import table as vector_tables
+from plone.pgcatalog.queue import table as queue
 from plone.pgcatalog.queue.worker import kinds
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn
@@ -95,9 +96,9 @@ def files(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -
     lines = []
     with connect(dsn, "files", 0) as connection:
         if backfill:
-            lines.append(f"{put_all(connection, catalog)} files were put into the queue")
+            lines.append(f"{files_job.put_all(connection, catalog)} files were put into the queue")
         if repeat:
-            lines.append(f"{repeat_failed(connection, catalog)} files are tried again")
+            lines.append(f"{files_job.repeat_failed(connection, catalog)} files are tried again")
         if wait:
             watch(connection, catalog, texts.KIND, "Files")
         return queue_result(connection, catalog, texts.KIND, "without a text", lines)
@@ -108,7 +109,7 @@ def queue_result(connection: Any, catalog: int, kind: str, failed: str, lines: l
     counts = figures(connection, catalog, kind)
     failures = [
         {"zoid": zoid, "reason": reason, "attempts": attempts, "since": since}
-        for zoid, reason, attempts, since in table.failures(connection, catalog, kind)
+        for zoid, reason, attempts, since in queue.failures(connection, catalog, kind)
     ]
     lines = [*lines, f"{counts.waiting} waiting, {counts.failed} {failed}"]
     lines += [f"  object {f['zoid']:#x}: {f['reason']} ({f['attempts']} attempts)" for f in failures]
@@ -116,10 +117,10 @@ def queue_result(connection: Any, catalog: int, kind: str, failed: str, lines: l
     return Result(data, lines, 1 if counts.failed else 0)
 
 
-def figures(connection: Any, catalog: int, kind: str) -> table.Figures:
+def figures(connection: Any, catalog: int, kind: str) -> queue.Figures:
     """Return how many jobs of a *kind* wait, and have failed, for *catalog*."""
-    by_kind = {figures.kind: figures for figures in table.figures(connection, catalog)}
-    return by_kind.get(kind, table.Figures(kind, 0, 0, None))
+    by_kind = {figures.kind: figures for figures in queue.figures(connection, catalog)}
+    return by_kind.get(kind, queue.Figures(kind, 0, 0, None))
 
 
 def watch(connection: Any, catalog: int, kind: str, title: str) -> None:
@@ -131,3 +132,36 @@ def watch(connection: Any, catalog: int, kind: str, title: str) -> None:
             time.sleep(PAUSE)
             left = figures(connection, catalog, kind).waiting
             progress.update(task, total=max(total, left), completed=max(total, left) - left)
+
+
+@shows_queue(
+    "Put a job for every page; the embedder is sent only what it has not seen.",
+    "Try the pages again that the embedder has refused.",
+)
+def meaning(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -> Result:
+    """Show which models a site has vectors of, how many pages wait, and which have none, and why.
+
+    Exit code 0: no page failed; 1: some did, or the site has no embedder; 2: the site cannot be opened.
+    """
+    with open_site(zope_conf, site) as portal:
+        core = portal.portal_catalog._core
+        catalog, dsn, embedder = core.zoid, writable_dsn_of(core.jar), vector_tables.embedder_of(core.tool)
+    if embedder is None:
+        return Result({"embedder": None}, ["no embedder: its URL is a setting of the site"], 1)
+    lines = [f"embedder {embedder.url}, model {embedder.model or 'without a name'}"]
+    with connect(dsn, "meaning", 0) as connection:
+        if backfill:
+            lines.append(f"{meaning_job.put_all(connection, catalog)} pages were put into the queue")
+        if repeat:
+            lines.append(f"{queue.repeat(connection, catalog, meaning_job.KIND)} pages are tried again")
+        if wait:
+            watch(connection, catalog, meaning_job.KIND, "Pages")
+        tables = vector_tables.read(connection, catalog)
+        answers = vector_tables.answering(tables)
+        lines += [
+            f"{vectors.name}: {vectors.answers_as or vectors.embedder.model}, {vectors.dimension} dimensions,"
+            f" {max(vectors.chunks, 0)} chunks{', answers' if vectors is answers else ', being filled'}"
+            for vectors in tables
+        ]
+        about = [vectors.about | {"name": vectors.name} for vectors in tables]
+        return queue_result(connection, catalog, meaning_job.KIND, "failed", lines, tables=about)
