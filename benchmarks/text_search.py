@@ -61,7 +61,7 @@ SCENARIOS = (
 
 
 class ReaderSite(PloneSite):
-    """A site whose requests are the reader's, as soon as he is there."""
+    """A site whose requests are the reader's, as soon as there is one."""
 
     def enter(self, anonymous: bool = False) -> Any:
         context = super().enter(anonymous)

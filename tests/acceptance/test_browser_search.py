@@ -89,7 +89,7 @@ def test_a_typo_finds_the_page_and_facets_narrow_it(visitor: Page, address: str,
     page.get_by_label("October 2025").check()
     found(page, 2)
     expect(page.locator("#search-chips strong")).to_have_text(["Event", "October 2025"])
-    # Who uses the keyboard goes on where he was.
+    # A keyboard's focus stays where it was.
     expect(page.get_by_label("October 2025")).to_be_focused()
     page.screenshot(path=tmp_path / "search-facets.png")
     assert "facet.Date%3Alist=2025-10" in page.url

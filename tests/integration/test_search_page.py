@@ -310,7 +310,7 @@ def test_authors_are_named_to_whom_plone_names_them(web: Web) -> None:
     visitor = search(web, **HEDGEHOG)
     assert "Creator" not in visitor.facets
     assert not [name for name in ("Berger", "Costa", "anna") if name in visitor.html]
-    # The name of a user whom nobody has told the visitor of: no page is his.
+    # The name of a user that no visitor is told: it finds no page.
     asked = search(web, "mara:secret", **HEDGEHOG, **{"Creator:list": "boss"})
     assert asked.total == 0
     assert asked.chips.keys() == {"boss"}

@@ -88,7 +88,7 @@ class PreparedStatements:
         self._number = 0
         #: seconds the last message took to become Python's values
         self.decoding = 0.0
-        #: seconds from the answer to what others go along with to the end of the last message
+        #: seconds from the leading statement's result to the end of the last message
         self.going_along = 0.0
         #: whether the last message had a statement that this connection had not met before
         self.met_new = False

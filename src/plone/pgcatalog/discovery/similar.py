@@ -47,7 +47,7 @@ def more_like_this(tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -
     """Return the *limit* results of *query* that are most like *what* by their text, ranked by that.
 
     *what* is a brain, an object or a UID.  Both it and the results are what the user may see on the catalog *tool*; what
-    is not catalogued, or not for him, or has no text, is like nothing.  Raises TypeError for another *what*, and QueryError
+    is not catalogued, or hidden from the user, or has no text, is like nothing.  Raises TypeError for another *what*, and QueryError
     for a catalog without a text index.
     """
     return Similar(tool, what, limit, query).results()

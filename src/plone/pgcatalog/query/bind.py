@@ -173,8 +173,8 @@ def order(query: CompiledQuery, stored: Stored) -> tuple[Order, ...]:
 def order_by(query: CompiledQuery, stored: Stored) -> str:
     """Return the ORDER BY of *query*; without an order of its own what the transaction has moved comes last.
 
-    ZCatalog gives a moved object a new rid.  Who searches while he moves objects, as plone.app.multilingual does, takes the
-    first of two for the one that was there before.
+    ZCatalog gives a moved object a new rid.  Code that searches while it moves objects, as plone.app.multilingual does,
+    takes the first of two for the one that was there before.
     """
     terms = ", ".join([term.sql for term in order(query, stored)])
     return f"{stored.moved}, {terms}" if stored.moved and query.order == (OLDEST_FIRST,) else terms

@@ -52,7 +52,7 @@ PLAIN = (int, float, bool, bytes, datetime, date, type(None))
 def frozen(value: Any) -> Hashable:
     """Return *value*, of a query or a parameter of SQL, as part of a key.
 
-    Raises TypeError if it says too little about itself.
+    Raises TypeError for a value that cannot be a key.
     """
     kind = type(value)
     if kind is str:
