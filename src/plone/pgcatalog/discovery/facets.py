@@ -138,7 +138,7 @@ class Counting:
 
     def _bound(self, stored: Stored) -> Statement:
         bound = self._facets.changed(lambda condition: bind.condition(condition, stored))
-        bound.kept = None if bound.own else Kept.of(self._facets.where, stored)
+        bound.kept = None if bound.ignorable else Kept.of(self._facets.where, stored)
         bound.where = bind.selective_condition(bound.where, stored)
         return bound.statement(*stored.source, bind.lists_sql(stored))
 
@@ -199,14 +199,14 @@ class FacetStatement:
             *(self._place(name, path, number) for number, (name, path) in enumerate(query.places)),
             *(steps.group for steps in self.steps),
         ]
-        #: facet -> its own condition, which only the other facets heed
-        self.own = self._own()
+        #: facet -> the condition that it may ignore: only the other facets heed it
+        self.ignorable = self._ignorable()
         #: the counts that are read instead of rows, None for rows only
         self.kept: Kept | None = None
-        own = all_of(self.own.values())
+        chosen = all_of(self.ignorable.values())
         # What is near of the rows with all criteria is found by the search, whatever else is near without those of a facet.
         self.where = self._base().changed(
-            lambda part: any_of((part, part.within(own))) if self.own and isinstance(part, Near) else part
+            lambda part: any_of((part, part.within(chosen))) if self.ignorable and isinstance(part, Near) else part
         )
 
     def _translator(self, name: str) -> IndexTranslator:
@@ -217,9 +217,9 @@ class FacetStatement:
             return folders_of(self._translator(name), path, self._translator(FOLDERS).column)
         return children_of(self._translator(name), path, number)
 
-    def _own(self) -> dict[str, Condition]:
-        """Return the conditions that one facet ignores."""
-        own = {}
+    def _ignorable(self) -> dict[str, Condition]:
+        """Return the conditions that one facet ignores, each by its name."""
+        ignorable = {}
         for name in dict.fromkeys(self.query.facets):
             conditions = []
             if self.query.exclude_own and name in self.query.criteria:
@@ -227,8 +227,8 @@ class FacetStatement:
             if name in self.query.chosen:
                 conditions.append(self.query.chosen[name].condition(self._catalog.translator))
             if conditions:
-                own[name] = all_of(conditions)
-        return own
+                ignorable[name] = all_of(conditions)
+        return ignorable
 
     def _base(self) -> Condition:
         """Return the condition that all facets heed."""
@@ -264,13 +264,13 @@ class FacetStatement:
     @property
     def conditions(self) -> list[Condition]:
         """Everything that rows are compared with."""
-        return [self.where, *self.own.values(), *(condition for _, _, condition in self.buckets)]
+        return [self.where, *self.ignorable.values(), *(condition for _, _, condition in self.buckets)]
 
     def changed(self, change: Callable[[Condition], Condition]) -> Self:
         """Return it with what *change* makes of each condition: what is asked of the rows as they are stored."""
         changed = copy(self)
         changed.where = change(self.where)
-        changed.own = {name: change(condition) for name, condition in self.own.items()}
+        changed.ignorable = {name: change(condition) for name, condition in self.ignorable.items()}
         changed.buckets = [(name, label, change(condition)) for name, label, condition in self.buckets]
         return changed
 
@@ -278,7 +278,7 @@ class FacetStatement:
         self, relation: str, source_params: tuple[Any, ...], lists: Mapping[str, str] = MappingProxyType({})
     ) -> Statement:
         """Return the statement over *relation*, with *source_params*; *lists* the SQL of lists for columns that are interned."""
-        flags = [(c, f"own{i}") for i, c in enumerate(self.own.values())]
+        flags = [(c, f"own{i}") for i, c in enumerate(self.ignorable.values())]
         flags += [(c, f"bucket{i}") for i, (_, _, c) in enumerate(self.buckets)]
         # Several groups may be made of the same columns.
         columns = list({name: (column, name) for group in self._live for column, name in group.columns}.values())
@@ -303,7 +303,7 @@ class FacetStatement:
             parts.append(f"(SELECT ARRAY[coalesce((SELECT n FROM kept WHERE field = '{ROWS}'), 0)] AS total) AS whole")
         elif names:
             # Of the grouping set without columns, whose every bit is set.
-            total, grouped = "total" if self.own else "n", (1 << len(names)) - 1
+            total, grouped = "total" if self.ignorable else "n", (1 << len(names)) - 1
             parts.append(f"(SELECT ARRAY[{total}] AS total FROM counted WHERE grouped = {grouped}) AS whole")
         if self.buckets:
             counts = (
@@ -337,7 +337,7 @@ class FacetStatement:
 
     def _others(self, name: str) -> list[str]:
         """Return the flags of the conditions that the facet *name* heeds."""
-        return [f"own{i}" for i, own in enumerate(self.own) if own != name]
+        return [f"own{i}" for i, facet in enumerate(self.ignorable) if facet != name]
 
     @cached_property
     def _together(self) -> tuple[str, ...]:
@@ -358,10 +358,10 @@ class FacetStatement:
                 else f"count(*) AS n{i}"
                 for i, group in enumerate(self.groups)
             ]
-            if self.own
+            if self.ignorable
             else ["count(*) AS n"]
         )
-        every = [f"own{i}" for i in range(len(self.own))]
+        every = [f"own{i}" for i in range(len(self.ignorable))]
         if every:
             counts.append(f"count(*) FILTER (WHERE {' AND '.join(every)}) AS total")
         return (
@@ -375,7 +375,7 @@ class FacetStatement:
         mine = self._set_of(group)
         # A bit is set for each column that does not belong to the grouping set.
         mask = sum(1 << i for i, name in enumerate(reversed(names)) if name not in mine)
-        count = f"n{number}" if self.own else "n"
+        count = f"n{number}" if self.ignorable else "n"
         columns = ", ".join(values.get(name, name) for _, name in group.columns)
         groups = f"SELECT {columns}, {count} AS n FROM counted WHERE grouped = {mask} AND {count} > 0"
         return (
