@@ -31,7 +31,7 @@ SOURCE = Path(plone.pgcatalog.__file__).parent
 VISITORS = {
     *("classic.page_facets", "classic.suggestions", "discovery.highlight", "discovery.suggest"),
     *("fulltext.lexicon", "fulltext.text_index", "fulltext.tsquery", "fulltext.tuning", "indexes.keys", "sql.values"),
-    *("meaning.chunks", "meaning.question", "observe.plan", "observe.searches", "results.brain"),
+    *("meaning.text", "meaning.question", "observe.plan", "observe.searches", "results.brain"),
 }
 #: Module -> what its regular expressions see.
 OTHERS = {
