@@ -114,7 +114,10 @@ def test_only_what_has_changed_is_read(filled: Any, db: Any, size: str) -> None:
     assert round_trips == 2
     assert versions < bytes_of_rows < 2 * versions + 1500
     transaction.begin()
-    assert sent_for_a_listing(filled) == (after, 1, versions)
+    again, round_trips, bytes_of_versions = sent_for_a_listing(filled)
+    assert (again, round_trips) == (after, 1)
+    # The numbers of later transactions may have a digit more.
+    assert 0 <= bytes_of_versions - versions <= 4
 
 
 def test_rows_that_are_known_say_their_versions_and_nothing_else(filled: Any, size: str) -> None:
