@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from plone.dexterity.content import ASSIGNABLE_CACHE_KEY
 from plone.pgcatalog.indexing.rebuild import Rebuild
 from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.storage import database_dsn
+from tests.integration.waiting import until
 from typing import Any
 from zope.component.hooks import getSite
 from zope.component.hooks import setSite
@@ -60,8 +62,13 @@ class Steps:
         return self
 
     def kill(self) -> None:
-        """End as a killed process does: the connection is gone, nothing is tidied up."""
+        """End as a killed process does, until the server knows: the connection is gone, nothing is tidied up."""
+        if self.rebuild.connection.closed:
+            return
+        pid = self.rebuild.connection.info.backend_pid
         self.rebuild.close()
+        with psycopg.connect(database_dsn(self.site._p_jar.db()) or "", autocommit=True) as others:
+            until(lambda: not others.execute("SELECT FROM pg_stat_activity WHERE pid = %s", (pid,)).fetchall())
 
 
 @contextmanager
