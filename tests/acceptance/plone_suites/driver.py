@@ -37,7 +37,8 @@ class Options:
     dsn: str
     only: str | None = None
     failed_in: dict[str, Any] | None = None
-    test_timeout: float = 90
+    #: What is waited for in vain ends by `lock_timeout`; a busy machine takes minutes for a long doctest.
+    test_timeout: float = 600
     suite_timeout: float = 3600
 
 

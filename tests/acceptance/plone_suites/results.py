@@ -7,6 +7,7 @@ Full: ``{"profile", "versions", "suites": {name: {"seconds", "counts", "problems
 
 from importlib.metadata import version
 from pathlib import Path
+from plone.pgcatalog.distribution import version_of
 from typing import Any
 
 import json
@@ -20,6 +21,7 @@ DISTRIBUTIONS = ("Products.CMFPlone", "Products.ZCatalog", "plone.restapi", "zod
 def new(profile: str | None) -> dict[str, Any]:
     """Return an empty result."""
     versions = {name: version(name) for name in DISTRIBUTIONS}
+    versions["kreuzberg"] = version_of("kreuzberg") or "not installed"
     return {"profile": profile or "none", "versions": {"Python": platform.python_version()} | versions, "suites": {}}
 
 
