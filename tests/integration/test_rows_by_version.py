@@ -155,3 +155,24 @@ def test_rows_leave_half_of_the_room_to_answers(filled: Any, monkeypatch: pytest
         query = {"portal_type": "Document", "sort_on": "getId", "getId": "page001"}
         assert len(filled.portal_catalog.unrestrictedSearchResults(**query)) == 1
     assert traffic[0].messages == []
+
+
+def test_a_loop_over_more_than_fits_reads_again_what_did_not(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Navigation and site map of a large site: each row that is read would push out the one that the next visitor begins with."""
+    for number in range(PAGES, 4 * PAGES):
+        create(filled, "Document", f"page{number:03}", title=f"Page {number}", description="word " * 40)
+    transaction.commit()
+    cache, read = result_cache(), []
+    cache.clear()
+    for _ in range(3):
+        begin(filled)
+        with traced(filled) as traffic:
+            assert titles(filled) == [f"Page {number}" for number in range(4 * PAGES)]
+        if not read:
+            monkeypatch.setattr(cache, "limit", cache.size * 3 // 4)
+            cache.clear()
+            begin(filled)
+            titles(filled)
+        read.append(traffic[0].row_bytes)
+    assert cache.size <= cache.limit
+    assert max(read[1:]) < 0.5 * read[0]

@@ -121,7 +121,7 @@ def test_reading_a_setting_sends_nothing_to_the_database(catalog: Any) -> None:
 def test_the_cache_is_as_large_as_the_site_wants(catalog: Any, monkeypatch: Any) -> None:
     result_cache.cache_clear()
     len(catalog.unrestrictedSearchResults(portal_type="Document"))
-    assert result_cache().limit == 64 * 2**20
+    assert result_cache().limit == 96 * 2**20
     store({"result_cache_mb": 7.0})
     transaction.commit()
     len(catalog.unrestrictedSearchResults(portal_type="Document"))

@@ -7,7 +7,9 @@ from plone.pgcatalog.results.cache import Stamp
 from plone.pgcatalog.results.rows import Row
 from plone.pgcatalog.results.rows import RowStore
 
+import orjson
 import pytest
+import tracemalloc
 
 
 FORMER, LATTER = (Stamp(1, 1, "relation", number, 100 + number) for number in (1, 2))
@@ -26,7 +28,7 @@ def store() -> RowStore:
 
 
 def row(version: str = "1.1", stamp: Stamp | None = FORMER) -> Row:
-    return Row("/plone/page", {"Title": "Page"}, version, stamp)
+    return Row("/plone/page", b'{"Title": "Page"}', version, stamp)
 
 
 def test_what_was_put_is_there_for_all_who_have_the_same_source(store: RowStore) -> None:
@@ -86,3 +88,33 @@ def test_whole_rows_are_counted_whatever_becomes_of_them(store: RowStore) -> Non
     limit = result_cache().limit
     store.put([(number, row(), limit // 15) for number in range(100)])
     assert store.count == len(result_cache()) < 100
+
+
+def test_rows_take_the_memory_that_is_counted(store: RowStore) -> None:
+    """Of 25 values a page shows six; the others stay the text they came as."""
+    tracemalloc.start()
+    try:
+        for number in range(1000):
+            idx = orjson.dumps({f"name{n}": f"Value {n} of the page with the number {number}" for n in range(25)})
+            page = Row(f"/plone/folder/page{number}", idx, f"{number}.{number}", FORMER)
+            store.put([(number, page, len(idx))])
+            assert [page.value(f"name{n}") for n in range(6)][5] == f"Value 5 of the page with the number {number}"
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.75 < taken / result_cache().size < 1.25
+
+
+def test_a_loop_pushes_out_nothing_that_is_there(store: RowStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache, size = result_cache(), 1000
+    monkeypatch.setattr(cache, "limit", 50_000)
+    for _ in range(2):
+        store.put([(number, row(), size) for number in range(100)], yields=True)
+        assert cache.size <= cache.limit < 2 * cache.size
+        assert [number for number in range(100) if store.get(number)] == list(range(store.count))
+    # A newer version has the room of the one before.
+    store.put([(0, row("1.2", LATTER), size), (99, row(), size)], yields=True)
+    assert (store.get(0).version, store.get(99)) == ("1.2", None)
+    # A page that is shown pushes out the oldest.
+    store.put([(99, row(), size)])
+    assert (store.get(99) is None, store.get(1)) == (False, None)

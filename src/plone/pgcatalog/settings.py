@@ -62,7 +62,7 @@ SETTINGS: dict[str, Setting[Any]] = {}
 
 slow_query_ms = Setting("slow_query_ms", 10.0, "each search", variable="PGCATALOG_SLOW_QUERY_MS")
 slow_query_mask = Setting[tuple[str, ...]]("slow_query_mask", (), "records of slow searches")
-result_cache_mb = Setting("result_cache_mb", 64.0, "each search", variable="PGCATALOG_RESULT_CACHE_MB")
+result_cache_mb = Setting("result_cache_mb", 96.0, "each search", variable="PGCATALOG_RESULT_CACHE_MB")
 search_timeout = Setting("search_timeout", 20.0, "each search")
 stemming = Setting("stemming", True, "searches for words, cataloguing")
 parts_of_words = Setting("parts_of_words", False, "searches for words")

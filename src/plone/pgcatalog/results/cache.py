@@ -132,14 +132,17 @@ class ResultCache:
             count.hits += hits
             count.misses += misses
 
-    def put(self, key: Key, value: Any, size: int) -> None:
+    def put(self, key: Key, value: Any, size: int, yields: bool = False) -> None:
         """Keep *value*, of *size* bytes, in place of what *key* had; one that is too large is not kept.
 
-        Raises KeyError for an unknown kind.
+        What *yields* pushes out nothing: a row for which there is no room is not kept, and what its key had stays.  Raises KeyError for an unknown kind.
         """
         entries = self._part(key)
         with self._lock:
-            _, old = entries.pop(key, (None, 0))
+            _, old = entries.get(key, (None, 0))
+            if yields and size - old > max(self.limit - self.size, self.limit // 2 - self.counts[ROWS].bytes):
+                return
+            entries.pop(key, None)
             self._resize(key, -old)
             if size * LARGEST_SHARE <= self.limit:
                 entries[key] = value, size

@@ -16,8 +16,6 @@ from plone.pgcatalog.results.rows import RowStore
 from plone.pgcatalog.results.view import CatalogView
 from typing import Any
 
-import orjson
-
 
 #: Rows whose idx is loaded together.
 IDX_BATCH = 50
@@ -198,7 +196,7 @@ class RowLoader:
         rows = self.find([row[0] for row in found])
         self.place([(row[0], row[1]) for row in found if row[0] not in rows or rows[row[0]].path is None])
 
-    def place(self, found: Iterable[tuple[int, str]]) -> None:
+    def place(self, found: Sequence[tuple[int, str]]) -> None:
         """Take the paths *found*, (rid, path) pairs, of rows without one."""
         rows, stamp, store = self.rows, self._stamp, self.store
         new = []
@@ -216,10 +214,10 @@ class RowLoader:
                 row.placed = stamp
             else:
                 new.append((rid, Row(path, placed=stamp), 0))
-        store.put(new)
+        store.put(new, len(found) > IDX_BATCH)
 
-    def _take(self, found: Iterable[tuple[int, str, str]], share: bool = True) -> None:
-        """Take what was *found*, (rid, path, text of ``CatalogView.idx_texts``); see ``keep``.
+    def _take(self, found: Iterable[tuple[int, str, str]], share: bool = True, yields: bool = False) -> None:
+        """Take what was *found*, (rid, path, text of ``CatalogView.idx_texts``); see ``keep`` and ``RowStore.put``.
 
         Rows that the cache has in the same version are the right ones.  The others have no idx if the text has none.
         """
@@ -233,13 +231,13 @@ class RowLoader:
             if row is not None:
                 confirmed += 1
             else:
-                row = Row(path, orjson.loads(idx) if idx else None, version, stamp)
+                row = Row(path, idx.encode() if idx else None, version, stamp)
                 if idx:
                     new.append((rid, row, len(idx)))
             self._use(rid, row, rows)
         result_cache().count(ROWS, confirmed, len(new))
         if share:
-            store.put(new)
+            store.put(new, yields)
 
     def _use(self, rid: int, row: Row, rows: dict[int, Row]) -> None:
         """Put *row*, which is the right one, into *rows*."""
@@ -281,7 +279,7 @@ class RowLoader:
             wanted = [rid for rid in wanted if self._path(rid) is None]
         if wanted:
             found = self.view.paths(wanted)
-            self.place((rid, found.get(rid, "")) for rid in wanted)
+            self.place([(rid, found.get(rid, "")) for rid in wanted])
 
     def _path(self, rid: int) -> str | None:
         for rows in (self._stamped, self._own):
@@ -315,14 +313,17 @@ class RowLoader:
                 ahead = ()
             held = self.store.get_whole([*rids, *ahead])
             self._read([rid for rid in rids if rid not in held], held)
-        rows = self.rows
+        rows, is_committed = self.rows, self.view.is_committed
         for rid in rids:
             row = rows.get(rid)
-            pending = self.view.pending_idx(rid, None if row is None else row.idx)
-            if pending is None and self.view.is_committed and (row is None or row.version is None):
+            committed = None if row is None or row.idx is None else row
+            pending = (
+                None if is_committed else self.view.pending_idx(rid, None if committed is None else committed.data)
+            )
+            if is_committed and (row is None or row.version is None):
                 # No statement has found it: it is gone.
                 continue
-            if pending is not None or row is None or row.idx is None:
+            if pending is not None or committed is None:
                 # A row of its own: others share the committed one.
                 rows[rid] = Row(None if row is None else row.path, pending or {})
 
@@ -341,7 +342,7 @@ class RowLoader:
                 self._use(rid, row, rows)
         result_cache().count(ROWS, len(held) - len(changed.intersection(held)), 0)
         # One without a path is gone.
-        self._take(row for row in found if row[1] is not None)
+        self._take((row for row in found if row[1] is not None), yields=len(rids) + len(held) > IDX_BATCH)
 
     # -- objects
 

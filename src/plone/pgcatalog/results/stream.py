@@ -179,7 +179,7 @@ class BrainStream(Iterator[Any]):
         there = self._view.paths(batch)
         rids = array("q", [rid for rid in batch if rid in there])
         self._use(RowLoader(self._view, rids, self._catalog.excluded_keys), rids)
-        self._loader.place((rid, there[rid]) for rid in rids)
+        self._loader.place([(rid, there[rid]) for rid in rids])
 
     def _use(self, loader: RowLoader, rids: "array[int]") -> None:
         self._loader = loader
