@@ -135,12 +135,14 @@ class ResultCache:
     def put(self, key: Key, value: Any, size: int, yields: bool = False) -> None:
         """Keep *value*, of *size* bytes, in place of what *key* had; one that is too large is not kept.
 
-        What *yields* pushes out nothing: a row for which there is no room is not kept, and what its key had stays.  Raises KeyError for an unknown kind.
+        A row that *yields* is not kept, and what its key had stays, if there is no room and the next one to go was used, which
+        spares that one once.  Raises KeyError for an unknown kind.
         """
         entries = self._part(key)
         with self._lock:
             _, old = entries.get(key, (None, 0))
-            if yields and size - old > max(self.limit - self.size, self.limit // 2 - self.counts[ROWS].bytes):
+            room = max(self.limit - self.size, self.limit // 2 - self.counts[ROWS].bytes)
+            if yields and size - old > room and self._spares_oldest():
                 return
             entries.pop(key, None)
             self._resize(key, -old)
@@ -170,13 +172,20 @@ class ResultCache:
         while self.size > self.limit:
             rows_have_more = 2 * self.counts[ROWS].bytes > self.limit
             entries = self._rows if rows_have_more or not self._answers else self._answers
-            key, (value, freed) = entries.popitem(last=False)
-            if entries is self._rows and value.used:
-                value.used = False
-                entries[key] = value, freed
+            if entries is self._rows and self._spares_oldest():
                 continue
+            key, (_, freed) = entries.popitem(last=False)
             self._resize(key, -freed)
             self._forget(key)
+
+    def _spares_oldest(self) -> bool:
+        """Return whether the row that would go next was used: then another one is next, unless this one is used again."""
+        key = next(iter(self._rows), None)
+        if key is None or not self._rows[key][0].used:
+            return False
+        self._rows[key][0].used = False
+        self._rows.move_to_end(key)
+        return True
 
     def _resize(self, key: Key, size: int) -> None:
         self.counts[key[0]].bytes += size

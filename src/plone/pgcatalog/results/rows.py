@@ -144,8 +144,8 @@ class RowStore:
     def put(self, rows: Sequence[tuple[int, Row, int]], yields: bool = False) -> None:
         """Keep *rows*, (rid, row, bytes of its idx as JSON), where there is none that was seen in a later state.
 
-        What *yields* takes free room only: a loop over more rows than there is room for would push out each one before it comes
-        to it again.
+        What *yields* pushes out nothing that was used since: a loop over more rows than there is room for would push out each one
+        before it comes to it again.
         """
         if self._source is None:
             return
@@ -153,5 +153,6 @@ class RowStore:
         for rid, row, size in rows:
             former = self._rows.get(rid)
             if former is None or not former.is_newer(row.stamp or row.placed):
+                row.used = row.used or yields
                 taken = ROW_BYTES + len(row.path or "") + (size and size + VALUES_BYTES)
                 put((ROWS, self._source, rid), row, taken, yields)
