@@ -185,6 +185,9 @@ def test_a_site_without_an_embedder_and_one_without_pgvector(conf: str, dsn: str
         assert "1 waiting, 0 failed" in without.stdout
         assert "pgvector is missing: install it on the server" in without.stdout
         assert "Traceback" not in without.stdout + without.stderr
+        waiting = pgcatalog("meaning", conf, "--site", "plone", "--backfill", "--wait")
+        assert waiting.returncode == 1
+        assert "pgvector is missing: install it on the server" in waiting.stdout
         execute(dsn, "DROP EVENT TRIGGER refuse")
         for _ in range(2):
             make_due(dsn)

@@ -65,6 +65,19 @@ def test_words_find_only_words_and_hybrid_finds_what_means_the_same(portal: Any)
     assert set(ids(hybrid(portal))) == {"leave", "urlaub"}
 
 
+@pytest.mark.parametrize("text", ["Which vacation days?", "vacation unheardof*", "unheard?of vacation"])
+def test_words_with_wildcards_that_no_text_has_leave_the_meaning(portal: Any, text: str) -> None:
+    assert ids(portal.portal_catalog.searchResults(SearchableText=text)) == []
+    assert set(ids(hybrid(portal, text))) == {"leave", "urlaub"}
+    assert len(hybrid(portal, text)) == hybrid(portal, text).facets(["Subject"]).total == 2
+    assert set(ids(hybrid(portal, text, sort_on="getId"))) == {"leave", "urlaub"}
+
+
+def test_all_pages_without_a_word_have_no_meaning(portal: Any) -> None:
+    words = portal.portal_catalog.searchResults(SearchableText="NOT dog")
+    assert ids(hybrid(portal, "NOT dog")) == ids(words) != []
+
+
 def test_what_has_the_words_and_the_meaning_comes_first(portal: Any) -> None:
     assert ids(hybrid(portal, "annual"))[0] == "leave"
     assert ids(hybrid(portal, "Urlaub"))[0] == "urlaub"

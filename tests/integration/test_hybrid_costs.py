@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from plone.pgcatalog.meaning import table
 from tests.integration import site as sites
 from tests.integration.embedders import Answers
 from tests.integration.meanings import embedder
@@ -84,6 +85,55 @@ def test_what_shows_hits_takes_one_message_for_the_page_and_one_for_their_snippe
         assert results.actual_result_count == len(brains) == len(results.snippets(brains)) == 2
 
     assert cost(portal, shown).round_trips == 2
+
+
+def looks(portal: Any, search: Callable[[], Any]) -> int:
+    """Return how often the table of chunks, or an index of it, is scanned for *search*."""
+    core = portal.portal_catalog._core
+    vectors = table.vectors_of(core)
+    assert vectors is not None
+    counted = "SELECT seq_scan + coalesce(idx_scan, 0) FROM pg_stat_xact_user_tables WHERE relname = %s"
+
+    def scans() -> int:
+        [(count,)] = core.session.execute(counted, (vectors.name,))
+        return int(count)
+
+    before = scans()
+    search()
+    return scans() - before
+
+
+@pytest.mark.parametrize("exclude_own", [False, True])
+def test_page_facets_and_count_look_for_what_is_near_once(portal: Any, exclude_own: bool) -> None:
+    every = {"portal_type": "Document"}
+    narrowed = every | {"Subject": "paper"}
+    # No other question has been asked before, and none is answered from memory.
+    number = f"{exclude_own} 0"
+
+    def shown() -> None:
+        query = {"SearchableText": f"holiday {number}", "rank": "hybrid", "b_start": 0, "b_size": 10}
+        results = portal.portal_catalog.searchResults(query | narrowed)
+        with results.catalog.session.batch():
+            results.count_along()
+            brains = list(results)
+            facets = results.facets(["Subject"], exclude_own=exclude_own)
+        assert len(brains) == facets.total == results.actual_result_count == len(results) == 1
+
+    alone = looks(portal, lambda: asked(portal, f"vacation {number}", **narrowed))
+    transaction.begin()
+    # What the facet counts that does not heed its own criterion is another set.
+    other = looks(portal, lambda: asked(portal, f"vacation {number}", **every)) if exclude_own else 0
+    assert alone > 0
+    transaction.begin()
+    assert looks(portal, shown) == alone + other
+
+
+def test_what_is_near_is_looked_for_anew_where_the_transaction_has_changed_rows(portal: Any) -> None:
+    assert set(asked(portal, "the next holiday")) == {"Annual leave", "Jahresurlaub"}
+    portal.leave.reindexObject(["Subject"])
+    for _ in range(2):
+        assert looks(portal, lambda: asked(portal, "the next holiday", Subject="paper")) > 0
+        portal.leave.reindexObject(["Subject"])
 
 
 def test_the_next_snapshot_sees_another_table(portal: Any) -> None:

@@ -169,6 +169,10 @@ def assert_of_one_set(portal: Any, user: str | None, text: str, size: int, **cri
             values = [getattr(hit, name) for hit in hits]
             # A site has no state.
             assert facets[name] == Counter(value for value in values if isinstance(value, str))
+        wider = results.facets(["Subject"], exclude_own=True)
+        assert wider.total == len(hits)
+        if "Subject" in criteria:
+            assert wider["Subject"].get(criteria["Subject"], 0) == len(hits)
         assert set(results.snippets(hits)) == {hit.getRID() for hit in hits}
 
 

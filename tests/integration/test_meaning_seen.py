@@ -153,6 +153,23 @@ def test_pages_that_wait_for_an_embedder_that_is_away(db: Any, site: Any, kind: 
     assert any("ConnectError" in sentence for sentence in told["attention"])
 
 
+def test_pages_that_wait_behind_others_are_not_neglected(site: Any, embedder: Answers) -> None:
+    dsn, found = site[2], []
+
+    def answer(request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+        grow_old(dsn)
+        found.append(findings(dsn))
+        return vectors(request)
+
+    grow_old(dsn)
+    [before] = findings(dsn)
+    assert "no worker takes it" in before
+    embedder.answer = answer
+    work(site)
+    assert len(found) > 1
+    assert not any(found)
+
+
 def test_a_page_that_is_refused(db: Any, site: Any, embedder: Answers) -> None:
     dsn = site[2]
     embedder.answer = lambda request: (413, {}, b"too long") if "leave" in str(request["input"]) else vectors(request)

@@ -47,6 +47,7 @@ FORMS = {
     "few rows": Stored(('"catalog_1"', ()), rows=300, full=RANKED_ROWS),
     "candidates": Stored(('"catalog_1"', ()), rows=5_000, full=RANKED_ROWS),
     "very many": Stored(('"catalog_1"', ()), rows=50_000, full=RANKED_ROWS),
+    "noted": Stored(('"catalog_1"', ()), rows=5_000, full=RANKED_ROWS, relation="catalog_1"),
     "pending": Stored(("(SELECT * FROM t WHERE n = %s) AS catalog", (7,)), rows=5_000, full=RANKED_ROWS),
 }
 

@@ -141,7 +141,8 @@ def watch(connection: Any, catalog: int, kind: str, title: str) -> None:
 def meaning(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool) -> Result:
     """Show which models a site has vectors of, how many pages wait, and which have none, and why.
 
-    Exit code 0: no page failed; 1: some did, or the site has no embedder; 2: the site cannot be opened.
+    Exit code 0: no page failed; 1: some did, the site has no embedder, or it waits in vain, without pgvector; 2: the site cannot be
+    opened.
     """
     with open_site(zope_conf, site) as portal:
         core = portal.portal_catalog._core
@@ -154,8 +155,14 @@ def meaning(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool)
             lines.append(f"{meaning_job.put_all(connection, catalog)} pages were put into the queue")
         if repeat:
             lines.append(f"{queue.repeat(connection, catalog, meaning_job.KIND)} pages are tried again")
+        missing = ""
         if wait:
-            watch(connection, catalog, meaning_job.KIND, "Pages")
+            try:
+                vector_tables.schema_of_pgvector(connection)
+                watch(connection, catalog, meaning_job.KIND, "Pages")
+            except vector_tables.PgvectorMissing as error:
+                missing = str(error)
+                lines.append(missing)
         tables = vector_tables.read(connection, catalog)
         answers = vector_tables.answering(tables)
         lines += [
@@ -164,4 +171,5 @@ def meaning(zope_conf: str, site: str, backfill: bool, repeat: bool, wait: bool)
             for vectors in tables
         ]
         about = [vectors.about | {"name": vectors.name} for vectors in tables]
-        return queue_result(connection, catalog, meaning_job.KIND, "failed", lines, tables=about)
+        result = queue_result(connection, catalog, meaning_job.KIND, "failed", lines, tables=about)
+        return result._replace(code=1) if missing else result

@@ -11,6 +11,7 @@ from plone.pgcatalog.fulltext.term_statistics import request_count
 from plone.pgcatalog.fulltext.word_lookup import find_word_parts
 from plone.pgcatalog.fulltext.word_lookup import with_globs
 from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.indexing.transition import expects_relation
 from plone.pgcatalog.indexing.transition import report_missing
 from plone.pgcatalog.meaning.question import is_hybrid
@@ -163,8 +164,9 @@ def as_searched(catalog: "Catalog", configuration: Configuration, query: Mapping
         translators = {**translators, SOURCE_INDEX: with_parts}
     if RANK in query and is_hybrid(query, translators) and SOURCE_INDEX in translators:
         text = translators[SOURCE_INDEX]
-        # What is searched for without a ranking, such as all pages without a word, has no meaning either.
-        question = None if text.score(query) is None else question_of(catalog, query)
+        # What words find without a ranking, such as all pages without a word, has no meaning either.
+        is_asked = text.score(query) is not None or text.where(query) in (None, NOTHING)
+        question = question_of(catalog, query) if is_asked else None
         translators = {**translators, SOURCE_INDEX: text.with_question(question)}
     return catalog.pinned(configuration, translators)
 

@@ -206,7 +206,7 @@ class FacetStatement:
         chosen = all_of(self.ignorable.values())
         # What is near of the rows with all criteria is found by the search, whatever else is near without those of a facet.
         self.where = self._base().changed(
-            lambda part: any_of((part, part.within(chosen))) if self.ignorable and isinstance(part, Near) else part
+            lambda part: any_of((part.within(chosen), part)) if self.ignorable and isinstance(part, Near) else part
         )
 
     def _translator(self, name: str) -> IndexTranslator:

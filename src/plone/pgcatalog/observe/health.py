@@ -181,8 +181,11 @@ def attention(figures: dict[str, Any]) -> list[str]:
 
 
 def neglected(catalog: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the kinds of jobs of *catalog* of which one waits for a worker for LONGEST_WAIT, and their figures."""
-    return [(kind, work) for kind, work in catalog["queue"].items() if work["oldest_seconds"] >= LONGEST_WAIT]
+    """Return the kinds of jobs of *catalog* of which one waits for LONGEST_WAIT and none is being done, and their figures."""
+    queue = catalog["queue"].items()
+    return [
+        (kind, work) for kind, work in queue if work["oldest_seconds"] >= LONGEST_WAIT and not work["is_being_done"]
+    ]
 
 
 def of_neglected(kind: str, work: dict[str, Any], site: dict[str, str]) -> str:

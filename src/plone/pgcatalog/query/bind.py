@@ -19,6 +19,7 @@ from plone.pgcatalog.query.nearest import Near
 from plone.pgcatalog.query.ranked import Source
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import Order
+from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Condition
 from plone.pgcatalog.sql.expression import EVERYTHING
 from plone.pgcatalog.sql.expression import Statement
@@ -63,6 +64,11 @@ class Stored:
     relation: str = ""
     counted: Mapping[str, Column] = MappingProxyType({})
 
+    @property
+    def is_committed(self) -> bool:
+        """True if these rows stay the same until the transaction ends."""
+        return self.source == (quote(self.relation), ())
+
 
 # -- conditions
 
@@ -73,7 +79,7 @@ def condition(where: Condition, stored: Stored) -> Condition:
 
     def bound(part: Condition) -> Condition:
         if isinstance(part, Near):
-            return part.bound(stored.source, condition(part.among, stored))
+            return part.bound(stored.source, condition(part.among, stored), stored.is_committed)
         if not isinstance(part, Predicate):
             return part
         if part.operator == NOT_NULL and part.column.name in stored.complete:

@@ -39,6 +39,9 @@ OLDEST_FIRST, NEWEST_FIRST = (Order(RID.name, descending, RID, nulls=False) for 
 #: More rows than there can be; PostgreSQL adds LIMIT and OFFSET up in 64 bits.
 LARGEST_WINDOW = 2**60
 
+#: The score of words that find nothing, beside what is near.
+UNRANKED = Fragment("NULL::float8")
+
 
 @dataclass(frozen=True)
 class CompiledQuery:
@@ -144,7 +147,7 @@ def compile_query(
         question, text = asking
         among = all_of([each for each in found if each is not text])
         near = Near(question, among)
-        score = None if score is None else Fusion(score, where, near)
+        score = None if sorters else Fusion(score or UNRANKED, where, near)
         where = all_of((among, any_of((text, near))))
     if any(t.order_by() == () for t, _ in sorters):
         return CompiledQuery(where, (OLDEST_FIRST,), None, window(query, limit), tuple(sort), len(sorters), is_stable)

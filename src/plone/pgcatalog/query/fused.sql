@@ -5,5 +5,5 @@ fused AS MATERIALIZED (
         ELSE coalesce(1.0::float8 / ({smoothing} + words.place), 0) + coalesce(1.0::float8 / ({smoothing} + nearest.place), 0)
         END AS score
     FROM words FULL JOIN nearest ON nearest.rid = words.rid
-    WHERE words.rid IS NOT NULL OR nearest.is_near
+    WHERE (words.rid IS NOT NULL OR nearest.is_near) AND (SELECT {note}) IS NOT NULL
 )

@@ -50,6 +50,9 @@ def sql_of(name: str) -> str:
 #: Names that no column of a catalog has: record id, and the part of its kept text.
 CHUNK_COLUMNS = ('"chunk rid"', '"chunk start"', '"chunk stop"')
 
+#: The setting in which a transaction notes the rows that are near: 32 characters that name the question, and an array of rids.
+NOTED = "pgcatalog.near"
+
 EXACT, INDEXED = sql_of("nearest_exact"), sql_of("nearest_indexed")
 
 
@@ -134,10 +137,32 @@ class Near(Structure):
         """Return what is near of the rows that match *condition*, too: at least those that are near here and match it."""
         return Near(self.question, self.among & condition)
 
-    def bound(self, source: Source, among: Condition) -> Condition:
-        """Return it for the rows of *source*, with *among* as they are stored."""
+    def bound(self, source: Source, among: Condition, is_noted: bool) -> Condition:
+        """Return it for the rows of *source*, with *among* as they are stored.
+
+        With *is_noted* they are looked for once in a transaction: by the first of its statements that asks for the same.
+        """
         near = self.question.nearest_rows(source, among)
-        return self.chosen(f"({near.sql}) AS near", near.params)
+        if not is_noted:
+            return self.chosen(f"({near.sql}) AS near", near.params)
+        name, note = self._name(source, among), self.noting(f"({near.sql}) AS near", near.params, source, among)
+        noted = f"CASE WHEN starts_with(current_setting('{NOTED}', true), %s) THEN current_setting('{NOTED}') ELSE {note.sql} END"
+        return Condition(
+            f"rid = ANY(ARRAY(SELECT unnest(substr({noted}, {len(name) + 1})::bigint[])))",
+            (name, *note.params),
+            None,
+            self.is_costly,
+        )
+
+    def noting(self, relation: str, params: Sequence[Any], source: Source, among: Condition) -> Fragment:
+        """Return the expression that notes the rows of *relation*, as ``chosen``, for ``bound`` of *source* and *among*."""
+        rids = f"ARRAY(SELECT rid FROM {relation} WHERE is_near)::text"
+        return Fragment(f"set_config('{NOTED}', %s || {rids}, true)", (self._name(source, among), *params))
+
+    def _name(self, source: Source, among: Condition) -> str:
+        """Return what tells its rows, of those of *source* that match *among*, from others: 32 characters."""
+        parts = sorted((part.sql, repr(part.params)) for part in among.conjuncts())
+        return hashlib.sha256(repr((self.question.key, source, parts)).encode()).hexdigest()[:32]
 
     def chosen(self, relation: str, params: Sequence[Any] = ()) -> Condition:
         """Return the condition for the rows of *relation*, ``nearest_rows``, that are near enough; *params* are its values."""
@@ -155,7 +180,7 @@ def near_in(where: Condition) -> Near | None:
 SMOOTHING = 60
 #: No ranking gives a row more, but pins do (``indexes.base.HIGHEST_SCORE``).
 HIGHEST = "1e12"
-FUSED = sql_of("fused").format(smoothing=SMOOTHING, highest=HIGHEST)
+FUSED = sql_of("fused")
 #: What the fused rows are joined as: names that no column of a catalog has.
 HIT, SCORE = '"fused hit"', '"fused score"'
 
@@ -179,7 +204,8 @@ class Fusion(Fragment):
 class FusedRows:
     """The rows of a Fusion as SQL: of *source*, with its conditions *found* and *among* as they are stored.
 
-    *stages* are those of the ranking by words, None if all hits are ranked.
+    *stages* are those of the ranking by words, None if all hits are ranked.  With *is_noted* other statements of the transaction
+    need not look for what is near once more.
     """
 
     fusion: Fusion
@@ -187,6 +213,7 @@ class FusedRows:
     found: Condition
     among: Condition
     stages: Stages | None
+    is_noted: bool = False
 
     @property
     def first(self) -> Fragment:
@@ -197,8 +224,10 @@ class FusedRows:
         where = self.found
         if self.stages is not None:
             parts.append(self.stages.ctes)
-            ranked = Condition("rid = ANY(ARRAY(SELECT rid FROM ranked UNION SELECT rid FROM nearest))")
-            where = Condition(f"{ranked.sql} AND ({where.sql})", where.params)
+            # Only of what is near nobody knows yet whether it has the words, and that where not all hits are ranked.
+            near = "SELECT rid FROM nearest WHERE (SELECT is_much FROM found)"
+            rids = f"rid = ANY(ARRAY(SELECT rid FROM ranked UNION {near}))"
+            where = Condition(f"{rids} AND (rid IN (SELECT rid FROM ranked) OR ({where.sql}))", where.params)
         score = self.fusion.words
         scored = f"SELECT rid, {score.sql} AS score FROM {relation} WHERE {where.sql}"
         place = "row_number() OVER (ORDER BY score DESC NULLS LAST, rid DESC) AS place"
@@ -208,7 +237,10 @@ class FusedRows:
                 (*score.params, *values, *where.params),
             )
         )
-        parts.append(Fragment(FUSED))
+        note = Fragment("TRUE")
+        if self.is_noted:
+            note = self.fusion.near.noting("nearest", (), self.source, self.among)
+        parts.append(Fragment(FUSED.format(smoothing=SMOOTHING, highest=HIGHEST, note=note.sql), note.params))
         return Fragment(
             f"WITH {', '.join(part.sql for part in parts)} ", tuple(value for part in parts for value in part.params)
         )

@@ -100,7 +100,7 @@ def fused_rows(fusion: Fusion, stored: Stored) -> FusedRows:
     """Return the rows that *fusion* ranks, as they are stored."""
     found = selective_condition(fusion.found, stored)
     stages = Stages.of(stored.source, found, fusion.words, stored.rows, stored.full)
-    return FusedRows(fusion, stored.source, found, condition(fusion.near.among, stored), stages)
+    return FusedRows(fusion, stored.source, found, condition(fusion.near.among, stored), stages, stored.is_committed)
 
 
 def fused_page(
