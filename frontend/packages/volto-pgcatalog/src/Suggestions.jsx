@@ -1,6 +1,7 @@
 // Words and titles for the search field in the header while somebody types: the browser's own list (datalist).
 import { useEffect, useState } from 'react';
-import { useDispatch } from 'react-redux';
+import { useDispatch, useSelector } from 'react-redux';
+import { flattenToAppURL } from '@plone/volto/helpers/Url/Url';
 
 const LIST = 'pgcatalog-suggestions';
 const FIELD = 'input[name="SearchableText"]';
@@ -19,12 +20,16 @@ export const completions = (text, { terms = [], suggestions = [] }) => {
 
 const Suggestions = () => {
   const dispatch = useDispatch();
+  // The site, or its folder of the language in which the page is.
+  const root = useSelector((state) =>
+    flattenToAppURL(state.navroot?.data?.navroot?.['@id'] || ''),
+  );
   const [texts, setTexts] = useState([]);
   useEffect(() => {
     let timer = null;
     let typed = '';
     const ask = () => {
-      const path = `/@pgsuggest?query=${encodeURIComponent(typed)}`;
+      const path = `${root}/@pgsuggest?query=${encodeURIComponent(typed)}`;
       const asked = typed;
       dispatch({
         type: 'PGCATALOG_SUGGEST',
@@ -48,7 +53,7 @@ const Suggestions = () => {
       clearTimeout(timer);
       document.removeEventListener('input', onInput);
     };
-  }, [dispatch]);
+  }, [dispatch, root]);
   return (
     <datalist id={LIST}>
       {texts.map((text) => (

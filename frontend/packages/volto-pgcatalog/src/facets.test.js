@@ -1,4 +1,6 @@
 import { GET_QUERYSTRING_RESULTS } from '@plone/volto/constants/ActionTypes';
+import { getQueryStringResults } from '@plone/volto/actions/querystringsearch/querystringsearch';
+import config from '@plone/volto/registry';
 import {
   askForFacets,
   countedChoices,
@@ -9,21 +11,11 @@ import {
 
 const facet = (value, type) => ({ field: { value }, type });
 
+// What a search block of Volto dispatches, by GET where the site wants that.
 const search = (block, op = 'post') => {
+  config.settings = { defaultPageSize: 25, querystringSearchGet: op === 'get' };
   const query = { query: [{ i: 'path', v: '/ä?&' }], b_size: 10 };
-  const path = '/page/@querystring-search';
-  return {
-    type: GET_QUERYSTRING_RESULTS,
-    subrequest: block,
-    request:
-      op === 'post'
-        ? { op, path, data: query }
-        : {
-            op,
-            path: `${path}?query=${encodeURIComponent(JSON.stringify(query))}`,
-            data: null,
-          },
-  };
+  return getQueryStringResults('/page', query, block);
 };
 
 // What the rest of the store gets to see of `actions`.
@@ -59,6 +51,7 @@ describe('countedIndexes', () => {
 describe('askForFacets', () => {
   it.each(['get', 'post'])('adds the facets of the block to a %s', (op) => {
     const [action] = passed(facetsOfBlock('a', ['Subject']), search('a', op));
+    expect(action.request.op).toBe(op);
     const { facets, ...others } = asked(action);
     expect(facets).toEqual(['Subject']);
     expect(others).toEqual(asked(search('a', op)));

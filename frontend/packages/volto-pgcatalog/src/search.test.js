@@ -1,7 +1,6 @@
 import { SEARCH_CONTENT } from '@plone/volto/constants/ActionTypes';
 import { searchContent } from '@plone/volto/actions/search/search';
 import { askForSnippets, searchMeant } from './search';
-import { completions } from './Suggestions';
 
 const passed = (action) => askForSnippets()((given) => given)(action);
 const page = { SearchableText: 'words', use_site_search_settings: 1 };
@@ -42,22 +41,5 @@ describe('searchMeant', () => {
         { type: `${SEARCH_CONTENT}_PENDING` },
       ),
     ).toBe('words');
-  });
-});
-
-describe('completions', () => {
-  it('end the last word, and add titles', () => {
-    const answer = {
-      terms: ['hedgehog', 'hedge'],
-      suggestions: [{ title: 'A small hedge' }, { title: 'small hedge' }],
-    };
-    expect(completions('small hed', answer)).toEqual([
-      'small hedgehog',
-      'small hedge',
-      'A small hedge',
-    ]);
-  });
-  it('need nothing', () => {
-    expect(completions('small', {})).toEqual([]);
   });
 });
