@@ -9,8 +9,8 @@ import json
 
 RESULTS = Path(__file__).parent / "results.json"
 MARK = "matrix"
-HEAD = ("Python", "PostgreSQL", "on", "`make demo-check`", "`make test`", "medium suites of Plone")
-COLUMNS = ("demo-check", "test", "suites")
+#: What a cell calls the stages.
+STAGES = {"test": "", "demo-check": "demo ", "suites": "suites "}
 
 
 def stored() -> dict[str, Any]:
@@ -18,10 +18,8 @@ def stored() -> dict[str, Any]:
     return dict(json.loads(RESULTS.read_text("utf-8"))) if RESULTS.exists() else {}
 
 
-def told(stage: dict[str, Any] | None) -> str:
-    """Return in words what came of a stage; None: it was not tried."""
-    if stage is None:
-        return "–"
+def told(stage: dict[str, Any]) -> str:
+    """Return in words what came of a stage."""
     if stage["status"] is None:
         return "did not end"
     if "passed" not in stage:
@@ -30,13 +28,20 @@ def told(stage: dict[str, Any] | None) -> str:
     return ", ".join(f"{stage[what]:,} {word}" for what, word in words.items() if stage.get(what))
 
 
+def cell(result: dict[str, Any] | None) -> str:
+    """Return in words what came of a pair; None: it was not tried."""
+    if result is None:
+        return "–"
+    stages = result["stages"]
+    return "; ".join(name + told(stages[stage]) for stage, name in STAGES.items() if stage in stages)
+
+
 def text(results: dict[str, Any]) -> str:
-    """Return the table of *results*, as Markdown."""
+    """Return *results* as Markdown: a row for each Python, a column for each PostgreSQL."""
     if not results:
         return "No pair has been run with the present tests."
-    rows = []
-    for result in results.values():
-        server = f"{result['postgresql']} ({result['server']})"
-        stages = [told(result["stages"].get(name)) for name in COLUMNS]
-        rows.append((result["python"], server, result["place"], *stages))
-    return "\n".join(report.table(HEAD, rows))
+    pythons, servers = (sorted({name.split("/")[part] for name in results}) for part in (0, 1))
+    rows = [
+        [f"Python {python}", *(cell(results.get(f"{python}/{server}")) for server in servers)] for python in pythons
+    ]
+    return "\n".join(report.table(["`make test`", *(f"PostgreSQL {server}" for server in servers)], rows))

@@ -1,6 +1,8 @@
 """What the soak has seen as figures, the promises that were broken, and both as text."""
 
 from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Sequence
 from statistics import fmean
 from statistics import median
 from statistics import quantiles
@@ -203,7 +205,7 @@ def spread(report: dict[str, Any], kind: str) -> str:
     return f"{seconds[0]:.1f} to {seconds[-1]:.1f} s, median {median(seconds):.1f}" if seconds else ""
 
 
-def table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
     """Return a Markdown table."""
     rule = ["---", *["---:"] * (len(head) - 1)]
     return [f"| {' | '.join(str(cell) for cell in row)} |" for row in (head, rule, *rows)]

@@ -1,5 +1,6 @@
 """The pairs of Python and PostgreSQL: what is kept of them, and what the README says."""
 
+from itertools import takewhile
 from pathlib import Path
 from scripts.matrix import __main__ as main
 from scripts.matrix import table
@@ -12,9 +13,10 @@ from scripts.matrix.__main__ import TOLD
 from tests.unit.sources import between
 from tests.unit.sources import ROOT
 from tests.unit.sources import text
+from threading import Timer
 
+import os
 import pytest
-import signal
 import subprocess
 import sys
 
@@ -62,15 +64,21 @@ def test_what_pytest_counts_is_read() -> None:
 
 
 def test_a_failed_test_is_told_before_the_run_ends(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
     module = tmp_path / "test_some.py"
-    module.write_text(
-        "import os\n\ndef test_bad():\n    assert 1 == 2\n\ndef test_end():\n    os.kill(os.getppid(), 9)\n"
-    )
+    module.write_text(f"def test_bad():\n    assert 1 == 2\n\ndef test_end():\n    open({str(gate)!r}).read()\n")
     pytest_itself = [sys.executable, "-m", "pytest", "-n1", *TOLD.split(), str(module)]
-    run = subprocess.run(pytest_itself, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.returncode == -signal.SIGKILL
-    assert "assert 1 == 2" in run.stdout
-    assert counts(run.stdout) == {"names": ["test_some.py::test_bad"]}
+    with subprocess.Popen(pytest_itself, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        limit = Timer(120, run.kill)
+        limit.start()
+        lines = list(takewhile(lambda line: "assert 1 == 2" not in line, run.stdout))
+        gate.write_text("The run may end.")
+        rest = run.stdout.read()
+        limit.cancel()
+    assert "1 failed, 1 passed" in rest
+    assert counts("".join(lines)) == {"names": ["test_some.py::test_bad"]}
 
 
 def test_what_is_kept_is_kept_of_each_stage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -89,7 +97,7 @@ def test_what_is_kept_is_kept_of_each_stage(monkeypatch: pytest.MonkeyPatch, tmp
     keep("3.14/18", result | {"stages": {"suites": {"status": 2}}})
     assert good("3.14/18", "a") == {"test"}
     assert good("3.14/18", "b") == good("3.13/18", "a") == set()
-    assert "7 passed | failed |" in page.read_text()
+    assert "7 passed; suites failed |" in page.read_text()
     keep("3.14/18", result | {"commit": "b", "stages": {"suites": {"status": 0}}})
     assert good("3.14/18", "b") == {"suites"}
 
@@ -97,7 +105,6 @@ def test_what_is_kept_is_kept_of_each_stage(monkeypatch: pytest.MonkeyPatch, tmp
 @pytest.mark.parametrize(
     ("stage", "words"),
     [
-        (None, "–"),
         ({"status": None}, "did not end"),
         ({"status": 0}, "as it should be"),
         ({"status": 2}, "failed"),
@@ -108,5 +115,13 @@ def test_what_is_kept_is_kept_of_each_stage(monkeypatch: pytest.MonkeyPatch, tmp
         ),
     ],
 )
-def test_a_stage_in_words(stage: dict[str, int] | None, words: str) -> None:
+def test_a_stage_in_words(stage: dict[str, int], words: str) -> None:
     assert table.told(stage) == words
+
+
+def test_the_table_has_a_row_of_each_python_and_a_column_of_each_server() -> None:
+    result = {"stages": {"demo-check": {"status": 0}, "test": {"status": 0, "passed": 7}}}
+    assert table.text({"3.13/18": result, "3.14/17": {"stages": {"suites": {"status": None}}}}).splitlines()[2:] == [
+        "| Python 3.13 | – | 7 passed; demo as it should be |",
+        "| Python 3.14 | suites did not end | – |",
+    ]
