@@ -119,7 +119,7 @@ def test_the_page_of_a_tool_that_nothing_was_ever_committed_for(site: Site) -> N
 
 
 def test_the_cache_is_told_in_the_unit_of_its_setting(site: Site) -> None:
-    assert "MB of 64.0 MB. " in text(site.page(ADVANCED).get_element_by_id("cache"))
+    assert "MB of 96.0 MB. " in text(site.page(ADVANCED).get_element_by_id("cache"))
 
 
 # -- work in the background
