@@ -317,9 +317,7 @@ class RowLoader:
         for rid in rids:
             row = rows.get(rid)
             committed = None if row is None or row.idx is None else row
-            pending = (
-                None if is_committed else self.view.pending_idx(rid, None if committed is None else committed.data)
-            )
+            pending = None if is_committed else self.view.pending_idx(rid, committed.data if committed else None)
             if is_committed and (row is None or row.version is None):
                 # No statement has found it: it is gone.
                 continue
