@@ -131,7 +131,8 @@ def test_what_a_slow_transaction_puts_back_stays(
     saver.join(HANGS)
     assert not saver.is_alive()
     assert lost(one) == 0
-    assert steps.count(MOMENTS[0]) == 2
+    # Whether the second attempt meets the waiting commit again is a matter of who is faster.
+    assert 2 <= steps.count(MOMENTS[0]) <= PACK_ATTEMPTS
     for process in processes:
         with process.manager:
             assert process.root["other"]["page"]["value"] == ("changed" if does_change else "kept")
