@@ -5,7 +5,7 @@ What a statement brings besides the answer follows from rules, never from what o
 - a page of up to IDX_BATCH rows says the version of each, and brings its metadata, unless the process has most rows of the
   catalog (``RowLoader.has_most``); of a catalog that a bitmap fits, those of the rows that the process has not;
 - a count, or the length of a page, brings both where both are wanted for sure: *pages* says that a query has ``b_size``;
-  else in an open batch, and in a small catalog if nothing is ranked;
+  else in an open batch; in a small catalog it brings where the first rows are, if nothing is ranked;
 - a row beyond the first ones comes with the ids of all in front of it, and of as many behind it;
 - rows bring no count, unless ``count_along`` says so.
 """
@@ -100,7 +100,7 @@ class Reader:
         self._counts_along = self._counts_along or self._pages
         self.first(1)
 
-    def _read_page(self, wanted: int, with_total: bool) -> None:
+    def _read_page(self, wanted: int, with_total: bool, with_versions: bool = True) -> None:
         """Know the first *wanted* rows, which are not known, and *with_total* how many there are."""
         start, size = self.query.window.start + len(self.answer.ids), self.query.window.size
         if size is None:
@@ -108,7 +108,7 @@ class Reader:
         rows: list[Any] = []
         total = None
         if size:
-            excluded = self.loader.excluded_keys if size <= IDX_BATCH else None
+            excluded = self.loader.excluded_keys if with_versions and size <= IDX_BATCH else None
             held = self._held()
             with_total = with_total and self.answer.total is None
             rows, total = self.view.page(self.query, start, size, excluded, held, with_total)
@@ -171,7 +171,8 @@ class Reader:
         if self.answer.exceeds(limit):
             return None
         if self.answer.total is None and (wanted := self._rows_with_count()):
-            self._read_page(wanted, with_total=True)
+            # The process has most rows of a small catalog, and knows them without their versions until the next commit.
+            self._read_page(wanted, with_total=True, with_versions=wanted != COUNT_BATCH)
         if self.answer.total is None and not self.answer.exceeds(limit):
             self._learn(self.answer.with_count(self.view.count(self.query), limit))
         total = self.answer.total
