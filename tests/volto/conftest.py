@@ -13,6 +13,7 @@ from tests.integration.fixtures import SiteWith
 from tests.volto import german as german_site
 from tests.volto.content import fill
 from tests.volto.visitors import FrontEnds
+from tests.volto.visitors import SIZES
 from typing import Any
 
 import pytest
@@ -25,6 +26,12 @@ def built() -> None:
     if reason := volto.lacking() or ("no browser is installed" if CHROMIUM is None else None):
         pytest.skip(reason)
     volto.build()
+
+
+@pytest.fixture(params=SIZES, ids=lambda size: size.strip("-") or "desktop")
+def size(request: pytest.FixtureRequest) -> str:
+    """A key of SIZES."""
+    return str(request.param)
 
 
 def free_port() -> int:
@@ -55,13 +62,14 @@ def front_ends(built: None, site_with: SiteWith, tmp_path_factory: Any) -> Itera
         )
 
 
-@pytest.fixture(scope="module")
-def german(built: None, site_with: SiteWith, tmp_path_factory: Any) -> Iterator[str]:
-    """Address of the front-end of a site in German, with our catalog."""
+@pytest.fixture(scope="module", params=["", "/de"], ids=["one-language", "languages"])
+def german(built: None, site_with: SiteWith, tmp_path_factory: Any, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Address of what is in German of the front-end of a site with our catalog: the site, or its folder of German."""
     log: Path = tmp_path_factory.mktemp("volto-german") / "german.log"
-    dsn = site_with(german_site.fill)
+    dsn = site_with(german_site.fill_with_languages if request.param else german_site.fill)
     with sites.opened(dsn) as db:
         with sites.inside(db) as portal:
             counted(dsn, portal.portal_catalog)
-        with served(db) as site, volto.served(site, free_port(), log) as address:
-            yield address
+        environment = {"RAZZLE_MULTILINGUAL": "on" if request.param else "off"}
+        with served(db) as site, volto.served(site, free_port(), log, **environment) as address:
+            yield address + request.param

@@ -1,6 +1,7 @@
-"""A site in German for Volto: pages about hedgehogs, and one with a search block."""
+"""Sites in German for Volto: pages about hedgehogs, and one with a search block; the second site is in English, too."""
 
 from demo import volto
+from plone.app.multilingual.browser.setup import SetupMultilingualSite
 from plone.dexterity.utils import createContentInContainer
 from plone.registry.interfaces import IRegistry
 from tests.integration.people import publish
@@ -13,18 +14,36 @@ FACETS = (("portal_type", "Art", "checkboxFacet", True), ("Subject", "Schlagwör
 
 
 def fill(portal: Any) -> None:
-    """Fill *portal*: public pages and news in German, each with a hedgehog, and a page with a search block."""
-    volto.install(portal)
-    registry = getUtility(IRegistry)
-    registry["plone.available_languages"] = ["de"]
-    registry["plone.default_language"] = "de"
+    """Fill *portal*, which is in German only."""
+    _speak(portal, "de")
     # Volto speaks the language of what it shows, and its search page shows the site.
     portal.language = "de"
+    _make_pages(portal)
+
+
+def fill_with_languages(portal: Any) -> None:
+    """Fill *portal*, with a folder for each language; a page is in English."""
+    _speak(portal, "de", "en")
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.app.multilingual:default")
+    SetupMultilingualSite().setupSite(portal)
+    _make_pages(portal.de)
+    _add(portal.en, "gardens", "Gardens of hedgehogs", volto.text_blocks("<p>Many gardens.</p>"), language="en")
+
+
+def _speak(portal: Any, *languages: str) -> None:
+    volto.install(portal)
+    registry = getUtility(IRegistry)
+    registry["plone.available_languages"] = list(languages)
+    registry["plone.default_language"] = languages[0]
     portal.portal_workflow.setChainForPortalTypes(("Document", "News Item"), ("simple_publication_workflow",))
+
+
+def _make_pages(folder: Any) -> None:
+    """Make public pages and news in German, each with a hedgehog, and a page with a search block."""
     for number in range(PAGES):
         text = f"<p>Die Igel schlafen im Winter. Im Garten {number} fressen sie Schnecken und Käfer.</p>"
         _add(
-            portal,
+            folder,
             f"seite-{number:02}",
             f"Garten {number:02}",
             volto.text_blocks(text),
@@ -32,12 +51,12 @@ def fill(portal: Any) -> None:
             description=f"Bericht {number} über kleine Tiere.",
             subject=("Tiere", "Winter") if number % 2 else ("Tiere",),
         )
-    _add(portal, "finden", "Suche", [volto.search_block(*FACETS)])
+    _add(folder, "finden", "Suche", [volto.search_block(*FACETS)])
 
 
-def _add(portal: Any, name: str, title: str, blocks: list[dict[str, Any]], **values: Any) -> None:
-    values = {"portal_type": "Document", **values, **volto.fields(blocks)}
+def _add(folder: Any, name: str, title: str, blocks: list[dict[str, Any]], **values: Any) -> None:
+    values = {"portal_type": "Document", "language": "de", **values, **volto.fields(blocks)}
     page = createContentInContainer(
-        portal, id=name, title=title, language="de", exclude_from_nav=True, checkConstraints=False, **values
+        folder, id=name, title=title, exclude_from_nav=True, checkConstraints=False, **values
     )
     publish(page)

@@ -3,6 +3,7 @@
 from playwright.sync_api import expect
 from playwright.sync_api import Page
 from typing import Any
+from urllib.parse import quote
 
 import re
 
@@ -64,6 +65,28 @@ def pick(page: Page, text: str, number: int = 0) -> None:
     with page.expect_response(re.compile("@querystring-search")):
         page.locator(".block.search").nth(number).locator(ENTRIES, has_text=text).first.click()
     settled(page)
+
+
+def suggestions(page: Page, text: str) -> list[str]:
+    """Type *text* into the search field of the header, and return what the browser offers then."""
+    field = page.locator(".searchbox input[name=SearchableText]")
+    field.clear()
+    with page.expect_response(re.compile(f"@pgsuggest.*={re.escape(quote(text))}$")) as answer:
+        field.press_sequentially(text)
+    count = len(answer.value.json()["terms"]) + len(answer.value.json()["suggestions"])
+    expect(page.locator("#pgcatalog-suggestions option")).to_have_count(count)
+    assert field.get_attribute("list") == "pgcatalog-suggestions"
+    return [str(option.get_attribute("value")) for option in page.locator("#pgcatalog-suggestions option").all()]
+
+
+def fits(page: Page, selector: str) -> bool:
+    """Return whether nobody has to scroll sideways to read what *selector* names; Volto's own may be wider than a phone."""
+    script = """places => places.every(place => {
+        const text = document.createRange();
+        text.selectNodeContents(place);
+        return text.getBoundingClientRect().right <= document.documentElement.clientWidth;
+    })"""
+    return bool(page.locator(selector).evaluate_all(script))
 
 
 def turn(page: Page, number: int) -> None:

@@ -5,9 +5,11 @@ from pathlib import Path
 from playwright.sync_api import Browser
 from playwright.sync_api import expect
 from playwright.sync_api import Page
+from tests.acceptance.browser import fits
 from tests.volto import looks
 from tests.volto.visitors import FrontEnds
 from tests.volto.visitors import manager
+from tests.volto.visitors import SIZES
 
 import pytest
 
@@ -21,26 +23,29 @@ PANELS = {
 
 
 @pytest.fixture
-def page(browser: Browser, front_ends: FrontEnds) -> Iterator[Page]:
-    with manager(browser, front_ends.ours, height=1250) as page:
+def page(browser: Browser, front_ends: FrontEnds, size: str) -> Iterator[Page]:
+    with manager(browser, front_ends.ours, **SIZES[size] or {"height": 1250}) as page:
         yield page
 
 
 @pytest.mark.parametrize("panel", PANELS)
-def test_a_panel_saves_and_refuses(page: Page, front_ends: FrontEnds, tmp_path: Path, panel: str) -> None:
+def test_a_panel_saves_and_refuses(page: Page, front_ends: FrontEnds, tmp_path: Path, panel: str, size: str) -> None:
     address = f"{front_ends.ours}/controlpanel/{panel}"
     name, right, wrong = PANELS[panel]
     field = page.locator(f"#field-{name}")
     looks.save_panel(page, address, **{name: right})
     expect(page.locator(".Toastify__toast").first).to_contain_text("Changes saved")
-    page.screenshot(path=tmp_path / f"volto-{panel}.png")
+    page.screenshot(path=tmp_path / f"volto-{panel}{size}.png")
+    assert fits(page)
 
     looks.save_panel(page, address, **{name: wrong})
     beside = page.locator(f".field-wrapper-{name} .form-error-label")
     expect(beside.first).to_be_visible()
     if panel == "pgcatalog-search":
         expect(beside).to_contain_text('Line 1: "climate\'s" is not of the form')
-    page.screenshot(path=tmp_path / f"volto-{panel}-refused.png")
+    if size:
+        field.scroll_into_view_if_needed()
+    page.screenshot(path=tmp_path / f"volto-{panel}-refused{size}.png")
     looks.go(page, address)
     expect(field).to_have_value(right)
 

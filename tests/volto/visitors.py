@@ -11,6 +11,10 @@ from tests.volto.content import PASSWORD
 from typing import Any
 
 
+#: What the names of pictures end with, and how large the browser is.
+SIZES: dict[str, dict[str, int]] = {"": {}, "-small": {"width": 375, "height": 740}}
+
+
 @dataclass(frozen=True)
 class FrontEnds:
     """Their addresses."""
