@@ -41,8 +41,15 @@ def plan_for_any_values(session: Session, statement: Any) -> str:
     """Return how *statement* is run when its plan was made without its values, as one text."""
     statements, at = with_planner_hints(statement)
     texts = [numbered(each.sql) for each in statements]
-    texts[at] = b"EXPLAIN (GENERIC_PLAN) " + texts[at]
+    values = b", ".join([b"NULL"] * len(statement.params))
+    # PostgreSQL 15 has no EXPLAIN (GENERIC_PLAN); the hints of a statement that is planned once say that it is.
+    texts[at : at + 1] = [
+        b"PREPARE explained AS " + texts[at],
+        b"EXPLAIN EXECUTE explained (%s)" % values,
+        b"DEALLOCATE explained",
+    ]
     # Not by the protocol for statements with values, which wants them.
     results = [session.connection.pgconn.exec_(text) for text in texts]
-    assert not any(result.error_message for result in results)
-    return "\n".join(results[at].get_value(row, 0).decode() for row in range(results[at].ntuples))
+    assert not any(result.error_message for result in results), [result.error_message for result in results]
+    plan = results[at + 1]
+    return "\n".join(plan.get_value(row, 0).decode() for row in range(plan.ntuples))

@@ -41,7 +41,8 @@ INSERT INTO "{0}" (rid, path, path_value, parent_path, depth, portal_type, revie
 """
 SAVED = 16
 SAVES = 10
-CANDIDATES = re.compile(r"Index Scan using \S+_pkey on .*\n +Index Cond: \(rid = ANY \(\(InitPlan")
+#: PostgreSQL 15 and 16 name the parameter in which the plan of the candidates leaves them.
+CANDIDATES = re.compile(r"Index Scan using \S+_pkey on .*\n +Index Cond: \(rid = ANY \((?:\(InitPlan|\$\d)")
 #: Pages of the pending list from which on PostgreSQL was seen to take other indexes.
 PAGES = 40
 
