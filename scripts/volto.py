@@ -75,8 +75,14 @@ def build() -> None:
 
 
 def _run(*command: str) -> None:
+    # Razzle writes some of the environment into the build, where a server's own no longer counts: PORT is Plone's in make.
+    variables = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PORT", "HOST") and not name.startswith("RAZZLE_")
+    }
     done = subprocess.run(
-        command, cwd=FRONTEND, env={**os.environ, "NODE_ENV": "production", "NPM_CONFIG_INCLUDE": "dev"}
+        command, cwd=FRONTEND, env={**variables, "NODE_ENV": "production", "NPM_CONFIG_INCLUDE": "dev"}
     )
     if done.returncode:
         raise VoltoError(f"{' '.join(command)}: status {done.returncode}")

@@ -4,11 +4,17 @@ from pathlib import Path
 from scripts import volto
 
 import json
+import os
 import pytest
 import re
 
 
 GUIDE = (Path(volto.__file__).parents[1] / "docs/how-to/volto.md").read_text("utf-8")
+
+
+def program(path: Path, does: str) -> None:
+    path.write_text(f"#!/bin/sh\n{does}\n", "utf-8")
+    path.chmod(0o755)
 
 
 @pytest.mark.parametrize(
@@ -24,11 +30,30 @@ def test_what_is_missing_is_named(
     programs: dict[str, str], reason: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, says in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\necho {says}\n", "utf-8")
-        (tmp_path / name).chmod(0o755)
+        program(tmp_path / name, f"echo {says}")
     monkeypatch.setenv("PATH", str(tmp_path))
     found = volto.lacking()
     assert found is None if reason is None else found is not None and found.startswith(reason)
+
+
+def test_a_build_is_the_same_whatever_ports_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Razzle writes these of the environment into the build, and make exports PORT, which is Plone's."""
+    programs, front_end = tmp_path / "bin", tmp_path / "frontend"
+    programs.mkdir()
+    front_end.mkdir()
+    (front_end / "package-lock.json").touch()
+    program(programs / "node", "echo v22.1.0")
+    made = "build node_modules/@plone/volto/public node_modules/@plone/volto/theme"
+    program(
+        programs / "npm", f"env >> environment; mkdir -p {made}; touch node_modules/@plone/volto/theme/theme.config"
+    )
+    monkeypatch.setattr(volto, "FRONTEND", front_end)
+    monkeypatch.setattr(volto, "BUILD", front_end / "build")
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    for name in ("PORT", "HOST", "RAZZLE_PGCATALOG"):
+        monkeypatch.setenv(name, "8081")
+    volto.build()
+    assert not re.findall("^.*=8081$", (front_end / "environment").read_text("utf-8"), re.MULTILINE)
 
 
 def test_the_guide_names_the_version_that_is_built() -> None:
