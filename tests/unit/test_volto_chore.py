@@ -59,3 +59,9 @@ def test_a_build_is_the_same_whatever_ports_are_asked_for(tmp_path: Path, monkey
 def test_the_guide_names_the_version_that_is_built() -> None:
     built = json.loads((volto.FRONTEND / "package.json").read_text("utf-8"))["dependencies"]["@plone/volto"]
     assert set(re.findall(r"Volto (\d[\d.]*\d)", GUIDE)) == {built}
+
+
+def test_the_add_on_needs_nothing_that_is_not_volto_s() -> None:
+    """Pnpm installs another Volto for an add-on that names Volto as its peer."""
+    package = json.loads((volto.FRONTEND / "packages/volto-pgcatalog/package.json").read_text("utf-8"))
+    assert not [name for name in package if "ependencies" in name]
