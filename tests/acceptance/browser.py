@@ -12,6 +12,7 @@ from plone.pgcatalog.observe import searches
 from tests.integration.waiting import background_ended
 from tests.integration.web import application
 from typing import Any
+from waitress import wasyncore
 from waitress.server import create_server
 
 import pytest
@@ -40,8 +41,11 @@ def served(db: Any, site: str = "plone") -> Iterator[str]:
         # Not by the number: Plone themes no page of the host 127.0.0.1.
         yield f"http://localhost:{server.effective_port}/{site}"
     finally:
-        server.close()
+        server.task_dispatcher.shutdown()
+        # By the thread that waits for them: who closes sockets for which another thread waits makes it fail.
+        server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
         thread.join(PATIENCE / 1000)
+        assert not thread.is_alive()
         assert background_ended()
         assert recorder.flush(30)
         assert searches.flush(30)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 from datetime import UTC
+from pathlib import Path
 from plone.pgcatalog.database import counts
 from plone.pgcatalog.database.retirement import drop_retired
 from plone.pgcatalog.query.objects import Eq
@@ -260,23 +261,22 @@ def test_a_dump_without_them_is_counted_as_ever_until_a_rebuild(site_with: SiteW
         assert set(different(dsn).values()) == {0}
 
 
-@pytest.mark.parametrize("options", [(), ("--inserts",), ("--disable-triggers",)])
+@pytest.mark.parametrize(("dumped", "restored"), [([], []), (["--inserts"], []), ([], ["--disable-triggers"])])
 def test_data_restored_into_tables_with_triggers_are_counted_once(
-    site_with: SiteWith, postgres: Any, options: tuple[str, ...]
+    site_with: SiteWith, postgres: Any, tmp_path: Path, dumped: list[str], restored: list[str]
 ) -> None:
     """Triggers count the rows that are restored, and what they have counted before is in the dump as well."""
     dsn = site_with(make_all)
     with sites.opened(dsn) as db, sites.inside(db) as portal:
         create(portal.public, "Document", "saved", subject=("new",))
         save(portal)
-    other = postgres.createdb(f"restored_data{len(options)}{''.join(options)[2:5]}")
-    for what in (("--schema-only",), ("--data-only", *options)):
-        dump = subprocess.run([postgres._binaries / "pg_dump", *what, "-d", dsn], capture_output=True, check=True)
-        command = [postgres._binaries / "psql", "-q", "-v", "ON_ERROR_STOP=1", "-d", other]
-        subprocess.run(command, input=dump.stdout, capture_output=True, check=True)
+    other, dump = postgres.createdb(f"restored_data{len(dumped)}{len(restored)}"), tmp_path / "dump"
+    for what, how in (["--schema-only"], []), (["--data-only", *dumped], restored):
+        subprocess.run([postgres._binaries / "pg_dump", "-Fc", *what, "-f", dump, "-d", dsn], check=True)
+        subprocess.run([postgres._binaries / "pg_restore", "--exit-on-error", *how, "-d", other, dump], check=True)
     assert set(different(other).values()) == {0}
-    with sites.opened(other) as db, sites.inside(db) as restored:
-        check(restored)
+    with sites.opened(other) as db, sites.inside(db) as portal:
+        check(portal)
 
 
 def test_an_upgrade_step_makes_them(portal: Any, dsn: str) -> None:
