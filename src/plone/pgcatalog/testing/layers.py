@@ -52,7 +52,7 @@ class PGCatalogFixture(PloneFixture):
             self._stack = StorageStack(databases)
             self._ending.enter_context(mock.patch.object(zodb, "stackDemoStorage", self._stacking()))
             super().setUp()
-        except BaseException:
+        except BaseException:  # an interrupted set-up, too, leaves no server behind; it is raised again
             self._ending.close()
             raise
 
