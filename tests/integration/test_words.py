@@ -81,6 +81,18 @@ def test_each_word_counts_the_documents_it_stands_in(
     assert average == pytest.approx(sum(map(len, texts)) / len(texts))
 
 
+def test_the_planner_knows_how_many_words_were_counted(portal: Any, catalog: Any, dsn: str) -> None:
+    fill(portal)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("ANALYZE pgcatalog_words")
+        count(dsn, catalog)
+        rows = "SELECT reltuples, (SELECT count(*) FROM pgcatalog_words) FROM pg_class WHERE relname = 'pgcatalog_words'"
+        row = connection.execute(rows).fetchone()
+        assert row is not None
+        estimated, counted = row
+        assert estimated == counted > 0
+
+
 def test_counting_again_follows_the_changes(portal: Any, catalog: Any, dsn: str, monkeypatch: Any) -> None:
     fill(portal)
     count(dsn, catalog)

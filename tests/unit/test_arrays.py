@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 from plone.pgcatalog.sql.values import array_of
+from plone.pgcatalog.sql.values import FLOAT8_ARRAY
 from plone.pgcatalog.sql.values import INT8_ARRAY
 from plone.pgcatalog.sql.values import LARGEST
 from plone.pgcatalog.sql.values import TEXT_ARRAY
@@ -28,10 +29,15 @@ def test_integers() -> None:
     assert array_of([1, -2, LARGEST - 1, -LARGEST]) == (b"{1,-2,9223372036854775807,-9223372036854775808}", INT8_ARRAY)
 
 
+def test_floats() -> None:
+    values = [0.0, -0.25, 1e300, float("inf"), float("nan")]
+    assert array_of(values) == (b"{0.0,-0.25,1e+300,inf,nan}", FLOAT8_ARRAY)
+
+
 @pytest.mark.parametrize(
     "values",
     [
-        *([], [None], ["a", None], [1, "a"], [True], [1.0], [b"a"], [LARGEST], [-LARGEST - 1], ["a\0b"], ["\0"]),
+        *([], [None], ["a", None], [1, "a"], [True], [1, 1.0], [b"a"], [LARGEST], [-LARGEST - 1], ["a\0b"], ["\0"]),
         *(["\ud800"], [["a"]]),
     ],
 )

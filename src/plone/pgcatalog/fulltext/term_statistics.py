@@ -43,6 +43,8 @@ FORGET = (
     "DELETE FROM pgcatalog_words WHERE catalog = %s AND text_column <> ALL(%s)",
     "DELETE FROM pgcatalog_texts WHERE catalog = %s AND text_column <> ALL(%s)",
 )
+#: Autovacuum comes a minute later, or not at all: until then a suggestion reads many times as many words.
+ANALYZE = "ANALYZE (SKIP_LOCKED) pgcatalog_words, pgcatalog_texts"
 
 
 def is_stale(generation: int, counted: int | None, documents: int) -> bool:
@@ -85,6 +87,7 @@ def count_words(connection: Connection[Any], catalog: int) -> bool:
         for statement in FORGET:
             connection.execute(statement, [catalog, names])
         create_trigram_index(connection)
+        connection.execute(ANALYZE)
         return True
     finally:
         if not connection.closed:
