@@ -86,7 +86,9 @@ def test_the_planner_knows_how_many_words_were_counted(portal: Any, catalog: Any
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("ANALYZE pgcatalog_words")
         count(dsn, catalog)
-        rows = "SELECT reltuples, (SELECT count(*) FROM pgcatalog_words) FROM pg_class WHERE relname = 'pgcatalog_words'"
+        rows = (
+            "SELECT reltuples, (SELECT count(*) FROM pgcatalog_words) FROM pg_class WHERE relname = 'pgcatalog_words'"
+        )
         row = connection.execute(rows).fetchone()
         assert row is not None
         estimated, counted = row
