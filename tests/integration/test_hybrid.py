@@ -5,6 +5,7 @@ from plone.pgcatalog.discovery.preview import preview
 from plone.pgcatalog.meaning.question import counts
 from plone.pgcatalog.meaning.question import WrongRank
 from tests.integration import site as sites
+from tests.integration.content import counted
 from tests.integration.embedders import Answers
 from tests.integration.embedders import vectors
 from tests.integration.examples import assert_example
@@ -19,7 +20,9 @@ from tests.integration.web import MANAGER
 from tests.integration.web import Web
 from typing import Any
 
+import json
 import pytest
+import re
 import threading
 import transaction
 
@@ -38,10 +41,12 @@ QUESTION = "vacation days"
 @pytest.fixture(scope="module")
 def place(site_template: str, postgres: Any) -> Iterator[Any]:
     """A site with PAGES and their vectors."""
-    with sites.opened(sites.clone(postgres, site_template)) as db, sites.inside(db) as portal, embedder() as answers:
+    dsn = sites.clone(postgres, site_template)
+    with sites.opened(dsn) as db, sites.inside(db) as portal, embedder() as answers:
         for id, (title, text) in PAGES.items():
             page(portal, id, title, text, subject=("paper",) if id in ("leave", "pool") else ("other",))
         fill(portal)
+        counted(dsn, portal.portal_catalog)
         yield portal, answers, Web(db)
 
 
@@ -312,6 +317,49 @@ def test_what_visitors_call_search_finds_by_meaning_when_the_site_says_so(
             "Jahresurlaub"
             not in web.get("/plone/@search", MANAGER, accept="application/json", SearchableText=QUESTION).text
         )
+    finally:
+        setting(search_by_meaning=False)
+
+
+def offered(web: Web, text: str) -> list[Any]:
+    """Return for each way to search the site what it offers in place of *text*, and whether it shows hits."""
+
+    def asked(way: str, **query: str) -> Any:
+        accept = "text/html" if "@@" in way else "application/json"
+        return web.get(f"/plone/{way}", MANAGER, accept=accept, **query)
+
+    site = {"SearchableText": f"{text}*", "use_site_search_settings": "1", "snippets": "1"}
+    rest, ours = asked("@search", **site).json, asked("@pgsearch", q=text, mode="hybrid").json
+    live = json.loads(asked("@@ajax-search", SearchableText=text).text)
+    page = asked("@@search", SearchableText=text).text.partition('id="search-results"')[2]
+    meant = re.search(r'id="did-you-mean"[^>]*>\s*Did you mean:\s*<a[^>]*>([^<]*)<', page)
+    return [
+        (rest.get("did_you_mean"), rest["items_total"] > 0),
+        (ours.get("did_you_mean"), ours["response"]["numFound"] > 0),
+        (live.get("corrected", {}).get("label", "").removeprefix("Did you mean: ") or None, live["total"] > 0),
+        (meant[1] if meant else None, "searchResults" in page and "search-corrected" not in page),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "better"),
+    [
+        # These pages are about nothing, as the misspelt word is.
+        ("logbok", "logbook"),
+        # What is meant is shown, and nobody has mistyped it.
+        ("vacation", None),
+        ("logbook", None),
+        ("leave", None),
+        # A better text would have to find something by its words, too.
+        ("logbok salary", None),
+    ],
+)
+def test_a_typo_that_finds_pages_by_meaning_alone_is_told_and_they_stay(
+    place: tuple[Any, Answers, Web], portal: Any, text: str, better: str | None
+) -> None:
+    try:
+        setting(search_by_meaning=True)
+        assert offered(place[2], text) == [(better, True)] * 4
     finally:
         setting(search_by_meaning=False)
 

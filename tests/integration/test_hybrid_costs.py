@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.meaning import table
+from plone.pgcatalog.results.cache import result_cache
 from tests.integration import site as sites
 from tests.integration.embedders import Answers
 from tests.integration.meanings import embedder
@@ -14,7 +16,10 @@ from tests.integration.traffic import Traffic
 from tests.integration.web import MANAGER
 from tests.integration.web import Web
 from typing import Any
+from zope.component import getMultiAdapter
+from zope.interface import alsoProvides
 
+import json
 import pytest
 import subprocess
 import sys
@@ -165,6 +170,49 @@ def test_a_page_asks_the_embedder_once_and_the_next_one_not_at_all(place: Any, p
                 == 200
             )
         assert [request["input"] for request in answers.requests] == [[text]]
+    finally:
+        setting(search_by_meaning=False)
+
+
+def search_page(view: Any) -> None:
+    view.update()
+    assert view.hits
+    assert view.suggestion is None
+
+
+def live_search(view: Any) -> None:
+    assert "corrected" not in json.loads(view())
+
+
+def service(view: Any) -> None:
+    assert view.reply().get("did_you_mean") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "show"),
+    [
+        ("search", search_page),
+        ("ajax-search", live_search),
+        ("GET_application_json_@search", service),
+        ("GET_application_json_@pgsearch", service),
+    ],
+)
+def test_a_page_whose_words_find_something_asks_nothing_more_to_know_it(
+    place: Any, portal: Any, name: str, show: Callable[[Any], None]
+) -> None:
+    request = portal.REQUEST
+    request.form = {"use_site_search_settings": "1", "snippets": "1"}
+    request.form |= {"q": "leave", "mode": "hybrid"} if "pgsearch" in name else {"SearchableText": "leave"}
+    alsoProvides(request, IPGCatalogLayer)
+    try:
+        setting(search_by_meaning=True)
+        # Objects of the page, and what the process knows of the vectors.
+        show(getMultiAdapter((portal, request), name=name))
+        transaction.begin()
+        result_cache().clear()
+        traffic = cost(portal, lambda: show(getMultiAdapter((portal, request), name=name)))
+        # The tables of vectors, the page, and its snippets or further words.
+        assert traffic.round_trips == 3, "\n\n".join(traffic.statements)
     finally:
         setting(search_by_meaning=False)
 

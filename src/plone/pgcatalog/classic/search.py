@@ -78,7 +78,7 @@ class SearchPage(PageRequest):
     sizes = SIZES
     #: What is searched for in place of the text that was typed, which finds nothing.
     corrected: str | None = None
-    #: What the text may mean, if it finds nothing but shall not be corrected.
+    #: What the text may mean, if no words find anything but meaning does, or it shall not be corrected.
     suggestion: str | None = None
     facets_alone = ViewPageTemplateFile("facets.pt")
 
@@ -103,28 +103,31 @@ class SearchPage(PageRequest):
         return getSiteManager().adapters.lookup(provided, Interface, self.__name__)(self.context, self.request)
 
     def update(self) -> None:
-        """Search, and once more for what was meant if that finds nothing."""
+        """Search, and once more for what was meant if that finds nothing, or pages by their meaning alone."""
         self.address = self.address_of_links()
         session = self.catalog._core.session
         knows_states = session.knows_states()
         with session.batch():
             with bad_values():
                 self.found = self._search(self.text)
-                self.found.compile()
+                has_words = self.found.compile()
             if self.text and not knows_states:
                 # The states take a message of their own, or a page after a change has more to read: all at once then.
                 if_possible(lambda: self.found.look_up(self.text))
             self.found.read()
-        if not self.text or not self.found.is_empty:
+        if not self.text or has_words():
             return
         better = if_possible(lambda: self.found.better(self.text))
-        meant = self._search(better) if better else None
-        # To the page operators are words, and all words are beginnings: it may find nothing all the same.
-        if meant is not None:
-            meant.read()
-        if meant is None or meant.is_empty:
+        if not better:
             return
-        if self.request.form.get(AS_TYPED) == self.text:
+        meant = self._search(better)
+        with session.batch():
+            has_words = meant.compile()
+            meant.read()
+        # To the page operators are words, and all words are beginnings: it may find nothing all the same.
+        if not has_words():
+            return
+        if not self.found.is_empty or self.request.form.get(AS_TYPED) == self.text:
             self.suggestion = better
         else:
             self.corrected, self.found = better, meant

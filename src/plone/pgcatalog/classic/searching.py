@@ -16,6 +16,7 @@ from plone.pgcatalog.discovery.facets import Counting
 from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.highlight import Snippets
 from plone.pgcatalog.discovery.similar import Similar
+from plone.pgcatalog.discovery.suggest import by_meaning_alone
 from plone.pgcatalog.discovery.suggest import Correction
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
@@ -90,9 +91,13 @@ class PageSearch:
             results.count_along()
         return results
 
-    def compile(self) -> Any:
-        """Compile the query, and have the facets counted with what an open batch collects; return the results, not read yet."""
-        return self.results
+    def compile(self) -> Callable[[], bool]:
+        """Compile the query, and have the facets counted with what an open batch collects.
+
+        Return what tells whether a hit has the words of the search.
+        """
+        has_no_words = by_meaning_alone(self.results)
+        return lambda: not (self.is_empty or has_no_words())
 
     def _part(self, query: Mapping[str, Any], start: int, size: int) -> Any:
         """Return a part of what *query* finds."""
@@ -101,7 +106,7 @@ class PageSearch:
     def read(self) -> None:
         """Read the page, and what an open batch has collected; the facets are counted in the same message."""
         with self.catalog._core.session.batch():
-            bool(self.compile())
+            bool(self.results)
 
     @property
     def is_empty(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import cached_property
 from plone.pgcatalog.classic.request import Address
 from plone.pgcatalog.core.searcher import bad_values
+from plone.pgcatalog.discovery.suggest import by_meaning_alone
 from plone.pgcatalog.discovery.suggest import Completions
 from plone.pgcatalog.discovery.suggest import correction
 from plone.pgcatalog.discovery.suggest import did_you_mean
@@ -55,11 +56,14 @@ class LiveSearch(AjaxSearch):
 
     Plone's pattern asks and shows it as before; ``livesearch.js`` shows the rest, and makes a combobox of it all.
     ``total`` and ``items`` are Plone's; of the corrected text if the typed one finds nothing, and ``corrected`` says so.
+    It also offers that text where pages are found by their meaning alone.
     ``words`` are completions of what was typed.  Both have a ``label`` and the ``url`` of their search.
     Without a text the answer has ``short``, what to tell somebody who has typed too little: the browser knows the number.
     """
 
     corrected: str | None = None
+    #: True if the rows are those of the corrected text.
+    _is_corrected = False
     #: The words that the last one may become, which are read together with the pages.
     _words: Completions | None = None
 
@@ -76,10 +80,9 @@ class LiveSearch(AjaxSearch):
         if not self._text:
             answer["short"] = translate(_("Type at least ${number} letters"), context=self.request)
         if self.corrected is not None:
-            answer["corrected"] = self._link(
-                self.corrected,
-                _("Showing results for ${text}", {"text": self.corrected}),
-            )
+            told = _("Showing results for ${text}", {"text": self.corrected})
+            offered = _("Did you mean: ${suggestion}", {"suggestion": self.corrected})
+            answer["corrected"] = self._link(self.corrected, told if self._is_corrected else offered)
         answer["words"] = [
             self._link(text, _("Search for ${text}", {"text": text})) for text in self._completions(answer["total"])
         ]
@@ -98,8 +101,8 @@ class LiveSearch(AjaxSearch):
             if _LAST_WORD.search(text) and self.request.form.get("page", "1") == "1":
                 self._words = Completions(catalog, text, WORDS + 1, self._place)
             typed = super().results(*args, **options)
-            has_rows = self._has_rows(typed)
-        if has_rows:
+            has_rows, has_words = self._read(typed)
+        if has_words:
             return typed
         better = correction(catalog, text, self._place)
         if better is None:
@@ -107,13 +110,15 @@ class LiveSearch(AjaxSearch):
         text = self.request.form[SOURCE_INDEX]
         self.request.form[SOURCE_INDEX] = better
         try:
-            corrected = super().results(*args, **options)
+            with catalog._core.session.batch():
+                corrected = super().results(*args, **options)
+                _, has_words = self._read(corrected)
         finally:
             self.request.form[SOURCE_INDEX] = text
-        if not self._has_rows(corrected):
+        if not has_words:
             return typed
-        self.corrected = better
-        return corrected
+        self.corrected, self._is_corrected = better, not has_rows
+        return typed if has_rows else corrected
 
     def filter_query(self, query: Any) -> Any:
         """See Search; ranked as the site's search is."""
@@ -147,15 +152,21 @@ class LiveSearch(AjaxSearch):
         """See AjaxSearch.  Plone's loads a page that has no image, and saves an empty list of scales in it."""
         return super().get_image_tag(item, image_scale) if getattr(item, "getIcon", True) else None
 
-    def _has_rows(self, results: Any) -> bool:
-        """Return whether *results* is not empty.  Reads one row more than is shown: whoever gets fewer need not count."""
+    def _read(self, results: Any) -> tuple[bool, bool]:
+        """Return whether there are *results*, and whether one has the words.
+
+        Reads one row more than is shown: whoever gets fewer need not count.
+        """
         try:
             rows = int(self.request.form.get("page", 1)) * int(self.request.form.get("perPage", 10)) + 1
         except (TypeError, ValueError):
             rows = 1
-        if isinstance(results, CatalogSearchResults):
-            results.count_along()
-        return len(results[: max(1, min(rows, MAX_ROWS))]) > 0
+        if not isinstance(results, CatalogSearchResults):
+            return bool(results), bool(results)
+        results.count_along()
+        has_no_words = by_meaning_alone(results)
+        has_rows = len(results[: max(1, min(rows, MAX_ROWS))]) > 0
+        return has_rows, has_rows and not has_no_words()
 
     def _completions(self, total: int) -> list[str]:
         """Return what has been typed with its last word completed; nothing on later pages, or beside a correction."""

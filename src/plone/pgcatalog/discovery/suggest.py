@@ -14,9 +14,14 @@ from plone.pgcatalog.fulltext.word_lookup import distance
 from plone.pgcatalog.fulltext.word_lookup import EXACT_PREFIX
 from plone.pgcatalog.fulltext.word_lookup import near_beginnings
 from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.meaning.question import is_hybrid
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.expression import find
+from plone.pgcatalog.query.nearest import RANK
+from plone.pgcatalog.query.nearest import without_near
+from plone.pgcatalog.query.nearest import WORDS
+from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Statement
@@ -188,16 +193,33 @@ def lexicon_of(tool: Any) -> Any:
 
 
 def finds_something(tool: Any, query: Mapping[str, Any]) -> bool:
-    """Return whether ``searchResults(**query)`` of the catalog *tool* finds any row.  One statement, without ranking."""
+    """Return whether ``searchResults(**query)`` of the catalog *tool* finds any row by words.  One statement, without ranking."""
+    if is_hybrid(query, tool._core.indexes):
+        query = {**query, RANK: WORDS}
     results = tool.searchResults(**query)
+    return bool(_any_row(results, results.condition).rows())
+
+
+def by_meaning_alone(results: CatalogSearchResults) -> Callable[[], bool]:
+    """Return what tells whether no row of *results* has the words of the search, so that they may be mistyped.
+
+    One statement, in the message of an open batch or then; none for a search that does not ask by meaning.
+    """
+    where = without_near(results.condition)
+    if where is results.condition:
+        return lambda: False
+    row = _any_row(results, where)
+    return lambda: not row.rows()
+
+
+def _any_row(results: CatalogSearchResults, where: Condition) -> Read:
     view = results.catalog.search_view()
-    # For one row, PostgreSQL would look through an index of what most rows have, and compare the text of each.
-    where = results.condition
 
     def statement(stored: Stored) -> Statement:
+        # For one row, PostgreSQL would look through an index of what most rows have, and compare the text of each.
         return bind.select("1", bind.selective_condition(where, stored), stored, "LIMIT 1")
 
-    return bool(view.run("rows", view.binding(statement, where)))
+    return Read(view, view.binding(statement, where))
 
 
 def near_sql(trigrams: str | None, neighbours: int = NEIGHBOURS, asked: str = "unnest(%s::text[])") -> str:

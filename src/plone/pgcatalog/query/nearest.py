@@ -7,6 +7,7 @@ from plone.pgcatalog.query.ranked import Source
 from plone.pgcatalog.query.ranked import Stages
 from plone.pgcatalog.sql.expression import Condition
 from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.expression import NOTHING
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.expression import Structure
 from typing import Any
@@ -174,6 +175,11 @@ class Near(Structure):
 def near_in(where: Condition) -> Near | None:
     """Return the part of *where* that is about meaning, None for none."""
     return next(iter(where.leaves(Near)), None)
+
+
+def without_near(where: Condition) -> Condition:
+    """Return *where* without the part that is about meaning, the same object if there is none."""
+    return where.changed(lambda part: NOTHING if isinstance(part, Near) else part)
 
 
 #: The constant of the formula: the higher, the less a first place counts more than the next ones.

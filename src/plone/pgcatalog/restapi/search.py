@@ -14,6 +14,7 @@ from plone.pgcatalog.discovery.facets import FACET_SECONDS
 from plone.pgcatalog.discovery.highlight import Highlighter
 from plone.pgcatalog.discovery.passages import headings
 from plone.pgcatalog.discovery.passages import passages
+from plone.pgcatalog.discovery.suggest import by_meaning_alone
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import LIMIT
 from plone.pgcatalog.discovery.suggest import suggest
@@ -103,21 +104,22 @@ class ResultsSerializer(LazyCatalogResultSerializer):
     """Plone's answer with a page of results, which is read in the message that counts them.
 
     A request with ``snippets=1`` gets what matched in the first MAX_ROWS items as well, and the text that was meant if
-    there is no item.
+    there is no item with the words.
     """
 
     def __call__(self, fullobjects: bool = False) -> Any:
         shown = HypermediaBatch(self.request, ())
+        marks = self.request.form.get("snippets") == "1" and not fullobjects and self.lazy_resultset.highlighter()
         with self.lazy_resultset.view.session.batch():
+            has_no_words = by_meaning_alone(self.lazy_resultset) if marks else None
             if 0 < (end := shown.b_start + shown.b_size) <= IDX_BATCH:
                 self.lazy_resultset.count_along()
                 self.lazy_resultset[:end]
             total = self.lazy_resultset.actual_result_count
         answer = super().__call__(fullobjects)
-        if self.request.form.get("snippets") == "1" and not fullobjects and self.lazy_resultset.highlighter():
-            if total:
-                self._add_snippets(answer["items"])
-            else:
+        if has_no_words is not None:
+            self._add_snippets(answer["items"])
+            if not total or has_no_words():
                 answer["did_you_mean"] = self._meant()
         return answer
 
@@ -154,6 +156,7 @@ class SearchGet(Service):
         # The page, the number of hits and the facets go in one message.
         with results.view.session.batch():
             facets = counting(parameters, names, results)
+            has_no_words = by_meaning_alone(results)
             if cursor is None:
                 total = results.actual_result_count
             else:
@@ -180,7 +183,7 @@ class SearchGet(Service):
         if parameters.passages:
             answer["passages"] = self._passages(parameters)
         answer |= self._facets(parameters, counted(facets))
-        if parameters.text and (not total or parameters.flag("spellcheck", False)):
+        if parameters.text and (not total or has_no_words() or parameters.flag("spellcheck", False)):
             answer["did_you_mean"] = parameters.corrected_text()
         return answer
 
