@@ -57,6 +57,7 @@ HEIGHT = {
     "tuning-preview": 1300,
     "tuning-preview-german": 1300,
     "tuning-preview-phone": 1900,
+    "files-overview": 1000,
     "files-failed": 400,
     "files-phone": 1450,
 }
