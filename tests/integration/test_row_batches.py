@@ -1,5 +1,6 @@
 """How the rows of a long result are read: a few statements, whatever its order, and whatever the cache has kept of it."""
 
+from collections.abc import Iterable
 from plone.pgcatalog.results import loader
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.cache import ROWS
@@ -65,6 +66,22 @@ def test_who_reads_on_gets_more_and_more_rows_at_once(filled: Any, monkeypatch: 
             assert reading(results) == IN_ORDER
         # Pages within the window, all ids, then 2, 4, 8, 8, 8, 8 rows, or the like.
         assert traffic[0].round_trips <= 10
+
+
+@pytest.mark.parametrize("known", [range(0, PAGES, 3), ()], ids=["every third", "none"])
+def test_known_rows_in_between_do_not_end_a_loop(filled: Any, monkeypatch: Any, known: Iterable[int]) -> None:
+    """A loop over rows of which the process knows some sends no more messages than one over rows of which it knows none."""
+    monkeypatch.setattr(loader, "IDX_BATCH", 2)
+    monkeypatch.setattr("plone.pgcatalog.results.results.IDX_BATCH", 2)
+    monkeypatch.setattr("plone.pgcatalog.results.results.WINDOW", 0)
+    monkeypatch.setattr(loader, "MOST_IDX", 8)
+    result_cache().clear()
+    for number in known:
+        assert titles(search(filled, getId=f"page{number:02}")) == [f"Page {number}"]
+    with traced(filled) as traffic:
+        assert titles(search(filled, sort_on="getId")) == IN_ORDER
+    # 2, 4 and then 8 rows at once.
+    assert len(traffic[0].matching("xmin")) <= 7
 
 
 def test_who_looks_here_and_there_gets_few_rows(filled: Any, monkeypatch: Any) -> None:

@@ -1,5 +1,6 @@
 """Finds the rows of a result, in the process's cache or by SQL: in batches, when one of them is touched."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -40,32 +41,33 @@ class Neighbours:
         self.rids = rids
         self._slices: dict[int, Sequence[int]] = {}
         self._position: dict[int, int] = {}
-        #: how many rows the last batch had, and which place of the result is behind it
+        #: how many rows the last batch had, and which place of the result is behind it, None before the first
         self._size = IDX_BATCH
-        self._end = -1
+        self._end: int | None = None
 
     def expect(self, rids: Sequence[int]) -> None:
         """Note that *rids* will probably be wanted together."""
         if len(rids) <= IDX_BATCH:
             self._slices.update(dict.fromkeys(rids, rids))
 
-    def of(self, rid: int) -> tuple[Sequence[int], Sequence[int]]:
+    def of(self, rid: int, lacking: Callable[[Sequence[int]], Sequence[int]]) -> tuple[Sequence[int], Sequence[int]]:
         """Return those to load with *rid*, and those behind that will probably be wanted next.
 
-        They are more and more as long as somebody reads on where the last ones ended.
+        They are more and more as long as somebody reads on behind the last ones; rows in between that are known, of which
+        *lacking* returns none, needed no batch.
         """
         wanted = self._slices.get(rid)
         if wanted is not None:
             return wanted, ()
-        goes_on = self._at(rid) == self._end
-        if goes_on:
-            self._size = min(2 * self._size, MOST_IDX)
-            wanted = self.rids[self._end : self._end + self._size]
-        else:
+        at, end = self._at(rid), self._end
+        if at is None or end is None or not 0 <= at - end <= MOST_IDX or lacking(self.rids[end:at]):
             self._size = IDX_BATCH
             wanted = self.batch(rid, IDX_BATCH)
-        self._end = (self._at(wanted[-1]) or 0) + 1
-        return wanted, self.rids[self._end : self._end + MOST_IDX] if goes_on else ()
+            self._end = (self._at(wanted[-1]) or 0) + 1
+            return wanted, ()
+        self._size = min(2 * self._size, MOST_IDX)
+        self._end = at + self._size
+        return self.rids[at : self._end], self.rids[self._end : self._end + MOST_IDX]
 
     def following(self, rid: int, size: int) -> Sequence[int]:
         """Return *rid* and those behind it in its slice, else in the result, *size* at most."""
@@ -294,7 +296,7 @@ class RowLoader:
         """Return the row *rid* with its idx; raises RowGone."""
         row = self.held(rid)
         if row is None:
-            self._load(*self.neighbours.of(rid))
+            self._load(*self.neighbours.of(rid, lambda rids: without_idx(self.find(rids), rids)))
             row = self.held(rid)
             if row is None:
                 raise self._gone(rid)
