@@ -270,7 +270,7 @@ def test_the_cache_keeps_to_its_size_and_forgets_the_least_recently_used() -> No
         cache.put((HITS, number), str(number), 100)
     assert (cache.size, len(cache)) == (1000, 10)
     assert cache.get((HITS, 0)) == "0"
-    cache.put((FACETS, "more"), "value", 150)
+    cache.put((FACETS, "more"), "value", 120)
     assert cache.size <= 1000
     assert (HITS, 0) in cache
     assert (HITS, 1) not in cache
@@ -301,6 +301,28 @@ def test_rows_that_are_used_stay_longest() -> None:
     for number in range(15, 25):
         cache.put((ROWS, "source", number), Row("/plone"), 100)
     assert sorted(cache.rows("source")) == list(range(15, 25))
+
+
+@pytest.mark.parametrize("first", ["rows", "answers"])
+def test_answers_have_an_eighth_for_sure_and_rows_the_rest(first: str) -> None:
+    """Answers that nobody asks for again push out no row that a navigation shows; who reads the whole site leaves some."""
+    cache = ResultCache(1600)
+
+    def add_rows() -> None:
+        for number in range(14):
+            cache.put((ROWS, "source", number), Row("/plone"), 100)
+
+    def add_answers() -> None:
+        for number in range(50):
+            cache.put((HITS, number), str(number), 50)
+
+    for add in (add_rows, add_answers) if first == "rows" else (add_answers, add_rows):
+        add()
+    assert sorted(cache.rows("source")) == [*range(14)]
+    assert [number for number in range(50) if (HITS, number) in cache] == [46, 47, 48, 49]
+    for number in range(14, 100):
+        cache.put((ROWS, "source", number), Row("/plone"), 100, yields=number % 2 == 0)
+    assert (cache.counts[HITS].bytes, cache.counts[ROWS].bytes) == (200, 1400)
 
 
 def test_each_kind_counts_its_hits_and_misses() -> None:

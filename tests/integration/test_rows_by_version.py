@@ -138,7 +138,7 @@ def test_rows_that_went_meanwhile_are_read_as_what_they_were(filled: Any, monkey
     assert believed
 
 
-def test_rows_leave_half_of_the_room_to_answers(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_leave_an_eighth_of_the_room_to_answers(filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever reads the whole site leaves the others their answers."""
     begin(filled)
     titles(filled, getId="page001")

@@ -36,8 +36,8 @@ Entries = OrderedDict[Key, tuple[Any, int]]
 #: A bit may be set for a row that is not there: whoever needs that one reads it once more.
 BITS = 8192
 
-#: No single entry gets more than this part of the room.
-LARGEST_SHARE = 4
+#: Answers have this part of the room for sure, and no single entry gets more.
+SHARE = 8
 
 
 class Stamp(NamedTuple):
@@ -68,10 +68,11 @@ def has_idx(row: Any) -> bool:
 
 
 class ResultCache:
-    """Keeps values with their sizes up to *limit* bytes in all, none larger than a quarter of it; safe for threads.
+    """Keeps values with their sizes up to *limit* bytes in all, none larger than an eighth of it; safe for threads.
 
-    Rows, and answers, may use what the other ones leave, and have half of the room for sure: whoever reads a whole site
-    leaves others their answers.  ``counts`` has a ``Count`` for each kind.
+    Rows, and answers, may use what the other ones leave.  Answers have an eighth of the room for sure, which whoever reads a
+    whole site leaves them, and rows the rest: most answers count for a minute, or until the next commit, and would push out
+    the rows that each navigation shows.  ``counts`` has a ``Count`` for each kind.
     """
 
     def __init__(self, limit: int) -> None:
@@ -141,12 +142,12 @@ class ResultCache:
         entries = self._part(key)
         with self._lock:
             _, old = entries.get(key, (None, 0))
-            room = max(self.limit - self.size, self.limit // 2 - self.counts[ROWS].bytes)
+            room = max(self.limit - self.size, self.limit - self.limit // SHARE - self.counts[ROWS].bytes)
             if yields and size - old > room and self._spares_oldest():
                 return
             entries.pop(key, None)
             self._resize(key, -old)
-            if size * LARGEST_SHARE <= self.limit:
+            if size * SHARE <= self.limit:
                 entries[key] = value, size
                 self._resize(key, size)
                 if entries is self._rows:
@@ -170,7 +171,7 @@ class ResultCache:
 
     def _shrink(self) -> None:
         while self.size > self.limit:
-            rows_have_more = 2 * self.counts[ROWS].bytes > self.limit
+            rows_have_more = self.counts[ROWS].bytes > self.limit - self.limit // SHARE
             entries = self._rows if rows_have_more or not self._answers else self._answers
             if entries is self._rows and self._spares_oldest():
                 continue
