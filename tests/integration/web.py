@@ -11,7 +11,6 @@ from tests.integration import site as sites
 from typing import Any
 from urllib.parse import quote
 from urllib.parse import urlencode
-from ZODB.POSException import ConnectionStateError
 
 import json
 import threading
@@ -113,10 +112,10 @@ class Web:
         start: list[Any] = []
         try:
             body = (self._application or application(self.db))(environ, lambda *answer: start.extend(answer[:2]))
-        except ConnectionStateError as error:
-            # Zope ends a request whose connection was lost by events for the site, which may need that connection.  What
-            # leaves an application is 500 for a server.
-            return Response(500, {}, str(error).encode())
+        except Exception as error:  # noqa: BLE001  what leaves an application is 500 for a server, whatever it is
+            # Zope ends a request whose connection was lost by events for the site, which may need that connection, and one
+            # that it cannot read by a page for the error, which may fail as well.
+            return Response(500, {}, repr(error).encode())
         return Response(int(start[0].split()[0]), dict(start[1]), b"".join(body))
 
 
