@@ -47,7 +47,8 @@ class Client:
         response = self._connection.getresponse()
         text = response.read()
         seconds = perf_counter() - started
-        if response.status not in (200, 204) or (method == "GET" and not text):
+        # Plone's vocabularies refuse with 200 and an error.
+        if response.status not in (200, 204) or (method == "GET" and not text) or text.startswith(b'{"error"'):
             raise RequestFailed(f"{method} {path}: {response.status} {text[:500]!r}")
         return seconds
 

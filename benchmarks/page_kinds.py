@@ -83,7 +83,7 @@ def contents(site: Visited, n: int) -> str:
     ]
     query = {"criteria": criteria, "sort_on": "modified", "sort_order": "descending"}
     return asked(
-        f"{folder}/@@getVocabulary",
+        f"{site.path}/@@getVocabulary",
         name="plone.app.vocabularies.Catalog",
         query=json.dumps(query),
         batch=json.dumps({"page": 1, "size": 15}),
