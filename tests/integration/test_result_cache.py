@@ -303,6 +303,23 @@ def test_rows_that_are_used_stay_longest() -> None:
     assert sorted(cache.rows("source")) == list(range(15, 25))
 
 
+def test_the_bitmap_has_the_rows_that_are_there_with_their_idx_and_no_others() -> None:
+    cache = ResultCache(5000)
+    for rid in range(20):
+        cache.put((ROWS, "source", 3 * rid), Row("/p", b"{}" if rid % 4 else None), 500)
+    cache.put((ROWS, "source", 3 * 17), Row("/p"), 500)
+    there = {rid for rid, row in cache.rows("source").items() if row.idx is not None}
+    assert bits(cache) == there
+    assert 0 < len(there) < 10
+    cache.clear(ROWS)
+    assert bits(cache) == set()
+
+
+def bits(cache: ResultCache) -> set[int]:
+    bitmap = int.from_bytes(cache.bitmap("source"), "little")
+    return {place for place in range(bitmap.bit_length()) if bitmap >> place & 1}
+
+
 @pytest.mark.parametrize("first", ["rows", "answers"])
 def test_answers_have_an_eighth_for_sure_and_rows_the_rest(first: str) -> None:
     """Answers that nobody asks for again push out no row that a navigation shows; who reads the whole site leaves some."""

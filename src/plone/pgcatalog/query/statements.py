@@ -215,16 +215,16 @@ def versioned_idx_sql(row: str, excluded_keys: Sequence[str], known: bytes | Non
     params: tuple[Any, ...] = ()
     if known is not None:
         idx, outer = (f"({value} - %s::text[])::text" for value in (f"coalesce({row}.idx, o.idx)", f"{row}.idx"))
-        params = (list(excluded_keys),)
+        params = (list(excluded_keys), list(excluded_keys))
         if known:
-            unknown = f"CASE WHEN get_bit(%s, {row}.rid & %s::bigint) = 0 THEN"
-            idx, outer = f"{unknown} {idx} END", f"{unknown} {outer} END"
+            # Rows without an object are few: they are not worth sending the bitmap once more.
+            idx = f"CASE WHEN get_bit(%s, {row}.rid & %s::bigint) = 0 THEN {idx} END"
             params = (known, 8 * len(known) - 1, *params)
         idx, outer = f", {idx}", f", {outer}"
     return (
         f"coalesce((SELECT concat({row}.xmin, '.', o.xmin, ' '{idx}) FROM object_state o WHERE o.zoid = {row}.zoid),"
         f" concat({row}.xmin, '. '{outer}))",
-        params * 2,
+        params,
     )
 
 

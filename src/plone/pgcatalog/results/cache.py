@@ -33,8 +33,8 @@ Key = tuple[Any, ...]
 Entries = OrderedDict[Key, tuple[Any, int]]
 
 #: Bits of the bitmap that says which rows of a source are there with their idx: that of a row is its rid modulo BITS.
-#: A bit may be set for a row that is not there: whoever needs that one reads it once more.
-BITS = 8192
+#: Another row may have the same one: whoever needs a row that is taken for known reads it once more.
+BITS = 65_536
 
 #: Answers have this part of the room for sure, and no single entry gets more.
 SHARE = 8
@@ -196,19 +196,22 @@ class ResultCache:
         rows = self._sources.setdefault(key[1], {})
         self._with_idx[key[1]] += has_idx(row) - has_idx(rows.get(key[2]))
         rows[key[2]] = row
-        if has_idx(row):
-            bit = key[2] % BITS
-            self._bitmaps.setdefault(key[1], bytearray(BITS // 8))[bit // 8] |= 1 << bit % 8
+        self._mark(key[1], key[2], has_idx(row))
 
     def _forget(self, key: Key) -> None:
         if key[0] == ROWS:
             self._with_idx[key[1]] -= has_idx(self._sources.get(key[1], {}).pop(key[2], None))
+            self._mark(key[1], key[2], False)
+
+    def _mark(self, source: str, rid: int, is_there: bool) -> None:
+        """Set the bit of the row *rid* in the bitmap of *source*."""
+        bitmap = self._bitmaps.setdefault(source, bytearray(BITS // 8))
+        byte, bit = divmod(rid % BITS, 8)
+        bitmap[byte] = bitmap[byte] & ~(1 << bit) | is_there << bit
 
     def clear(self, kind: str | None = None) -> None:
         """Forget the entries of *kind*; None for everything."""
         with self._lock:
-            if kind in (None, ROWS):
-                self._bitmaps.clear()
             for entries in (self._answers, self._rows) if kind is None else (self._part((kind,)),):
                 for key in [key for key in entries if kind in (None, key[0])]:
                     self._resize(key, -entries.pop(key)[1])

@@ -118,7 +118,7 @@ class Reader:
 
     def _held(self) -> bytes | None:
         """Return the bitmap of the rows that a page brings no metadata of; None for all rows."""
-        if 0 < catalog_rows(self.view) <= BITS:
+        if 0 < catalog_rows(self.view) <= BITS // 2:
             return self.loader.expected_store().bitmap
         return None if self.loader.has_most() else b""
 
