@@ -319,7 +319,7 @@ class Client:
         new = f"{name.partition('-r')[0]}-r{self._count}"
         self._count += 1
         form = {"UID_0": page.uid, "newid_0": new, "newtitle_0": page.version.title, "_authenticator": token}
-        become = partial(replace, path=f"{container}/{new}")
+        become = partial(renamed, new, page.version.title)
         before = page.possible
         response = self.write([page], become, "rename", "POST", f"{container}/@@fc-rename", data=form)
         if response is not None and response.json()["status"] != "success":
@@ -352,6 +352,14 @@ class Client:
 
 def is_below(path: str, version: Version) -> bool:
     return f"{version.path}/".startswith(f"{path}/")
+
+
+def renamed(name: str, title: str, version: Version) -> Version:
+    """Return what becomes of *version* by a form that names the object by its UID: it is renamed wherever it is."""
+    if version.path is None:
+        return version
+    container = version.path.rpartition("/")[0]
+    return replace(version, path=f"{container}/{name}", title=title)
 
 
 def moved(source: str, target: str, version: Version) -> Version:

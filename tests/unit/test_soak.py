@@ -1,0 +1,36 @@
+"""What the soak's clients expect of a request that Zope repeats on what a failover has left."""
+
+from tests.soak.clients import moved
+from tests.soak.clients import renamed
+from tests.soak.ledger import ABSENT
+from tests.soak.ledger import Version
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        (Version("f2/page", "traffic", "published"), Version("f2/page-r8", "traffic", "published")),
+        # The failover has lost that it was moved, or its title: the form finds it by its UID.
+        (Version("f3/page", "traffic"), Version("f3/page-r8", "traffic")),
+        (Version("f3/page", "water"), Version("f3/page-r8", "traffic")),
+        (ABSENT, ABSENT),
+    ],
+)
+def test_a_rename_finds_the_object_wherever_it_is(version: Version, expected: Version) -> None:
+    assert renamed("page-r8", "traffic", version) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        (Version("f2/folder"), Version("f3/folder")),
+        (Version("f2/folder/page"), Version("f3/folder/page")),
+        (Version("f2/folder2"), Version("f2/folder2")),
+        (Version("f1/folder"), Version("f1/folder")),
+        (ABSENT, ABSENT),
+    ],
+)
+def test_a_move_finds_what_is_at_its_path_or_below_it(version: Version, expected: Version) -> None:
+    assert moved("f2/folder", "f3/folder", version) == expected
