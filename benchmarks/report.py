@@ -40,11 +40,10 @@ SLOWER = 1.05
 #: What a search is used for: as the result files and as the pages call it.
 TOUCHES = {"page": "page", "len": "count", "page with count": "page with count"}
 #: State of the caches, the word of ``TOUCHES`` taking the place of ``{}``: (values, state, ZODB cache) in the result files.
-NEW_DEFAULT = "a new {}, ZODB cache of 30,000 objects"
 STATES = {
     "the same {} again": ("repeating", "request", None),
     "a new {}": ("varying", "request", None),
-    NEW_DEFAULT: ("varying", "request", 30_000),
+    "a new {}, ZODB cache of 30,000 objects": ("varying", "request", 30_000),
     "a new {}, ZCatalog's trees in memory": ("varying", "warm", None),
     "the first {} after a save": ("repeating", "after write", None),
     "the first {} of a new process": ("repeating", "cold", None),
@@ -181,17 +180,16 @@ def side_by_side(sites: Sequence[Sequence[Pair]]) -> str:
 
 
 def headline(stored: Sequence[Record]) -> str:
-    """Return the sentence about Plone's default cache: of the largest site first, then of the smallest."""
-    what = NEW_DEFAULT.format("page with count")
-    pairs = [pair for data in compared(stored, "level2") for pair in typical(data) if pair.what == what]
-    speeds = " and ".join(
-        f"{pair.times_as_fast} times as fast with {pair.documents:,} documents"
-        f" ({number(pair.ours)} instead of {number(pair.theirs)} ms)"
-        for pair in (pairs[-1], pairs[0])
+    """Return the sentence about whole pages with Plone's default cache: of the largest site first, then of the smallest."""
+    sites = compared(stored, "pages")
+    largest, smallest = (
+        [(number(mean), number(worst)) for mean, worst in page_means(data).values()] for data in (sites[-1], sites[0])
     )
     text = (
-        f"**With Plone's default cache.** A new page with its count, as each batch of Plone asks, comes {speeds}"
-        " when the ZODB cache holds 30,000 objects."
+        f"**With Plone's default cache.** With {size_of(sites[-1]):,} documents an HTML page takes {largest[0][0]} times as long as with"
+        f" ZCatalog (the worst kind of page {largest[0][1]}), an answer by REST or to the search box {largest[1][0]} times"
+        f" (the worst {largest[1][1]}); with {size_of(sites[0]):,} documents {smallest[0][0]} and {smallest[1][0]} times,"
+        " over HTTP, all kinds of page in turns."
     )
     return fill(text, 118, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
 
