@@ -2,6 +2,8 @@
 
 from benchmarks import meaning_tables
 from benchmarks.marks import put_between
+from benchmarks.page_kinds import DATA
+from benchmarks.page_kinds import HTML
 from benchmarks.page_kinds import MIX
 from benchmarks.page_kinds import READ_ONLY
 from benchmarks.page_kinds import WITH_WRITER
@@ -17,6 +19,7 @@ from benchmarks.tables import tables
 from benchmarks.tables import title
 from benchmarks.timing import mean_ratio
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -182,16 +185,20 @@ def side_by_side(sites: Sequence[Sequence[Pair]]) -> str:
 def headline(stored: Sequence[Record]) -> str:
     """Return the sentence about whole pages with Plone's default cache: of the largest site first, then of the smallest."""
     sites = compared(stored, "pages")
-    largest, smallest = (
-        [(number(mean), number(worst)) for mean, worst in page_means(data).values()] for data in (sites[-1], sites[0])
-    )
+    largest, smallest = (sentence_of(page_means(data)) for data in (sites[-1], sites[0]))
     text = (
-        f"**With Plone's default cache.** With {size_of(sites[-1]):,} documents an HTML page takes {largest[0][0]} times as long as with"
-        f" ZCatalog (the worst kind of page {largest[0][1]}), an answer by REST or to the search box {largest[1][0]} times"
-        f" (the worst {largest[1][1]}); with {size_of(sites[0]):,} documents {smallest[0][0]} and {smallest[1][0]} times,"
-        " over HTTP, all kinds of page in turns."
+        "**With Plone's default cache.** ZCatalog's time is 1, over HTTP, all kinds of page in turns:"
+        f" with {size_of(sites[-1]):,} documents {largest}; with {size_of(sites[0]):,} documents {smallest}."
     )
     return fill(text, 118, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def sentence_of(means: Mapping[str, tuple[float, float]]) -> str:
+    """Return what is said of the *means*, group of pages -> (mean, worst)."""
+    parts = {HTML: "an HTML page", DATA: "a REST answer or live search"}
+    return ", ".join(
+        f"{name} {number(means[group][0])} (the worst {number(means[group][1])})" for group, name in parts.items()
+    )
 
 
 def pages(stored: Sequence[Record]) -> Table:
