@@ -68,7 +68,8 @@ def test_a_failed_test_is_told_before_the_run_ends(tmp_path: Path) -> None:
     os.mkfifo(gate)
     module = tmp_path / "test_some.py"
     module.write_text(f"def test_bad():\n    assert 1 == 2\n\ndef test_end():\n    open({str(gate)!r}).read()\n")
-    pytest_itself = [sys.executable, "-m", "pytest", "-n1", *TOLD.split(), str(module)]
+    # Names of tests count from the root, which pytest would otherwise choose by where the checkout lies.
+    pytest_itself = [sys.executable, "-m", "pytest", "-n1", f"--rootdir={tmp_path}", *TOLD.split(), str(module)]
     with subprocess.Popen(pytest_itself, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         limit = Timer(120, run.kill)
