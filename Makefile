@@ -7,6 +7,8 @@ DATA ?= demo-data
 SUITE ?= all
 JOBS ?= 2
 PAGE ?=
+# Files and folders of tests; those with long tests first, so that no process is left alone with one at the end.
+TESTS ?= $(wildcard tests/acceptance tests/property tests/integration tests/unit)
 PYTEST_ARGS ?=
 SEQUENCES ?= 50
 DIFF_ARGS ?= --seed 1
@@ -24,9 +26,7 @@ BENCH_ARGS ?= level2 --docs 500 --iterations 50 --warmup 5
 VENV := $(if $(filter addons,$(SUITE)),.venv-addons,.venv)
 BIN := $(VENV)/bin
 UV := .tools/bin/uv
-# Files with long tests first, so that no process is left alone with one at the end.
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder \
-	$(wildcard tests/acceptance tests/property tests/integration tests/unit)
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS)
 PIP := $(UV) pip install --python $(BIN)/python --constraint constraints.txt --override overrides.txt
 
 export PYTHON
@@ -54,11 +54,11 @@ SET_suites := $(SET_test) --group suites
 .PHONY: bench bench-page bench-ranking bench-meaning topology soak soak-files matrix
 .PHONY: lint format docs clean
 
-help:  ## list the chores
-	@echo "make <chore>:"
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-12s %s\n", $$1, $$2}'
+help:
+	@awk -F':.*## ' '/^## / {print "\n" substr($$0, 4)} \
+		/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
-install: $(VENV)/.installed-test  ## make .venv with the package and what its tests need
+## To try the catalog:
 
 demo: $(VENV)/.installed-demo  ## a Plone site with N=1000 objects on PORT=8080, kept in the folder DATA=demo-data
 	$(BIN)/python -m demo --objects $(N) --port $(PORT) --data '$(DATA)'
@@ -75,7 +75,11 @@ demo-check: $(VENV)/.installed-demo  ## start the demo, ask it some questions, s
 volto: $(VENV)/.installed-demo  ## Volto on VOLTO_PORT=3000, built once, beside a demo of its own (N=, PORT=, VOLTO_DATA=); needs node and npm
 	$(BIN)/python -m demo --volto $(VOLTO_PORT) --objects $(N) --port $(PORT) --data '$(VOLTO_DATA)'
 
-test: $(VENV)/.installed-bench  ## our tests but the long ones, on an embedded PostgreSQL (PYTEST_ARGS=...)
+## To work on it:
+
+install: $(VENV)/.installed-test  ## make .venv with the package and what its tests need
+
+test: $(VENV)/.installed-bench  ## our tests but the long ones, on an embedded PostgreSQL (TESTS=tests/unit, PYTEST_ARGS=...)
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.installed-bench  ## the long ones: benchmarks, command line, demo, browser, many random cases
