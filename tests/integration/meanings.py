@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from plone.app.textfield.value import RichTextValue
-from plone.pgcatalog.meaning.embedder import client
-from plone.pgcatalog.meaning.question import _embedded
 from plone.pgcatalog.queue.worker import Worker
 from plone.pgcatalog.storage import database_dsn
 from plone.registry.interfaces import IRegistry
 from tests.integration.content import create
 from tests.integration.embedders import Answers
+from tests.integration.embedders import forget_embedders
 from tests.integration.embedders import MODEL
 from tests.integration.embedders import serving
 from tests.integration.vectors import needs_pgvector
@@ -63,9 +62,7 @@ def embedder(threshold: float = 0.7, **settings: Any) -> Iterator[Answers]:
     with serving(embed) as answers:
         setting(embedder_url=answers.url, embedder_model=MODEL, meaning_threshold=threshold, **settings)
         yield answers
-    client().close()
-    client.cache_clear()
-    _embedded.cache_clear()
+    forget_embedders()
 
 
 def fill(portal: Any) -> None:

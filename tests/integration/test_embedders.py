@@ -6,13 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.meaning import embedder as embedder_module
 from plone.pgcatalog.meaning import table
-from plone.pgcatalog.meaning.embedder import client
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import EmbedderError
 from plone.pgcatalog.meaning.job import Embedding
 from plone.pgcatalog.queue import table as queue
 from plone.pgcatalog.queue.worker import IJobKind
 from tests.integration.content import create
+from tests.integration.embedders import forget_embedders
+from tests.integration.embedders import sending
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
 from tests.integration.vectors import answering
@@ -21,11 +22,13 @@ from tests.integration.vectors import needs_pgvector
 from tests.integration.vectors import set_embedder
 from tests.integration.vectors import site as site
 from tests.integration.vectors import work
+from tests.integration.waiting import PATIENCE
 from typing import Any
 from zope.component import getUtility
 
 import json
 import pytest
+import socket
 import threading
 import transaction
 
@@ -36,12 +39,7 @@ Answer = tuple[int, dict[str, str], bytes]
 @pytest.fixture(autouse=True)
 def no_connections() -> Iterator[None]:
     yield
-    forget_connections()
-
-
-def forget_connections() -> None:
-    client().close()
-    client.cache_clear()
+    forget_embedders()
 
 
 def embedding(values: str) -> Callable[[dict[str, Any]], Answer]:
@@ -53,6 +51,17 @@ def embedding(values: str) -> Callable[[dict[str, Any]], Answer]:
 def status(code: int, **headers: str) -> Callable[[dict[str, Any]], Answer]:
     return lambda request: (code, {name.replace("_", "-"): value for name, value in headers.items()}, b"no\0thing")
 
+
+def index(text: str) -> Callable[[dict[str, Any]], Answer]:
+    """Answer with one vector, whose index is the JSON *text*."""
+    return lambda request: (200, {}, f'{{"data": [{{"index": {text}, "embedding": [1, 2]}}]}}'.encode())
+
+
+#: JSON of all shapes but the one.
+SHAPES = [
+    *(b"", b"null", b"1", b'"data"', b"{}", b"[[]]", b'{"data": null}', b'{"data": {}}', b'{"data": {"0": [1]}}'),
+    *(b'{"data": "vectors"}', b'{"data": [null]}', b'{"data": [[1, 2]]}', b'{"data": [{}, {}]}', b"\xff\xfe{"),
+]
 
 #: What an embedder answers, and what is said of it.
 HOSTILE = [
@@ -78,6 +87,11 @@ HOSTILE = [
     (lambda request: (200, {}, b"[]"), "has not the vectors"),
     (lambda request: (200, {}, b'{"data": []}'), "has not the vectors"),
     (lambda request: (200, {}, json.dumps({"data": [{"index": 5, "embedding": [1]}]}).encode()), "no vector"),
+    *((index(wrong), "no number") for wrong in ("{}", "[]", '"0"', "null", "0.5", "[0]", "1e400", "NaN")),
+    (index("1"), "no vector"),
+    (index("1" * 5000), "no JSON"),
+    *((lambda request, text=text: (200, {}, text), "has not the vectors|no JSON") for text in SHAPES),
+    (lambda request: (200, {}, b" " * 2_000_000), "too long"),
     (lambda request: (200, {"Content-Length": "100", "Connection": "close"}, b"{}"), "RemoteProtocolError"),
 ]
 
@@ -113,19 +127,78 @@ def test_vectors_of_different_dimensions_are_none() -> None:
         Embedder(answers.url, "test").embed_passages(["text"] * 3 * embedder_module.BATCH)
 
 
-def test_a_slow_embedder_is_not_waited_for() -> None:
-    go_on = threading.Event()
+VALID = json.dumps({"data": [{"index": 0, "embedding": [1, 2]}]}).encode()
+HEAD = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(VALID)}\r\n".encode()
 
-    def answer(request: dict[str, Any]) -> Answer:
-        go_on.wait()
-        return vectors(request)
 
-    with serving(answer) as answers:
+def dripping(end: threading.Event, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield *pieces* slowly: each soon enough for a limit that begins anew with each, all together far beyond any."""
+    for piece in pieces:
+        end.wait(0.02)
+        yield piece
+
+
+def dripping_headers(end: threading.Event) -> Iterator[bytes]:
+    yield HEAD
+    yield from dripping(end, (f"X-{number}: 1\r\n".encode() for number in range(100)))
+    yield b"\r\n" + VALID
+
+
+def dripping_head(end: threading.Event) -> Iterator[bytes]:
+    yield from dripping(end, (bytes([byte]) for byte in HEAD + b"\r\n"))
+    yield VALID
+
+
+def dripping_body(end: threading.Event) -> Iterator[bytes]:
+    yield HEAD.replace(str(len(VALID)).encode(), str(len(VALID) + 100).encode()) + b"\r\n"
+    yield from dripping(end, (b" " for _ in range(100)))
+    yield VALID
+
+
+def dripping_continue(end: threading.Event) -> Iterator[bytes]:
+    yield from dripping(end, (b"HTTP/1.1 100 Continue\r\n\r\n" for _ in range(100)))
+    yield HEAD + b"\r\n" + VALID
+
+
+def silent(end: threading.Event) -> Iterator[bytes]:
+    end.wait(PATIENCE)
+    yield HEAD + b"\r\n" + VALID
+
+
+@pytest.mark.parametrize("pieces", [dripping_headers, dripping_head, dripping_body, dripping_continue, silent])
+def test_no_part_of_an_answer_is_waited_for_beyond_the_limit(pieces: Any) -> None:
+    with sending(pieces) as url, pytest.raises(EmbedderError, match="no vectors after") as raised:
+        Embedder(url, "test").embed_question("leave")
+    assert raised.value.is_down
+
+
+def test_resolver_that_blocks_is_not_waited_for_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    end, real = threading.Event(), socket.getaddrinfo
+
+    def blocking(host: Any, *args: Any, **options: Any) -> Any:
+        end.wait(PATIENCE)
+        return real("127.0.0.1", *args, **options)
+
+    with serving() as answers:
+        monkeypatch.setattr(socket, "getaddrinfo", blocking)
+        url = answers.url.replace("127.0.0.1", "embedder.example")
         try:
-            with pytest.raises(EmbedderError, match="no vectors after"):
-                Embedder(answers.url, "test").embed_question("leave")
+            # More of them than threads that look names up.
+            for _ in range(3):
+                with pytest.raises(EmbedderError, match="no vectors after"):
+                    Embedder(url, "test").embed_question("leave", 0.05)
         finally:
-            go_on.set()
+            end.set()
+        assert answers.requests == []
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "SSL_CERT_FILE"])
+def test_wrong_environment_is_an_embedder_that_is_down(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    forget_embedders()
+    monkeypatch.setenv(variable, "foo://nowhere:1")
+    with serving() as answers, pytest.raises(EmbedderError) as raised:
+        Embedder(answers.url.replace("127.0.0.1", "embedder.example"), "test").embed_question("leave")
+    assert raised.value.is_down
 
 
 def test_an_answer_without_an_end_is_not_read_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +249,7 @@ def test_pages_wait_for_an_embedder_that_is_away_however_long(site: Any, kind: E
     with serving() as answers:
         set_embedder(portal, answers.url)
         work(site)
-    forget_connections()
+    forget_embedders()
     page = create(portal, "Document", "page", title="Annual leave")
     transaction.commit()
     work_again(site, kind)

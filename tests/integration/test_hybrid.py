@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator
 from plone.pgcatalog.discovery.preview import preview
+from plone.pgcatalog.meaning import question
 from plone.pgcatalog.meaning.question import counts
+from plone.pgcatalog.meaning.question import paused_until
+from plone.pgcatalog.meaning.question import QUESTION_PAUSE
 from plone.pgcatalog.meaning.question import WrongRank
 from tests.integration import site as sites
 from tests.integration.content import counted
@@ -203,6 +206,7 @@ BAD_LUCK: dict[str, Any] = {
     "without a number": lambda request: (200, {}, b'{"data": [{"embedding": [NaN, 1, 1, 1, 1, 1]}]}'),
     "elsewhere": lambda request: (307, {"Location": "http://127.0.0.1:1/v1/embeddings"}, b""),
     "closed": lambda request: (200, {"Content-Length": "100", "Connection": "close"}, b"{}"),
+    "with an index that is a dict": lambda request: (200, {}, b'{"data": [{"index": {}, "embedding": [1]}]}'),
     "no embedder": lambda request: (200, {}, b"<html></html>"),
     "slow": None,
 }
@@ -229,7 +233,48 @@ def test_words_answer_whatever_the_embedder_does(place: tuple[Any, Answers, Web]
     finally:
         go_on.set()
         answers.answer = answer
+        paused_until.clear()
     assert counts["failed"] == failed + 2
+
+
+def test_embedder_that_is_down_gets_no_question_until_a_pause_is_over(
+    place: tuple[Any, Answers, Web], portal: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words answer meanwhile, and questions whose vectors are remembered are answered by meaning."""
+    _, answers, _ = place
+    answer, now = answers.answer, 1000.0
+    monkeypatch.setattr(question, "monotonic", lambda: now)
+    assert set(ids(hybrid(portal))) == {"leave", "urlaub"}
+    try:
+        for failing, pause in (((503, {}, b""), QUESTION_PAUSE), ((429, {"Retry-After": "60"}, b""), 60)):
+            answers.answer = lambda request, failing=failing: failing
+            answers.requests.clear()
+            for number in range(5):
+                transaction.begin()
+                assert ids(hybrid(portal, f"salary never{number} OR salary")) == ["pay"]
+                assert set(ids(hybrid(portal))) == {"leave", "urlaub"}
+            assert len(answers.requests) == 1
+            now += pause - 0.1
+            assert ids(hybrid(portal, "salary soon OR salary")) == ["pay"]
+            assert len(answers.requests) == 1
+            now += 0.2
+            answers.answer = answer
+            assert set(ids(hybrid(portal, f"vacation {pause:g}"))) == {"leave", "urlaub"}
+    finally:
+        answers.answer = answer
+        paused_until.clear()
+
+
+def test_question_that_an_embedder_refuses_pauses_no_other(place: tuple[Any, Answers, Web], portal: Any) -> None:
+    _, answers, _ = place
+    answer = answers.answer
+    answers.answer = lambda request: (400, {}, b"") if "poison" in str(request["input"]) else embed(request)
+    try:
+        for text in ("poison OR salary", "poison \ud800 OR salary"):
+            assert ids(hybrid(portal, text)) == ["pay"]
+        assert set(ids(hybrid(portal, "vacation unpaused \ud800"))) == {"leave", "urlaub"}
+    finally:
+        answers.answer = answer
 
 
 def test_words_answer_for_another_model_of_the_same_dimension(place: tuple[Any, Answers, Web], portal: Any) -> None:

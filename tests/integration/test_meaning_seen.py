@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from plone.pgcatalog.database.connections import connect
-from plone.pgcatalog.meaning.embedder import client
 from plone.pgcatalog.meaning.job import Embedding
 from plone.pgcatalog.metrics.database import database_metrics
 from plone.pgcatalog.metrics.observability import process_metrics
@@ -14,6 +13,7 @@ from tests.acceptance.cli import answer
 from tests.integration import site as sites
 from tests.integration.content import create
 from tests.integration.embedders import Answers
+from tests.integration.embedders import forget_embedders
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
 from tests.integration.vectors import answering
@@ -46,8 +46,7 @@ def kind() -> Iterator[Embedding]:
 def db(site_template: str, postgres: Any) -> Iterator[Any]:
     with sites.opened(sites.clone(postgres, site_template)) as db:
         yield db
-    client().close()
-    client.cache_clear()
+    forget_embedders()
 
 
 @pytest.fixture
@@ -134,8 +133,7 @@ def test_pages_that_wait_for_an_embedder_that_is_away(db: Any, site: Any, kind: 
     with serving() as answers:
         set_embedder(portal, answers.url)
         work(site)
-    client().close()
-    client.cache_clear()
+    forget_embedders()
     portal.page.title = "Leave"
     portal.page.reindexObject()
     transaction.commit()

@@ -15,8 +15,11 @@ EXIT_SECONDS = 2.0
 _threads: set[threading.Thread] = set()
 
 
-def start(name: str, work: Callable[[], None]) -> threading.Thread:
-    """Run *work* in a new thread, called ``pgcatalog-`` and *name*; return the thread."""
+def start(name: str, work: Callable[[], None], *, ends: bool = True) -> threading.Thread:
+    """Run *work* in a new thread, called ``pgcatalog-`` and *name*; return the thread.
+
+    Without *ends* it runs as long as the process, and ``wait`` leaves it out.
+    """
 
     def run() -> None:
         try:
@@ -25,7 +28,8 @@ def start(name: str, work: Callable[[], None]) -> threading.Thread:
             _threads.discard(thread)
 
     thread = threading.Thread(target=run, name=f"pgcatalog-{name}", daemon=True)
-    _threads.add(thread)
+    if ends:
+        _threads.add(thread)
     thread.start()
     return thread
 

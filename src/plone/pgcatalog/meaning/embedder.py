@@ -2,22 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.util import find_spec
 from math import hypot
 from math import isfinite
-from time import monotonic
+from math import nan
+from plone.pgcatalog.meaning.exchange import ExchangeFailed
+from plone.pgcatalog.meaning.exchange import post
+from plone.pgcatalog.meaning.exchange import Response
 from typing import Any
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import json
-import logging
 import os
-
-
-if TYPE_CHECKING:
-    import httpx
 
 
 #: The variable of the environment with the key of the embedder.
@@ -32,9 +28,9 @@ BATCH = 16
 LONGEST_TEXT = 4000
 #: Dimensions that pgvector's halfvec can have.
 MOST_DIMENSIONS = 16_000
-#: Bytes of an answer that are read.
-LONGEST_ANSWER = 32 << 20
-#: Seconds after which an embedder is asked again that has asked for a pause, or is out of reach; and the longest such pause.
+#: Bytes of an answer that are read for each text: a vector of MOST_DIMENSIONS has half as many.
+LONGEST_ANSWER = 1 << 20
+#: Seconds after which an embedder that is out of reach gets pages again; and the longest pause that it can ask for.
 PAUSE = 30.0
 LONGEST_PAUSE = 3600.0
 #: Characters of an embedder's own words about what is wrong.
@@ -50,17 +46,22 @@ Vector = list[float]
 class EmbedderError(Exception):
     """An embedder gave no vectors; the message says why.
 
-    *is_down* if it is out of reach, or set up wrongly, so that no text has vectors now; *pause* seconds it is not to be asked.
-    *is_about_text* if it refuses what was sent.
+    *is_down* if it is out of reach, or set up wrongly, so that no text has vectors now; *retry_after* are the seconds of
+    the pause that it asks for, if any.  *is_about_text* if it refuses what was sent.
     """
 
     def __init__(
-        self, reason: str, *, is_down: bool = False, pause: float = PAUSE, is_about_text: bool = False
+        self, reason: str, *, is_down: bool = False, retry_after: float | None = None, is_about_text: bool = False
     ) -> None:
         super().__init__(reason)
         self.is_down = is_down
-        self.pause = pause
+        self.retry_after = retry_after
         self.is_about_text = is_about_text
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next page is sent."""
+        return PAUSE if self.retry_after is None else self.retry_after
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,36 +106,23 @@ class Embedder:
     def _embed(self, texts: Sequence[str], kind: str, prefix: str, seconds: float) -> tuple[list[Vector], str]:
         body = {
             "model": self.model.replace(KIND, kind),
-            "input": [f"{prefix.strip()} {text}".strip()[:LONGEST_TEXT] or "-" for text in texts],
+            "input": [encodable(f"{prefix.strip()} {text}".strip()[:LONGEST_TEXT]) or "-" for text in texts],
             "encoding_format": "float",
         }
-        answer = self._ask(body, seconds)
+        answer = self._request(texts, body, seconds)
         return vectors_in(answer, len(texts)), name_in(answer)
 
-    def _ask(self, body: dict[str, Any], seconds: float) -> Any:
-        """Return the answer to *body*.  Raises EmbedderError."""
-        import httpx
-
-        deadline = monotonic() + seconds
-        received = bytearray()
+    def _request(self, texts: Sequence[str], body: dict[str, Any], seconds: float) -> Any:
+        """Return the JSON value that answers *body*.  Raises EmbedderError."""
+        most_bytes = LONGEST_ANSWER * len(texts)
         try:
-            with client().stream(
-                "POST", endpoint(self.url), json=body, headers=headers(), timeout=httpx.Timeout(seconds)
-            ) as response:
-                for piece in response.iter_raw():
-                    received += piece
-                    if len(received) > LONGEST_ANSWER:
-                        raise EmbedderError("the answer of the embedder is too long", is_down=True)
-                    if monotonic() > deadline:
-                        raise EmbedderError(f"no vectors after {seconds:g} seconds", is_down=True)
-        except httpx.TimeoutException as error:
-            raise EmbedderError(f"no vectors after {seconds:g} seconds", is_down=True) from error
-        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
-            raise EmbedderError(f"{type(error).__name__}: {error}"[:LONGEST_REASON], is_down=True) from error
-        if response.status_code != 200:
-            raise refused(response.status_code, response.headers.get("retry-after", ""), bytes(received))
+            response = post(endpoint(self.url), body, headers(), seconds, most_bytes)
+        except ExchangeFailed as error:
+            raise EmbedderError(str(error)[:LONGEST_REASON], is_down=True) from error
+        if response.status != 200:
+            raise refused(response)
         try:
-            return json.loads(received)
+            return json.loads(response.body)
         except (ValueError, RecursionError) as error:
             raise EmbedderError("the answer of the embedder is no JSON", is_down=True) from error
 
@@ -142,18 +130,6 @@ class Embedder:
 def is_installed() -> bool:
     """True if the extra ``plone.pgcatalog[meaning]`` is installed."""
     return find_spec("httpx") is not None
-
-
-@lru_cache(maxsize=1)
-def client() -> "httpx.Client":
-    """Return the HTTP client of this process, whose threads share its connections.  It follows no redirect."""
-    import httpx
-
-    # Some servers close a connection that is idle while the next request is on its way.
-    limits = httpx.Limits(keepalive_expiry=2.0)
-    # It would log a line for each request.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    return httpx.Client(follow_redirects=False, limits=limits)
 
 
 def headers() -> dict[str, str]:
@@ -181,26 +157,33 @@ def is_url(url: str) -> bool:
         return False
 
 
-def refused(status: int, retry_after: str, body: bytes) -> EmbedderError:
-    """Return the error for HTTP's *status*, with what the *body* says."""
-    words = " ".join(body[:LONGEST_REASON].decode(errors="replace").split())
+def refused(response: Response) -> EmbedderError:
+    """Return the error for *response*, whose status is not 200, with the beginning of its body."""
+    status = response.status
+    words = " ".join(response.body[:LONGEST_REASON].decode(errors="replace").split())
     reason = f"the embedder answers {status}{': ' if words else ''}{words}"
     if status in ABOUT_THE_TEXT:
         return EmbedderError(reason, is_about_text=True)
     if 300 <= status < 400:
         reason = f"the embedder answers {status}, a redirect, which is not followed"
     try:
-        pause = min(max(float(retry_after), 1.0), LONGEST_PAUSE)
+        seconds = float(response.retry_after)
     except ValueError:
-        pause = PAUSE
-    # A server that fails may do so for one text only; all the rest is said to whoever asks.
-    return EmbedderError(reason, is_down=status != 500, pause=pause if isfinite(pause) else PAUSE)
+        seconds = nan
+    retry_after = min(max(seconds, 1.0), LONGEST_PAUSE) if isfinite(seconds) else None
+    # A server that fails may do so for one text only.  All other statuses concern each text.
+    return EmbedderError(reason, is_down=status != 500, retry_after=retry_after)
 
 
 def name_in(answer: Any) -> str:
     """Return the name of the model in *answer*, "" without one."""
     name = answer.get("model")
-    return name[:LONGEST_REASON].replace("\0", "") if isinstance(name, str) else ""
+    return encodable(name[:LONGEST_REASON].replace("\0", "")) if isinstance(name, str) else ""
+
+
+def encodable(text: str) -> str:
+    """Return *text* with a question mark for each half of a surrogate pair, which UTF-8 has no bytes for."""
+    return text.encode(errors="replace").decode()
 
 
 def vectors_in(answer: Any, count: int) -> list[Vector]:
@@ -208,7 +191,10 @@ def vectors_in(answer: Any, count: int) -> list[Vector]:
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list) or len(data) != count or not all(isinstance(item, dict) for item in data):
         raise EmbedderError(f"the answer of the embedder has not the vectors of {count} texts", is_down=True)
-    by_index = {item.get("index", number): item.get("embedding") for number, item in enumerate(data)}
+    places = [item.get("index", number) for number, item in enumerate(data)]
+    if not all(isinstance(place, int) for place in places):
+        raise EmbedderError("the answer of the embedder has an index that is no number", is_down=True)
+    by_index = {place: item.get("embedding") for place, item in zip(places, data, strict=True)}
     vectors = [unit_vector(by_index.get(number)) for number in range(count)]
     if len({len(vector) for vector in vectors}) != 1:
         raise EmbedderError("the embedder has given vectors of different dimensions", is_down=True)

@@ -23,6 +23,7 @@ from plone.pgcatalog.settings import search_by_meaning
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Fragment
+from time import monotonic
 from types import MappingProxyType
 from typing import Any
 from zExceptions import BadRequest
@@ -38,6 +39,10 @@ logger = logging.getLogger(__name__)
 #: and so does the next one; an embedder takes 8 ms for one, 384 numbers take 4 KB.
 LONGEST_QUESTION = 1000
 REMEMBERED = 256
+
+#: Seconds after a failure in which words answer at once; an embedder may ask for more.  And when they end, for each embedder.
+QUESTION_PAUSE = 5.0
+paused_until: dict[Embedder, float] = {}
 
 #: What a search has for operators: excluded words, AND and OR between words, quotes, parentheses and wildcards.
 _EXCLUDED = re.compile(r"\b(?:AND\s+)?NOT\s+(?:\"[^\"]*+\"|\S+)")
@@ -132,7 +137,14 @@ def vector_of(vectors: Vectors, question: str) -> str | None:
 
 @lru_cache(REMEMBERED)
 def _embedded(embedder: Embedder, question: str) -> tuple[str, int, str]:
-    vector, name = embedder.embed_question(question)
+    if monotonic() < paused_until.get(embedder, 0.0):
+        raise EmbedderError("the embedder is not asked again so soon after a failure")
+    try:
+        vector, name = embedder.embed_question(question)
+    except EmbedderError as error:
+        if error.is_down:
+            paused_until[embedder] = monotonic() + (error.retry_after or QUESTION_PAUSE)
+        raise
     return literal(vector), len(vector), name
 
 
