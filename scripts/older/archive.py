@@ -1,4 +1,4 @@
-"""The databases that Plone 6.0 and 6.1 have made (by ``scripts/older`` in commit 63226fe): FileStorages with blobs, in one archive."""
+"""The databases that Plone 6.0 and 6.1 have made: FileStorages with blobs, in one archive."""
 
 from pathlib import Path
 from tests.integration.web import MANAGER

@@ -1,6 +1,5 @@
 """The documentation is complete, its links lead somewhere, and its examples run."""
 
-from importlib.metadata import EntryPoint
 from itertools import chain
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +14,9 @@ from plone.pgcatalog.indexes.registry import translator_class
 from plone.pgcatalog.indexing import codec
 from plone.pgcatalog.settings import SETTINGS
 from scripts import take_screenshots
+from tests.unit.pages import commands
+from tests.unit.pages import FENCE
+from tests.unit.pages import SPAN
 from tests.unit.sources import environment_variables
 from tests.unit.sources import ROOT
 from tests.unit.sources import SOURCE
@@ -28,20 +30,17 @@ import click
 import psycopg
 import pytest
 import re
-import tomllib
 
 
 DOCS = ROOT / "docs"
-#: Made by ``make docs`` of stored results; Sphinx itself looks after links to it.
+#: Made by ``make docs`` of stored results, and not in the repository.
 BUILT = DOCS / "reference" / "benchmark-results.md"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts and p != BUILT)
 DEVIATIONS = DOCS / "explanation" / "deviations.md"
 INDEX_TYPE = DOCS / "how-to" / "index-type.md"
 
-FENCE = re.compile(r"^( *)```\{?([\w-]*)\}?\n(.*?)^\1```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)\s]+)\)|<(https?://[^>\s]+)>")
 HEADING = re.compile(r"^#+ (.+)$", re.M)
-LABEL = re.compile(r"^\(([\w-]+)\)=$", re.M)
 
 
 def reference() -> str:
@@ -161,23 +160,6 @@ def test_every_chore_is_where_contributors_look() -> None:
     assert documented == chores - {"help"}
 
 
-def commands() -> list[tuple[str, click.Command]]:
-    """Return the console scripts of the package, and their subcommands, by the names they are called by."""
-    scripts = tomllib.loads(text(ROOT / "pyproject.toml"))["project"]["scripts"]
-    found: list[tuple[str, click.Command]] = []
-    for script, target in scripts.items():
-        command = EntryPoint(script, target, "console_scripts").load()
-        if not isinstance(command, click.Group):
-            found.append((script, command))
-            continue
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            subcommand = command.get_command(context, name)
-            assert subcommand is not None
-            found.append((f"{script} {name}", subcommand))
-    return found
-
-
 def test_every_command_is_in_the_reference() -> None:
     page = text(DOCS / "reference" / "commands.md")
     documented = set(re.findall(r"^## (.+)$", page, re.M))
@@ -207,25 +189,33 @@ def test_deviations_have_unique_names_and_reasons() -> None:
 
 
 def anchors(path: Path) -> set[str]:
-    """Return what a link may put behind ``#``: labels, and headings as MyST and GitHub name them."""
-    page = FENCE.sub("", text(path))
-    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(page)}
-    return slugs | set(LABEL.findall(page))
+    """Return the headings of *path* as MyST and GitHub name them; a label of MyST would lead nowhere on GitHub."""
+    headings = HEADING.findall(FENCE.sub("", text(path)))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("path", [*ROOT.glob("*.md"), *PAGES], ids=lambda p: p.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "path", [*ROOT.glob("*.md"), *(ROOT / "news").glob("*.md"), *PAGES], ids=lambda p: p.relative_to(ROOT).as_posix()
+)
 def test_links_lead_somewhere(path: Path) -> None:
+    """In the repository and in the built documentation, which has the files below ``docs`` only."""
     broken = []
     for link, _url in LINK.findall(FENCE.sub("", text(path))):
         if not link or re.match(r"[a-z]+:", link):
             continue
         name, _, anchor = link.partition("#")
         target = (path.parent / name).resolve() if name else path
-        if target == BUILT and path.is_relative_to(DOCS):
-            continue
-        if not target.is_file() or (anchor and anchor not in anchors(target)):
+        is_built = target.is_relative_to(DOCS) or not path.is_relative_to(DOCS)
+        if target == BUILT or not target.is_file() or not is_built or (anchor and anchor not in anchors(target)):
             broken.append(link)
     assert broken == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_roles_of_sphinx_are_not_shown_to_readers_of_the_repository(path: Path) -> None:
+    assert re.findall(r"\{\w+\}", SPAN.sub("", FENCE.sub("", text(path)))) == []
+    included = re.findall(r"^```\{literalinclude\} (.+)$", text(path), re.M)
+    assert [name for name in included if not (path.parent / name).is_file()] == []
 
 
 def test_every_page_is_in_a_toctree() -> None:

@@ -4,6 +4,7 @@ from packaging.version import Version
 from pathlib import Path
 from scripts.llms import llms_text
 from scripts.llms import SECTIONS
+from tests.unit.pages import project_files
 from typing import Any
 
 import ast
@@ -21,7 +22,6 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "plone" / "pgcatalog"
-GENERATED = {"build", "dist", "node_modules", "demo-data", "__pycache__", "_build"}
 MAX_LINES = 500
 
 # Taken apart, so that this file does not find itself.
@@ -34,22 +34,6 @@ FORBIDDEN = {
     ),
     "name of a drive": re.compile(r"\bfile://" + r"/\w"),
 }
-
-
-def project_files():
-    """Return what belongs to the project: what git knows or does not ignore."""
-    command = ["git", "-c", "safe.directory=*", "ls-files", "-z"]
-    command += ["--cached", "--others", "--exclude-standard"]
-    try:
-        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-        paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    except (OSError, subprocess.CalledProcessError):  # no git, or no checkout
-        paths = [
-            path
-            for path in ROOT.rglob("*")
-            if not any(part.startswith(".") or part in GENERATED for part in path.relative_to(ROOT).parts)
-        ]
-    return sorted(path for path in paths if path.is_file())
 
 
 def text_files():

@@ -42,8 +42,12 @@ def page(comparisons: list[SuiteComparison], candidate: dict[str, Any], command:
         "zodb-pgjsonb: the *control* with",
         "Plone's standard ZCatalog, the *candidate* with our profile. *Only candidate* counts the tests that",
         "pass with ZCatalog and not with us, *bound* those that are excused (below). How to run them:",
-        "{doc}`/how-to/plone-suites`."
-        + (" Those of Plone: {doc}`plone-suites`." if of_addons else " Those of add-ons: {doc}`add-on-suites`."),
+        "[Run Plone's test suites](../how-to/plone-suites.md)."
+        + (
+            " Those of Plone: [Plone's suites](plone-suites.md)."
+            if of_addons
+            else " Those of add-ons: [Suites of add-ons](add-on-suites.md)."
+        ),
         "",
         ", ".join(f"{name} {version}" for name, version in sorted(candidate["versions"].items())) + ".",
         *(["", f"Installed for the add-ons: {', '.join(addons())}."] if of_addons else []),

@@ -1,0 +1,133 @@
+"""Commands and paths in the documentation: each chore, variable, module, command, option and file exists."""
+
+from collections.abc import Iterator
+from fnmatch import filter as matching
+from pathlib import Path
+from tests.unit.pages import commands
+from tests.unit.pages import FENCE
+from tests.unit.pages import project_files
+from tests.unit.pages import SPAN
+from tests.unit.sources import ROOT
+from tests.unit.sources import text
+
+import click
+import importlib.util
+import pytest
+import re
+import shlex
+
+
+FILES = [path.relative_to(ROOT).as_posix() for path in project_files()]
+FOLDERS = {parent.as_posix() for name in FILES for parent in Path(name).parents}
+PAGES = [ROOT / name for name in FILES if name.endswith(".md")]
+MAKEFILE = text(ROOT / "Makefile")
+VARIABLES = {*re.findall(r"^([A-Z_]+) \?=", MAKEFILE, re.M), "PYTHON"}
+CHORES = re.findall(r"^([a-z-]+):", MAKEFILE, re.M)
+COMMANDS = dict(commands())
+#: Chores of another project: the one that cookieplone has made.
+OTHERS = {("docs/how-to/volto.md", "build"), ("docs/how-to/volto.md", "install")}
+SHELLS = ("", "console", "ini", "sh", "shell", "text", "yaml")
+#: What stands before a command: the begin of a line, or of a command in it; a prompt; variables; a folder of executables.
+BEFORE = r"(?:^|&& |; |-- |[|] )\s*(?:[$#] )?(?:[A-Z_]+=\S* )*(?:\S*/bin/)?"
+
+
+def code(page: Path) -> Iterator[str]:
+    """Yield the lines of blocks, and the spans in the text, of *page*."""
+    for _indent, language, body in FENCE.findall(text(page)):
+        if language in SHELLS:
+            yield from re.sub(r"\s*\\\n\s*", " ", body).splitlines()
+    yield from SPAN.findall(FENCE.sub("", text(page)))
+
+
+def lines(page: Path, program: str) -> Iterator[tuple[list[str], str]]:
+    """Yield for each command line with *program*: what is behind it, split into words, and the whole line."""
+    for line in code(page):
+        found = re.search(rf"{BEFORE}{program}( [^&;|<>]*)?(?:[&;|<>]|$)", line)
+        if found:
+            yield shlex.split(found[1] or "", comments=True), line
+
+
+def options(words: list[str]) -> list[str]:
+    return [word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)]
+
+
+def source_of(module: str) -> str:
+    """Return the sources that *module* is run with: its own, and those of its package."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    return "\n".join(text(path) for path in Path(spec.origin).parent.rglob("*.py"))
+
+
+def unknown_options(module: str, words: list[str]) -> list[str]:
+    source = source_of(module)
+    return [option for option in options(words) if f'"{option}"' not in source and f"/{option}" not in source]
+
+
+def unknown_words(words: list[str]) -> Iterator[str]:
+    """Yield what the Makefile does not know of the *words* behind a make."""
+    for word in words:
+        name, is_variable, value = word.partition("=")
+        if not is_variable:
+            if word not in CHORES and not word.startswith(".venv/.installed-"):
+                yield word
+        elif name not in VARIABLES:
+            yield name
+        elif name.endswith("_ARGS") and name != "PYTEST_ARGS":
+            [module] = re.findall(rf"\$\(BIN\)/python (?:-m )?(\S+) .*\$\({name}\)", MAKEFILE)[:1]
+            yield from unknown_options(module.removesuffix(".py").replace("/", "."), shlex.split(value))
+
+
+def by_name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_each_make_names_chores_and_variables_of_the_makefile(page: Path) -> None:
+    found = [(word, line) for words, line in lines(page, "make") for word in unknown_words(words)]
+    assert [(word, line) for word, line in found if (by_name(page), word) not in OTHERS] == []
+
+
+def test_each_variable_of_a_chore_is_one() -> None:
+    rows = re.findall(r"^\| `make .*$", text(ROOT / "CONTRIBUTING.md"), re.M)
+    named = {name for row in rows for name in re.findall(r"`([A-Z_]+)=", row)}
+    assert {"N", "PORT", "TESTS"} <= named <= VARIABLES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_each_python_module_exists_and_knows_its_options(page: Path) -> None:
+    wrong = []
+    for words, line in lines(page, r"python\S* -m"):
+        if importlib.util.find_spec(words[0]) is None:
+            wrong.append(line)
+        elif words[0].partition(".")[0] in FOLDERS:
+            wrong += [f"{option}: {line}" for option in unknown_options(words[0], words[1:])]
+    for words, line in lines(page, r"python\S* benchmarks/run_benchmarks\.py"):
+        wrong += [f"{option}: {line}" for option in unknown_options("benchmarks.run_benchmarks", words)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_each_command_exists_and_knows_its_options(page: Path) -> None:
+    wrong = []
+    for words, line in lines(page, "pgcatalog"):
+        if not words or words[0].startswith("-"):
+            continue
+        command = COMMANDS.get(f"pgcatalog {words[0]}")
+        if command is None:
+            wrong.append(line)
+            continue
+        known = {name for each in command.params if isinstance(each, click.Option) for name in each.opts}
+        wrong += [f"{name}: {line}" for name in {*options(words)} - known - {"--help"}]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_name)
+def test_each_path_is_in_the_repository(page: Path) -> None:
+    top = "|".join(re.escape(name) for name in sorted(FOLDERS) if "/" not in name and name != ".")
+    words = {word for line in code(page) for word in re.findall(rf"(?<![\w./$-])(?:{top})/[\w./*-]+", line)}
+    assert [word for word in sorted(words) if not exists(word.rstrip("./"))] == []
+
+
+def exists(name: str) -> bool:
+    return bool(name in FOLDERS or matching(FILES, name))
