@@ -5,7 +5,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextlib import ExitStack
-from plone.pgcatalog.compat import zcatalog
+from plone.pgcatalog import patches
 from plone.pgcatalog.compat.zcatalog import log_patches
 from plone.pgcatalog.compat.zcatalog import NOT_ASKED
 from Products.CMFCore.CatalogTool import CatalogTool as BaseTool
@@ -284,7 +284,7 @@ assert PlonePGCatalogTool().getCounter() == 7
 assert _CatalogCompat.catalogObject is not catalogObject and "catalogObject" in NOT_ASKED[Catalog]
 assert [(name.rpartition(".")[2], module) for name, module, _ in patches_not_asked()] == [("catalogObject", "__main__")]
 assert _CatalogCompat.uncatalogObject is uncatalogObject and _CatalogCompat(None).clear() == "replaced"
-assert _CatalogCompat._old_hidden.__globals__["__name__"] == "plone.pgcatalog.compat.zcatalog"
+assert _CatalogCompat._old_hidden.__globals__["__name__"] == "plone.pgcatalog.patches"
 """
 
 
@@ -301,7 +301,7 @@ def test_a_repeated_search_makes_few_calls_for_patches(both: Any) -> None:
     calls = []
 
     def note(frame: Any, event: str, arg: Any) -> None:
-        if event == "call" and frame.f_code.co_filename == zcatalog.__file__:
+        if event == "call" and frame.f_code.co_filename == patches.__file__:
             calls.append(frame.f_code.co_name)
 
     before = sys.getprofile()

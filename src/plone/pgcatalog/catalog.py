@@ -8,8 +8,6 @@ from App.special_dtml import DTMLFile
 from OFS.Folder import Folder
 from plone.pgcatalog.compat.catalog import _CatalogCompat
 from plone.pgcatalog.compat.mappings import Indexes
-from plone.pgcatalog.compat.zcatalog import Around
-from plone.pgcatalog.compat.zcatalog import unless_patched
 from plone.pgcatalog.controlpanel.registry_records import set_slow_query_ms
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
@@ -19,6 +17,8 @@ from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.interfaces import IPGCatalogTool
+from plone.pgcatalog.patches import Around
+from plone.pgcatalog.patches import unless_patched
 from plone.pgcatalog.query.expression import as_dict
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import QueryError

@@ -6,14 +6,16 @@ from plone.pgcatalog.compat.mappings import Data
 from plone.pgcatalog.compat.mappings import IndexMapping
 from plone.pgcatalog.compat.mappings import Paths
 from plone.pgcatalog.compat.mappings import Uids
-from plone.pgcatalog.compat.zcatalog import is_stock
-from plone.pgcatalog.compat.zcatalog import lend
+from plone.pgcatalog.compat.zcatalog import NOT_ASKED
+from plone.pgcatalog.compat.zcatalog import PATCHED_BEFORE
 from plone.pgcatalog.core import catalog
 from plone.pgcatalog.core import cataloguer
 from plone.pgcatalog.core import searcher
 from plone.pgcatalog.core.catalog import Catalog
 from plone.pgcatalog.core.searcher import merged
 from plone.pgcatalog.indexing.objects import is_rid
+from plone.pgcatalog.patches import dispatch
+from plone.pgcatalog.patches import is_stock
 from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.results.brain import brain_class
 from plone.pgcatalog.results.loader import RowLoader
@@ -26,7 +28,7 @@ class _CatalogCompat(ZCatalogCatalog):
     """A ``Products.ZCatalog.Catalog.Catalog``, bound to the *tool*, which may be acquisition-wrapped.
 
     Never stored: the tool keeps the index settings and column names, PostgreSQL the rest.
-    Its methods answer where ZCatalog's own are asked: see ``lend`` below.
+    Its methods answer where ZCatalog's own are asked: see ``dispatch`` below.
     """
 
     def __init__(self, tool: Any) -> None:
@@ -231,7 +233,7 @@ class _CatalogCompat(ZCatalogCatalog):
         return Data(self)
 
 
-lend(_CatalogCompat, ZCatalogCatalog)
+NOT_ASKED[ZCatalogCatalog] |= dict.fromkeys(dispatch(_CatalogCompat, ZCatalogCatalog), PATCHED_BEFORE)
 
 #: The methods by which ZCatalog's ``searchResults`` searches.
 STEPS = ("search", "make_query", "merge_query_args", "_getSortIndex", "_get_sort_attr")

@@ -1,24 +1,31 @@
-"""Inheriting from Products.ZCatalog: what others patch on its classes is asked, by our classes as by its own.
+"""Patches of ZCatalog's classes that have no effect here: their list, and the log of those of this process."""
 
-The tool and its inside inherit from the classes of the installed release, so what they do not override is looked up at
-each access, whenever it was patched or added.  ``Around`` and ``lend`` do the same for what they do override: ours
-answers as long as the inherited one is as its release made it.  What a patch cannot change is in ``NOT_ASKED``.
-"""
-
-from collections.abc import Callable
 from collections.abc import Iterator
-from functools import wraps
-from inspect import getclosurevars
-from itertools import chain
-from pathlib import Path
+from plone.pgcatalog.patches import is_stock
+from plone.pgcatalog.patches import REMEMBERED
 from Products.CMFPlone.CatalogTool import CatalogTool
+from Products.DateRecurringIndex.index import DateRecurringIndex
+from Products.ExtendedPathIndex.ExtendedPathIndex import ExtendedPathIndex
+from Products.PluginIndexes.BooleanIndex.BooleanIndex import BooleanIndex
+from Products.PluginIndexes.CompositeIndex.CompositeIndex import CompositeIndex
+from Products.PluginIndexes.DateIndex.DateIndex import DateIndex
+from Products.PluginIndexes.DateRangeIndex.DateRangeIndex import DateRangeIndex
+from Products.PluginIndexes.KeywordIndex.KeywordIndex import KeywordIndex
+from Products.PluginIndexes.PathIndex.PathIndex import PathIndex
+from Products.PluginIndexes.TopicIndex.TopicIndex import TopicIndex
+from Products.PluginIndexes.unindex import UnIndex
+from Products.PluginIndexes.UUIDIndex.UUIDIndex import UUIDIndex
 from Products.ZCatalog.Catalog import Catalog
 from Products.ZCatalog.plan import CatalogPlan
+from Products.ZCTextIndex.BaseIndex import BaseIndex
+from Products.ZCTextIndex.Lexicon import Lexicon
+from Products.ZCTextIndex.OkapiIndex import OkapiIndex
+from Products.ZCTextIndex.ZCTextIndex import ZCTextIndex
+from Record import Record
 from types import FunctionType
 from typing import Any
 
 import logging
-import sys
 
 
 logger = logging.getLogger(__name__)
@@ -26,9 +33,11 @@ logger = logging.getLogger(__name__)
 _PLAN = "the database plans queries"
 _SORT = "the database sorts, limits and counts"
 _BRAINS = "results make their brains of rows; calls of it are honoured"
+_ROWS = "brains are made of rows, and read a column when it is used"
 _METADATA = "metadata is taken together with the indexes' values; calls of it are honoured"
 _OURS = "the tool has its own"
 _MADE = "objects are made by a constructor of ours"
+PATCHED_BEFORE = "it was patched before plone.pgcatalog was imported, and has kept the original"
 
 #: What a patch of changes no search and no save, on the class or one of its bases: class -> name -> why.
 NOT_ASKED: dict[type, dict[str, str]] = {
@@ -64,102 +73,85 @@ NOT_ASKED: dict[type, dict[str, str]] = {
         "updateMetadata": _METADATA,
         "useBrains": _BRAINS,
     },
+    Record: {"__new__": _ROWS, "__setstate__": _ROWS},
     CatalogPlan: dict.fromkeys(("plan", "start", "start_split", "stop", "stop_split"), _PLAN),
 }
 
 
-def inherited(cls: type, name: str) -> Any:
-    """Return (base, what it has) for the first base class of *cls* that has the attribute *name*; raises AttributeError."""
-    for base in cls.__mro__[1:]:
-        if name in base.__dict__:
-            return base, base.__dict__[name]
-    raise AttributeError(f"no base class of {cls.__name__} has {name}")
+_STORED = "the values of an object are read by the package, and stored by PostgreSQL"
+_FOUND = "PostgreSQL finds the rows"
+_HELD = "PostgreSQL holds the values"
+_NAMED = "a query names an index by its id"
 
 
-def is_stock(base: type, name: str, value: Any) -> bool:
-    """True unless *value* is somebody's patch of the attribute *name* of *base*.
-
-    Of functions it is their code that tells, and of pages their file, so it does not matter when the patch was made.
-    """
-    module = vars(sys.modules[base.__module__])
-    if isinstance(value, FunctionType):
-        by_release = value.__globals__ is module and value.__code__.co_qualname.startswith(f"{base.__name__}.")
-        return by_release or value.__globals__ is globals()
-    file = getattr(value, "raw", None) or getattr(value, "filename", None)
-    if isinstance(file, str):
-        return Path(file).is_relative_to(Path(module["__file__"]).parent)
-    return _remembered.get((base, name), _remembered) is value
+def _methods(**names_by_reason: str) -> dict[str, str]:
+    """Return name -> reason, from the names of each kind of methods, separated by spaces."""
+    reasons = {"stores": _STORED, "finds": _FOUND, "reads": _HELD, "names": _NAMED}
+    return {name: reasons[kind] for kind, names in names_by_reason.items() for name in names.split()}
 
 
-class Around:
-    """An attribute made of the inherited one of the same name, whatever that is at the time of an access.
-
-    *make* gets the inherited attribute, and whether it is as its release made it; what it returns is kept as long as the
-    attribute stays the same.
-    """
-
-    def __init__(self, make: Callable[[Any, bool], Any]) -> None:
-        self._make = make
-        #: the inherited attribute, and what was made of it
-        self._attribute: tuple[Any, Any] = (self, None)
-
-    def __set_name__(self, cls: type, name: str) -> None:
-        self._cls, self._name = cls, name
-
-    def __get__(self, instance: Any, cls: type | None = None) -> Any:
-        base, value = inherited(self._cls, self._name)
-        former, attribute = self._attribute
-        if former is not value:
-            attribute = self._make(value, is_stock(base, self._name, value))
-            self._attribute = (value, attribute)
-        if hasattr(attribute, "__of__"):
-            return attribute if instance is None else attribute.__of__(instance)
-        return attribute.__get__(instance, cls)
-
-
-def unless_patched(method: Callable[..., Any]) -> Any:
-    """Let *method* answer in place of the inherited one, unless that is patched."""
-    return Around(lambda value, stock: method if stock else value)
-
-
-def lend(cls: type, stock: type) -> None:
-    """Have the functions of *stock* that its subclass *cls* overrides answer instances of *cls* by these.
-
-    So a patch of *stock* is asked, and what it calls for the original, by whatever name it has kept it, is ours.  A patch
-    that was made before, and that has kept the very function of the release elsewhere than on the class, is not asked:
-    that function would not find its BTrees.
-    """
-    ours = {name: f for name, f in vars(cls).items() if isinstance(f, FunctionType) and name != "__init__"}
-    for name, value in list(vars(stock).items()):
-        if isinstance(value, FunctionType) and is_stock(stock, name, value):
-            answer = ours.get(value.__code__.co_qualname.removeprefix(f"{stock.__name__}."))
-            if answer is not None:
-                setattr(stock, name, _lent(cls, answer, value))
-    for name in ours:
-        value = vars(stock).get(name)
-        if value is None:
-            continue
-        if is_stock(stock, name, value) or not _keeps_original(stock, value):
-            delattr(cls, name)
-        else:
-            NOT_ASKED[stock][name] = "it was patched before plone.pgcatalog was imported, and has kept the original"
-
-
-def _lent(cls: type, ours: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(original)
-    def method(self: Any, *args: Any, **kw: Any) -> Any:
-        return (ours if isinstance(self, cls) else original)(self, *args, **kw)
-
-    return method
-
-
-def _keeps_original(stock: type, patch: Any) -> bool:
-    """True if the function *patch* refers to a function of *stock*, as its release made it, by a variable or a default."""
-    if not isinstance(patch, FunctionType):
-        return True
-    found = getclosurevars(patch)
-    values = chain(found.nonlocals.values(), found.globals.values(), patch.__defaults__ or ())
-    return any(isinstance(v, FunctionType) and is_stock(stock, v.__name__, v) for v in values)
+NOT_ASKED |= {
+    UnIndex: _methods(
+        stores="_increment_counter _index_object index_object insertForwardIndexEntry removeForwardIndexEntry "
+        "unindex_object",
+        finds="_apply_index _apply_not getRequestCache getRequestCacheKey query_index",
+        reads="__len__ clear documentToKeyMap getCounter getEntryForObject histogram indexSize items keyForDocument "
+        "numObjects referencedObjects uniqueValues",
+        names="getId getIndexQueryNames",
+    ),
+    BooleanIndex: _methods(
+        stores="_index_object _invert_index insertForwardIndexEntry removeForwardIndexEntry unindex_object",
+        finds="query_index",
+        reads="clear histogram indexSize items uniqueValues",
+    ),
+    DateIndex: _methods(reads="clear"),
+    DateRangeIndex: _methods(
+        stores="_insertForwardIndexEntry _insert_migrate _removeForwardIndexEntry _remove_delete index_object "
+        "unindex_object",
+        finds="_apply_index getRequestCacheKey query_index",
+        reads="clear getEntryForObject uniqueValues",
+    ),
+    DateRecurringIndex: _methods(stores="index_object unindex_object"),
+    KeywordIndex: _methods(stores="_index_object unindex_object unindex_objectKeywords"),
+    UUIDIndex: _methods(
+        stores="insertForwardIndexEntry removeForwardIndexEntry", reads="clear numObjects uniqueValues"
+    ),
+    CompositeIndex: _methods(stores="_get_component_keywords _get_permuted_keywords _index_object fastBuild"),
+    PathIndex: _methods(
+        stores="index_object insertEntry unindex_object",
+        finds="_apply_index _search query_index",
+        reads="__len__ clear documentToKeyMap getEntryForObject indexSize keyForDocument numObjects uniqueValues",
+        names="getIndexQueryNames",
+    ),
+    ExtendedPathIndex: _methods(
+        stores="index_object unindex_object", finds="_apply_index query_index search", reads="clear"
+    ),
+    TopicIndex: _methods(
+        stores="index_object unindex_object",
+        finds="_apply_index query_index search",
+        reads="clear getEntryForObject indexSize numObjects uniqueValues",
+        names="getId getIndexQueryNames",
+    ),
+    ZCTextIndex: _methods(
+        stores="index_object unindex_object",
+        finds="_apply_index query query_index",
+        reads="clear getEntryForObject indexSize numObjects uniqueValues",
+        names="getIndexQueryNames",
+    ),
+    BaseIndex: _methods(
+        stores="_del_wordinfo _mass_add_wordinfo _reindex_doc index_doc unindex_doc",
+        finds="_remove_oov_wids query_weight search search_glob search_phrase",
+        reads="document_count get_words has_doc length",
+    ),
+    OkapiIndex: _methods(
+        stores="_change_doc_len _get_frequencies _reindex_doc index_doc unindex_doc", finds="_search_wids query_weight"
+    ),
+    Lexicon: _methods(
+        stores="_getWordIdCreate sourceToWordIds",
+        finds="globToWordIds isGlob parseTerms termToWordIds",
+        reads="get_word",
+    ),
+}
 
 
 def patches_not_asked() -> list[tuple[str, str, str]]:
@@ -176,7 +168,7 @@ def _not_asked() -> Iterator[tuple[type, str, Any, str]]:
     """Generate (class, name, what it has, reason) of what is there of ``NOT_ASKED``."""
     for cls, reasons in NOT_ASKED.items():
         for base in cls.__mro__:
-            if base.__module__.startswith("Products."):
+            if base.__module__.startswith(("Products.", "Record")):
                 yield from ((base, n, vars(base)[n], reason) for n, reason in reasons.items() if n in vars(base))
 
 
@@ -190,5 +182,4 @@ def log_patches() -> None:
 
 #: What is already logged.
 _logged: set[str] = set()
-#: Attributes that are neither functions nor pages, as they were when this was imported.
-_remembered = {(base, name): value for base, name, value, _ in _not_asked() if not isinstance(value, FunctionType)}
+REMEMBERED.update({(base, name): value for base, name, value, _ in _not_asked() if not isinstance(value, FunctionType)})

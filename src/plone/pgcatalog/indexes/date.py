@@ -108,6 +108,8 @@ def from_minutes(minutes: int) -> datetime:
 # -- the index
 
 
+#: Where ``DateIndex._convert`` comes from: CMFPlone has a patch of its own, for dates that ours can hold.
+RELEASED = ("Products.PluginIndexes.DateIndex.DateIndex", "Products.CMFPlone.patches.dateIndexPatch")
 #: Dates from here on are converted without the real index.
 FAR = to_minutes(datetime(4007, 12, 31, tzinfo=UTC))
 
@@ -134,7 +136,7 @@ class DateIndexTranslator(UnIndexTranslator):
         if value is MISSING or value == "":
             return None
         try:
-            instant = to_instant(value, self.index.index_naive_time_as_local)
+            instant = self._instant(value)
         except PARSE_ERRORS:
             instant = None
         if instant is None:
@@ -143,6 +145,13 @@ class DateIndexTranslator(UnIndexTranslator):
         if instant in (FLOOR, CEILING):
             report(f"a date is indexed as {instant.isoformat()}, which is as far as it goes")
         return (instant,)
+
+    def _instant(self, value: Any) -> datetime | None:
+        """Return the point in time of an object's *value*; by ``_convert`` of the real index if an add-on has patched it."""
+        if getattr(self.index._convert, "__module__", "") in RELEASED:
+            return to_instant(value, self.index.index_naive_time_as_local)
+        minutes = self.index._convert(value)
+        return None if minutes is None else _limit(from_minutes(int(minutes)))
 
     def convert_datum(self, datum: Any) -> Any:
         # The integer the real index makes of it would have lost its seconds.

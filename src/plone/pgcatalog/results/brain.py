@@ -7,7 +7,10 @@ from Acquisition import aq_get
 from collections.abc import Hashable
 from ExtensionClass import Base
 from functools import lru_cache
+from plone.pgcatalog.patches import dispatch
+from plone.pgcatalog.patches import is_patched
 from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain
+from Record import Record
 from typing import Any
 from zope.globalrequest import getRequest
 from ZPublisher.BaseRequest import quote
@@ -45,8 +48,6 @@ class PGCatalogBrain(AbstractCatalogBrain):
     that *loader* (``results.loader.RowLoader``) reads together with its neighbours, or from *row* (``results.rows.Row``).
     """
 
-    __allow_access_to_unprotected_subobjects__ = True
-
     # Not Record's, which takes the values of all columns.
     __new__ = Base.__new__
 
@@ -64,23 +65,15 @@ class PGCatalogBrain(AbstractCatalogBrain):
     def __getattr__(self, name: str) -> Any:
         if name not in self.__record_schema__:
             raise AttributeError(name)
-        attributes = self.__dict__
-        try:
-            row = attributes.get("_row")
-            if row is None:
-                row = attributes["_row"] = attributes["_loader"].row(attributes["data_record_id_"])
-                # What other brains of the row have decoded already.
-                attributes.update({**row.values, **attributes})
-            value = attributes[name] = row.value(name)
-        except AttributeError as error:
-            # Acquisition would take the site's attribute of this name.
-            raise RuntimeError(f"metadata {name!r} cannot be read") from error
-        return value
+        return _read(self, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self.__record_schema__:
+        if name in self.__record_schema__:
+            self.__dict__[name] = value
+        elif name in self.__slots__:
+            object.__setattr__(self, name, value)
+        else:
             raise AttributeError(name)
-        self.__dict__[name] = value
 
     def getPath(self) -> str:
         """Get the physical path for this record"""
@@ -95,7 +88,10 @@ class PGCatalogBrain(AbstractCatalogBrain):
             request = aq_get(self, "REQUEST", None)
             request = loader.request = getRequest() if request is None else request
         row = self.__dict__.get("_row")
-        path = loader.path(self.data_record_id_) if row is None or row.path is None else row.path
+        if _METHODS["getPath"] is not _STOCK_PATH:
+            path = self.getPath()
+        else:
+            path = loader.path(self.data_record_id_) if row is None or row.path is None else row.path
         url: str = loader.urls.url(request, path, relative)
         return url
 
@@ -109,6 +105,8 @@ class PGCatalogBrain(AbstractCatalogBrain):
         self._loader.prefetch(self.data_record_id_)
         return super()._unrestrictedGetObject()
 
+    # Functions of ``Record`` work on these brains, too: a patch may have kept one of them.
+
     @property
     def __schema__(self) -> dict[str, int]:
         """Column name -> position, for the methods of ``Record``."""
@@ -118,31 +116,57 @@ class PGCatalogBrain(AbstractCatalogBrain):
     @property
     def __data__(self) -> tuple[Any, ...]:
         """The values of all columns, for the methods of ``Record``."""
-        return tuple(self)
+        return tuple(_value(self, name) for name in self.__record_schema__)
+
+    @__data__.setter
+    def __data__(self, values: tuple[Any, ...]) -> None:
+        self.__setstate__(values)
 
     def __setstate__(self, data: tuple[Any, ...]) -> None:
         """Take the values of all columns: what a copy gets."""
         self.__dict__.update(zip(self.__record_schema__, data, strict=True))
 
-    def __bool__(self) -> bool:
-        return True
-
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, int):
-            key = list(self.__record_schema__)[key]
-        elif key not in self.__record_schema__:
-            raise KeyError(key)
-        return getattr(self, key)
+        return _value(self, _column(self, key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(key, int):
-            key = list(self.__record_schema__)[key]
-        elif key not in self.__record_schema__:
-            raise KeyError(key)
-        self.__dict__[key] = value
+        self.__dict__[_column(self, key)] = value
 
-    def __iter__(self) -> Any:
-        return (getattr(self, name) for name in self.__record_schema__)
+
+def _column(brain: PGCatalogBrain, key: Any) -> str:
+    """Return the name of the column *key*, a name or a position; raises KeyError, IndexError."""
+    name: str = list(brain.__record_schema__)[key] if isinstance(key, int) else key
+    if name not in brain.__record_schema__:
+        raise KeyError(key)
+    return name
+
+
+def _value(brain: PGCatalogBrain, name: str) -> Any:
+    """Return the value of the column *name*."""
+    attributes = brain.__dict__
+    return attributes[name] if name in attributes else _read(brain, name)
+
+
+def _read(brain: PGCatalogBrain, name: str) -> Any:
+    """Return the value of the column *name*, which *brain* has not read yet."""
+    attributes = brain.__dict__
+    try:
+        row = attributes.get("_row")
+        if row is None:
+            row = attributes["_row"] = attributes["_loader"].row(attributes["data_record_id_"])
+            # What other brains of the row have decoded already.
+            attributes.update({**row.values, **attributes})
+        value = attributes[name] = row.value(name)
+    except AttributeError as error:
+        # Acquisition would take the site's attribute of this name.
+        raise RuntimeError(f"metadata {name!r} cannot be read") from error
+    return value
+
+
+dispatch(PGCatalogBrain, AbstractCatalogBrain, ("getPath", "getURL"))
+dispatch(PGCatalogBrain, Record, ("__getattr__", "__getitem__", "__setattr__", "__setitem__"))
+_METHODS = vars(AbstractCatalogBrain)
+_STOCK_PATH = None if is_patched(AbstractCatalogBrain, "getPath") else _METHODS["getPath"]
 
 
 @lru_cache
