@@ -21,6 +21,9 @@ class Recorded:
         self.zoids: list[int] = []
         self.does: Any = lambda job: None
 
+    def needed(self, jobs: Any) -> list[int]:
+        return []
+
     def work(self, database: Any, job: Job) -> Any:
         self.zoids.append(job.zoid)
         rest = self.does(job)

@@ -187,7 +187,7 @@ def test_an_interrupted_rebuild(dsn: str) -> None:
         runner.close()
     [finding] = check(dsn)
     assert finding["text"].endswith("a rebuild was interrupted")
-    assert finding["remedy"] == "Pgcatalog rebuild resumes it."
+    assert finding["remedy"] == "pgcatalog rebuild resumes it."
 
 
 def test_a_database_copied_without_its_catalog(dsn: str) -> None:
@@ -197,7 +197,7 @@ def test_a_database_copied_without_its_catalog(dsn: str) -> None:
         finding["text"]
         == "/plone: the catalog has no table, as after the site was copied, imported or restored in part"
     )
-    assert finding["remedy"] == "Pgcatalog rebuild fills it."
+    assert finding["remedy"] == "pgcatalog rebuild fills it."
 
 
 def test_a_long_transaction(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -442,9 +442,9 @@ def test_the_zmi_says_which_files_have_no_text_and_tries_them_again(site: Any) -
     def figures() -> str:
         return " ".join(page("manage_catalogOverview").get_element_by_id("files").text_content().split())
 
-    assert figures() == "1 wait for their text, 0 have none that can be had"
+    assert figures() == "1 lack their text, 0 have none that can be had"
     work(worker)
-    assert figures() == "0 wait for their text, 1 have none that can be had"
+    assert figures() == "0 lack their text, 1 have none that can be had"
     failure = page("manage_objectInformation", rid=rid).get_element_by_id("failure").text_content()
     assert "Its file has no text:" in failure
     assert "PDF" in failure
@@ -453,7 +453,7 @@ def test_the_zmi_says_which_files_have_no_text_and_tries_them_again(site: Any) -
     assert web.post(address, MANAGER, repeat_files="1").status == 403
     token = form.fields["_authenticator"]
     assert web.post(address, MANAGER, _authenticator=token, repeat_files="1").status == 302
-    assert figures() == "1 wait for their text, 0 have none that can be had"
+    assert figures() == "1 lack their text, 0 have none that can be had"
     assert work(worker) == 1
 
 

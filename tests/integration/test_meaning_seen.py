@@ -111,20 +111,27 @@ def test_vectors_that_are_there(db: Any, site: Any, embedder: Answers, schema: s
     with connect(dsn, "test") as connection:
         connection.execute(f"DROP EXTENSION IF EXISTS vector; CREATE SCHEMA IF NOT EXISTS {schema}")
         connection.execute(f"CREATE EXTENSION vector SCHEMA {schema}")
-    assert shown(db) == "0 pages wait for their vectors, 0 have failed"  # what puts all of them waits itself
+    assert shown(db) == "2 pages lack their vectors, 0 have failed"  # what puts all of them waits itself
     work(site)
     with connect(dsn, "test") as connection:
         connection.execute(f"ANALYZE {answering(portal).name}")
     count = len(chunks(site))
     assert shown(db).startswith(f"test (4 dimensions, {count} chunks, ")
-    assert shown(db).endswith("0 pages wait for their vectors, 0 have failed")
+    assert shown(db).endswith("0 pages lack their vectors, 0 have failed")
     assert answering(portal).schema == schema
     assert found(portal) == ["page"]
     [told] = of_catalog(dsn)["vectors"]
     assert (told["dimension"], told["chunks"]) == (4, count)
     assert told["bytes"] > 8192
     metrics = figures(dsn)
-    assert metrics == {"waiting": 0, "failed": 0, "oldest_seconds": 0, "chunks": count, "bytes": told["bytes"]}
+    assert metrics == {
+        "needed": 0,
+        "waiting": 0,
+        "failed": 0,
+        "oldest_seconds": 0,
+        "chunks": count,
+        "bytes": told["bytes"],
+    }
     assert findings(dsn) == []
 
 
@@ -138,7 +145,7 @@ def test_pages_that_wait_for_an_embedder_that_is_away(db: Any, site: Any, kind: 
     portal.page.reindexObject()
     transaction.commit()
     work(site)
-    assert "1 pages wait for their vectors, 0 have failed ConnectError" in shown(db)
+    assert "1 pages lack their vectors, 0 have failed ConnectError" in shown(db)
     grow_old(dsn)
     assert figures(dsn)["waiting"] == 1
     assert figures(dsn)["oldest_seconds"] >= 3600
@@ -172,7 +179,7 @@ def test_a_page_that_is_refused(db: Any, site: Any, embedder: Answers) -> None:
     dsn = site[2]
     embedder.answer = lambda request: (413, {}, b"too long") if "leave" in str(request["input"]) else vectors(request)
     work(site)
-    assert shown(db).endswith("0 pages wait for their vectors, 1 have failed the embedder answers 413: too long")
+    assert shown(db).endswith("0 pages lack their vectors, 1 have failed the embedder answers 413: too long")
     assert (figures(dsn)["waiting"], figures(dsn)["failed"]) == (0, 1)
 
 
@@ -219,7 +226,7 @@ def test_a_database_that_cannot_hold_vectors(db: Any, site: Any, embedder: Answe
     with connect(dsn, "test") as connection:
         connection.execute(end)
     work(site)
-    assert shown(db).endswith("0 pages wait for their vectors, 0 have failed")
+    assert shown(db).endswith("0 pages lack their vectors, 0 have failed")
     assert chunks(site, portal.page)
     assert findings(dsn) == []
 

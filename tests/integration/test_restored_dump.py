@@ -117,7 +117,7 @@ def test_the_start_brings_tables_back_and_a_rebuild_fills_them(filled_dsn: str, 
                 code, status = answer("status", "--dsn", dsn)
                 assert code == 1
                 assert any("pgcatalog rebuild fills it" in sentence for sentence in status["attention"])
-                assert "Pgcatalog rebuild fills it" in findings(dsn)
+                assert "pgcatalog rebuild fills it" in findings(dsn)
             transaction.abort()
             rebuild(db)
             transaction.begin()

@@ -87,10 +87,13 @@ def block(catalog: dict[str, Any]) -> Iterator[str]:
     yield f"  {len(catalog['indexes'])} SQL indexes, {decimal(catalog['index_bytes'])}"
     yield f"  last change: {last_change(catalog)}; {catalog['dead_rows']} dead rows"
     yield f"  {english(health.slow_queries(catalog))}"
-    if catalog["vectors"]:
+    files, pages = (health.unfinished(catalog, kind) for kind in ("text", "embed"))
+    if files or "text" in catalog["queue"]:
+        failed = catalog["queue"].get("text", {}).get("failed", 0)
+        yield f"  text of files: {files} lack theirs, {failed} have none that can be had"
+    if pages or catalog["vectors"]:
         chunks, size = (sum(table[figure] for table in catalog["vectors"]) for figure in ("chunks", "bytes"))
-        waiting = catalog["queue"].get("embed", {}).get("waiting", 0)
-        yield f"  vectors of {chunks} chunks, {decimal(size)}; {waiting} pages wait for theirs"
+        yield f"  vectors of {chunks} chunks, {decimal(size)}; {pages} pages lack theirs"
     if rebuild := catalog["rebuild"]:
         state = "running" if rebuild["running"] else "interrupted"
         progress = f"{rebuild['done']} of {rebuild['total']}"
@@ -280,7 +283,7 @@ def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
     if not has_catalogs(connection) and not is_expected(connection):
         return
     figures = health.collect(connection)
-    waiting = {kind for catalog in figures.get("catalogs", ()) for kind, _ in health.neglected(catalog)}
+    waiting = {kind for catalog in figures.get("catalogs", ()) for kind in health.neglected(catalog)}
     if version_of("httpx") is None and "embed" in waiting:
         text = "pages wait for their vectors, and httpx is not installed here"
         yield Finding(WARNING, "packages", text, "Install plone.pgcatalog[meaning].")
@@ -291,7 +294,12 @@ def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
         )
     for sentence in figures["attention"]:
         text, _, remedy = sentence.rpartition("; ")
-        yield Finding(ERROR, "catalog", text or remedy, f"{remedy[:1].upper()}{remedy[1:]}." if text else "See above.")
+        yield Finding(ERROR, "catalog", text or remedy, f"{as_typed(remedy)}." if text else "See above.")
+
+
+def as_typed(remedy: str) -> str:
+    """Return *remedy* with a capital letter, unless it begins with the name of the command, which has none."""
+    return remedy if remedy.startswith("pgcatalog ") else f"{remedy[:1].upper()}{remedy[1:]}"
 
 
 # -- metrics

@@ -187,4 +187,4 @@ def own_findings(site: str, tool: Any) -> Iterator[Finding]:
     missing = [] if state is None else [name for name in layout.names if name not in state.columns]
     if missing:
         text = f"{site}: the table has no column {', '.join(missing)} yet, so these indexes are stale"
-        yield Finding(WARNING, "index", text, "Pgcatalog rebuild fills them.")
+        yield Finding(WARNING, "index", text, "Run pgcatalog rebuild, which fills them.")

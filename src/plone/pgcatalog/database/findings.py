@@ -138,7 +138,7 @@ def reference_findings(connection: Connection[Any]) -> Iterator[Finding]:
         return
     if found["number"]:
         text = f"{found['number']} references lead to objects that are gone, such as {', '.join(found['examples'])}"
-        remedy = "Pgcatalog verify names their paths; get them from a backup, or delete what refers to them."
+        remedy = "Run pgcatalog verify, which names their paths; get them from a backup, or delete what refers to them."
         yield Finding(ERROR, "objects", text, remedy)
 
 

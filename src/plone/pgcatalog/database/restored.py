@@ -40,13 +40,6 @@ WITHOUT_LISTS = (
     "SELECT relation, interned FROM pgcatalog_state"
     " WHERE interned <> '{}' AND NOT EXISTS (SELECT FROM pgcatalog_sets) AND to_regclass(quote_ident(relation)) IS NOT NULL"
 )
-#: Catalogs that had tables of chunks, and have none, as after a dump was restored where pgvector is missing: the trigger of their
-#: rows still takes chunks along.  No more those whose job waits that makes the tables anew, and says why it cannot.
-WITHOUT_VECTORS = load_statement("without_vectors")
-PUT_VECTORS = (
-    "INSERT INTO pgcatalog_queue (kind, catalog, zoid)"
-    f" SELECT 'embed', catalog, catalog FROM ({WITHOUT_VECTORS}) AS lost ON CONFLICT DO NOTHING"
-)
 HAS_NUMBERS = "SELECT EXISTS (SELECT FROM {relation} WHERE num_nonnulls({columns}) > 0) AS found"
 #: How many of some tables are there.
 ARE_THERE = "SELECT count(*) AS found FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
@@ -83,8 +76,7 @@ def missing(connection: Connection[Any]) -> list[str]:
         has_numbers = sql.SQL(HAS_NUMBERS).format(relation=sql.Identifier(row["relation"]), columns=columns)
         if is_there(connection, has_numbers):
             names.append(f"rows of pgcatalog_sets for {row['relation']}")
-    vectors = connection.execute(WITHOUT_VECTORS).fetchall()
-    return names + [f"vectors of pages for {row['relation']}" for row in vectors]
+    return names
 
 
 def is_there(connection: Connection[Any], query: Any, values: Any = None) -> bool:
@@ -105,11 +97,10 @@ def is_expected(connection: Connection[Any]) -> bool:
 def bring_back(dsn: str) -> None:
     """Make what is missing in the database *dsn*; a catalog whose rows cannot be read then counts as one without a table.
 
-    Vectors are made by a job of the catalog that has lost them.  Raises psycopg.Error.
+    Raises psycopg.Error.
     """
     with connect(dsn, "tables", 0, lock_seconds=LOCK_SECONDS) as connection:
         connection.execute(load_sql("base"))
-        connection.execute(PUT_VECTORS)
 
 
 #: The class of the catalog tool, as the storage notes it.

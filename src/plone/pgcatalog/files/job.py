@@ -1,6 +1,7 @@
 """The job that finds the text of a file, and catalogues the object with it."""
 
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.files import texts
 from plone.pgcatalog.files.extractor import ExtractionError
 from plone.pgcatalog.files.texts import Text
@@ -59,6 +60,11 @@ class TextOfFile:
         if error:
             raise JobFailed(error)
 
+    def needed(self, jobs: NeededJobs) -> list[int]:
+        """Return the zoids of the objects whose file has no text; none if nothing here reads files."""
+        extractor = texts.ready_extractor()
+        return [] if extractor is None else jobs.files(extractor.kinds)
+
     def _once(self, database: Any, job: Job) -> str:
         """Do *job*; return why the file has no text, "" if it has one, or is gone."""
         path = tool_path(database, job.catalog)
@@ -76,19 +82,22 @@ class TextOfFile:
         return text.error if text is not None else ""
 
     def _text(self, tool: Any, job: Job) -> Text | None:
-        """Return the text of the file of the object of *job*, None if one of them is gone."""
+        """Return the text of the file of the object of *job*, None if one of them is gone.
+
+        Further files of the object, and one that is gone, count as known, without a text.
+        """
         extractor = texts.ready_extractor()
         obj = object_of(tool, job.zoid)
         file = None if obj is None else texts.file_of(obj, extractor)
-        if file is None:
-            return None
-        try:
-            with connect(writable_dsn_of(tool._p_jar), "text of file", 0) as connection:
-                return texts.extract(connection, file, extractor)
-        except POSKeyError:
-            return None  # a pack has removed the blob
-        except ExtractionError as error:
-            raise JobFailed(str(error), error.for_good) from error
+        with connect(writable_dsn_of(tool._p_jar), "text of file", 0) as connection:
+            try:
+                text = None if file is None else texts.extract(connection, file, extractor)
+            except POSKeyError:
+                text = None  # a pack has removed the blob
+            except ExtractionError as error:
+                raise JobFailed(str(error), error.for_good) from error
+            texts.keep_others(connection, job.zoid)
+        return text
 
 
 def object_of(tool: Any, zoid: int) -> Any:

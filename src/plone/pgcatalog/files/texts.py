@@ -56,6 +56,23 @@ KEEP_BLOB = """
 INSERT INTO pgcatalog_file_blobs (zoid, tid, digest) VALUES (%s, %s, %s)
 ON CONFLICT (zoid, tid) DO UPDATE SET digest = EXCLUDED.digest
 """
+# The blobs of the files of an object of which nothing is known.
+KEEP_OTHERS = """
+WITH others AS MATERIALIZED (
+    SELECT blob.zoid, blob.tid
+    FROM object_state object CROSS JOIN unnest(object.refs) AS file_zoid JOIN object_state file ON file.zoid = file_zoid
+    CROSS JOIN unnest(file.refs) AS blob_zoid JOIN object_state blob ON blob.zoid = blob_zoid
+    WHERE object.zoid = %(zoid)s AND (file.class_mod, file.class_name) = ('plone.namedfile.file', 'NamedBlobFile')
+        AND (blob.class_mod, blob.class_name) = ('ZODB.blob', 'Blob')
+        AND NOT EXISTS (SELECT FROM pgcatalog_file_blobs known WHERE (known.zoid, known.tid) = (blob.zoid, blob.tid))
+), nothing AS (
+    INSERT INTO pgcatalog_file_texts (digest, kind, bytes, text, extractor, error)
+    SELECT %(digest)s, '', 0, '', '', '' WHERE EXISTS (TABLE others) ON CONFLICT DO NOTHING
+)
+INSERT INTO pgcatalog_file_blobs (zoid, tid, digest) SELECT zoid, tid, %(digest)s FROM others ON CONFLICT DO NOTHING
+"""
+#: The digest of no bytes: that of files whose text is not asked for.
+NO_BYTES = hashlib.sha256(b"").digest()
 
 #: The content type that Plone's own transforms are not asked for, while the text of an object is taken that has such a file.
 _hidden: ContextVar[str | None] = ContextVar("hidden", default=None)
@@ -197,6 +214,11 @@ def extract(connection: Connection[Any], file: File, extractor: Any) -> Text:
         if version is not None:
             connection.execute(KEEP_BLOB, (*version, digest))
     return text
+
+
+def keep_others(connection: Connection[Any], zoid: int) -> None:
+    """Note that the text of no further file of the object *zoid* is asked for: only its primary file has one."""
+    connection.execute(KEEP_OTHERS, {"zoid": zoid, "digest": NO_BYTES})
 
 
 def extracted(path: str, kind: str, extractor: Any) -> Text:

@@ -38,6 +38,7 @@ from plone.pgcatalog.indexing.rebuild_worker import RebuildGone
 from plone.pgcatalog.indexing.rebuild_worker import StartOver
 from plone.pgcatalog.indexing.rebuild_worker import VISITING
 from plone.pgcatalog.indexing.rebuild_worker import Worker
+from plone.pgcatalog.queue.worker import put_needed
 from plone.pgcatalog.request import application
 from plone.pgcatalog.sql import locks
 from psycopg import Cursor
@@ -174,6 +175,7 @@ class Rebuild:
             yield self._read()
         self._swap(target)
         self._count_words()
+        self._put_jobs()
         yield replace(target, phase="done")
 
     def _count_words(self) -> None:
@@ -182,6 +184,14 @@ class Rebuild:
         except psycopg.Error as error:
             # The rebuild is done; a search will have them counted.
             logger.warning("the words of the new relation are not counted yet: %s", error)
+
+    def _put_jobs(self) -> None:
+        """Put the jobs that rows need: no commit has put any for those that were made beside the live ones."""
+        try:
+            put_needed(self.connection, self.zoid)
+        except psycopg.Error as error:
+            # The rebuild is done; the next start of a worker puts them.
+            logger.warning("jobs for texts and vectors are not put yet: %s", error)
 
     def _begin(self) -> RebuildTarget:
         site = aq_parent(aq_inner(self.catalog))

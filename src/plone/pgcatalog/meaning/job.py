@@ -10,6 +10,8 @@ from functools import partial
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.connections import plain_connection
+from plone.pgcatalog.database.needed import NeededJobs
+from plone.pgcatalog.database.statistics import executing
 from plone.pgcatalog.fulltext.text_index import HEADINGS
 from plone.pgcatalog.meaning import table
 from plone.pgcatalog.meaning.embedder import Embedder
@@ -57,11 +59,6 @@ IS_ANY_WAITING = (
     " WHERE kind = %s AND catalog = %s AND zoid <> catalog AND due < 'infinity')"
 )
 IS_MAKING_INDEX = "SELECT FROM pg_stat_progress_create_index WHERE relid = to_regclass(%s)"
-# Rows whose trigger is enabled have lost their vectors if there is no table (``database.restored``).
-HAS_TRIGGER = (
-    "SELECT FROM pg_trigger WHERE tgrelid = to_regclass(%s) AND tgname = 'pgcatalog_chunks' AND tgenabled <> 'D'"
-)
-DISABLE_TRIGGER = SQL("ALTER TABLE {relation} DISABLE TRIGGER pgcatalog_chunks")
 LOCK = "SELECT pg_advisory_xact_lock(%s, %s)"
 DROP_INDEX = SQL("DROP INDEX CONCURRENTLY IF EXISTS {index}")
 MAKE_INDEX = SQL("CREATE INDEX CONCURRENTLY {index} ON {chunks} USING hnsw (embedding {schema}.halfvec_ip_ops)")
@@ -104,6 +101,15 @@ class Embedding:
     @property
     def is_ready(self) -> bool:
         return is_installed() and monotonic() >= self._paused_until
+
+    def needed(self, jobs: NeededJobs) -> list[int]:
+        """Return the zoids of the pages without vectors; that of the catalog if its table of chunks is missing or not complete."""
+        if not jobs.embedder:
+            return []
+        chunks = jobs.table()
+        pages = [] if chunks is None else jobs.pages()
+        is_tended = jobs.has_upkeep or (chunks is not None and chunks["is_complete"])
+        return pages if is_tended else [*pages, jobs.catalog]
 
     def work(self, database: Any, job: Job) -> Callable[[], None] | None:
         """Raises JobFailed, and what the database raises.  The index of the neighbours is left to be made beside."""
@@ -191,8 +197,6 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
         if embedder is None or relation is None:
             with connection.transaction():
                 table.retire(connection, table.read(connection, catalog))
-                if relation is not None and connection.execute(HAS_TRIGGER, (relation,)).fetchone() is not None:
-                    connection.execute(DISABLE_TRIGGER.format(relation=Identifier(relation)))
             return None
         [vector], name = embedder.embed_passages([PROBE])
         with connection.transaction():
@@ -209,6 +213,8 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
             if not fitting or vectors.of_private != of_private:
                 put_all(connection, catalog)
             mine = table.note(connection, vectors, embedder=embedder, of_private=of_private)
+            # Those that no commit has put a job for, as after a rebuild, or when a table was lost in part.
+            queue.put(connection.cursor(), KIND, catalog, NeededJobs(executing(connection), catalog).pages(mine.name))
         [(is_any_waiting,)] = connection.execute(IS_ANY_WAITING, (KIND, catalog)).fetchall()
         if not fitting or is_any_waiting:
             raise JobFailed("", False, LOOK_AGAIN)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from dataclasses import field
 from datetime import datetime
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.observe.health import add_needed
 from plone.pgcatalog.observe.health import attention
 from plone.pgcatalog.observe.health import of_sites
 from psycopg import Connection
@@ -61,13 +62,14 @@ def database_metrics(connection: Connection[Any], check: bool = False) -> Iterat
     """
     overview = statistics.overview(statistics.executing(connection))
     catalogs = statistics.catalogs(connection, overview["catalogs"])
+    add_needed(statistics.executing(connection), catalogs)
     for catalog in catalogs:
         labels = {"catalog": catalog["relation"].split("_")[1], "site": catalog["site"] or ""}
         for name, help in CATALOG.items():
             yield gauge(f"pgcatalog_{name}", catalog[name], help, labels)
         yield from rebuild(catalog["rebuild"], labels)
         yield from work(catalog, labels)
-        yield from queue(catalog["queue"], labels)
+        yield from files(catalog, labels)
         yield from vectors(catalog, labels)
         if check:
             number = statistics.rows_without_idx(connection, catalog["relation"])
@@ -128,9 +130,14 @@ def work(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
         yield gauge("pgcatalog_job_failed", int(job["failed"]), "1 if it has failed", of_job)
 
 
-def queue(kinds: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
-    """Yield what waits for workers, and has failed for good."""
-    files = kinds.get("text") or {"waiting": 0, "failed": 0, "oldest_seconds": 0.0}
+#: Objects that no worker will come to; above 0 after tables were lost.
+NO_TEXT, NO_VECTORS = "Files that have neither a text nor a job", "Pages that have neither vectors nor a job"
+
+
+def files(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
+    """Yield how many files wait for their text, lack it, and have none."""
+    files = catalog["queue"].get("text") or {"waiting": 0, "failed": 0, "oldest_seconds": 0.0}
+    yield gauge("pgcatalog_files_needed", catalog["needed"]["text"], NO_TEXT, labels)
     yield gauge("pgcatalog_files_waiting", files["waiting"], "Files that wait for their text", labels)
     yield gauge("pgcatalog_files_failed", files["failed"], "Files that have no text that can be had", labels)
     yield gauge(
@@ -143,9 +150,10 @@ def queue(kinds: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
 
 def vectors(catalog: dict[str, Any], labels: dict[str, str]) -> Iterator[Metric]:
     """Yield what a search by meaning has, and what waits for it; nothing for a catalog that was never asked to."""
-    pages, tables = catalog["queue"].get("embed"), catalog["vectors"]
-    if pages is None and not tables:
+    pages, tables, needed = catalog["queue"].get("embed"), catalog["vectors"], catalog["needed"]["embed"]
+    if pages is None and not tables and not needed:
         return
+    yield gauge("pgcatalog_vectors_needed", needed, NO_VECTORS, labels)
     pages = pages or {"waiting": 0, "failed": 0, "oldest_seconds": 0.0}
     yield gauge("pgcatalog_vectors_waiting", pages["waiting"], "Pages that wait for their vectors", labels)
     yield gauge("pgcatalog_vectors_failed", pages["failed"], "Pages that an embedder has refused", labels)

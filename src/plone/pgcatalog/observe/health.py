@@ -4,7 +4,10 @@ from datetime import timedelta
 from plone.pgcatalog.database import counts
 from plone.pgcatalog.database import restored
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.needed import Execute
+from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.restored import sites_without_table
+from plone.pgcatalog.distribution import version_of
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import joined
@@ -42,6 +45,7 @@ def collect(connection: Connection[Any], check: bool = False) -> dict[str, Any]:
     figures = statistics.overview(statistics.executing(connection))
     catalogs = statistics.catalogs(connection, figures["catalogs"])
     figures |= of_sites(connection)
+    add_needed(statistics.executing(connection), catalogs)
     if check:
         for catalog in catalogs:
             catalog["rows_without_idx"] = statistics.rows_without_idx(connection, catalog["relation"])
@@ -60,6 +64,24 @@ def of_sites(connection: Connection[Any]) -> dict[str, Any]:
         "without_table": without_table,
         "upgrades": list(restored.waiting(connection)),
     }
+
+
+def add_needed(execute: Execute, catalogs: list[dict[str, Any]]) -> None:
+    """Add to each of *catalogs* how many objects need a job and have none: ``needed``, by kind; see ``NeededJobs``.
+
+    No file does where nothing reads files: no text is known or waited for, and kreuzberg is not installed here.
+    """
+    for catalog in catalogs:
+        jobs = NeededJobs(execute, catalog["catalog"])
+        reads_files = jobs.has_texts or version_of("kreuzberg") is not None
+        catalog["needed"] = {"text": len(jobs.files()) if reads_files else 0, "embed": len(jobs.pages())}
+        # The job about the tables of chunks puts those of the pages.
+        catalog["needed_later"] = {"text": False, "embed": jobs.has_upkeep}
+
+
+def unfinished(catalog: dict[str, Any], kind: str) -> int:
+    """Return how many objects of *catalog* lack what jobs of *kind* give them, and have not failed."""
+    return int(catalog["needed"][kind] + catalog["queue"].get(kind, {"waiting": 0})["waiting"])
 
 
 def line(figures: dict[str, Any]) -> str:
@@ -154,7 +176,7 @@ def attention(figures: dict[str, Any]) -> list[str]:
                     site | {"slow": slow_queries(catalog)},
                 )
             )
-        sentences += [of_neglected(kind, work, site) for kind, work in neglected(catalog)]
+        sentences += of_jobs(catalog, site)
         failed = [job for job, state in sorted(catalog["jobs"].items()) if state["failed"]]
         sentences += [
             _("${site}: the last ${job} failed; the tab Advanced says why", site | {"job": JOBS.get(job, job)})
@@ -180,17 +202,49 @@ def attention(figures: dict[str, Any]) -> list[str]:
     return sentences
 
 
-def neglected(catalog: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the kinds of jobs of *catalog* of which one waits for LONGEST_WAIT and none is being done, and their figures."""
-    queue = catalog["queue"].items()
+def neglected(catalog: dict[str, Any]) -> list[str]:
+    """Return the kinds of jobs of *catalog* of which one waits for LONGEST_WAIT and none is being done."""
     return [
-        (kind, work) for kind, work in queue if work["oldest_seconds"] >= LONGEST_WAIT and not work["is_being_done"]
+        kind
+        for kind, work in catalog["queue"].items()
+        if kind in catalog["needed"]
+        and work["oldest_seconds"] >= LONGEST_WAIT
+        and not work["is_being_done"]
+        and unfinished(catalog, kind)
     ]
 
 
-def of_neglected(kind: str, work: dict[str, Any], site: dict[str, str]) -> str:
-    """Return the sentence about jobs of a *kind* that wait too long."""
-    values = site | {"number": str(work["waiting"]), "age": str(timedelta(seconds=round(work["oldest_seconds"])))}
+def of_jobs(catalog: dict[str, Any], site: dict[str, str]) -> list[str]:
+    """Return the sentences about files and pages of *catalog* that wait for too long, or for nothing."""
+    sentences = []
+    waiting = neglected(catalog)
+    for kind, number in catalog["needed"].items():
+        if kind in waiting:
+            sentences.append(of_neglected(kind, unfinished(catalog, kind), catalog["queue"][kind], site))
+        elif number and not catalog["needed_later"][kind] and not catalog["unfilled"]:
+            sentences.append(of_needed(kind, number, site))
+    return sentences
+
+
+def of_needed(kind: str, number: int, site: dict[str, str]) -> str:
+    """Return the sentence about *number* objects that need a job of a *kind*, and have none."""
+    values = site | {"number": str(number)}
+    if kind == "embed":
+        return _(
+            "${site}: ${number} pages have no vectors and wait for none;"
+            " pgcatalog meaning ZOPE_CONF --site ${site} --backfill has them made",
+            values,
+        )
+    return _(
+        "${site}: ${number} files have no text and wait for none;"
+        " pgcatalog files ZOPE_CONF --site ${site} --backfill has them read",
+        values,
+    )
+
+
+def of_neglected(kind: str, number: int, work: dict[str, Any], site: dict[str, str]) -> str:
+    """Return the sentence about jobs of a *kind* that wait too long, for *number* objects."""
+    values = site | {"number": str(number), "age": str(timedelta(seconds=round(work["oldest_seconds"])))}
     if kind != "embed":
         return _(
             "${site}: ${number} files wait for their text, one of them for ${age}, and no worker takes it;"

@@ -2,13 +2,17 @@
 
 from App.config import getConfiguration
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from plone.pgcatalog.database import background
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.database.direct import SharedSession
+from plone.pgcatalog.database.needed import NeededJobs
+from plone.pgcatalog.database.needed import values_of
 from plone.pgcatalog.database.restored import path_above
+from plone.pgcatalog.database.statistics import executing
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.queue.table import Job
 from plone.pgcatalog.settings import number
@@ -46,6 +50,9 @@ STOP_SECONDS = 0.5
 PAUSE = 5.0
 
 
+CATALOGS = "SELECT catalog FROM pgcatalog_state WHERE %(catalog)s::bigint IS NULL OR catalog = %(catalog)s"
+
+
 class IJobKind(Interface):
     """A kind of job: a utility whose name is that of the kind in the table."""
 
@@ -60,6 +67,9 @@ class IJobKind(Interface):
         Raises JobFailed, as that function may; a job about something that is gone is done.  Any other exception is a failure to
         be tried again.
         """
+
+    def needed(jobs: NeededJobs) -> Iterable[int]:  # type: ignore[empty-body]
+        """Return the zoids of the objects that need a job of this kind and have none, in the catalog of *jobs*."""
 
 
 class JobFailed(Exception):
@@ -104,6 +114,16 @@ def stop_threads() -> None:
     background.wait(background.EXIT_SECONDS)
 
 
+def put_needed(connection: Connection[Any], catalog: int | None = None) -> None:
+    """Put the jobs that objects of *catalog*, or of all catalogs, need and have not, on the autocommit *connection*."""
+    execute = executing(connection)
+    for (zoid,) in map(values_of, execute(CATALOGS, {"catalog": catalog})):
+        jobs = NeededJobs(execute, zoid)
+        for name, kind in getUtilitiesFor(IJobKind):
+            with connection.transaction(), connection.cursor() as cursor:
+                table.put(cursor, name, zoid, kind.needed(jobs))
+
+
 def tool_path(database: Any, catalog: int) -> str | None:
     """Return the path of the catalog tool with oid *catalog*; None for one that is gone."""
     dsn = database_dsn(database)
@@ -145,6 +165,7 @@ class Worker:
         while not self._stopped.is_set():
             try:
                 with connect(self.dsn, "queue", 30) as connection, self._woken():
+                    self._put_needed()
                     while not self._stopped.is_set():
                         if not self.run_one(connection):
                             self._sleep(connection)
@@ -156,11 +177,17 @@ class Worker:
     def run_until_empty(self) -> int:
         """Do what is due, to its end; return how many jobs that were.  Raises psycopg.Error."""
         count = 0
+        self._put_needed()
         with connect(self.dsn, "queue", 30) as connection:
             while not self._stopped.is_set() and self.run_one(connection):
                 count += 1
         self._end_beside()
         return count
+
+    def _put_needed(self) -> None:
+        """Put the jobs that objects still need, however long it takes to find them."""
+        with connect(self.dsn, "queue", 0) as connection:
+            put_needed(connection)
 
     def run_one(self, connection: Connection[Any]) -> bool:
         """Take a job, do it, and note on the autocommit *connection* how it has ended; False if none is due.

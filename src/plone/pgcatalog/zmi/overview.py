@@ -53,7 +53,8 @@ OLD = 60
 class Figures(BrowserView):
     """HTML for a page about the catalog tool *context*: its health in a line, figures, and maintenance with its buttons.
 
-    One message to PostgreSQL, and up to two each for the number of rows and for files without a text.
+    A message to PostgreSQL each for the figures, the settings, files and pages without a job, and up to two each for the
+    number of rows and for files without a text.
     """
 
     template = ViewPageTemplateFile("templates/figures.pt")
@@ -66,6 +67,7 @@ class Figures(BrowserView):
         if self.mine is not None:
             # As ``statistics.catalogs`` names it, without a look at the rows.
             self.mine["site"] = site_path(context) or self.mine["relation"]
+            health.add_needed(self.catalog.session.execute, [self.mine])
         self.overview |= self.of_site()
 
     def __call__(self) -> str:
@@ -130,8 +132,11 @@ class Figures(BrowserView):
         ]
 
     def files(self) -> dict[str, Any] | None:
-        """Return how many files wait for their text, and have none; None if there are no such files."""
-        return self.mine["queue"].get("text") if self.mine else None
+        """Return how many files lack their text, and have none that can be had; None if there are no such files."""
+        if not self.mine or not (self.mine["needed"]["text"] or "text" in self.mine["queue"]):
+            return None
+        work: dict[str, Any] = {"failed": 0, "oldest_seconds": 0.0} | self.mine["queue"].get("text", {})
+        return work | {"waiting": health.unfinished(self.mine, "text")}
 
     def failed_files(self) -> list[dict[str, str]]:
         """Return path, address of its information and reason of the SHOWN_FAILURES files that have failed last."""
@@ -147,10 +152,11 @@ class Figures(BrowserView):
         ]
 
     def meaning(self) -> dict[str, Any] | None:
-        """Return how many pages wait for their vectors, and have none, and the tables of vectors; None without either."""
-        if not self.mine or not (self.mine["vectors"] or "embed" in self.mine["queue"]):
+        """Return how many pages lack their vectors, and have failed, and the tables of vectors; None without any."""
+        if not self.mine or not (self.mine["vectors"] or self.mine["needed"]["embed"] or "embed" in self.mine["queue"]):
             return None
-        work: dict[str, Any] = {"waiting": 0, "failed": 0, "last_reason": ""} | self.mine["queue"].get("embed", {})
+        work: dict[str, Any] = {"failed": 0, "last_reason": ""} | self.mine["queue"].get("embed", {})
+        work["waiting"] = health.unfinished(self.mine, "embed")
         return work | {"tables": [each | {"model": model_in(each["about"])} for each in self.mine["vectors"]]}
 
     def oldest(self) -> dict[str, Any] | None:

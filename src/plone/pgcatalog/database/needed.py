@@ -1,0 +1,116 @@
+"""Objects that lack what a job gives them, and have no job: files without a text, pages without vectors.  Needs no Zope.
+
+A rebuild makes rows without commits that put jobs, and a dump may be restored without tables of texts, chunks or jobs.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from plone.pgcatalog.database.layout import chunks_prefix
+from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.sql.values import ROLES
+from psycopg import sql
+from typing import Any
+
+import json
+
+
+#: Runs a statement with named values and returns its rows, as tuples or dicts.
+Execute = Callable[[str, Mapping[str, Any]], list[Any]]
+
+NO_CHUNKS = sql.SQL("(SELECT NULL::bigint AS zoid WHERE false)")
+PUBLIC = sql.SQL("rows.{roles} @> ARRAY['Anonymous']::text[]")
+PUBLIC_BY_NUMBER = sql.SQL(
+    "rows.{roles} IN (SELECT number FROM pgcatalog_sets WHERE name = {name} AND vals @> ARRAY['Anonymous']::text[])"
+)
+
+
+@cache
+def content_types() -> frozenset[str]:
+    """Return the content types of the files that the package reads."""
+    return frozenset((files("plone.pgcatalog") / "files" / "kinds.txt").read_text("utf-8").split())
+
+
+def is_read(content_type: str) -> bool:
+    """Return whether the package reads files of *content_type*."""
+    return content_type.lower() in content_types()
+
+
+def values_of(row: Any) -> tuple[Any, ...]:
+    """Return the values of *row*, a tuple or a dict."""
+    return tuple(row.values()) if isinstance(row, dict) else tuple(row)
+
+
+class NeededJobs:
+    """The jobs that the catalog with tool oid *catalog* needs and has not; read with *execute*.
+
+    The settings are those of the catalog's site, as the storage keeps them with the tool.
+    """
+
+    def __init__(self, execute: Execute, catalog: int) -> None:
+        self.execute = execute
+        self.catalog = catalog
+        rows = execute(load_sql("needed"), {"catalog": catalog, "chunks": f"^{chunks_prefix(catalog)}[0-9]+$"})
+        self.is_there = bool(rows)
+        self.settings: dict[str, Any] = {}
+        #: True if the text of some file is known, or waited for
+        self.has_texts = False
+        #: True if a job waits that is about the tables of chunks
+        self.has_upkeep = False
+        self._tables: list[dict[str, Any]] = []
+        for row in rows:
+            self.relation, self._columns, self._interned, settings, tables, *flags = values_of(row)
+            self.settings = settings if isinstance(settings, dict) else {}
+            self._tables = tables
+            self.has_texts, self.has_upkeep = flags
+
+    @property
+    def embedder(self) -> str:
+        """The URL of the site's embedder, "" without one."""
+        return str(self.settings.get("embedder_url") or "").strip()
+
+    def table(self) -> dict[str, Any] | None:
+        """Return name and state of the newest table of chunks for the site's embedder, None without one."""
+        wanted = [str(self.settings.get(f"embedder_{name}") or "") for name in ("model", "passage_prefix")]
+        for table in self._tables:
+            try:
+                about = json.loads(table["about"])
+                if [about["model"], about["passage_prefix"]] == [wanted[0].strip(), wanted[1]]:
+                    return {"name": table["name"], "is_complete": bool(about["is_complete"])}
+            except (ValueError, LookupError, TypeError):
+                continue  # a comment that is not ours
+        return None
+
+    def files(self, reads: Callable[[str], bool] = is_read) -> list[int]:
+        """Return the zoids of the objects with a file without a text, of a content type that *reads* is true of."""
+        if not self.is_there or not self.settings.get("text_of_files", True):
+            return []
+        query = sql.SQL(load_sql("needed_texts")).format(relation=sql.Identifier(self.relation))
+        rows = map(values_of, self.execute(query.as_string(), {"catalog": self.catalog}))
+        return sorted({zoid for zoid, kind in rows if kind and reads(kind)})
+
+    def pages(self, chunks: str | None = None) -> list[int]:
+        """Return the zoids of the pages without a chunk in the table *chunks*, by default that of ``table``.
+
+        No page for a site without an embedder, all pages if there is no such table.
+        """
+        if not self.is_there or not self.embedder:
+            return []
+        table = self.table()
+        name = chunks or (table["name"] if table else None)
+        query = sql.SQL(load_sql("needed_vectors")).format(
+            relation=sql.Identifier(self.relation),
+            chunks=NO_CHUNKS if name is None else sql.Identifier(name),
+            visible=self._visible(),
+        )
+        return [zoid for (zoid,) in map(values_of, self.execute(query.as_string(), {"catalog": self.catalog}))]
+
+    def _visible(self) -> sql.Composable:
+        """Return the condition of rows that are to have vectors: all, or those that anonymous may see."""
+        if self.settings.get("meaning_of_private", True):
+            return sql.SQL("true")
+        if ROLES.name not in self._columns:
+            return sql.SQL("false")
+        public = PUBLIC_BY_NUMBER if ROLES.name in self._interned else PUBLIC
+        return public.format(roles=sql.Identifier(ROLES.name), name=sql.Literal(ROLES.name))

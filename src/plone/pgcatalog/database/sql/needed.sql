@@ -1,0 +1,15 @@
+-- What tells which jobs a catalog needs: its relation and columns, its site's settings, its tables of chunks, the newest first,
+-- whether texts of files are in use, and whether a job about the tables of chunks waits.
+SELECT s.relation, s.columns, s.interned, o.state -> '_settings' AS settings,
+    (SELECT coalesce(jsonb_agg(jsonb_build_object('name', c.relname, 'about', obj_description(c.oid, 'pg_class'))
+            ORDER BY substring(c.relname FROM '[0-9]+$')::int DESC), '[]')
+        FROM pg_class c
+        WHERE c.relkind = 'r' AND pg_table_is_visible(c.oid) AND c.relname ~ %(chunks)s
+            AND obj_description(c.oid, 'pg_class') IS NOT NULL) AS tables,
+    EXISTS (SELECT FROM pgcatalog_file_texts)
+        OR EXISTS (SELECT FROM pgcatalog_queue q WHERE q.kind = 'text' AND q.catalog = s.catalog) AS has_texts,
+    EXISTS (SELECT FROM pgcatalog_queue q
+        WHERE (q.kind, q.catalog, q.zoid) = ('embed', s.catalog, s.catalog)) AS has_upkeep
+FROM pgcatalog_state s
+JOIN object_state o ON o.zoid = s.catalog
+WHERE s.catalog = %(catalog)s AND to_regclass(quote_ident(s.relation)) IS NOT NULL

@@ -1,0 +1,15 @@
+-- Catalogued objects with a title that have no chunk, and that no job is about.  The embedder is sent at least the title, so a job
+-- gives each of them one.  White space is what Python takes for it.
+WITH candidates AS MATERIALIZED (
+    SELECT rows.zoid, rows.idx FROM {relation} rows
+    WHERE rows.zoid IS NOT NULL AND {visible}
+        AND NOT EXISTS (SELECT FROM {chunks} chunks WHERE chunks.zoid = rows.zoid)
+        AND NOT EXISTS (
+            SELECT FROM pgcatalog_queue q WHERE q.kind = 'embed' AND q.catalog = %(catalog)s AND q.zoid = rows.zoid)
+)
+SELECT DISTINCT zoid
+FROM candidates
+JOIN object_state o USING (zoid)
+CROSS JOIN LATERAL (SELECT coalesce(candidates.idx, o.idx) -> 'Title' AS title) AS kept
+WHERE jsonb_typeof(title) = 'string'
+    AND title #>> '{{}}' ~ '[^[:space:][:cntrl:]\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]'
