@@ -1,5 +1,6 @@
-"""The viewlet *Similar pages*: what is like a page by its text, below it; off until the site's editors want it."""
+"""Viewlets: *Similar pages*, what is like a page by its text, off until the site's editors want it; the link of a search."""
 
+from html import escape
 from plone.app.layout.viewlets.common import ViewletBase
 from plone.pgcatalog.discovery.similar import more_like_this
 from plone.pgcatalog.interfaces import IPGCatalogTool
@@ -44,3 +45,11 @@ class RelatedPages(ViewletBase):
     def render(self) -> Any:
         """See IViewlet; empty when there is nothing to show."""
         return self.index() if self.pages else ""
+
+
+class CanonicalLink(ViewletBase):
+    """The canonical address of a search page, in its head."""
+
+    def render(self) -> str:
+        """See IViewlet."""
+        return f'<link rel="canonical" href="{escape(self.view.canonical_url)}" />'

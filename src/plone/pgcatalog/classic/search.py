@@ -45,6 +45,8 @@ from zope.interface import Interface
 from zope.interface import providedBy
 
 
+#: What search pages with parameters tell crawlers: without end, they are combinations of words and filters.
+ROBOTS = "noindex, follow"
 #: Pages before and behind the present one that have a link.
 NEIGHBOURS = 2
 #: Places to choose whose titles are looked up in any case: those of many hits leave no room for more in a message.
@@ -85,12 +87,25 @@ class SearchPage(PageRequest):
     def __call__(self) -> Any:
         if not self.is_on:
             return self._plones_page()()
+        if self.has_parameters:
+            self.request.response.setHeader("X-Robots-Tag", ROBOTS)
         self.update()
         if not self.facets_are(ALONE):
             return self.index()
         # A part of a page, to which no theme is to be applied.
         self.request.response.setHeader("X-Theme-Disabled", "True")
         return self.facets_alone()
+
+    @property
+    def has_parameters(self) -> bool:
+        """True if the page is one of many that a crawler should not index."""
+        return bool(self.request.get("QUERY_STRING") or self.request.form)
+
+    @property
+    def canonical_url(self) -> str:
+        """The address of the first page of the hits for the same words, with nothing chosen."""
+        address = Address(f"{self.context.absolute_url()}/@@{self.__name__}")
+        return str(address.having(SOURCE_INDEX, self.text) if self.text else address)
 
     @cached_property
     def is_on(self) -> bool:
@@ -151,6 +166,11 @@ class SearchPage(PageRequest):
         """True if the page's script asks for the facets, of which there may be some; without a script the address does."""
         return self._is_large and (self.found.total > 1 or any(facet.tokens for facet in self.facets))
 
+    @property
+    def refreshes(self) -> bool:
+        """True if a browser without scripts goes on to the page with facets, where nothing is chosen yet."""
+        return self.facets_follow and not any(facet.tokens for facet in self.facets)
+
     def facets_url(self, how: str) -> str:
         """Return the address of the page whose facets come ``along``, or of these ``alone``."""
         return str(self.address.without(FACETS).having(FACETS, how))
@@ -165,6 +185,11 @@ class SearchPage(PageRequest):
     def batch(self) -> Any:
         # The total first, so that nobody has to count for the batch.
         return Batch(IContentListing(self.found.results), self.size, self.start) if self.found.total else ()
+
+    def paging_rel(self, *rel: str) -> str | None:
+        """Return the ``rel`` of a link to another page of these hits; crawlers should not follow those of a narrowed search."""
+        is_narrowed = self.similar or self.facets_are(ALONG) or any(facet.tokens for facet in self.facets)
+        return " ".join((*rel, "nofollow") if is_narrowed else rel) or None
 
     @property
     def page_numbers(self) -> list[int]:

@@ -107,6 +107,8 @@ class PageSearch:
         """Read the page, and what an open batch has collected; the facets are counted in the same message."""
         with self.catalog._core.session.batch():
             bool(self.results)
+        if self._counting is not None:
+            self._counting.release()
 
     @property
     def is_empty(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
 from plone.pgcatalog.core.catalog import Catalog
+from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.layout import CatalogState
 from plone.pgcatalog.discovery.facet_groups import Buckets
 from plone.pgcatalog.discovery.facet_groups import children_of
@@ -47,15 +48,20 @@ from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.values import frozen
 from plone.pgcatalog.sql.values import ROWS
+from threading import BoundedSemaphore
 from types import MappingProxyType
 from typing import Any
 from typing import Self
+from weakref import finalize
 
 
 #: Values of one facet, unless the caller says otherwise.
 LIMIT = 100
 #: Seconds that counting for a page may take; a page without facets is better than none.
 FACET_SECONDS = 3.0
+#: Statements of a process that count facets for pages at once, and seconds that another one waits for its turn.
+AT_ONCE, PATIENCE = 2, 1.0
+slots = BoundedSemaphore(AT_ONCE)
 
 
 def facets(
@@ -86,7 +92,7 @@ def facets(
 
 
 class Counting:
-    """The counting of *query* for the search of *results*, in *seconds* at most.
+    """The counting of *query* for the search of *results*, in *seconds* at most, as one of AT_ONCE; without *seconds* at once.
 
     From the cache, or read; in an open batch it goes in the message of that.
     """
@@ -96,12 +102,29 @@ class Counting:
         self._view = results.catalog.search_view()
         self._keyed: Statement | None = None
         self._read: Read | None = None
+        #: releases the slot of this object, which is released in any case when the object goes; None without one
+        self._slot: Callable[[], object] | None = None
+        self._is_refused = False
         if not self._facets.is_empty and (not self._view.session.knows_states() or self._cached() is None):
-            self._read = Read(self._view, self._statement, seconds)
+            if seconds is not None:
+                self._is_refused = not slots.acquire(timeout=PATIENCE)
+                self._slot = None if self._is_refused else finalize(self, slots.release)
+            if not self._is_refused:
+                self._read = Read(self._view, self._statement, seconds)
+
+    def release(self) -> None:
+        """Let another search be counted: the statement of this one has been run."""
+        if self._slot is not None:
+            self._slot()
 
     def facets(self) -> Facets:
-        """Return the counts.  Raises SearchTimeout."""
-        return self._facets.facets([] if self._facets.is_empty else self._row())
+        """Return the counts.  Raises SearchTimeout, also if too many others are counted."""
+        if self._is_refused:
+            raise SearchTimeout("the facets of other searches are being counted")
+        try:
+            return self._facets.facets([] if self._facets.is_empty else self._row())
+        finally:
+            self.release()
 
     def _row(self) -> Sequence[Any]:
         row = self._cached() if self._read is None or self._read.answer is None else None

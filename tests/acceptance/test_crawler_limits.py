@@ -1,0 +1,133 @@
+"""HAProxy with the configuration of docs/how-to/crawlers.md, in front of a server that stands for Zope."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from dataclasses import field
+from demo.server import free_port
+from http.server import BaseHTTPRequestHandler
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from scripts.topology.standby import end
+from scripts.topology.standby import HAPROXY
+from scripts.topology.standby import HOST
+from scripts.topology.standby import wait_until_it_listens
+from tests.integration.waiting import until
+
+import pytest
+import requests
+import subprocess
+import threading
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(HAPROXY is None, reason="haproxy is not installed (Debian: apt-get install haproxy)"),
+]
+
+CONFIGURATION = Path(__file__).parents[2] / "docs" / "load-balancing" / "crawlers.cfg"
+CRAWLER = {"User-Agent": "Mozilla/5.0 (compatible; ExampleBot/1.0)"}
+SEARCH = "/@@search?SearchableText=water"
+FILTERED = [
+    "/@@search?SearchableText=water&Subject:list=Winter",
+    "/de/search?Subject%3Alist=Winter",
+    "/search?portal_type=Document",
+    "/@@search?facet.Date:list=2025",
+    "/@@search?similar=1234",
+    "/@@search?SearchableText=water&facets=along",
+    "/++api++/@querystring-search?query=x",
+]
+
+
+@dataclass
+class Zope:
+    """Answers every request; holds searches back while ``goes_on`` is not set."""
+
+    goes_on: threading.Event = field(default_factory=threading.Event)
+    paths: list[str] = field(default_factory=list)
+    searches: int = 0
+    most_searches: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, path: str) -> None:
+        with self.lock:
+            self.paths.append(path)
+            self.searches += "search" in path
+            self.most_searches = max(self.most_searches, self.searches)
+        if "search" in path:
+            self.goes_on.wait()
+            with self.lock:
+                self.searches -= 1
+
+
+@pytest.fixture
+def zope() -> Zope:
+    return Zope()
+
+
+@pytest.fixture
+def url(zope: Zope, tmp_path: Path) -> Iterator[str]:
+    """Base of the addresses that HAProxy serves."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            zope.answer(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    assert HAPROXY is not None
+    port = free_port(HOST, 0)
+    text = CONFIGURATION.read_text()
+    with ThreadingHTTPServer((HOST, 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        configuration = tmp_path / "haproxy.cfg"
+        text = text.replace("bind :80", f"bind {HOST}:{port}")
+        configuration.write_text(text.replace("10.0.0.11:8080", f"{HOST}:{server.server_port}"))
+        process = subprocess.Popen([HAPROXY, "-db", "-q", "-f", str(configuration)], text=True)
+        try:
+            wait_until_it_listens(process, port)
+            yield f"http://{HOST}:{port}"
+        finally:
+            zope.goes_on.set()
+            end(process)
+            server.shutdown()
+
+
+def get(url: str, path: str, headers: dict[str, str] | None = None) -> requests.Response:
+    return requests.get(url + path, headers=headers, timeout=60)
+
+
+def test_crawler_gets_pages_and_searches_but_no_filtered_ones(url: str, zope: Zope) -> None:
+    zope.goes_on.set()
+    assert [get(url, path, CRAWLER).status_code for path in ("/", "/news", "/@@search", SEARCH)] == [200] * 4
+    assert {get(url, path, CRAWLER).status_code for path in FILTERED} == {403}
+    assert {get(url, path).status_code for path in FILTERED} == {200}
+
+
+def test_only_searches_with_parameters_are_marked(url: str, zope: Zope) -> None:
+    zope.goes_on.set()
+    marks = [get(url, path).headers.get("X-Robots-Tag") for path in (SEARCH, "/@@search", "/news?SearchableText=water")]
+    assert marks == ["noindex, follow", None, None]
+    assert zope.paths[0].endswith("/Plone/VirtualHostRoot" + SEARCH)
+
+
+def test_address_with_too_many_searches_gets_only_pages(url: str, zope: Zope) -> None:
+    zope.goes_on.set()
+    statuses = [get(url, SEARCH).status_code for _ in range(70)]
+    assert statuses[:60] == [200] * 60
+    assert statuses[60:] == [429] * 10
+    assert get(url, "/news").status_code == 200
+
+
+def test_searches_wait_for_their_turn_and_pages_do_not(url: str, zope: Zope) -> None:
+    with ThreadPoolExecutor(5) as visitors:
+        searches = [visitors.submit(get, url, SEARCH) for _ in range(5)]
+        until(lambda: zope.searches == 2)
+        assert get(url, "/news").status_code == 200
+        zope.goes_on.set()
+        assert [search.result().status_code for search in searches] == [200] * 5
+    assert zope.most_searches == 2

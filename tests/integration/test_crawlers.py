@@ -1,0 +1,206 @@
+"""What a search page says to crawlers, and how many facets a process counts at once."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from plone.pgcatalog.classic.search import QUICK_ROWS
+from plone.pgcatalog.discovery import facets
+from plone.pgcatalog.results.cache import result_cache
+from tests.acceptance.search_site import fill_for_mara
+from tests.integration.content import counted
+from tests.integration.content import pretend_rows
+from tests.integration.search_pages import follow
+from tests.integration.search_pages import Page
+from tests.integration.web import MANAGER
+from tests.integration.web import Site
+from tests.integration.web import Web
+from typing import Any
+from urllib.parse import parse_qsl
+from urllib.parse import urlsplit
+
+import pytest
+import re
+import transaction
+
+
+SHARED = fill_for_mara
+
+HEDGEHOG = {"SearchableText": "hedgehog"}
+#: Searches by a crawler that follows links: with and without words, narrowed, on a further page.
+QUERIES: list[dict[str, Any]] = [
+    HEDGEHOG,
+    {**HEDGEHOG, "sort_on": "Date", "b_start:int": "10"},
+    {**HEDGEHOG, "Subject:list": ["Winter", "Food"], "facet.Date:list": "2025"},
+    {"portal_type:list": "Event", "path:list": "/plone/news"},
+    {"Subject:list": "no such tag"},
+    {**HEDGEHOG, "facets": "along"},
+    {**HEDGEHOG, "facets": "alone"},
+]
+FACETS = {"portal_type", "Subject", "facet.Date", "Creator", "path", "similar"}
+
+
+@pytest.fixture(scope="module")
+def web(shared_site: Site) -> Web:
+    with shared_site.inside() as portal:
+        counted(shared_site.dsn, portal.portal_catalog)
+    return shared_site.web
+
+
+@pytest.fixture
+def large(shared_site: Site, web: Web) -> Iterator[Web]:
+    """The site, whose catalog has more rows than a page waits for."""
+    with shared_site.inside() as portal:
+        pretend_rows(portal, QUICK_ROWS + 1)
+    yield web
+    with shared_site.inside() as portal:
+        pretend_rows(portal, QUICK_ROWS)
+
+
+def names_in(url: str) -> set[str]:
+    return {name.partition(":")[0] for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
+
+
+def get(web: Web, **query: Any) -> tuple[Any, Page]:
+    response = web.get("/plone/@@search", None, "text/html", **query)
+    return response, Page(response)
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=str)
+def test_search_with_parameters_is_not_to_be_indexed(web: Web, query: dict[str, Any]) -> None:
+    response, page = get(web, **query)
+    assert response.headers["X-Robots-Tag"] == "noindex, follow"
+    if query.get("facets") != "alone":
+        assert page.tree.xpath('//head/meta[@name="robots"]/@content') == ["noindex, follow"]
+
+
+def test_search_page_without_parameters_may_be_indexed(web: Web) -> None:
+    response, page = get(web)
+    assert "X-Robots-Tag" not in response.headers
+    assert not page.tree.xpath('//meta[@name="robots"]')
+
+
+@pytest.mark.parametrize("query", [{}, *QUERIES[:-1]], ids=str)
+def test_canonical_link_has_the_words_of_a_search_only(web: Web, query: dict[str, Any]) -> None:
+    _, page = get(web, **query)
+    [canonical] = page.tree.xpath('//link[@rel="canonical"]/@href')
+    words = query.get("SearchableText")
+    assert urlsplit(canonical).path == "/plone/@@search"
+    assert dict(parse_qsl(urlsplit(canonical).query)) == ({"SearchableText": words} if words else {})
+
+
+def test_canonical_link_of_other_pages_is_plones(web: Web) -> None:
+    page = Page(web.get("/plone/news", None, "text/html"))
+    [canonical] = page.tree.xpath('//link[@rel="canonical"]/@href')
+    assert urlsplit(canonical).path == "/plone/news"
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+@pytest.mark.parametrize("query", QUERIES, ids=str)
+def test_no_link_with_a_facet_is_to_be_followed(
+    web: Web, request: pytest.FixtureRequest, query: dict[str, Any], size: str
+) -> None:
+    if size == "large":
+        request.getfixturevalue("large")
+    _, page = get(web, **query)
+    links = page.tree.xpath('//*[@id="searchform"]//a | //*[@id="search-chips"]//a')
+    narrowed = [link for link in links if names_in(link.get("href")) & (FACETS | {"facets"})]
+    assert [link.get("href") for link in narrowed if "nofollow" not in link.get("rel", "").split()] == []
+
+
+def test_address_asks_for_facets_until_something_is_chosen(large: Web) -> None:
+    _, first = get(large, **HEDGEHOG)
+    assert len(first.tree.xpath('//noscript/meta[@http-equiv="refresh"]')) == 1
+    for query in QUERIES[2:4]:
+        _, narrowed = get(large, **query)
+        assert not narrowed.tree.xpath("//meta[@http-equiv='refresh']")
+        [link] = narrowed.tree.xpath("//noscript/a")
+        assert link.get("rel") == "nofollow"
+        assert any(count for box in follow(large, link.get("href")).facets.values() for count in box.values())
+
+
+@contextmanager
+def all_slots_taken() -> Iterator[None]:
+    taken = 0
+    while facets.slots.acquire(blocking=False):
+        taken += 1
+    assert taken == facets.AT_ONCE
+    try:
+        yield
+    finally:
+        for _ in range(taken):
+            facets.slots.release()
+
+
+def counts_of(page: Page) -> list[int]:
+    return [count for box in page.facets.values() for count in box.values() if count is not None]
+
+
+#: Requests that count facets, some of which fail.
+COUNTING: list[tuple[str, dict[str, Any]]] = [
+    ("/plone/@@search", HEDGEHOG),
+    ("/plone/@@search", {"SearchableText": "hegdehog"}),
+    ("/plone/@@search", {"SearchableText": "hedgehog", "facets": "alone"}),
+    ("/plone/@@search", {"created.query:record": "no date"}),
+    ("/plone/@pgsearch", {"q": "hedgehog", "facets": "Subject"}),
+    ("/plone/@pgsearch", {"q": "hedgehog", "facets": "no_such_index"}),
+    ("/plone/@pgsearch", {"q": "hedgehog", "facets": "Subject", "sort": "no_such_index"}),
+]
+
+
+def test_facets_are_not_counted_while_others_are(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facets, "PATIENCE", 0)
+    result_cache().clear()
+    with all_slots_taken():
+        _, page = get(web, **HEDGEHOG, **{"Subject:list": "Winter"})
+        assert page.titles
+        assert page.checked == {"Winter"}
+        assert counts_of(page) == []
+        answer = web.get("/plone/@pgsearch", MANAGER, "application/json", q="hedgehog", facets="Subject").json
+        assert answer["facets_timed_out"] is True
+        assert answer["response"]["numFound"] > 0
+    _, page = get(web, **HEDGEHOG, **{"Subject:list": "Winter"})
+    assert counts_of(page)
+    # What is in the cache is no statement.
+    with all_slots_taken():
+        _, again = get(web, **HEDGEHOG, **{"Subject:list": "Winter"})
+        assert counts_of(again) == counts_of(page)
+
+
+@pytest.mark.parametrize(("path", "query"), COUNTING, ids=str)
+def test_request_leaves_all_slots_free(web: Web, path: str, query: dict[str, Any]) -> None:
+    result_cache().clear()
+    kind = "application/json" if "@pg" in path else "text/html"
+    web.get(path, MANAGER, kind, **query)
+    with all_slots_taken():
+        pass
+
+
+ROBOTS = Path(__file__).parents[2] / "docs" / "how-to" / "robots.txt"
+OPEN = ["/", "/news", "/de/news/research", "/search", "/@@search", "/sitemap.xml.gz", "/image/@@images/1.png"]
+CLOSED = [
+    *("/search?SearchableText=x", "/@@search?Subject:list=a", "/de/@@search?b_start=10", "/de/search?x=1"),
+    *("/search_rss?SearchableText=x", "/events?page=1&query=%5B%5D", "/++api++/@search?SearchableText=x"),
+    *("/++api++/de/@pgsearch?q=x", "/++api++/@querystring-search"),
+]
+
+
+def disallows(robots: str, path: str) -> bool:
+    """Return whether a rule of *robots* is for *path*, by RFC 9309."""
+    rules = [line.partition(": ")[2] for line in robots.splitlines() if line.startswith("Disallow: ")]
+    patterns = (".*".join(map(re.escape, rule.split("*"))) for rule in rules)
+    return any(re.match(pattern, path) for pattern in patterns)
+
+
+def test_documented_robots_txt_closes_searches_and_nothing_else(shared_site: Site, web: Web) -> None:
+    with shared_site.inside() as portal:
+        before = portal.portal_registry["plone.robots_txt"]
+        portal.portal_registry["plone.robots_txt"] = ROBOTS.read_text()
+        transaction.commit()
+    try:
+        robots = web.get("/plone/robots.txt", None, "text/plain").text
+    finally:
+        with shared_site.inside() as portal:
+            portal.portal_registry["plone.robots_txt"] = before
+            transaction.commit()
+    assert "Sitemap: http" in robots
+    assert {path for path in (*OPEN, *CLOSED) if disallows(robots, path)} == set(CLOSED)
