@@ -162,3 +162,10 @@ def test_a_container_of_the_catalog_is_no_work_for_an_index() -> None:
         assert condition is not None
         assert condition.sql == f"({BELOW}) IS TRUE"
     assert translator.where({"path": "/plone/a"}) == Condition(BELOW, ("/plone/a", "/plone/a/", "/plone/a0"))
+
+
+def test_start_of_a_navigation_tree_below_the_root_is_the_root() -> None:
+    for depth in (0, 1):
+        query = {"query": "/plone/a", "navtree": 1, "depth": depth}
+        trees = [extended().where({"path": query | {"navtree_start": start}}) for start in (0, -1, -(10**20))]
+        assert trees[0] == trees[1] == trees[2]

@@ -11,6 +11,7 @@ levels for ``level < 0``, a ``navtree_start`` or ``level`` below it finds nothin
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from decimal import Decimal
 from itertools import chain
 from itertools import takewhile
 from plone.pgcatalog.indexes.base import all_of
@@ -182,6 +183,8 @@ def outermost(paths: Iterable[str]) -> list[str]:
 
 #: Containers on the ways to all paths of a query for navigation trees, each of which becomes a part of its condition.
 MOST_CONTAINERS = 1_000
+#: No path has so many components: a level, a depth or a start of a navigation tree beyond it means this one.
+DEEPEST = 1 << 20
 
 
 class PathIndexTranslator(IndexTranslator):
@@ -258,7 +261,7 @@ class PathIndexTranslator(IndexTranslator):
 
     def _search_all(self, record: Any) -> list[Found]:
         """Return what each search path finds.  Raises LimitExceeded."""
-        paths = [path_and_level(key, record.get("level", 0)) for key in record.keys]
+        paths = [path_and_level(key, whole("level", record.get("level", 0))) for key in record.keys]
         finds = [Found() if path is None else self._search(*path, record) for path in paths]
         return [found for found in finds if found is not None]
 
@@ -319,9 +322,9 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
         return value
 
     def _search(self, path: str, level: int, record: Any) -> Found | None:
-        depth = getattr(record, "depth", -1)
+        depth = whole("depth", getattr(record, "depth", -1))
         navtree = bool(record.get("navtree", 0))
-        start = record.get("navtree_start", 0)
+        start = whole("navtree_start", record.get("navtree_start", 0)) if navtree else 0
         if navtree and depth == -1:  # navigation trees are not recursive
             depth = 1
         comps = components(path)
@@ -354,7 +357,7 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
 
     def _along(self, comps: list[str], depth: int, start: int) -> Found:
         """The containers on the way to *comps*, from level *start* on, and for depth 1 what is in them."""
-        way = tuple(joined(comps[:i]) for i in range(len(comps), start - 1, -1))
+        way = tuple(joined(comps[:i]) for i in range(len(comps), max(start, 0) - 1, -1))
         if depth == 1 and not self.index.multi_valued:
             return Found(parents=way)
         return Found(paths=way)
@@ -429,7 +432,17 @@ def path_and_level(key: Any, level: int) -> tuple[str, int] | None:
     if isinstance(key, str):
         return key, level
     try:
-        path, level = key[0], int(key[1])
-    except (TypeError, ValueError, LookupError):
+        path, level = key[0], whole("level", int(key[1]))
+    except (TypeError, ValueError, LookupError, OverflowError):
         return None
     return (path, level) if isinstance(path, str) else None
+
+
+def whole(name: str, number: Any) -> int:
+    """Return *number*, the value of the option *name*, within -DEEPEST and DEEPEST.
+
+    Raises TypeError for a value that is no whole number, and InvalidOperation for a Decimal that is none.
+    """
+    if isinstance(number, int | float | Decimal) and number % 1 == 0:
+        return int(min(max(number, -DEEPEST), DEEPEST))
+    raise TypeError(f"{name} is a whole number, not a value of type {type(number).__name__}")
