@@ -1,17 +1,23 @@
-"""Values that no index expects in a query, and texts that are no search."""
+"""Values that no index expects in a query, texts that are no search, and what may be answered."""
 
 from DateTime import DateTime
 from datetime import date
 from datetime import datetime
 from datetime import timedelta
 from datetime import UTC
+from DateTime.interfaces import DateTimeError
 from decimal import Decimal
+from Products.ZCatalog.Catalog import CatalogError
 from typing import Any
 from zope.i18nmessageid import Message
 from ZPublisher.HTTPRequest import record
 
 import Missing
 import uuid
+
+
+#: What a caller may have to catch: errors that say what is wrong with the query.
+CLEAR = (CatalogError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, DateTimeError, RuntimeError)
 
 
 class Odd:
@@ -133,3 +139,11 @@ TEXTS: list[str] = [
     *("x" * 3000, "page OR " * 600 + "one", "(" * 200 + "page" + ")" * 200, "(" * 2000, '"page one" ' * 100),
     *("p* OR a* OR t*", "the", 'super* AND expi* AND "a phrase" AND "and"'),
 ]
+
+
+def answer(catalog: Any, query: Any = None, method: str = "unrestrictedSearchResults", **kw: Any) -> Any:
+    """Return the paths found, or the exception raised, until the last brain has been made."""
+    try:
+        return [brain.getPath() for brain in getattr(catalog, method)(query, **kw)]
+    except Exception as error:  # noqa: BLE001  which exception it is is the point
+        return error

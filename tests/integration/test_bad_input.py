@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
-from DateTime.interfaces import DateTimeError
 from plone.pgcatalog.query.expression import CONTAINERS
 from plone.pgcatalog.query.expression import LimitExceeded
 from Products.ZCatalog.Catalog import CatalogError
 from tests.integration import site as sites
+from tests.integration.bad_values import answer
+from tests.integration.bad_values import CLEAR
 from tests.integration.bad_values import Hostile
 from tests.integration.bad_values import Odd
 from tests.integration.bad_values import TEXTS
@@ -25,8 +26,6 @@ import transaction
 
 FOLDER = "/plone/my_folder"
 INDEXES = ALL_INDEXES[:10]  # those that Plone has
-#: What a caller may have to catch: errors that say what is wrong with the query.
-CLEAR = (CatalogError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, DateTimeError, RuntimeError)
 ODD_IDS = (
     *("with space", "it's", 'a"quote', "back\\slash", "100%", "a_b", "a-b", "aXb", "%s", "{0}", "ümläut"),
     *("u\u0308mla\u0308ut", "数据", "\U0001f600", "a~b", "a+b;c=d", "(x)[y]", "dot.html", "x" * 200),
@@ -72,14 +71,6 @@ def both(module_both: Both, request: Any) -> Iterator[Both]:
     module_both.change()
     transaction.commit()
     module_both.check()
-
-
-def answer(catalog: Any, query: Any = None, method: str = "unrestrictedSearchResults", **kw: Any) -> Any:
-    """Return the paths found, or the exception raised, until the last brain has been made."""
-    try:
-        return [brain.getPath() for brain in getattr(catalog, method)(query, **kw)]
-    except Exception as error:  # noqa: BLE001  which exception it is is the point
-        return error
 
 
 def wrong(ours: Any, theirs: Any, same_order: bool = True) -> bool:

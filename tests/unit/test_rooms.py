@@ -114,6 +114,7 @@ REGULAR_EXPRESSIONS = {
     "meaning/question.py": "what visitors type",
     "observe/plan.py": "plans as PostgreSQL writes them, for people to read",
     "observe/searches.py": "search texts",
+    "request.py": "messages",
     "results/brain.py": "paths",
     "sql/column.py": "names of indexes",
     "sql/values.py": "texts",

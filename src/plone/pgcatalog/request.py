@@ -22,6 +22,7 @@ from ZPublisher.BaseRequest import RequestContainer
 from ZPublisher.HTTPRequest import HTTPRequest
 from ZPublisher.HTTPResponse import HTTPResponse
 
+import re
 import transaction
 
 
@@ -29,6 +30,8 @@ import transaction
 LONGEST_PATH = 300
 #: Digits of a number that is read: as many as numbers of eight bytes have.
 MOST_DIGITS = 19
+
+_ADDRESS = re.compile(r" (?:object )?at 0x[0-9a-fA-F]+")
 
 
 def asking_path() -> str:
@@ -49,6 +52,11 @@ def number_in(text: str) -> int | None:
         return None
     number = int(digits) if len(digits) <= MOST_DIGITS else 10**MOST_DIGITS - 1
     return -number if text.startswith("-") else number
+
+
+def without_addresses(text: str) -> str:
+    """Return *text*, which a visitor is shown, without the addresses in memory that Python writes for some objects."""
+    return _ADDRESS.sub("", text)
 
 
 def with_request(root: Any) -> Any:

@@ -31,6 +31,7 @@ from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import with_lists
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.objects import VALUE_ERRORS
+from plone.pgcatalog.request import without_addresses
 from plone.pgcatalog.results.cache import result_cache
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import CatalogView
@@ -67,7 +68,8 @@ def _told(error: Exception) -> str:
     """Return what *error* says, with what it leaves unsaid."""
     if isinstance(error, DateTimeError | OverflowError):
         return f"no date that can be searched for: {error}"
-    return str(error) if isinstance(error, ValueError | CatalogError) else f"a value of a wrong type or form: {error}"
+    text = without_addresses(str(error))
+    return text if isinstance(error, ValueError | CatalogError) else f"a value of a wrong type or form: {text}"
 
 
 # -- a query in the form that is compiled, as Products.ZCatalog.Catalog makes it before its indexes see it

@@ -1,7 +1,9 @@
 """The parameters of a request, as what a search takes."""
 
 from base64 import b64decode
+from collections.abc import Iterator
 from collections.abc import Mapping
+from contextlib import contextmanager
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.query.expression import Expression
@@ -13,6 +15,7 @@ from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Not
 from plone.pgcatalog.query.objects import Path
 from plone.pgcatalog.request import number_in
+from plone.pgcatalog.request import without_addresses
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.restapi.exceptions import QueryParsingError
 from plone.restapi.interfaces import IIndexQueryParser
@@ -24,6 +27,7 @@ from zExceptions import BadRequest
 from zope.component import getMultiAdapter
 from zope.component import queryMultiAdapter
 from zope.component.hooks import getSite
+from zope.interface.interfaces import ComponentLookupError
 
 import json
 
@@ -44,6 +48,18 @@ OPTIONS = {
     WHERE,
 }
 TRUE = ("1", "true", "yes", "on")
+
+
+@contextmanager
+def parsing() -> Iterator[None]:
+    """Turn what plone.restapi and the catalog say about a value that a visitor has sent into a BadRequest."""
+    try:
+        with bad_values():
+            yield
+    except QueryParsingError as error:
+        raise BadRequest(without_addresses(str(error))) from error
+    except ComponentLookupError as error:
+        raise BadRequest("plone.restapi knows no values of an index of this type") from error
 
 
 def json_in(text: str, is_base64: bool = False) -> Any:
@@ -194,13 +210,10 @@ class Parameters:
         """Return *query*, whose values are text, with the types that the indexes want."""
         unparsed = {name: value for name, value in query.items() if not self._has_parser(name)}
         parsed: dict[str, Any] = {name: value for name, value in query.items() if name not in unparsed}
-        try:
-            with bad_values():
-                parsed = getMultiAdapter((self.context, self.request), IZCatalogCompatibleQuery)(parsed)
-                for name in unparsed:
-                    self._check_answers(name, unparsed)
-        except QueryParsingError as error:
-            raise BadRequest(str(error)) from error
+        with parsing():
+            parsed = getMultiAdapter((self.context, self.request), IZCatalogCompatibleQuery)(parsed)
+            for name in unparsed:
+                self._check_answers(name, unparsed)
         return parsed | unparsed
 
     def _has_parser(self, name: str) -> bool:

@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from plone.pgcatalog.discovery.facet_groups import Facet
 from plone.pgcatalog.discovery.facet_groups import told_facets
 from plone.pgcatalog.discovery.facets import LIMIT
+from plone.pgcatalog.query.objects import VALUE_ERRORS
+from plone.pgcatalog.request import number_in
 from plone.pgcatalog.restapi.parameters import buckets
+from plone.pgcatalog.restapi.parameters import parsing
 from plone.pgcatalog.restapi.search import counted
 from plone.pgcatalog.restapi.search import counting_of
 from plone.pgcatalog.results.results import CatalogSearchResults
@@ -32,7 +35,7 @@ class Faceted:
     request: Any
 
     def reply(self) -> dict[str, Any]:
-        answer: dict[str, Any] = super().reply()  # type: ignore[misc]
+        answer = self._answer()
         data = json_body(self.request)
         names, ranges, limit = _names(data), _ranges(data), _limit(data)
         if names or ranges:
@@ -40,6 +43,20 @@ class Faceted:
             names = [name for name in names if name in told]
             ranges = {name: of for name, of in ranges.items() if name in told}
             answer |= self._facets(self._results(data), names, ranges, limit)
+        return answer
+
+    def _answer(self) -> dict[str, Any]:
+        """Return plone.restapi's answer; raises BadRequest for a query that means nothing, where that one is an error."""
+        try:
+            answer: dict[str, Any] = super().reply()  # type: ignore[misc]
+        except (*VALUE_ERRORS, AssertionError):
+            data = json_body(self.request)
+            if (number_in(str(data.get("b_size", 0))) or 0) < 0:
+                raise BadRequest("b_size is a number from 0") from None
+            # An error of anything but the query stays one.
+            with parsing():
+                self._results(data)
+            raise
         return answer
 
     def _results(self, data: dict[str, Any]) -> Any:

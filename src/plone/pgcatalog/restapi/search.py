@@ -22,9 +22,11 @@ from plone.pgcatalog.fulltext.lexicon import query_words
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.question import as_site_searches
+from plone.pgcatalog.request import number_in
 from plone.pgcatalog.restapi.cursor import page_behind
 from plone.pgcatalog.restapi.parameters import MAX_ROWS
 from plone.pgcatalog.restapi.parameters import Parameters
+from plone.pgcatalog.restapi.parameters import parsing
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.settings import SOURCE_INDEX
@@ -41,6 +43,7 @@ from plone.restapi.services import Service
 from plone.restapi.services.search.get import SearchGet as SearchGetOfPlone
 from Products.CMFCore.utils import getToolByName
 from typing import Any
+from zExceptions import BadRequest
 from zope.component import adapter
 from zope.component import getMultiAdapter
 from zope.component.hooks import getSite
@@ -256,12 +259,45 @@ def matching_values(parameters: Parameters, name: str, facet: Facet) -> list[lis
     return [pair for pair in pairs if part in str(pair[0]).casefold()]
 
 
-class SiteSearchHandler(SearchHandler):
-    """Plone's, which ranks by words and meaning together where the site's search does."""
+class CheckedSearches:
+    """The searches of *catalog*, for a handler of plone.restapi: they refuse what indexes cannot read with BadRequest."""
+
+    def __init__(self, catalog: Any) -> None:
+        self.catalog = catalog
+
+    def searchResults(self, **query: Any) -> Any:
+        with bad_values():
+            return self.catalog.searchResults(**query)
+
+
+class CheckedHandler(SearchHandler):
+    """Plone's, which answers values that mean nothing with 400 instead of 500."""
+
+    catalog: Any
+
+    def __init__(self, context: Any, request: Any) -> None:
+        super().__init__(context, request)
+        self.catalog = CheckedSearches(self.catalog)
+
+    def search(self, query: Any = None) -> Any:
+        """Return what is found; raises BadRequest for a page that cannot be, too."""
+        for name in ("b_start", "b_size"):
+            number = number_in(str(self.request.form.get(name, 0)))
+            if number is None or (name == "b_size" and number < 0):
+                raise BadRequest(f"{name} is a whole number")
+        return super().search(query)
 
     def _parse_query(self, query: Any) -> Any:
-        query = super()._parse_query(query)
-        return as_site_searches(self.catalog, query) if IPGCatalogTool.providedBy(self.catalog) else query
+        with parsing():
+            return super()._parse_query(query)
+
+
+class SiteSearchHandler(CheckedHandler):
+    """Ranks by words and meaning together where the site's search does."""
+
+    def _parse_query(self, query: Any) -> Any:
+        query, catalog = super()._parse_query(query), self.catalog.catalog
+        return as_site_searches(catalog, query) if IPGCatalogTool.providedBy(catalog) else query
 
 
 class SiteSearchGet(SearchGetOfPlone):
@@ -271,7 +307,7 @@ class SiteSearchGet(SearchGetOfPlone):
         query = unflatten_dotted_dict(self.request.form.copy())
         # It says how hits are shown (see ResultsSerializer); plone.restapi would log that there is no such index.
         query.pop("snippets", None)
-        handler = SiteSearchHandler if "use_site_search_settings" in query else SearchHandler
+        handler = SiteSearchHandler if "use_site_search_settings" in query else CheckedHandler
         return handler(self.context, self.request).search(query)
 
 
