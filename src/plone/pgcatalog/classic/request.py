@@ -12,6 +12,7 @@ from plone.pgcatalog.classic.page_facets import page_facets
 from plone.pgcatalog.classic.page_facets import PageFacet
 from plone.pgcatalog.classic.page_facets import PlaceFacet
 from plone.pgcatalog.discovery.facet_groups import may_know_authors
+from plone.pgcatalog.discovery.facet_groups import may_sort_by
 from plone.pgcatalog.discovery.facet_groups import told_facets
 from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.query.expression import LimitExceeded
@@ -25,6 +26,7 @@ from typing import Any
 from typing import Self
 from urllib.parse import parse_qsl
 from urllib.parse import urlencode
+from zExceptions import BadRequest
 from zoneinfo import ZoneInfo
 from zope.component import getUtility
 
@@ -202,6 +204,10 @@ class PageRequest(Search):
         if self.similar:
             # The order is that of similarity.
             base = {name: value for name, value in base.items() if name not in ("sort_on", "sort_order")}
+        sort_on = base.get("sort_on") or ()
+        for name in (sort_on,) if isinstance(sort_on, str) else sort_on:
+            if not may_sort_by(name, self.context, self.request):
+                raise BadRequest(f"results cannot be sorted by {name!r}")
         names = {facet.name for facet in self.facets}
         if "portal_type" in names:
             base["portal_type"] = self.filter_types([])

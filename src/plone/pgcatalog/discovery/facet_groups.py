@@ -76,6 +76,11 @@ def told_facets(names: Iterable[str], context: Any, request: Any) -> list[str]:
     return names
 
 
+def may_sort_by(name: str, context: Any, request: Any) -> bool:
+    """Return whether the user may have results in the order of the index *name*, which says something about its values."""
+    return name not in RESTRICTIONS and bool(told_facets([name], context, request))
+
+
 class Facet(dict[Any, int]):
     """Value -> number of rows, most frequent first; ``truncated`` when there are more values than the limit."""
 

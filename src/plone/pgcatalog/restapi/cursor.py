@@ -1,12 +1,15 @@
 """Pages by a cursor: each begins behind the last row of the one before, whatever others save meanwhile.
 
-A cursor holds the keys by which that row is sorted, signed with the site's own secrets (plone.keyring) together with the
-search that it belongs to.  So it can be passed around, but not made up, and the row may change or go.
+A cursor holds the keys by which that row is sorted, sealed with the site's own secrets (plone.keyring): encrypted, and
+authenticated together with the search that it belongs to.  So it cannot be read or made up, and the row may change or go.
+
+The seal is an HMAC of the keys, which also derives the stream of bytes that hides them (a synthetic IV, as in RFC 5297).
 """
 
 from base64 import urlsafe_b64decode
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
+from hashlib import shake_256
 from plone.keyring.interfaces import IKeyManager
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.results.results import CatalogSearchResults
@@ -22,6 +25,8 @@ import json
 
 #: The cursor of the first page, as Solr has it.
 START = "*"
+#: Bytes of a seal, an HMAC with SHA-256.
+SEAL_BYTES = 32
 NEEDS_ORDER = (
     "a cursor needs an order that stays, such as sort=modified desc: pages by relevance are asked for by start"
 )
@@ -50,24 +55,34 @@ def page_behind(
 
 
 def _cursor(keys: Keys, search: bytes) -> str:
-    content = json.dumps(list(keys)).encode()
-    return ".".join(urlsafe_b64encode(part).decode() for part in (content, _signature(_secrets()[0], content, search)))
+    content, secret = json.dumps(list(keys)).encode(), _secrets()[0]
+    seal = _seal(secret, content, search)
+    return urlsafe_b64encode(seal + _masked(secret, seal, content)).decode()
 
 
 def _keys_of(cursor: str, search: bytes) -> Keys:
     """Return the keys in *cursor*, which are as this site has written them.  Raises BadRequest for any other text."""
     try:
-        content, signature = (urlsafe_b64decode(part) for part in cursor.split("."))
+        sealed = urlsafe_b64decode(cursor)
     except ValueError:
-        content = signature = b""
-    if not any(hmac.compare_digest(signature, _signature(secret, content, search)) for secret in _secrets()):
-        raise BadRequest(f"the cursor is none of this search's; {START} begins anew")
-    keys: Keys = json.loads(content)
-    return keys
+        sealed = b""
+    seal, hidden = sealed[:SEAL_BYTES], sealed[SEAL_BYTES:]
+    for secret in _secrets():
+        content = _masked(secret, seal, hidden)
+        if hmac.compare_digest(seal, _seal(secret, content, search)):
+            keys: Keys = json.loads(content)
+            return keys
+    raise BadRequest(f"the cursor is none of this search's; {START} begins anew")
 
 
-def _signature(secret: bytes, content: bytes, search: bytes) -> bytes:
+def _seal(secret: bytes, content: bytes, search: bytes) -> bytes:
     return hmac.digest(secret, b"\0".join((b"@pgsearch", content, search)), "sha256")
+
+
+def _masked(secret: bytes, seal: bytes, content: bytes) -> bytes:
+    """Return *content* hidden by a stream of bytes that *secret* and *seal* give, or the content of what was hidden so."""
+    stream = shake_256(hmac.digest(secret, b"@pgsearch stream\0" + seal, "sha256")).digest(len(content))
+    return bytes(byte ^ other for byte, other in zip(content, stream, strict=True))
 
 
 def _secrets() -> list[bytes]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from contextlib import contextmanager
 from plone.pgcatalog.core.searcher import bad_values
+from plone.pgcatalog.discovery.facet_groups import may_sort_by
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import WHERE
@@ -246,4 +247,6 @@ class Parameters:
             sort_order = "descending" if direction.strip().lower() == "desc" else "ascending"
         if sort_on in ("", "score", "relevance"):
             return {}
+        if not may_sort_by(sort_on, self.context, self.request):
+            raise BadRequest(f"results cannot be sorted by {sort_on!r}")
         return {"sort_on": sort_on, "sort_order": sort_order or "ascending"}
