@@ -179,6 +179,17 @@ def test_rows_of_vanished_objects_drop_out_of_a_sort_by_position(compared: Any) 
     transaction.abort()
 
 
+def test_rows_of_a_vanished_folder_drop_out_of_a_sort_by_position(compared: Any) -> None:
+    """ZCatalog raises AttributeError."""
+    ours, _, portal = compared
+    ours.uncatalog_object(FOLDER)
+    ours.catalog_object(portal["my_folder"], "/plone/vanished/page")
+    query = {"path": {"query": FOLDER, "depth": 0}}
+    found = [answer(ours, query | sort) for sort in ({}, {"sort_on": "getObjPositionInParent"})]
+    transaction.abort()
+    assert found == [(["/plone/vanished/page"], 1), ([], 0)]
+
+
 def test_search_refuses_an_index_that_cannot_sort(compared: Any) -> None:
     for catalog in compared[:2]:
         with pytest.raises(AttributeError):

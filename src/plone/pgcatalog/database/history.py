@@ -143,6 +143,30 @@ class SnapshotHistory:
         return True
 
 
+class RefusedCommit:
+    """A data manager that stores nothing and fails a commit with *error*."""
+
+    def __init__(self, error: HistoryChanged) -> None:
+        self.error = error
+
+    def sortKey(self) -> str:
+        return "!plone.pgcatalog"
+
+    def tpc_begin(self, txn: Any) -> None:
+        raise self.error
+
+    def savepoint(self) -> "RefusedCommit":
+        return self
+
+    def rollback(self) -> None:
+        """Do nothing: the error stays."""
+
+    def abort(self, txn: Any) -> None:
+        """Do nothing."""
+
+    commit = tpc_vote = tpc_finish = tpc_abort = abort
+
+
 def newest_known(database: Any) -> int:
     """Return the newest transaction of *database* that the process has seen or committed; 0 for none."""
     generations = Generations.of(database)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from plone.pgcatalog import storage
+from plone.pgcatalog.database.errors import HistoryChanged
 from plone.pgcatalog.database.errors import OWN_LIMIT
 from plone.pgcatalog.database.errors import set_limit
 from plone.pgcatalog.database.errors import TAKE_BACK
@@ -20,6 +21,7 @@ from plone.pgcatalog.database.generations import OF_CATALOGS
 from plone.pgcatalog.database.generations import States
 from plone.pgcatalog.database.generations import states_of
 from plone.pgcatalog.database.history import IS_THERE
+from plone.pgcatalog.database.history import RefusedCommit
 from plone.pgcatalog.database.history import SnapshotHistory
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.messages import Batch
@@ -42,7 +44,6 @@ from weakref import WeakSet
 from ZODB.utils import u64
 
 import logging
-import psycopg
 
 
 logger = logging.getLogger(__name__)
@@ -134,12 +135,7 @@ class Session:
 
     def beforeCompletion(self, txn: Any) -> None:
         self.history.end_snapshot()
-        try:
-            self.materialize_results(ending=True)
-        except psycopg.Error as error:
-            # The end of a transaction must not fail for a result somebody might still look at.
-            logger.warning("results of the ending transaction stay incomplete: %s", error)
-            self.open_results.clear()
+        self.materialize_results(ending=True)
 
     def afterCompletion(self, txn: Any) -> None:
         self.forget_snapshot()
@@ -158,11 +154,24 @@ class Session:
         self.collected.clear()
 
     def materialize_results(self, ending: bool = False) -> None:
-        """Let results read what they still need, before the pending rows change or the snapshot is *ending*."""
-        if self.open_results:
-            for results in list(self.open_results):
+        """Let results read what they still need, before the pending rows change or the snapshot is *ending*.
+
+        A result that cannot be read raises the error when it is used.
+        """
+        for results in list(self.open_results):
+            try:
                 results.materialize(ending)
-            self.open_results.clear()
+            except Exception as error:  # noqa: BLE001  of any kind: the result may never be used
+                logger.warning("a search was not read before the catalog changed or the transaction ended: %r", error)
+                results.fail(error)
+                if isinstance(error, HistoryChanged):
+                    self._refuse_commit(error)
+        self.open_results.clear()
+
+    def _refuse_commit(self, error: HistoryChanged) -> None:
+        """Let the transaction end by an abort only; a connection that is being closed has none."""
+        if self._synchronized is not None:
+            self._synchronized.get().join(RefusedCommit(error))
 
     def batch(self) -> AbstractContextManager[None]:
         """Return the context in which what is to be read is collected: see ``Batch``."""

@@ -61,7 +61,9 @@ def positions(rows: list[Any]) -> dict[int, int]:
         folders.setdefault(parent, {})[name] = rid
     if len(folders) == 1:
         [(parent, rids)] = folders.items()
-        return {rids[name]: place for place, name in enumerate(ids_in_order(traverse(root, parent))) if name in rids}
+        folder = traverse(root, parent)
+        ids = () if folder is None else ids_in_order(folder)
+        return {rids[name]: place for place, name in enumerate(ids) if name in rids}
     found = {}
     for parent, rids in folders.items():
         position = position_in(traverse(root, parent))

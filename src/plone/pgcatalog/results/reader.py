@@ -41,7 +41,9 @@ class Reader:
     """Answers *query* in *view*; what it reads of rows it gives to *loader*.  *pages*: somebody wants a page and the total."""
 
     def __init__(self, view: CatalogView, query: CompiledQuery, loader: RowLoader, pages: bool = False) -> None:
-        self.view = view
+        self._view = view
+        #: the error of the last chance to read; None as long as the snapshot of the search is there
+        self.error: Exception | None = None
         self.query = query
         self.loader = loader
         self.answer = NOTHING_MATCHES if query.is_empty else UNKNOWN
@@ -52,6 +54,13 @@ class Reader:
         self._started = False
         self._pages = pages
         self._counts_along = False
+
+    @property
+    def view(self) -> CatalogView:
+        """The rows of the search; raises ``error``."""
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        return self._view
 
     # -- the cache
 

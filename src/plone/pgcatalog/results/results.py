@@ -36,7 +36,7 @@ class CatalogSearchResults(LazyMap):
     """Brains of the rows that *query* finds in *catalog*, in order.
 
     ``len()`` of an unlimited result counts; its first rows, and a limited result, come with their metadata in one
-    statement; what is beyond is read as an array of record ids.  ``complete()`` reads all that is still open.
+    statement; what is beyond is read as an array of record ids.  A result that Python sorts is read when it is made.
     *criteria* and *sort* are what *query* was compiled from: the whole query dict, with what restricts it, and (index
     name, reverse) pairs.  *on_start* is called when the first part of the answer is there, with True if it has rows.
     """
@@ -69,7 +69,12 @@ class CatalogSearchResults(LazyMap):
         self._brain_of = catalog.brain_maker()
         #: rid -> brain, of all that were given out
         self._brains: dict[int, Any] = {}
-        if not query.is_empty:
+        if query.is_empty:
+            return
+        if query.python_sort:
+            # The order is not in the database: it is that of the folders now.
+            self._first(1)
+        else:
             view.session.open_results.add(self)
 
     # -- what rooms above do with it, imported when somebody asks for it
@@ -183,6 +188,10 @@ class CatalogSearchResults(LazyMap):
             self._all(with_paths=not ending)
         if not ending and self._assigned is None:
             self._count()
+
+    def fail(self, error: Exception) -> None:
+        """Raise *error* for each read from now on: the snapshot of the search is gone."""
+        self._reader.error = error
 
     # -- the sequence
 

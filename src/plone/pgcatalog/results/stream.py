@@ -115,6 +115,8 @@ class BrainStream(Iterator[Any]):
         self._at = 0
         #: record ids behind the batch, once they are known
         self._rest: array[int] | None = array("q") if query.is_empty else None
+        #: the error of the last chance to read them; None as long as the snapshot of the search is there
+        self._error: Exception | None = None
         if self._rest is None:
             self._view.session.open_results.add(self)
 
@@ -145,6 +147,10 @@ class BrainStream(Iterator[Any]):
         if self._rest is None:
             self._rest = self._view.rids(self._remaining())
 
+    def fail(self, error: Exception) -> None:
+        """Raise *error* behind the batch: the snapshot of the search is gone."""
+        self._error = error
+
     def _remaining(self) -> CompiledQuery:
         """Return the query for the rows behind the batch."""
         keys = self._keyset.keys(self._view, self._rids[-1]) if self._rids else self._after
@@ -153,6 +159,8 @@ class BrainStream(Iterator[Any]):
         return replace(self._query, where=self._query.where & self._keyset.behind(keys))
 
     def _next_batch(self) -> None:
+        if self._error is not None:
+            raise self._error.with_traceback(None)
         if self._rest is None:
             self._read_batch()
         else:

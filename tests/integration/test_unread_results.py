@@ -1,0 +1,319 @@
+"""A search answers for the moment it was made, and fails no transaction, whether its result is read or not."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from plone.pgcatalog.database.errors import HistoryChanged
+from plone.pgcatalog.database.errors import SearchTimeout
+from plone.pgcatalog.database.errors import ServiceUnavailable
+from plone.pgcatalog.results.cache import result_cache
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.editors import editor
+from tests.integration.servers import execute
+from tests.integration.storage import backend
+from tests.integration.storage import terminate
+from typing import Any
+from zope.component.hooks import setSite
+
+import psycopg
+import pytest
+import transaction
+
+
+PAGES = 6
+
+
+def fill(portal: Any) -> None:
+    folder = create(portal, "Folder", "folder", title="Folder")
+    for number in range(PAGES):
+        create(folder, "Document", f"page{number}", title=f"Needle {PAGES - number}")
+    create(create(portal, "Folder", "other", title="Other"), "Document", "inner", title="Needle inner")
+
+
+CONTENT = SHARED = fill
+
+POSITION = "getObjPositionInParent"
+BY_POSITION: dict[str, dict[str, Any]] = {
+    "position": {"path": {"query": "/plone/folder", "depth": 1}, "sort_on": POSITION},
+    "position, reversed": {"path": "/plone/folder", "sort_on": POSITION, "sort_order": "reverse"},
+    "position in several folders": {"path": "/plone", "sort_on": POSITION},
+    "type and position": {"path": "/plone", "sort_on": ["portal_type", POSITION]},
+    "first ones by position": {"path": "/plone/folder", "sort_on": POSITION, "sort_limit": 3},
+}
+IN_DATABASE: dict[str, dict[str, Any]] = {
+    "path": {"path": "/plone"},
+    "sorted": {"portal_type": "Document", "sort_on": "sortable_title"},
+    "limited": {"portal_type": "Document", "sort_on": "sortable_title", "sort_limit": 2},
+    "negative window": {"portal_type": "Document", "sort_on": "getId", "b_start": -3, "b_size": 5},
+    "ranked": {"SearchableText": "needle"},
+    "nothing": {"getId": []},
+}
+KINDS = BY_POSITION | IN_DATABASE
+
+Results = dict[str, Any]
+Rids = dict[str, list[int]]
+
+
+def search(portal: Any, kinds: dict[str, dict[str, Any]] = KINDS) -> Results:
+    """Return unread results of *kinds*, and streams that are not begun."""
+    catalog = portal.portal_catalog
+    results = {kind: catalog.unrestrictedSearchResults(**query) for kind, query in kinds.items()}
+    return results | {
+        "all": catalog.searchAll(),
+        "stream": catalog.unrestrictedSearchResults(**IN_DATABASE["sorted"]).iterate(2),
+    }
+
+
+def begun(portal: Any) -> Results:
+    """Return a result and a stream of which the first rows are read."""
+    results = [portal.portal_catalog.unrestrictedSearchResults(**IN_DATABASE["sorted"]) for _ in range(2)]
+    stream = results[0].iterate(2)
+    next(stream)
+    return {"page": results[1][:2] and results[1], "begun stream": stream}
+
+
+def rids(results: Results) -> Rids:
+    return {kind: [brain.getRID() for brain in result] for kind, result in results.items()}
+
+
+def after(results: Results) -> dict[str, Any]:
+    """Return the record ids of each result, or the type of the error with which it is read."""
+    answers: dict[str, Any] = {}
+    for kind, result in results.items():
+        try:
+            answers |= rids({kind: result})
+        except Exception as error:  # noqa: BLE001  the type is what is compared
+            answers[kind] = type(error)
+    return answers
+
+
+# -- what happens to an unread result
+
+
+def delete(portal: Any) -> None:
+    portal.manage_delObjects(["folder"])
+
+
+def rename(portal: Any) -> None:
+    portal.manage_renameObject("folder", "renamed")
+
+
+def reorder(portal: Any) -> None:
+    portal.folder.moveObjectsToTop([f"page{PAGES - 1}"])
+
+
+def move(portal: Any) -> None:
+    portal.other.manage_pasteObjects(portal.folder.manage_cutObjects(["page0", "page3"]))
+
+
+def clear(portal: Any) -> None:
+    portal.portal_catalog.manage_catalogClear()
+
+
+def rebuild(portal: Any) -> None:
+    portal.folder.moveObjectsToTop([f"page{PAGES - 1}"])
+    portal.portal_catalog.clearFindAndRebuild()
+
+
+def uninstall(portal: Any) -> None:
+    portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
+
+
+def leave_site(portal: Any) -> None:
+    portal.title = "Left"
+    setSite(None)
+
+
+def change_elsewhere(portal: Any) -> None:
+    """Another thread commits; its snapshot is newer than that of the results."""
+    with editor(portal._p_jar.db()) as other:
+        other.do(rename)
+        other.commit()
+
+
+CHANGES = [delete, rename, reorder, move, clear, rebuild, uninstall, leave_site, change_elsewhere]
+QUICK = [delete, reorder, leave_site]
+
+
+def commit_after(portal: Any, change: Callable[[Any], None]) -> None:
+    change(portal)
+    transaction.commit()
+
+
+def abort_after(portal: Any, change: Callable[[Any], None]) -> None:
+    change(portal)
+    transaction.abort()
+
+
+def roll_back_after(portal: Any, change: Callable[[Any], None]) -> None:
+    savepoint = transaction.savepoint()
+    change(portal)
+    savepoint.rollback()
+
+
+def close_after(portal: Any, change: Callable[[Any], None]) -> None:
+    change(portal)
+    transaction.abort()
+    portal._p_jar.close()
+
+
+def assert_of_the_search(db: Any, change: Callable[[Any], None], end: Any) -> None:
+    """Each result has the rows of the search, in their order, whatever *change* and *end* do; *end* does not fail.
+
+    A stream leaves out rows that are gone.
+    """
+    with sites.inside(db) as portal:
+        expected = rids(search(portal) | begun(portal))
+        results = search(portal) | begun(portal)
+        end(portal, change)
+        assert [len(results[kind]) for kind in KINDS] == [len(expected[kind]) for kind in KINDS]
+        if end is close_after:
+            return
+        answers = after(results)
+        for kind in ("stream", "begun stream"):
+            found, rows = answers.pop(kind), expected.pop(kind)
+            assert found == [rid for rid in rows if rid in found]
+        assert answers == expected
+
+
+@pytest.mark.parametrize("change", QUICK)
+def test_unread_result_is_of_the_search(db: Any, change: Callable[[Any], None]) -> None:
+    for end in (roll_back_after, commit_after):
+        assert_of_the_search(db, change, end)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES)
+def test_unread_result_is_of_the_search_after_every_change_and_end(db: Any, change: Callable[[Any], None]) -> None:
+    for end in (abort_after, roll_back_after, close_after, commit_after):
+        if change is change_elsewhere and end is not commit_after:
+            continue
+        assert_of_the_search(db, change, end)
+
+
+# -- what cannot be read
+
+ERRORS = [
+    AttributeError("a folder is gone"),
+    KeyError("path"),
+    psycopg.errors.UndefinedTable("relation does not exist"),
+    psycopg.errors.InFailedSqlTransaction("current transaction is aborted"),
+    SearchTimeout("too slow"),
+    ServiceUnavailable("connection lost"),
+    RecursionError("maximum recursion depth exceeded"),
+]
+
+
+class Unreadable:
+    """A result that cannot be read."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+        self.error: Exception | None = None
+
+    def materialize(self, ending: bool = False) -> None:
+        raise self._error
+
+    def fail(self, error: Exception) -> None:
+        self.error = error
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_unreadable_result_fails_no_transaction(shared_filled: Any, error: Exception) -> None:
+    portal, session = shared_filled, shared_filled.portal_catalog._core.session
+    catalog, path = portal.portal_catalog, "/plone/elsewhere"
+
+    def unreadable() -> Unreadable:
+        result = Unreadable(error)
+        session.open_results.add(result)
+        return result
+
+    results = [unreadable()]
+    catalog.catalog_object(portal.other, path)  # a change
+    savepoint = transaction.savepoint()
+    results.append(unreadable())
+    savepoint.rollback()
+    results.append(unreadable())
+    transaction.commit()
+    assert path in catalog._catalog.uids
+    catalog.uncatalog_object(path)
+    transaction.commit()
+    results.append(unreadable())
+    transaction.abort()
+    assert [result.error for result in results] == [error] * 4
+
+
+def test_lost_history_fails_the_commit(shared_filled: Any) -> None:
+    """Its objects may be of transactions that are gone; an abort is all that is left."""
+    session = shared_filled.portal_catalog._core.session
+    result = Unreadable(HistoryChanged())
+    session.open_results.add(result)
+    shared_filled.title = "Lost"
+    with pytest.raises(HistoryChanged):
+        transaction.commit()
+    transaction.abort()
+    session.open_results.add(result)
+    transaction.abort()
+    assert shared_filled.title == "Test"
+
+
+@contextmanager
+def lost_connection(portal: Any, dsn: str) -> Iterator[None]:
+    terminate(dsn, backend(portal))
+    yield
+
+
+@contextmanager
+def renamed_table(portal: Any, dsn: str) -> Iterator[None]:
+    relation = portal.portal_catalog._core.view().read_state().relation
+    execute(dsn, f'ALTER TABLE "{relation}" RENAME TO gone')
+    yield
+    execute(dsn, f'ALTER TABLE gone RENAME TO "{relation}"')
+
+
+@contextmanager
+def locked_table(portal: Any, dsn: str) -> Iterator[None]:
+    """Each search waits for the lock until its time is over."""
+    relation = portal.portal_catalog._core.view().read_state().relation
+    with psycopg.connect(dsn) as other:
+        other.execute(f'LOCK TABLE "{relation}"')
+        yield
+
+
+FAULTS: dict[Any, type[Exception]] = {
+    lost_connection: ServiceUnavailable,
+    renamed_table: psycopg.errors.UndefinedTable,
+    locked_table: SearchTimeout,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_result_that_could_not_be_read_raises_that_error(
+    dsn: str, db: Any, monkeypatch: pytest.MonkeyPatch, fault: Any
+) -> None:
+    """It never answers of another snapshot, and fails no end of a transaction."""
+    sites.override_settings(monkeypatch, search_timeout=0.05)
+    for saves in (False, True):
+        with sites.inside(db) as portal:
+            expected = rids(search(portal))
+            transaction.begin()
+            result_cache().clear()
+            # What is sorted by position has read the table, and holds a lock on it.
+            results = search(portal, KINDS if fault is lost_connection else IN_DATABASE)
+            if fault is locked_table:
+                # Those without a time limit.
+                del results["all"], results["stream"]
+            with fault(portal, dsn):
+                if saves and fault is not lost_connection:
+                    portal.title = "Saved"
+                    transaction.commit()
+                transaction.abort()
+            transaction.begin()
+            assert portal.title == ("Saved" if saves and fault is not lost_connection else "Test")
+            answers = after(results)
+            error = FAULTS[fault]
+            assert error in answers.values()
+            # The cache of the process may know an answer.
+            assert answers == {kind: error if answers[kind] is error else expected[kind] for kind in results}
