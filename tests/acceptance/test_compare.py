@@ -124,6 +124,10 @@ def test_the_rehearsal_tells_what_differs_and_changes_nothing(data_fs: Path, pos
         ("block", "/plone/blocks", "different"),
     }
     assert all(q["additional"] == ["/plone/my_folder/page"] and not q["missing"] for q in wrong)
+    visited = [page["path"] for page in found["pages"]]
+    assert {"/plone", "/plone/my_folder/page"} <= set(visited)
+    assert "/plone/news" not in visited  # private
+    assert all(page["before_ms"] > 0 < page["after_ms"] for page in found["pages"])
     assert digest(data_fs / "Data.fs") == before
 
     again = pgcatalog("compare", conf, "--site", "plone", "--scratch", scratch)

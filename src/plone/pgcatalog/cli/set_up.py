@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from contextlib import closing
 from contextlib import contextmanager
+from dataclasses import asdict
+from dataclasses import dataclass
+from dataclasses import field
 from plone.pgcatalog.cli.site import open_site
 from plone.pgcatalog.cli.target import counting
 from plone.pgcatalog.cli.target import needs_site
@@ -197,7 +200,7 @@ def compare(zope_conf: str, site: str, scratch: str | None, limit: int, repeats:
     """Rehearse the migration of a site with Plone's own catalog, and compare the answers before and after.
 
     The site's database is copied, and the profile installed in the copy; the site itself is only read.  The queries are
-    those of its navigation, listings, collections and listing blocks.
+    those of its navigation, listings, collections and listing blocks; pages of each type are visited with both catalogs, in turns.
 
     Exit code 0: all answers are the same; 1: some differ, and are shown; 2: it cannot be done.
     """
@@ -205,11 +208,15 @@ def compare(zope_conf: str, site: str, scratch: str | None, limit: int, repeats:
     os.environ["PGCATALOG_SLOW_QUERY_MS"] = "0"
     try:
         with database_for(scratch) as dsn:
-            comparisons, seconds = rehearse(zope_conf, site, dsn, limit, repeats, Console(stderr=True))
+            found = rehearse(zope_conf, site, dsn, limit, repeats, Console(stderr=True))
     except (EmbeddedPostgresError, RuntimeError) as error:
         raise click.UsageError(str(error)) from error
-    data = {"seconds": seconds, "queries": [comparison_data(c) for c in comparisons]}
-    return Result(data, compare_lines(comparisons, seconds), 0 if all(c.is_fine for c in comparisons) else 1)
+    data = {
+        "seconds": found.seconds,
+        "queries": [comparison_data(c) for c in found.comparisons],
+        "pages": [asdict(page) for page in found.pages],
+    }
+    return Result(data, compare_lines(found), 0 if all(c.is_fine for c in found.comparisons) else 1)
 
 
 @contextmanager
@@ -223,34 +230,48 @@ def database_for(dsn: str | None) -> Iterator[str]:
         yield server.createdb("scratch")
 
 
-def rehearse(
-    zope_conf: str, site: str, dsn: str, limit: int, repeats: int, console: Console
-) -> tuple[list[Any], dict[str, float]]:
-    """Ask, copy, install, ask again; return the comparisons, and how long each step took in seconds."""
+@dataclass
+class Rehearsal:
+    """What `compare` has found: answers to the site's own queries, times of its pages, and seconds of each step."""
+
+    comparisons: list[Any] = field(default_factory=list)
+    pages: list[Any] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+def rehearse(zope_conf: str, site: str, dsn: str, limit: int, repeats: int, console: Console) -> Rehearsal:
+    """Ask Plone's own catalog, copy the site, install, ask the new catalog, and visit pages of both in turns."""
     with open_site(zope_conf, site, ours=False) as portal:
         # These import Plone, which needs the configuration of Zope.
         from plone.pgcatalog.migration.compare import ask
         from plone.pgcatalog.migration.compare import compare
         from plone.pgcatalog.migration.compare import site_queries
+        from plone.pgcatalog.migration.pages import page_times
+        from plone.pgcatalog.migration.pages import pages_of
 
         queries = list(track(site_queries(portal, limit), "Looking for the site's own queries", console=console))
         progress = track(queries, "Asking Plone's own catalog", console=console)
         before = [ask(portal.portal_catalog, query, repeats) for query in progress]
-        storage, path = portal._p_jar.db().storage, portal.getPhysicalPath()
-    started = monotonic()
-    with counting(console) as count:
-        copying.copy_to_scratch(storage, dsn, count("Copying the objects"))
-    copied = monotonic()
-    with copying.opened(dsn) as database, opened_at(database, "/".join(path)) as portal:
-        console.print("Installing the catalog")
-        portal.portal_setup.runAllImportStepsFromProfile(PROFILE)
-        transaction.commit()
-        copying.analyze(dsn)
-        installed = monotonic()
-        progress = track(queries, "Asking the new catalog", console=console)
-        after = [ask(portal.portal_catalog, query, repeats) for query in progress]
-    seconds = {"copy": round(copied - started, 3), "install": round(installed - copied, 3)}
-    return [compare(*three) for three in zip(queries, before, after, strict=True)], seconds
+        paths = pages_of(portal)
+        started = monotonic()
+        with counting(console) as count:
+            copying.copy_to_scratch(portal._p_jar.db().storage, dsn, count("Copying the objects"))
+        copied = monotonic()
+        with (
+            copying.opened(dsn, portal._p_jar.db()) as database,
+            opened_at(database, "/".join(portal.getPhysicalPath())) as other,
+        ):
+            console.print("Installing the catalog")
+            other.portal_setup.runAllImportStepsFromProfile(PROFILE)
+            transaction.commit()
+            copying.analyze(dsn)
+            installed = monotonic()
+            progress = track(queries, "Asking the new catalog", console=console)
+            after = [ask(other.portal_catalog, query, repeats) for query in progress]
+            shown = track(paths, "Visiting pages with both catalogs", console=console)
+            pages = [page_times(portal, other, path, repeats) for path in shown]
+    comparisons = [compare(*three) for three in zip(queries, before, after, strict=True)]
+    return Rehearsal(comparisons, pages, {"copy": round(copied - started, 3), "install": round(installed - copied, 3)})
 
 
 def comparison_data(comparison: Any) -> dict[str, Any]:
@@ -265,7 +286,8 @@ def comparison_data(comparison: Any) -> dict[str, Any]:
     }
 
 
-def compare_lines(comparisons: list[Any], seconds: dict[str, float]) -> Iterator[str | Table]:
+def compare_lines(found: Rehearsal) -> Iterator[str | Table]:
+    comparisons, seconds = found.comparisons, found.seconds
     table = Table("queries", title="The site's own queries before and after, in ms", title_justify="left")
     for heading in ("number", "same", "ties", "order", "differ", "before", "after", "cached"):
         table.add_column(heading, justify="right")
@@ -286,25 +308,18 @@ def compare_lines(comparisons: list[Any], seconds: dict[str, float]) -> Iterator
         f"{seconds['copy']:.1f} s to copy the objects, {seconds['install']:.1f} s to install the catalog;"
         " the site is as it was"
     )
-    yield verdict(comparisons)
+    yield verdict(comparisons, found.pages)
 
 
-def verdict(comparisons: list[Any]) -> str:
+def verdict(comparisons: list[Any], pages: list[Any]) -> str:
+    """Return the last line: whether the answers are the same, and how long pages take with this catalog."""
     wrong = sum(not c.is_fine for c in comparisons)
-    before, after, cached = (
-        sum(getattr(c, name) for c in comparisons) for name in ("before_ms", "after_ms", "cached_ms")
-    )
-    answers = (
-        f"{wrong} of {len(comparisons)} answers differ" if wrong else f"All {len(comparisons)} answers are the same"
-    )
-    if not before or not after or not cached:
-        return f"{answers}."
+    count = len(comparisons)
+    answers = f"{wrong} of {count} answers differ." if wrong else f"All {count} answers are the same."
+    if not pages:
+        return f"{answers} No page of the site can be visited, so no times are compared."
+    before, after = (sum(getattr(page, name) for page in pages) / len(pages) for name in ("before_ms", "after_ms"))
     return (
-        f"{answers}, and without the cache PostgreSQL is {speed(before, after)} Plone's own catalog,"
-        f" with the cache {speed(before, cached)} it."
+        f"{answers} A page takes {after:.1f} ms, with Plone's own catalog {before:.1f} ms: {after / before:.2f} of the time"
+        f" (pages: {len(pages)}, with their caches, both catalogs in turns)."
     )
-
-
-def speed(before: float, after: float) -> str:
-    """Return how fast something is that takes *after* ms, beside something that takes *before* ms."""
-    return f"{before / after:.1f} times as fast as" if after <= before else f"{after / before:.1f} times slower than"

@@ -239,9 +239,10 @@ def analyze(dsn: str) -> None:
 
 
 @contextmanager
-def opened(dsn: str) -> Iterator[Any]:
-    """Yield the database *dsn* as a ZODB.DB with the catalog's hooks."""
-    database = DB(PGJsonbStorage(dsn=dsn, cache_warm_pct=0))
+def opened(dsn: str, like: Any) -> Iterator[Any]:
+    """Yield the database *dsn* as a ZODB.DB with the catalog's hooks, with the name and the size of cache of *like*, another one."""
+    storage = PGJsonbStorage(dsn=dsn, cache_warm_pct=0)
+    database = DB(storage, cache_size=like.getCacheSize(), database_name=like.database_name)
     database.classFactory = ClassFactory
     processor.register(database)
     try:
