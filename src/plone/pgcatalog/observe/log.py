@@ -80,7 +80,8 @@ EVERYTHING = Choice()
 class Group:
     """All slow queries of one shape and operation; times in milliseconds, share of all time from 0 to 1.
 
-    *long* are slow for this site, the group *is_new* since the last start of a process; *compile_ms* to *server_ms* are
+    *long* are slow for this site, the group *is_new* since the last start of a process: the catalog was there before, and
+    the shape was not slow; *compile_ms* to *server_ms* are
     sums of what the times consist of, *server_ms* None without a plan.  *cold* counts what statements were the first of.
     """
 

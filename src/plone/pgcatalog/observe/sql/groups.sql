@@ -9,6 +9,11 @@ WITH kinds AS (
 ), starts AS (
     SELECT greatest(max(process_started), %(started)s::timestamptz) AS last
     FROM pgcatalog_slow_queries WHERE catalog = %(catalog)s
+), used AS (
+    SELECT EXISTS (SELECT FROM pgcatalog_slow_queries WHERE catalog = %(catalog)s AND recorded_at < last)
+        OR EXISTS (SELECT FROM pgcatalog_history
+            WHERE catalog = %(catalog)s AND hour < date_trunc('hour', last, 'UTC')) AS before
+    FROM starts
 ), chosen AS (
     SELECT q.*, k.median_ms, k.first, k.plan AS kept,
         q.total_ms >= %(long)s OR q.total_ms >= %(times)s * k.median_ms AS is_long
@@ -24,7 +29,7 @@ SELECT shape, operation, count(*) AS count, avg(total_ms) AS mean_ms,
     sum(total_ms) / sum(sum(total_ms)) OVER () AS share, max(id) AS newest,
     md5(operation || ' ' || shape) AS key, median_ms,
     count(*) FILTER (WHERE is_long) AS long,
-    first >= (SELECT last FROM starts) AND NOT EXISTS (
+    (SELECT before FROM used) AND first >= (SELECT last FROM starts) AND NOT EXISTS (
         SELECT FROM pgcatalog_history h
         WHERE h.catalog = %(catalog)s AND h.operation = chosen.operation AND h.shape = chosen.shape
             AND h.hour < date_trunc('hour', (SELECT last FROM starts), 'UTC')) AS is_new,
