@@ -76,6 +76,8 @@ def problems(site: Any, root_url: str) -> Iterator[str]:
     transaction.abort()
     yield from _page("front page", base, f">{LANGUAGE_TITLES['de']}<")
     yield from _page("front page", base, "Who may log in")
+    # By the number of the host, for which Plone has no style unless it is told so.
+    yield from _page("style of the front page", base, 'rel="stylesheet"')
     yield from _page("folder", f"{base}/de/news", climate)
     yield from _page("search form", f"{base}/@@search?SearchableText=water", "water")
     yield from _links(base, objects >= ENOUGH)

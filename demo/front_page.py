@@ -1,9 +1,10 @@
-"""The front page of the demo site: eleven things to try, who may log in, and what has to be there for it."""
+"""The front page of the demo site: twelve things to try, who may log in, and what has to be there for it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from demo import documents
+from demo import embedder
 from demo import plan
 from demo.site import acting_as
 from html import escape
@@ -17,6 +18,7 @@ from plone.pgcatalog.observe import searches
 from plone.pgcatalog.storage import dsn_of
 from plone.registry.interfaces import IRegistry
 from typing import Any
+from urllib.parse import quote_plus
 from zope.component import getUtility
 
 import itertools
@@ -106,6 +108,12 @@ LINKS = (
     ),
     Link("{page}", "Similar pages", "stand below the text: those that are most like it.", (r'id="related-pages"',)),
     Link(
+        f"@@search?SearchableText={quote_plus(embedder.QUESTION)}",
+        "By meaning",
+        "a question in other words than those of its two pages, which are embedded some minutes after the start.",
+        (r'id="search-results"',),
+    ),
+    Link(
         "@@pgcatalog-search-controlpanel?try_text=water&try=1",
         "Tuning with a preview",
         "change a weight, and see the order before you save it; below are the top searches.",
@@ -144,7 +152,7 @@ def make(site: Any) -> None:
     documents.add(site)
     count(site)
     if ID not in site:
-        site.invokeFactory("Document", ID, title=TITLE, description="Eleven links to what this catalog can do.")
+        site.invokeFactory("Document", ID, title=TITLE, description="Twelve links to what this catalog can do.")
     page = site[ID]
     page.text = RichTextValue(html(site), "text/html", "text/x-html-safe")
     page.exclude_from_nav = True

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from demo import plan
 from demo.server import DemoError
+from plone.app.theming.interfaces import IThemeSettings
 from plone.pgcatalog.request import with_request
 from plone.registry.interfaces import IRegistry
 from Products.CMFPlone.factory import addPloneSite
@@ -122,6 +123,8 @@ def make_site(app: Any, **marked: Any) -> Any:
     site.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     registry = getUtility(IRegistry)
     registry["plone.available_languages"] = ["en", "de", "zh-cn"]
+    # Plone themes no page of the host 127.0.0.1, which is as good an address of the demo as localhost.
+    registry.forInterface(IThemeSettings).hostnameBlacklist = []
     _add_people(site)
     mark(site, complete=False, **marked)
     transaction.commit()

@@ -379,7 +379,7 @@ def test_related_pages_are_off_until_somebody_wants_them(site: Any) -> None:
     assert related(site) == []
 
 
-def test_related_pages_show_what_the_visitor_may_see(site: Any) -> None:
+def test_related_pages_show_what_the_visitor_may_see_and_none_on_the_front_page(site: Any) -> None:
     portal, _, dsn = site
     sites.return_to(portal)
     transaction.begin()
@@ -397,8 +397,13 @@ def test_related_pages_show_what_the_visitor_may_see(site: Any) -> None:
         for login in (None, "mara:secret"):
             assert "secret" not in "".join(related(site, login))
         assert "secret" in "".join(related(site, "boss:secret")[:3])
+        portal.setDefaultPage("first")
+        transaction.commit()
+        # The front page is about the whole site.
+        assert related(site) == []
     finally:
         getUtility(IRegistry)[f"{PREFIX}.related_pages"] = 0
+        portal.setDefaultPage(None)
         transaction.commit()
 
 

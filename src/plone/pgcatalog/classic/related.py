@@ -10,6 +10,7 @@ from Products.CMFCore.utils import getToolByName
 from Products.CMFPlone.browser.search import Search
 from Products.Five.browser.pagetemplatefile import ViewPageTemplateFile
 from typing import Any
+from zope.component import getMultiAdapter
 from zope.component import queryUtility
 
 
@@ -23,8 +24,12 @@ class RelatedPages(ViewletBase):
         self.pages: list[dict[str, str]] = []
         catalog = getToolByName(self.context, "portal_catalog")
         wanted = related_pages(catalog) if IPGCatalogTool.providedBy(catalog) else 0
-        if wanted:
-            super().update()
+        if not wanted:
+            return
+        super().update()
+        # The front page of a site, or of a language, is about the whole of it.
+        state = getMultiAdapter((self.context, self.request), name="plone_context_state")
+        if not state.is_navigation_root():
             self.pages = self._similar(catalog, wanted)
 
     def _similar(self, catalog: Any, wanted: int) -> list[dict[str, str]]:
