@@ -75,20 +75,19 @@ def follow(walk: Walk, data: Path) -> None:
     from zodb_pgjsonb.storage import PGJsonbStorage
 
     walk.prepare()
-    sources.take_file(walk.folder, data / "Data.fs", data / "blobs")
+    sources.take_file(walk.folder, walk.layout, data / "Data.fs", data / "blobs")
     if walk.kind == "relstorage":
         walk.create_database("old")
         walk.create_database("back")
-        with walk.old_storage():
-            target = main_storage(str(walk.folder / "old" / "zope.conf")).open()
-        copying.copy(copying.Source(sources.file_in(walk.folder, "old")), target)
+        target = main_storage(str(walk.conf())).open()
+        copying.copy(copying.Source(sources.file_in(walk.folder, walk.layout)), target)
         target.close()
     with walk.old_storage():
         walk.rehearse()
         walk.switch()
     complete(PGJsonbStorage(dsn=walk.dsn("plone"), cache_warm_pct=0))
     walk.go_back()
-    complete(main_storage(str(walk.folder / "back" / "zope.conf")).open())
+    complete(main_storage(str(walk.conf("back"))).open())
 
 
 def complete(storage: Any) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from scripts.moving import page
 from ZODB.FileStorage import FileStorage
 
 import shutil
@@ -14,22 +13,37 @@ import time
 
 
 KINDS = {"filestorage": "FileStorage", "zeo": "ZEO", "relstorage": "RelStorage"}
+#: Makers of instances -> where their FileStorage and its blobs are, or would be, in the folder.
+LAYOUTS = {
+    "mkwsgiinstance": ("var/Data.fs", "var/blobstorage"),
+    "cookiecutter-zope-instance": ("var/filestorage/Data.fs", "var/blobs"),
+}
 #: What a zope.conf has besides its database: no move may lose it.
-OWN_CONF = """\
-%define INSTANCE /srv/plone
-instancehome $INSTANCE
+OUR_SETTING = "  OUR_SETTING kept\n"
+#: By the documentation of cookiecutter-zope-instance: other names than those of mkwsgiinstance, and whole paths.
+COOKIECUTTER_CONF = """\
+%define INSTANCEHOME {folder}
+instancehome $INSTANCEHOME
+%define CLIENTHOME {folder}/var
+clienthome $CLIENTHOME
 debug-mode off
 <environment>
-  OUR_SETTING kept
+  CHAMELEON_CACHE {folder}/var/cache
 </environment>
 <zodb_db main>
+  mount-point /
+  cache-size 30000
+  <filestorage>
+    path {folder}/var/filestorage/Data.fs
+    blob-dir {folder}/var/blobs
+  </filestorage>
 </zodb_db>
 """
-OWN_INI = "[app:zope]\nuse = egg:Zope#main\nzope_conf = /srv/plone/old/zope.conf\n"
+COOKIECUTTER_INI = "[app:zope]\nuse = egg:Zope#main\nzope_conf = {folder}/etc/zope.conf\n"
 ZEO_CLIENT = """\
   <zeoclient>
     server {address}
-    blob-dir {folder}/old/var/cache
+    blob-dir {folder}/var/zeocache
   </zeoclient>
 """
 ZEO_SERVER = """\
@@ -37,41 +51,53 @@ ZEO_SERVER = """\
   address {address}
 </zeo>
 <filestorage 1>
-  path {folder}/old/var/filestorage/Data.fs
-  blob-dir {folder}/old/var/blobstorage
+  path {data}
+  blob-dir {blobs}
 </filestorage>
 """
 #: Seconds until a ZEO server answers, on a busy machine.
 PATIENCE = 120
 
 
-def conf(kind: str) -> str:
-    """Return the text of ``old/zope.conf`` for a storage of *kind*; of ZEO that of the file that it serves."""
-    block = page.snippets()["back-relstorage" if kind == "relstorage" else "back-filestorage"]
-    block = block.replace("dbname=relstorage", "dbname=old").replace("var/back/", "old/var/")
-    return page.with_block(OWN_CONF, block)
+def make_instance(folder: Path, layout: str) -> None:
+    """Make an instance of Zope in *folder*, as a maker of LAYOUTS does."""
+    if layout == "mkwsgiinstance":
+        command = [sys.executable, "-m", "Zope2.utilities.mkwsgiinstance", "-d", str(folder), "-u", "admin:admin"]
+        subprocess.run(command, check=True, capture_output=True)
+        conf = (folder / "etc" / "zope.conf").read_text("utf-8")
+        # Plone needs a place for files, which Zope alone does not.
+        conf = conf.replace("var/Data.fs\n", "var/Data.fs\n     blob-dir $INSTANCE/var/blobstorage\n")
+    else:
+        for name in ("etc", "var/filestorage", "var/cache"):
+            (folder / name).mkdir(parents=True)
+        conf = COOKIECUTTER_CONF.format(folder=folder)
+        (folder / "etc" / "zope.ini").write_text(COOKIECUTTER_INI.format(folder=folder))
+    # A comment of Zope's names the section, too.
+    conf = conf.replace("\n<environment>\n", f"\n<environment>\n{OUR_SETTING}")
+    (folder / "etc" / "zope.conf").write_text(conf)
 
 
-def folders(folder: Path) -> None:
-    """Make the folders that the storages, and the configurations of Zope, need in *folder*."""
-    for inner in ("filestorage", "blobstorage", "cache"):
-        (folder / "old" / "var" / inner).mkdir(parents=True)
-    (folder / "etc").mkdir()
+def places(folder: Path, name: str) -> tuple[Path, Path]:
+    """Return where the FileStorage of *name*, a maker of LAYOUTS or ``back``, and its blobs are in *folder*."""
+    data, blobs = LAYOUTS.get(name, ("var/back/Data.fs", "var/back/blobs"))
+    return folder / data, folder / blobs
 
 
-def take_file(folder: Path, data: Path, blobs: Path) -> None:
+def take_file(folder: Path, layout: str, data: Path, blobs: Path) -> None:
     """Put a copy of a FileStorage where the old one, or that of the ZEO server, is."""
-    shutil.copy(data, folder / "old" / "var" / "filestorage" / "Data.fs")
-    shutil.copytree(blobs, folder / "old" / "var" / "blobstorage", dirs_exist_ok=True)
+    new_data, new_blobs = places(folder, layout)
+    shutil.copy(data, new_data)
+    shutil.copytree(blobs, new_blobs, dirs_exist_ok=True)
 
 
 @contextmanager
-def zeo_server(folder: Path) -> Iterator[str]:
+def zeo_server(folder: Path, layout: str) -> Iterator[str]:
     """Serve the old FileStorage in *folder* by a ZEO server in a process; yield the storage section of a client."""
+    data, blobs = places(folder, layout)
     # The path of a socket is limited in length.
     address = str(folder / "zeo.sock")
-    (folder / "old" / "zeo.conf").write_text(ZEO_SERVER.format(folder=folder, address=address))
-    command = [sys.executable, "-W", "ignore", "-m", "ZEO.runzeo", "-C", str(folder / "old" / "zeo.conf")]
+    (folder / "etc" / "zeo.conf").write_text(ZEO_SERVER.format(data=data, blobs=blobs, address=address))
+    command = [sys.executable, "-W", "ignore", "-m", "ZEO.runzeo", "-C", str(folder / "etc" / "zeo.conf")]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_for(address, server)
@@ -93,6 +119,6 @@ def wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
 
 
 def file_in(folder: Path, name: str = "back") -> FileStorage:
-    """Open the FileStorage of ``name/zope.conf``."""
-    var = folder / "var" / "back" if name == "back" else folder / name / "var"
-    return FileStorage(str(var / "filestorage" / "Data.fs"), blob_dir=str(var / "blobstorage"))
+    """Open the FileStorage of *name*, as ``places`` knows it."""
+    data, blobs = places(folder, name)
+    return FileStorage(str(data), blob_dir=str(blobs))

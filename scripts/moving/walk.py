@@ -27,7 +27,7 @@ class StepFailed(RuntimeError):
 
 @dataclass
 class Walk:
-    """One site on its way from a storage of *kind*, and back; *folder* is where the page's relative paths begin.
+    """One site on its way from a storage of *kind*, and back; *folder* is its instance, made as by *layout*.
 
     ``transcript`` is what an administrator has seen.
     """
@@ -36,24 +36,34 @@ class Walk:
     postgres: EmbeddedPostgres
     kind: str
     site: str = "Plone"
+    layout: str = "cookiecutter-zope-instance"
     transcript: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        sources.folders(self.folder)
+        sources.make_instance(self.folder, self.layout)
         (self.folder / "etc" / "site.zcml").write_text(SITE_ZCML)
         self.blocks = page.snippets()
         server = psycopg.conninfo.conninfo_to_dict(self.postgres.dsn("postgres"))
         self.host = str(server["host"])
         self.superuser = self.postgres.dsn("postgres")
-        (self.folder / "old" / "zope.conf").write_text(self.placed(sources.conf(self.kind)))
-        (self.folder / "old" / "zope.ini").write_text(self.placed(sources.OWN_INI))
+        if self.kind == "relstorage":
+            block = self.blocks["back-relstorage"].replace("dbname=relstorage", "dbname=old")
+            self.put("zope", block.replace("var/back/", "var/"))
         self.configure("copy-conf", "new", self.blocks["new-conf"])
 
-    def configure(self, commands: str, name: str, block: str) -> None:
-        """Make the folder *name* with its configuration: copied by a block of *commands*, then the database replaced."""
-        subprocess.run(["sh", "-e", "-c", self.text(commands)], cwd=self.folder, check=True)
-        path = self.folder / name / "zope.conf"
+    def conf(self, name: str = "zope") -> Path:
+        """Return the path of a configuration: ``zope``, the old one, ``new`` or ``back``."""
+        return self.folder / "etc" / f"{name}.conf"
+
+    def put(self, name: str, block: str) -> None:
+        """Put *block*, a database of the page, into the configuration *name*."""
+        path = self.conf(name)
         path.write_text(page.with_block(path.read_text(), self.placed(block)))
+
+    def configure(self, commands: str, name: str, block: str) -> None:
+        """Make the configuration *name*: copied by a block of *commands*, then the database replaced."""
+        subprocess.run(["sh", "-e", "-c", self.text(commands)], cwd=self.folder, check=True)
+        self.put(name, block)
 
     def configure_back(self) -> None:
         """Make the configuration of the way back."""
@@ -75,19 +85,12 @@ class Walk:
 
     @contextmanager
     def old_storage(self) -> Iterator[None]:
-        """Write ``old/zope.conf``; while this lasts, what it needs is served.
-
-        Its file is there for a FileStorage and for ZEO; RelStorage gets a database of its own, empty.
-        """
-        conf = self.folder / "old" / "zope.conf"
-        text = self.placed(sources.conf(self.kind))
+        """Serve the old storage while this lasts, if it is one of ZEO; its client is then the old configuration."""
         if self.kind != "zeo":
-            conf.write_text(text)
             yield
             return
-        before, rest = text.split("  <filestorage>")
-        with sources.zeo_server(self.folder) as section:
-            conf.write_text(before + section + rest.split("</filestorage>\n")[1])
+        with sources.zeo_server(self.folder, self.layout) as section:
+            self.put("zope", f"<zodb_db main>\n  mount-point /\n{section}</zodb_db>\n")
             yield
 
     def sql(self, name: str) -> None:

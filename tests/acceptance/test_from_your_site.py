@@ -4,6 +4,7 @@ from click.testing import CliRunner
 from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.cli.commands import main
+from plone.pgcatalog.cli.target import configured_databases
 from plone.pgcatalog.cli.target import main_storage
 from plone.pgcatalog.indexing.verify import Verifier
 from plone.pgcatalog.interfaces import IPGCatalogTool
@@ -81,11 +82,11 @@ def assert_all_there(storage: Any, is_ours: bool, before: list[str]) -> None:
         assert content.lost(portal) == []
 
 
-def start(server: EmbeddedPostgres, old_site: Path, folder: Path, kind: str) -> tuple[Walk, list[str]]:
-    """Return a walk from a storage of *kind*, and the paths that its site's catalog knows."""
-    walk = Walk(folder, server, kind, site="plone")
-    sources.take_file(folder, old_site / "Data.fs", old_site / "blobs")
-    with sites.opened_on(sources.file_in(folder, "old")) as db, sites.inside(db) as portal:
+def start(server: EmbeddedPostgres, old_site: Path, folder: Path, kind: str, layout: str) -> tuple[Walk, list[str]]:
+    """Return a walk from a storage of *kind* in an instance of *layout*, and the paths that its site's catalog knows."""
+    walk = Walk(folder, server, kind, "plone", layout)
+    sources.take_file(folder, layout, old_site / "Data.fs", old_site / "blobs")
+    with sites.opened_on(sources.file_in(folder, layout)) as db, sites.inside(db) as portal:
         return walk, paths(portal)
 
 
@@ -93,7 +94,8 @@ def start(server: EmbeddedPostgres, old_site: Path, folder: Path, kind: str) -> 
 def test_from_zeo_and_back_by_every_command_of_the_page(
     old_site: Path, server: EmbeddedPostgres, tmp_path: Path
 ) -> None:
-    walk, before = start(server, old_site, tmp_path, "zeo")
+    layout = "mkwsgiinstance"
+    walk, before = start(server, old_site, tmp_path, "zeo", layout)
     walk.prepare()
     with walk.old_storage():
         walk.rehearse()
@@ -101,31 +103,35 @@ def test_from_zeo_and_back_by_every_command_of_the_page(
     assert_all_there(PGJsonbStorage(dsn=walk.dsn("plone"), cache_warm_pct=0), True, before)
     walk.go_back()
     # Served by ZEO again.
-    (tmp_path / "old" / "var").rename(tmp_path / "gone")
-    (tmp_path / "var" / "back").rename(tmp_path / "old" / "var")
-    (tmp_path / "old" / "var" / "cache").mkdir()
+    for old, back in zip(sources.places(tmp_path, layout), sources.places(tmp_path, "back"), strict=True):
+        old.rename(tmp_path / f"gone-{old.name}")
+        back.rename(old)
+    (tmp_path / "var" / "zeocache").rename(tmp_path / "gone-cache")
     with walk.old_storage():
-        assert_all_there(main_storage(str(tmp_path / "old" / "zope.conf")).open(), False, before)
+        assert_all_there(main_storage(str(walk.conf())).open(), False, before)
     assert "the target has all of them" in walk.transcript
     assert "nothing was found" in walk.transcript
     tidy(server)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["filestorage", "relstorage"])
-def test_from_another_storage_and_back(kind: str, old_site: Path, server: EmbeddedPostgres, tmp_path: Path) -> None:
-    walk, before = start(server, old_site, tmp_path, kind)
+@pytest.mark.parametrize(
+    ("layout", "kind"),
+    [*((layout, "filestorage") for layout in sources.LAYOUTS), ("cookiecutter-zope-instance", "relstorage")],
+)
+def test_from_another_storage_and_back(
+    layout: str, kind: str, old_site: Path, server: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    walk, before = start(server, old_site, tmp_path, kind, layout)
     walk.sql("database")
     if kind == "relstorage":
         walk.create_database("old")
         walk.create_database("back")
-        with walk.old_storage():
-            target = main_storage(str(tmp_path / "old" / "zope.conf")).open()
-        copying.copy(copying.Source(sources.file_in(tmp_path, "old")), target)
+        target = main_storage(str(walk.conf())).open()
+        copying.copy(copying.Source(sources.file_in(tmp_path, layout)), target)
         target.close()
-    with walk.old_storage():
-        assert run(walk, "copy") == [0]
-        assert run(walk, "copy") == [2]
+    assert run(walk, "copy") == [0]
+    assert run(walk, "copy") == [2]
     new = walk.dsn("plone")
     with sites.opened(new) as db, sites.inside(db) as portal:
         portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:default")
@@ -138,14 +144,14 @@ def test_from_another_storage_and_back(kind: str, old_site: Path, server: Embedd
     copy_as_others_do(walk)
     assert run(walk, "repair") == [1, 0]
     assert run(walk, "repair") == [0, 0]
-    assert_all_there(main_storage(str(tmp_path / "back" / "zope.conf")).open(), False, before)
+    assert_all_there(main_storage(str(walk.conf("back"))).open(), False, before)
     tidy(server)
 
 
 def copy_as_others_do(walk: Walk) -> None:
     """Copy back as zodbconvert does, of which the page warns."""
     source = PGJsonbStorage(dsn=walk.dsn("plone"), cache_warm_pct=0)
-    target = main_storage(str(walk.folder / "back" / "zope.conf")).open()
+    target = main_storage(str(walk.conf("back"))).open()
     target.copyTransactionsFrom(source)
     target.close()
     source.close()
@@ -168,7 +174,7 @@ def test_the_ways_to_a_zope_conf_say_the_same(tmp_path: Path) -> None:
     made = "%import zodb_pgjsonb\ninstancehome /srv/plone\n<zodb_db main>\n{}\nmount-point /\n</zodb_db>\n".format(
         wrapper % "<filestorage>\npath Data.fs\n</filestorage>"
     )
-    placed = page.with_block(sources.OWN_CONF, blocks["new-conf"])
+    placed = page.with_block(sources.COOKIECUTTER_CONF.format(folder="/srv/plone"), blocks["new-conf"])
     found = [read(tmp_path, text) for text in (placed, made)]
     dsn = "host=localhost dbname=plone user=plone password=secret"
     assert found == [("pgjsonb", dsn, 5, 6)] * 2
@@ -179,36 +185,33 @@ def test_the_ways_to_a_zope_conf_say_the_same(tmp_path: Path) -> None:
     assert any("PGCATALOG_SITE_DSN" in path.read_text("utf-8") for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("name", ["new-conf", "back-filestorage", "back-relstorage"])
-def test_a_new_database_keeps_the_other_settings(name: str, tmp_path: Path) -> None:
-    """And no path in it depends on the folder in which a command is typed."""
-    (tmp_path / "var" / "back" / "filestorage").mkdir(parents=True)
-    text = page.with_block(sources.OWN_CONF, page.snippets()[name])
-    read(tmp_path, text)
-    for kept in ("%define INSTANCE /srv/plone\n", "debug-mode off\n", "OUR_SETTING kept\n"):
-        assert kept in text
-    assert text.count("<zodb_db main>") == text.count("</zodb_db>") == 1
-    paths = re.findall(r"^ *(?:path|blob-dir) (.+)$", text, re.M)
-    assert [path for path in paths if not path.startswith(("$INSTANCE/", "/"))] == []
-
-
+@pytest.mark.parametrize("layout", sources.LAYOUTS)
 @pytest.mark.parametrize("kind", sources.KINDS)
-def test_the_old_storage_is_not_what_the_way_back_writes(kind: str, server: EmbeddedPostgres, tmp_path: Path) -> None:
-    walk = Walk(tmp_path, server, kind, site="plone")
+def test_each_configuration_keeps_the_other_settings_and_names_a_storage_of_its_own(
+    kind: str, layout: str, server: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    """And no path in it depends on the folder in which a command is typed."""
+    walk = Walk(tmp_path, server, kind, "plone", layout)
     walk.configure_back()
-    texts = {name: (tmp_path / name / "zope.conf").read_text() for name in ("old", "new", "back")}
-    assert len({re.search(r"<zodb_db main>.*</zodb_db>", text, re.S)[0] for text in texts.values()}) == 3  # type: ignore[index]
-    for name, text in texts.items():
-        assert "OUR_SETTING kept" in text
-        assert f"zope_conf = {tmp_path}/{name}/zope.conf\n" in (tmp_path / name / "zope.ini").read_text()
-    places = [set(re.findall(r"^ *(?:path|blob-dir) (.+)$", texts[name], re.M)) for name in ("old", "back")]
-    assert not places[0] & places[1]
+    databases, places = set(), []
+    for name in ("zope", "new", "back"):
+        text = walk.conf(name).read_text()
+        [database] = configured_databases(str(walk.conf(name)))
+        assert database.storage == {"new": "pgjsonb"}.get(name, "relstorage" if kind == "relstorage" else "filestorage")
+        assert sources.OUR_SETTING in text
+        assert re.findall(r"^</?zodb_db", text, re.M) == ["<zodb_db", "</zodb_db"]
+        databases.add(re.findall(r"<zodb_db main>.*</zodb_db>", text, re.S)[0])
+        found = re.findall(r"^ *(?:path|blob-dir) (.+)$", text, re.M)
+        assert [path for path in found if not path.startswith(("$INSTANCE/", "/"))] == []
+        places += [path.replace("$INSTANCE", str(tmp_path)) for path in found]
+        assert f"{name}.conf\n" in (tmp_path / "etc" / f"{name}.ini").read_text()
+    assert len(databases) == 3
+    assert len(set(places)) == len(places) > 0
 
 
 def read(folder: Path, text: str) -> tuple[str, str | None, int, int | None]:
     """Return what Zope reads in a zope.conf: storage, DSN, pool-size and pool-max-size."""
-    from plone.pgcatalog.cli.target import configured_databases
-
+    (folder / "var").mkdir(exist_ok=True)
     conf = folder / "zope.conf"
     conf.write_text(text.replace("/srv/plone", str(folder)))
     [database] = configured_databases(str(conf))

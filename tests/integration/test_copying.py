@@ -192,11 +192,12 @@ def test_a_repair_leaves_what_was_changed_since(jsonb: Opens, other: Opens) -> N
 
 
 def test_a_zeo_server_is_a_source_and_no_target(jsonb: Opens, tmp_path: Path) -> None:
-    sources.folders(tmp_path)
+    layout = "cookiecutter-zope-instance"
+    sources.make_instance(tmp_path, layout)
     (tmp_path / "new").mkdir()
-    fill(lambda: sources.file_in(tmp_path, "old"))
-    conf, target_conf = tmp_path / "old" / "zope.conf", conf_of(jsonb, tmp_path / "new")
-    with sources.zeo_server(tmp_path) as section:
+    fill(lambda: sources.file_in(tmp_path, layout))
+    conf, target_conf = tmp_path / "etc" / "zope.conf", conf_of(jsonb, tmp_path / "new")
+    with sources.zeo_server(tmp_path, layout) as section:
         conf.write_text(CONF.format(tmp_path, "", section))
         copied = CliRunner().invoke(main, ["copy", str(conf), target_conf])
         refused = CliRunner().invoke(main, ["copy", target_conf, str(conf)])
