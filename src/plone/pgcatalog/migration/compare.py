@@ -20,9 +20,6 @@ from plone.pgcatalog.indexing.objects import content_of
 from plone.pgcatalog.results.cache import result_cache
 from plone.restapi.blocks import visit_blocks
 from Products.CMFCore.interfaces import IFolderish
-from Products.CMFPlone.browser.navigation import CatalogNavigationTabs
-from Products.CMFPlone.browser.navtree import NavtreeQueryBuilder
-from Products.CMFPlone.browser.navtree import SitemapQueryBuilder
 from Products.ZCatalog.ZCatalog import ZCatalog
 from statistics import median
 from time import perf_counter
@@ -31,6 +28,16 @@ from zope.component import getUtilitiesFor
 
 import logging
 
+
+try:
+    from Products.CMFPlone.browser.navigation import CatalogNavigationTabs
+    from Products.CMFPlone.browser.navtree import NavtreeQueryBuilder
+    from Products.CMFPlone.browser.navtree import SitemapQueryBuilder
+except ModuleNotFoundError:
+    HAS_CLASSIC = False
+else:
+    #: Whether the navigation of Classic UI is installed.
+    HAS_CLASSIC = True
 
 logger = logging.getLogger(__name__)
 
@@ -62,12 +69,13 @@ def site_queries(portal: Any, limit: int) -> Iterator[SiteQuery]:
 
 def queries_of(obj: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (kind, query) of all that the content object *obj* asks when it is shown."""
-    if IPloneSiteRoot.providedBy(obj):
+    if HAS_CLASSIC and IPloneSiteRoot.providedBy(obj):
         yield "tabs", CatalogNavigationTabs(obj, obj.REQUEST)._getNavQuery()
         yield "sitemap", SitemapQueryBuilder(obj)()
     if IFolderish.providedBy(obj):
         path = "/".join(obj.getPhysicalPath())
-        yield "navigation", NavtreeQueryBuilder(obj)()
+        if HAS_CLASSIC:
+            yield "navigation", NavtreeQueryBuilder(obj)()
         yield "listing", {"path": {"query": path, "depth": 1}, "sort_on": "getObjPositionInParent"}
     collection = ICollection(obj, None)
     if collection is not None and collection.query:
