@@ -6,7 +6,7 @@ import { Provider } from 'react-redux';
 import { IntlProvider } from 'react-intl';
 import { MemoryRouter } from 'react-router-dom';
 import configureStore from 'redux-mock-store';
-import { DidYouMean, Snippets } from './SearchPage';
+import { DidYouMean, SearchHelp, Snippets } from './SearchPage';
 
 global.IS_REACT_ACT_ENVIRONMENT = true;
 
@@ -20,7 +20,10 @@ const search = (state) => {
   document.body.innerHTML = `
     <div id="page-search"><header><h1>Results</h1></header>
     ${(state.search?.items || [])
-      .map(() => '<article class="tileItem"><div class="tileFooter"></div></article>')
+      .map(
+        () =>
+          '<article class="tileItem"><h2 class="tileHeadline"></h2><div class="tileFooter"></div></article>',
+      )
       .join('')}
     </div><div id="root"></div>`;
   const root = createRoot(document.getElementById('root'));
@@ -31,6 +34,7 @@ const search = (state) => {
           <MemoryRouter
             initialEntries={['/de/search?SearchableText=hegdehog&path=/de']}
           >
+            <SearchHelp />
             <DidYouMean />
             <Snippets />
           </MemoryRouter>
@@ -69,13 +73,28 @@ it('puts each snippet into its hit', () => {
   expect(second.querySelector('.snippet')).toBe(null);
 });
 
+it('has titles and snippets in the direction of their text', () => {
+  search({ search: { items: [hit('/a', 'a <mark>b</mark>')] } });
+  const texts = document.querySelectorAll('.tileHeadline, .snippet');
+  expect([...texts].map((text) => text.getAttribute('dir'))).toEqual([
+    'auto',
+    'auto',
+  ]);
+});
+
+it('says how words are excluded', () => {
+  search({ search: { items: [] } });
+  const help = document.querySelector('#page-search header .search-help');
+  expect(help.textContent).toMatch('garden -fence, garden NOT fence');
+});
+
 it('takes everything away with it', () => {
   const root = search({
     pgcatalogMeant: 'b',
     search: { items: [hit('/a', 'text')] },
   });
   act(() => root.unmount());
-  expect(document.querySelector('.pgcatalog-snippet, .did-you-mean')).toBe(null);
+  expect(document.querySelector('.pgcatalog-snippet, .did-you-mean, .search-help')).toBe(null);
 });
 
 it('speaks German', () => {
@@ -83,7 +102,8 @@ it('speaks German', () => {
   const read = (name) => fs.readFileSync(path.join(locales, name), 'utf8');
   const german = read('de/LC_MESSAGES/volto.po');
   const messages = read('volto.pot').match(/^msgid ".+"$/gm);
-  expect(messages).toEqual(['msgid "Did you mean {text}?"']);
+  expect(messages).toContain('msgid "Did you mean {text}?"');
+  expect(messages).toHaveLength(4);
   messages.forEach((message) => {
     expect(german.split(`${message}\n`)[1]).toMatch(/^msgstr ".+"/);
   });

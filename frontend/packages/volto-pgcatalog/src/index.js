@@ -3,8 +3,9 @@ import { runtimeConfig } from '@plone/volto/runtime_config';
 import { COUNTED_WIDGETS, askForFacets, facetCounts } from './facets';
 import { askForSnippets, searchMeant } from './search';
 import counted, { namedStateToValue } from './CountedFacet';
+import withMoreValues from './MoreValues';
 import withFacetCounts from './SearchBlock';
-import { DidYouMean, Snippets } from './SearchPage';
+import { DidYouMean, SearchHelp, Snippets } from './SearchPage';
 import Suggestions from './Suggestions';
 
 const SEARCH_PAGES = ['/search', '/*/search'];
@@ -18,7 +19,10 @@ const countFacets = (config) => {
     COUNTED_WIDGETS.includes(type.id)
       ? {
           ...type,
-          view: counted(type.view),
+          // The other one is a menu, which takes no room.
+          view: counted(
+            type.id === 'checkboxFacet' ? withMoreValues(type.view) : type.view,
+          ),
           stateToValue: namedStateToValue(type.stateToValue),
           // The counts have values where Volto knows none: tags, for visitors.
           showFacet: () => true,
@@ -38,6 +42,7 @@ export default function applyConfig(config) {
   settings.appExtras = [
     ...settings.appExtras,
     ...SEARCH_PAGES.flatMap((match) => [
+      { match, component: SearchHelp },
       { match, component: DidYouMean },
       { match, component: Snippets },
     ]),
