@@ -86,6 +86,12 @@ def test_all_pages_without_a_word_have_no_meaning(portal: Any) -> None:
     assert ids(hybrid(portal, "NOT dog")) == ids(words) != []
 
 
+@pytest.mark.parametrize("text", ["vacation days AND NOT urlaub", "vacation -urlaub", 'vacation -"den urlaub" days'])
+def test_page_with_an_excluded_word_is_not_found_by_its_meaning(portal: Any, text: str) -> None:
+    assert ids(hybrid(portal, text)) == ["leave"]
+    assert len(hybrid(portal, text)) == hybrid(portal, text).facets(["Subject"]).total == 1
+
+
 def test_what_has_the_words_and_the_meaning_comes_first(portal: Any) -> None:
     assert ids(hybrid(portal, "annual"))[0] == "leave"
     assert ids(hybrid(portal, "Urlaub"))[0] == "urlaub"

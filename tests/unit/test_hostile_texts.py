@@ -30,7 +30,8 @@ SOURCE = Path(plone.pgcatalog.__file__).parent
 #: Modules with regular expressions that see what visitors, or people who write pages, have typed.
 VISITORS = {
     *("classic.page_facets", "classic.suggestions", "discovery.highlight", "discovery.suggest"),
-    *("fulltext.lexicon", "fulltext.text_index", "fulltext.tsquery", "fulltext.tuning", "indexes.keys", "sql.values"),
+    *("fulltext.lexicon", "fulltext.text_index", "fulltext.tsquery", "fulltext.tuning", "fulltext.typed"),
+    *("indexes.keys", "sql.values"),
     *("meaning.text", "meaning.question", "observe.plan", "observe.searches", "results.brain"),
 }
 #: Module -> what its regular expressions see.

@@ -109,6 +109,7 @@ REGULAR_EXPRESSIONS = {
     "fulltext/text_index.py": "texts that were HTML",
     "fulltext/tsquery.py": "search texts",
     "fulltext/tuning.py": "settings",
+    "fulltext/typed.py": "search texts",
     "indexes/keys.py": "values",
     "meaning/text.py": "texts",
     "meaning/question.py": "what visitors type",

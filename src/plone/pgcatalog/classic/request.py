@@ -14,6 +14,7 @@ from plone.pgcatalog.classic.page_facets import PlaceFacet
 from plone.pgcatalog.discovery.facet_groups import may_know_authors
 from plone.pgcatalog.discovery.facet_groups import may_sort_by
 from plone.pgcatalog.discovery.facet_groups import told_facets
+from plone.pgcatalog.fulltext.typed import search_text
 from plone.pgcatalog.meaning.question import as_site_searches
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.request import number_in
@@ -197,7 +198,9 @@ class PageRequest(Search):
         form = self.request.form
         # Without a text, the types alone are a query: it finds the whole site.
         base: dict[str, Any] = self.filter_query({SOURCE_INDEX: text, "portal_type": []}) or {}
-        if not text:
+        if text:
+            base[SOURCE_INDEX] = search_text(text)
+        else:
             base.pop(SOURCE_INDEX, None)
             if not form.get("sort_on") and not self.similar:
                 base |= {"sort_on": "Date", "sort_order": "reverse"}

@@ -31,6 +31,7 @@ from plone.pgcatalog.classic.searching import PageSearch
 from plone.pgcatalog.classic.suggestions import if_possible
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.facet_groups import Facet
+from plone.pgcatalog.fulltext.tuning import normal_words
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
@@ -142,6 +143,7 @@ class SearchPage(PageRequest):
         # To the page operators are words, and all words are beginnings: it may find nothing all the same.
         if not has_words():
             return
+        better = if_possible(lambda: self.found.spelled(self.text, meant)) or better
         if not self.found.is_empty or self.request.form.get(AS_TYPED) == self.text:
             self.suggestion = better
         else:
@@ -170,6 +172,16 @@ class SearchPage(PageRequest):
     def refreshes(self) -> bool:
         """True if a browser without scripts goes on to the page with facets, where nothing is chosen yet."""
         return self.facets_follow and not any(facet.tokens for facet in self.facets)
+
+    @property
+    def has_stop_words_only(self) -> bool:
+        """True if the text has no other words than stop words, which are not searched for alone."""
+        results = self.found.results
+        text_index = results.catalog.translator(SOURCE_INDEX)
+        lexicon = text_index.index.getLexicon()
+        words = normal_words(lexicon, self.text)
+        stop_words = text_index.tuning.stop_words(lexicon, results.criteria)
+        return bool(words) and all((word,) in stop_words for word in words)
 
     def facets_url(self, how: str) -> str:
         """Return the address of the page whose facets come ``along``, or of these ``alone``."""

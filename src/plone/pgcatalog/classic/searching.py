@@ -18,6 +18,7 @@ from plone.pgcatalog.discovery.highlight import Snippets
 from plone.pgcatalog.discovery.similar import Similar
 from plone.pgcatalog.discovery.suggest import by_meaning_alone
 from plone.pgcatalog.discovery.suggest import Correction
+from plone.pgcatalog.discovery.suggest import titles_of
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
@@ -143,7 +144,13 @@ class PageSearch:
 
         It may find nothing.
         """
-        return (self._better.get(text) or Correction(self.catalog, text, self._place)).text()
+        if text not in self._better:
+            self.look_up(text)
+        return self._better[text].text()
+
+    def spelled(self, text: str, meant: "PageSearch") -> str:
+        """Return ``better`` of *text* as its words are written in the hits of *meant*, the search for it."""
+        return self._better[text].spelled(titles_of(meant.results))
 
     @property
     def _place(self) -> dict[str, Any]:

@@ -6,9 +6,11 @@ from plone.pgcatalog.classic.request import Address
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.suggest import by_meaning_alone
 from plone.pgcatalog.discovery.suggest import Completions
-from plone.pgcatalog.discovery.suggest import correction
+from plone.pgcatalog.discovery.suggest import Correction
 from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import finds_something
+from plone.pgcatalog.discovery.suggest import titles_of
+from plone.pgcatalog.fulltext.typed import search_text
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
@@ -104,7 +106,8 @@ class LiveSearch(AjaxSearch):
             has_rows, has_words = self._read(typed)
         if has_words:
             return typed
-        better = correction(catalog, text, self._place)
+        correction = Correction(catalog, text, self._place)
+        better = correction.text()
         if better is None:
             return typed
         text = self.request.form[SOURCE_INDEX]
@@ -117,14 +120,20 @@ class LiveSearch(AjaxSearch):
             self.request.form[SOURCE_INDEX] = text
         if not has_words:
             return typed
-        self.corrected, self._is_corrected = better, not has_rows
+        brains = corrected[:WORDS] if isinstance(corrected, CatalogSearchResults) else ()
+        self.corrected, self._is_corrected = correction.spelled(titles_of(brains)), not has_rows
         return typed if has_rows else corrected
 
     def filter_query(self, query: Any) -> Any:
-        """See Search; ranked as the site's search is."""
+        """See Search; without excluded words, and ranked as the site's search is."""
+        typed = query.get(SOURCE_INDEX) or self.request.form.get(SOURCE_INDEX)
         query = super().filter_query(query)
         catalog = getToolByName(self.context, "portal_catalog")
-        return as_site_searches(catalog, query) if query and IPGCatalogTool.providedBy(catalog) else query
+        if not query or not IPGCatalogTool.providedBy(catalog):
+            return query
+        if SOURCE_INDEX in query and isinstance(typed, str):
+            query[SOURCE_INDEX] = search_text(typed)
+        return as_site_searches(catalog, query)
 
     @property
     def _text(self) -> str:

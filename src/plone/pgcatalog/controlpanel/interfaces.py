@@ -180,7 +180,7 @@ class IPGCatalogSearchSettings(Interface):
         _("Content types"),
         _(
             "Factors for the relevance of content types, one type per line: News Item = 2. Other types have a factor of"
-            " 1."
+            " 1, but on search pages links, files and images have one of 0.5."
         ),
     )
     pins = lines(
@@ -203,7 +203,11 @@ class IPGCatalogSearchSettings(Interface):
     stop_words = lines(
         settings.stop_words,
         _("Stop words"),
-        _("Words that a page may lack if it has the other words of a search, one language per line: en: the, a, of."),
+        _(
+            "Words that a page may lack if it has the other words of a search, one language per line: en: the, a, of. On"
+            " search pages a language of the site without a line has the list below the form; en: without words turns it"
+            " off."
+        ),
     )
     search_by_meaning = field(
         settings.search_by_meaning,

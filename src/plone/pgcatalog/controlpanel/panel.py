@@ -13,9 +13,14 @@ from plone.pgcatalog.controlpanel.interfaces import IPGCatalogSettings
 from plone.pgcatalog.controlpanel.registry_records import PREFIX
 from plone.pgcatalog.discovery.preview import Hit
 from plone.pgcatalog.discovery.preview import preview
+from plone.pgcatalog.fulltext.site import site_languages
 from plone.pgcatalog.fulltext.tuning import LineError
+from plone.pgcatalog.fulltext.tuning import on_search_pages
 from plone.pgcatalog.fulltext.tuning import read_pin
 from plone.pgcatalog.fulltext.tuning import read_synonyms
+from plone.pgcatalog.fulltext.tuning import Tuning
+from plone.pgcatalog.fulltext.tuning import tuning_in
+from plone.pgcatalog.fulltext.typed import search_text
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.interfaces import IPGCatalogTool
@@ -229,6 +234,7 @@ class SearchPanel(ControlPanelFormWrapper):
         if values is None or not self.text or not IPGCatalogTool.providedBy(tool):
             return None
         query = Search(self.context, self.request).filter_query({SOURCE_INDEX: self.text})
+        query[SOURCE_INDEX] = search_text(self.text)
         query = {name: value for name, value in query.items() if not name.startswith("sort_")}
         with tool._core.session.batch():
             self._read_searches()
@@ -269,6 +275,14 @@ class SearchPanel(ControlPanelFormWrapper):
         """The most frequent searches, and those without results; None when nobody counts them."""
         read = self._read_searches()
         return None if read is None else top_searches(read.rows())
+
+    @property
+    def listed_stop_words(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The languages of the site whose stop words no line of the setting names, with these."""
+        tool = self.context.portal_catalog
+        own = tuning_in(site_settings(tool)) or Tuning()
+        filled = on_search_pages(own, site_languages(tool))
+        return list(filled.stop_words[len(own.stop_words) :])
 
     def browser_options(self) -> str:
         """Return the options of Plone's content browser, as JSON."""

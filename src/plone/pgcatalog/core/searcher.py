@@ -29,6 +29,7 @@ from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.expression import as_dict
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import with_lists
+from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.objects import VALUE_ERRORS
 from plone.pgcatalog.request import without_addresses
@@ -160,6 +161,8 @@ def everything(catalog: "Catalog") -> CatalogSearchResults:
 def as_searched(catalog: "Catalog", configuration: Configuration, query: Mapping[str, Any]) -> "Catalog":
     """Return *catalog* as this search sees it, now and later: with its translators."""
     translators = with_globs(catalog, configuration.translators, query)
+    if query.get(AS_SITE) is True and AS_SITE not in translators and SOURCE_INDEX in translators:
+        translators = {**translators, SOURCE_INDEX: translators[SOURCE_INDEX].on_search_pages()}
     if parts_of_words(catalog.tool) and SOURCE_INDEX in translators:
         # Another translator for each search, as above: what contains its words changes with the texts.
         with_parts = translators[SOURCE_INDEX].with_word_parts(find_word_parts(catalog, query))
@@ -178,7 +181,7 @@ def compiled_query(
 ) -> CompiledQuery:
     """Return *query* compiled, from memory if the same has been asked in the saved state of these settings."""
     key = None
-    if configuration.is_saved and RANK not in query:
+    if configuration.is_saved and RANK not in query and AS_SITE not in query:
         key = query_key(query, configuration.translators, configuration.lexicons, sort, limit)
     compiled = configuration.compiled.get(key)
     if compiled is None:

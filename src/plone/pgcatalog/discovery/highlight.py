@@ -4,6 +4,7 @@ Words are compared as the site's lexicon sees them, so what found a page is what
 ``数据`` inside a sentence without spaces.
 """
 
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Sequence
 from copy import copy
@@ -89,10 +90,18 @@ class QueryTerms:
                 (self.prefixes if value.endswith("*") else self.words).add(prefix)
             self.stemmed.update(words_with_forms(lexicon, node))
 
+    def without(self, stop_words: Container[Words]) -> "QueryTerms":
+        """Return the terms without *stop_words*; all of them where there are no others."""
+        words, prefixes, stemmed = (
+            {word for word in each if (word,) not in stop_words} for each in (self.words, self.prefixes, self.stemmed)
+        )
+        return QueryTerms(words, prefixes, self.patterns, stemmed) if words or prefixes or self.patterns else self
+
 
 class Highlighter:
     """Marks what *queries* search for, pairs of a lexicon and a text; *alternatives* stand for words of them.
 
+    *stop_words* are not marked, unless nothing else is searched for.
     Other forms are marked, too, where *stemming* finds them.
     """
 
@@ -104,6 +113,7 @@ class Highlighter:
         queries: Iterable[tuple[Any, str]],
         stemming: Stemming | None = None,
         alternatives: Iterable[Words] = (),
+        stop_words: Container[Words] = (),
     ) -> None:
         self._stemming = stemming
         self._lexicons: list[Any] = []
@@ -111,6 +121,7 @@ class Highlighter:
         for lexicon, text in queries:
             self._lexicons.append(lexicon)
             terms.add(lexicon, text)
+        terms = terms.without(stop_words)
         for alternative in alternatives:
             terms.words.update(alternative)
             terms.stemmed.update(alternative if len(alternative) == 1 else ())
@@ -274,7 +285,13 @@ def highlighter(results: CatalogSearchResults) -> Highlighter:
     queries = ((lexicons[name], text) for name, text in texts)
     alternatives = (_alternatives(catalog.translator(name), lexicons[name], text) for name, text in texts)
     stemmings = (getattr(catalog.translator(name), "stemming", None) for name, _ in texts)
-    return Highlighter(queries, next(filter(None, stemmings), None), chain.from_iterable(alternatives))
+    stop_words = {
+        words
+        for name, _ in texts
+        if (tuning := catalog.translator(name).tuning) is not None
+        for words in tuning.stop_words(lexicons[name], results.criteria)
+    }
+    return Highlighter(queries, next(filter(None, stemmings), None), chain.from_iterable(alternatives), stop_words)
 
 
 def snippets(results: CatalogSearchResults, brains: Iterable[Any], length: int = LENGTH) -> dict[int, str]:
@@ -333,6 +350,8 @@ class Snippets:
     def _snippet(self, marks: Highlighter, brain: Any, source: str | None, chunk: Sequence[Any]) -> str:
         has_words, start, stop = chunk or (True, None, None)
         text = "" if has_words or start is None else (source or "")[start:stop]
+        if text and stop is not None and stop >= len(source or ""):
+            text = _without_tags(brain, text)
         if not text:
             return marks.snippet(_text(brain, source), self._length)
         # The words have not found it: that *off** stands in "office" says nothing about it.
@@ -352,11 +371,35 @@ def source_column(catalog: Catalog) -> str:
 
 
 def _text(brain: Any, source: str | None) -> str:
-    """Return what the row says in prose; Plone's searchable text begins with id and title."""
+    """Return the description and text of the row: its searchable text without id, title, tags and the address of a link."""
     if source is None:
-        description = getattr(brain, "Description", "")
-        return description if isinstance(description, str) else ""
-    return body_of(source, (getattr(brain, "getId", ""), getattr(brain, "Title", "")))
+        return _column(brain, "Description")
+    return _without_tags(brain, body_of(source, (_column(brain, "getId"), _column(brain, "Title"))))
+
+
+def _without_tags(brain: Any, text: str) -> str:
+    """Return *text*, the end of Plone's searchable text of *brain*, without tags and the address of a link.
+
+    Tags stand behind the text of a page, or behind the description of a file, which has a text behind them.
+    """
+    if _column(brain, "getRemoteUrl"):
+        text = text.rpartition(" ")[0]
+    subject = getattr(brain, "Subject", ())
+    tags = " ".join(" ".join(tag for tag in subject if isinstance(tag, str)).split()) if subject else ""
+    if not tags:
+        return text
+    description = _column(brain, "Description")
+    if text == tags or text.endswith(f" {tags}"):
+        return text.removesuffix(tags).rstrip()
+    rest = body_of(text, (description,))
+    behind = body_of(rest, (tags,))
+    return text if behind == rest else " ".join(filter(None, (text[: len(text) - len(rest)].rstrip(), behind)))
+
+
+def _column(brain: Any, name: str) -> str:
+    """Return a column of *brain* in one line; empty without the column, or a value in it that is no text."""
+    value = getattr(brain, name, "")
+    return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 def _alternatives(translator: IndexTranslator, lexicon: Any, text: str) -> list[Words]:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
-from plone.pgcatalog.fulltext.tuning import tuning_in
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.query import statements
@@ -60,8 +59,8 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
     brains = after[:SHOWN]
     shares = _shares(after, [brain.getRID() for brain in brains])
     both = _places(after, [brain.getRID() for brain in brains])
-    tuning = tuning_in({**site_settings(tool), **settings})
-    boosts = {} if tuning is None else dict(tuning.types)
+    tuning = after.catalog.translator(SOURCE_INDEX).tuning
+    boosts = {} if tuning is None else dict(tuning.tuning.types)
     hits = [
         Hit(
             brain,

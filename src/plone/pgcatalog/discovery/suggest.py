@@ -1,9 +1,12 @@
 """Suggestions from the site's own words: what a word that is being typed may become, and what a mistyped one may mean."""
 
 from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.discovery.highlight import source_column
 from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.tsquery import as_word
@@ -34,6 +37,8 @@ import re
 LIMIT = 10
 #: Characters of a text that are looked at, and words of it; longer words are taken as they are.
 MAX_TEXT, MAX_WORDS, MAX_LENGTH = 1000, 10, 40
+#: Letters by which a word of the lexicon may be longer than it is written: ``strasse`` for ``Straße``.
+LONGER = 3
 #: With fewer suggestions than these the word that is being typed may have a typo.
 FEW_SUGGESTIONS = 3
 
@@ -72,7 +77,7 @@ NOT_SEEN = "(SELECT word FROM these WHERE NOT is_seen)"
 
 _RUN = re.compile(r"\w+")
 #: A word with what may make it more than a plain one: a sign of exclusion, wildcards.
-_TOKEN = re.compile(r"-?[\w*?]+")
+_TOKEN = re.compile(r"(?:\bNOT\s+|-)?[\w*?]+")
 
 
 def suggest(tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> list[str]:
@@ -121,38 +126,77 @@ def did_you_mean(tool: Any, text: str, query: Mapping[str, Any] | None = None) -
     The words stand in what ``searchResults(**query)`` of the catalog *tool* finds, and the whole text finds some of it.
     Two statements, one when nothing is corrected.
     """
-    corrected = correction(tool, text, query)
-    if corrected is None or not finds_something(tool, {**(query or {}), SOURCE_INDEX: corrected}):
+    correction = Correction(tool, text, query)
+    corrected = correction.text()
+    if corrected is None:
         return None
-    return corrected
-
-
-def correction(tool: Any, text: str, query: Mapping[str, Any] | None = None) -> str | None:
-    """Return *text* as ``did_you_mean`` does, but maybe one that finds nothing: its words may stand in different pages.
-
-    One statement.
-    """
-    return Correction(tool, text, query).text()
+    found = _found_texts(tool, {**(query or {}), SOURCE_INDEX: corrected})
+    return correction.spelled(found) if found else None
 
 
 class Correction:
-    """What ``correction`` returns; in an open batch the words are looked up in the message of that."""
+    """A text with words of the site in place of unknown ones; in an open batch they are looked up in the message of that.
+
+    It may find nothing: its words may stand in different pages.
+    """
 
     def __init__(self, tool: Any, text: str, query: Mapping[str, Any] | None = None) -> None:
+        self._tool = tool
+        self._place = query or {}
         self._text = storable_text(text)
         self._tokens = _plain_words(lexicon_of(tool), self._text)
         self._words = sorted({word for _, word in self._tokens})
         edits = max(map(allowed_edits, self._words), default=0)
-        self._near = Vocabulary(tool, query or {}).near(self._words, edits) if self._words else dict
+        self._near = Vocabulary(tool, self._place).near(self._words, edits) if self._words else dict
+        self._better: dict[str, str] = {}
 
     def text(self) -> str | None:
-        """Return the corrected text, None if nothing better is known.  Raises as ``CatalogView.ask``."""
-        better = _corrections(self._near(), self._words)
+        """Return the corrected text in words of the lexicon, None if nothing better is known.
+
+        One statement.  Raises as ``CatalogView.ask``.
+        """
+        self._better = _corrections(self._near(), self._words)
+        corrected = self._with({})
+        return None if corrected == self._text else corrected
+
+    def spelled(self, texts: Iterable[str]) -> str:
+        """Return what ``text`` has returned, with its new words as they are written in *texts*: ``Bücher`` for ``bucher``.
+
+        Words that are not in *texts* are looked up in the texts of pages.  One statement, or none.
+        """
+        words = set(self._better.values())
+        forms = _forms(lexicon_of(self._tool), words, texts)
+        if missing := words.difference(forms):
+            any_word = " OR ".join(f'"{word}"' for word in sorted(missing))
+            kept = _found_texts(self._tool, {**self._place, SOURCE_INDEX: any_word}, len(missing))
+            forms |= _forms(lexicon_of(self._tool), missing, kept)
+        return self._with(forms)
+
+    def _with(self, forms: Mapping[str, str]) -> str:
         corrected = self._text
         for token, word in reversed(self._tokens):
-            if word in better:
-                corrected = corrected[: token.start()] + _as_typed(better[word], token[0]) + corrected[token.end() :]
-        return None if corrected == self._text else corrected
+            if word in self._better:
+                better = self._better[word]
+                better = _as_typed(forms.get(better, better), token[0])
+                corrected = corrected[: token.start()] + better + corrected[token.end() :]
+        return corrected
+
+
+def titles_of(brains: Iterable[Any]) -> list[str]:
+    """Return the titles and descriptions of *brains*."""
+    columns = (getattr(brain, name, None) for brain in brains for name in ("Title", "Description"))
+    return [text for text in columns if isinstance(text, str)]
+
+
+def _forms(lexicon: Any, words: Collection[str], texts: Iterable[str]) -> dict[str, str]:
+    """Return for each of *words*, of *lexicon*, how it is written in *texts*, in small letters, if it stands there."""
+    forms: dict[str, str] = {}
+    lengths = {len(word) - less for word in words for less in range(LONGER + 1)}
+    for run in dict.fromkeys(run.lower() for text in texts for run in _RUN.findall(text) if len(run) in lengths):
+        word = _single(lexicon, run)
+        if word is not None and word in words:
+            forms.setdefault(word, run)
+    return forms
 
 
 def _plain_words(lexicon: Any, text: str) -> list[tuple[re.Match[str], str]]:
@@ -194,10 +238,19 @@ def lexicon_of(tool: Any) -> Any:
 
 def finds_something(tool: Any, query: Mapping[str, Any]) -> bool:
     """Return whether ``searchResults(**query)`` of the catalog *tool* finds any row by words.  One statement, without ranking."""
+    return bool(_found_texts(tool, query))
+
+
+def _found_texts(tool: Any, query: Mapping[str, Any], rows: int = 1) -> list[str]:
+    """Return the kept texts of up to *rows* rows that ``searchResults(**query)`` of the catalog *tool* finds by words.
+
+    One statement, without ranking.
+    """
     if is_hybrid(query, tool._core.indexes):
         query = {**query, RANK: WORDS}
     results = tool.searchResults(**query)
-    return bool(_any_row(results, results.condition).rows())
+    found = _some_rows(results, results.condition, source_column(results.catalog), rows)
+    return [text or "" for (text,) in found.rows()]
 
 
 def by_meaning_alone(results: CatalogSearchResults) -> Callable[[], bool]:
@@ -208,16 +261,16 @@ def by_meaning_alone(results: CatalogSearchResults) -> Callable[[], bool]:
     where = without_near(results.condition)
     if where is results.condition:
         return lambda: False
-    row = _any_row(results, where)
+    row = _some_rows(results, where)
     return lambda: not row.rows()
 
 
-def _any_row(results: CatalogSearchResults, where: Condition) -> Read:
+def _some_rows(results: CatalogSearchResults, where: Condition, columns: str = "1", rows: int = 1) -> Read:
     view = results.catalog.search_view()
 
     def statement(stored: Stored) -> Statement:
         # For one row, PostgreSQL would look through an index of what most rows have, and compare the text of each.
-        return bind.select("1", bind.selective_condition(where, stored), stored, "LIMIT 1")
+        return bind.select(columns, bind.selective_condition(where, stored), stored, f"LIMIT {rows:d}")
 
     return Read(view, view.binding(statement, where))
 

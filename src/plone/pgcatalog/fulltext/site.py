@@ -7,12 +7,14 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from plone.pgcatalog.fulltext import tsquery
 from plone.pgcatalog.fulltext.ranking import PlainBackend
 from plone.pgcatalog.fulltext.ranking import SearchBackend
 from plone.pgcatalog.fulltext.ranking import Weights
 from plone.pgcatalog.fulltext.stemming import Stemming
 from plone.pgcatalog.fulltext.tuning import Meaning
+from plone.pgcatalog.fulltext.tuning import on_search_pages
 from plone.pgcatalog.fulltext.tuning import Tuning
 from plone.pgcatalog.fulltext.tuning import tuning_in
 from plone.pgcatalog.fulltext.tuning import Words
@@ -46,6 +48,8 @@ class SiteTuning:
     tuning: Tuning
     site: str
     language: Callable[[], str | None]
+    #: True for searches of visitors, see ``on_search_pages``.
+    is_visitors: bool = False
 
     def stop_languages(self, query: Mapping[str, Any]) -> list[str]:
         """Return the languages whose stop words count: those the *query* asks for, else that of the request."""
@@ -63,7 +67,14 @@ class SiteTuning:
         """Return what words of *query* find besides themselves; None for nothing."""
         if not (self.tuning.synonyms or self.tuning.stop_words):
             return None
-        return words_in(self.tuning, lexicon).meaning(self.stop_languages(query))
+        meaning = words_in(self.tuning, lexicon).meaning(self.stop_languages(query))
+        return replace(meaning, has_phrases=True) if self.is_visitors else meaning
+
+    def stop_words(self, lexicon: Any, query: Mapping[str, Any]) -> frozenset[Words]:
+        """Return the stop words of *query*, in the words of *lexicon*."""
+        if not self.tuning.stop_words:
+            return frozenset()
+        return words_in(self.tuning, lexicon).stop_words(self.stop_languages(query))
 
     def synonyms(self, lexicon: Any, text: str) -> list[Words]:
         """Return the synonyms of the words of *text*."""
@@ -111,9 +122,10 @@ class SiteTuning:
 
     def _boosted(self, score: Fragment, lookup: Lookup) -> Fragment:
         portal_type = _translator(lookup, "portal_type")
-        if portal_type is None or not self.tuning.types:
+        factors = [(name, factor) for name, factor in self.tuning.types if factor != 1]
+        if portal_type is None or not factors:
             return score
-        cases = [(portal_type.match_key(name), factor) for name, factor in self.tuning.types]
+        cases = [(portal_type.match_key(name), factor) for name, factor in factors]
         sql = " ".join(f"WHEN {of_type.sql} THEN %s::float8" for of_type, _ in cases)
         params = [param for of_type, factor in cases for param in (*of_type.params, factor)]
         return Fragment(f"({score.sql}) * CASE {sql} ELSE 1 END", (*score.params, *params))
@@ -148,6 +160,12 @@ def site_tuning(settings: Mapping[str, Any], find_site: Callable[[], str | None]
     return None if tuning is None or site is None else SiteTuning(tuning, site, request_language)
 
 
+def visitors_tuning(tuning: SiteTuning | None, languages: Sequence[str]) -> SiteTuning:
+    """Return *tuning* for the search pages of a site with *languages*."""
+    tuning = tuning or SiteTuning(Tuning(), "", request_language)
+    return replace(tuning, tuning=on_search_pages(tuning.tuning, tuple(languages)), is_visitors=True)
+
+
 def request_language() -> str | None:
     """Return the code of the language in which the current request is answered, None without request or language."""
     request = getRequest()
@@ -160,9 +178,14 @@ def search_weights(tool: Any) -> Weights:
     return Weights.of(site_settings(tool))
 
 
+def site_languages(tool: Any) -> tuple[str, ...]:
+    """Return the codes of the languages of the site of the catalog *tool*, its default first."""
+    return tuple(site_settings(tool).get(LANGUAGES, ()))
+
+
 def site_stemming(tool: Any) -> Stemming | None:
     """Return the stemming of the site of the catalog *tool*; None when it is off, or there are no stemmers."""
-    return Stemming.of(site_settings(tool).get(LANGUAGES, ())) if stemming(tool) else None
+    return Stemming.of(site_languages(tool)) if stemming(tool) else None
 
 
 def search_backend() -> SearchBackend:

@@ -30,6 +30,7 @@ from plone.pgcatalog.fulltext.tuning import Meaning
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import Fragment
 from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import Report
@@ -137,6 +138,10 @@ class ZCTextIndexTranslator(IndexTranslator):
         text = self._text(query)
         return None if text is None else any_of((self._clause(text, query).condition, *self._pinned(text, query)))
 
+    def not_excluded(self, query: Mapping[str, Any]) -> Condition:
+        text = self._text(query)
+        return EVERYTHING if text is None else self._clause(text, query).kept
+
     def score(self, query: Mapping[str, Any]) -> Fragment | None:
         """Return how often and where the words of *query* stand, the rare ones counting more; longer texts count less."""
         text = self._text(query)
@@ -184,7 +189,8 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def tried(self, settings: Mapping[str, Any], path: str | None) -> "ZCTextIndexTranslator":
         """Return the translator for a search as it would be if the site at *path* had *settings*."""
-        return self._changed(tuning=site.site_tuning(settings, lambda: path), _weights=ranking.Weights.of(settings))
+        tried = self._changed(tuning=site.site_tuning(settings, lambda: path), _weights=ranking.Weights.of(settings))
+        return tried.on_search_pages() if self.tuning is not None and self.tuning.is_visitors else tried
 
     def scores_of_parts(self, query: Mapping[str, Any]) -> dict[str, Fragment]:
         """Return for each part of a page an SQL number: the score that a page of this part alone would have.
@@ -206,6 +212,10 @@ class ZCTextIndexTranslator(IndexTranslator):
 
     def exact(self) -> "ZCTextIndexTranslator":
         return self._changed(tuning=None, _with_stems=False, word_parts=None, question=None)
+
+    def on_search_pages(self) -> "ZCTextIndexTranslator":
+        languages = site.site_languages(aq_parent(self.index))
+        return self._changed(tuning=site.visitors_tuning(self.tuning, languages))
 
     def with_word_parts(self, parts: Mapping[str, tuple[str, ...]]) -> "ZCTextIndexTranslator":
         return self._changed(word_parts=parts)

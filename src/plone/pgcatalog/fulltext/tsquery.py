@@ -32,6 +32,7 @@ from plone.pgcatalog.indexes.base import all_of
 from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Column
 from plone.pgcatalog.indexes.base import Condition
+from plone.pgcatalog.indexes.base import EVERYTHING
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.sql.predicate import matches
@@ -70,13 +71,14 @@ class Clause:
     """A part of a query: what it finds as SQL, and if a tsquery can say the same, the tsquery.
 
     ``rank`` are the words the clause wants (not those it excludes); empty if there is nothing to rank by.  ``size`` is
-    the number of lexemes in the tsquery.
+    the number of lexemes in the tsquery.  ``kept`` is the condition for rows without the words that the clause excludes.
     """
 
     condition: Condition
     tsquery: str | None = None
     rank: tuple[Term, ...] = ()
     size: int = 0
+    kept: Condition = EVERYTHING
 
 
 #: Word with wildcards -> all words of the catalog that are like it; None for one of which nobody knows them.
@@ -106,7 +108,7 @@ def compile_text(
         compiler = _Compiler(lexicon, column, related, globs)
     else:
         compiler = _TunedCompiler(lexicon, column, meaning, related, globs)
-    clause = None if tree is None else compiler.clause(tree)
+    clause = None if tree is None else compiler.whole(tree)
     return clause or NO_CLAUSE
 
 
@@ -133,6 +135,11 @@ def plain_words(text: str) -> str:
 def is_quoted(node: Any) -> bool:
     """Return whether a *node* of a parse tree, a single term, stood in quotes: it is taken to the letter."""
     return getattr(node, "is_quoted", False)
+
+
+def is_capital(node: Any) -> bool:
+    """Return whether a *node* of a parse tree, a single term, stood in capitals, such as IT or WHO: it is no stop word."""
+    return getattr(node, "is_capital", False)
 
 
 def as_word(word: str) -> str:
@@ -175,6 +182,7 @@ class _Parser(QueryParser):
         if node is not None:
             term = node.getValue() if node.nodeType() == "NOT" else node
             term.is_quoted = token.lstrip("-").startswith('"')
+            term.is_capital = not term.is_quoted and len(token.strip(_WILDCARDS)) > 1 and token.isupper()
             self._words += len(term.getValue()) if term.nodeType() == "PHRASE" else 1
             if self._words > MAX_WORDS:
                 raise LimitExceeded(f"a search text has more than {MAX_WORDS} words")
@@ -205,6 +213,10 @@ class _Compiler:
         self._column = column
         self._related = related
         self._globs = globs
+
+    def whole(self, tree: Any) -> Clause | None:
+        """Return what a whole query finds."""
+        return self.clause(tree)
 
     def clause(self, node: Any) -> Clause | None:
         kind, value = node.nodeType(), node.getValue()
@@ -257,10 +269,11 @@ class _Compiler:
         if not positive or NO_CLAUSE in positive:
             return NO_CLAUSE
         rank = ranked(positive)
+        kept = all_of([clause.kept for clause in positive] + [~clause.condition for clause in negative])
         parts = self._joined(" & ", dict.fromkeys([*positive, *map(self._excluded, negative)]))
-        return (
-            replace(parts[0], rank=rank) if len(parts) == 1 else Clause(all_of(p.condition for p in parts), rank=rank)
-        )
+        if len(parts) == 1:
+            return replace(parts[0], rank=rank, kept=kept)
+        return Clause(all_of(p.condition for p in parts), rank=rank, kept=kept)
 
     def _wanted(self, nodes: list[Any]) -> list[Any]:
         """Return those of the positive *nodes* of an AND that a text has to match."""
@@ -313,6 +326,13 @@ class _TunedCompiler(_Compiler):
         super().__init__(lexicon, column, related, globs)
         self._meaning = meaning
 
+    def whole(self, tree: Any) -> Clause | None:
+        terms = tree.getValue() if tree.nodeType() == "AND" else [tree]
+        if not self._meaning.has_phrases or not all(map(self._is_stop_word, terms)) or is_quoted(tree):
+            return super().whole(tree)
+        words = [word for term in terms for word in plain_term(self._lexicon, term) or ()]
+        return self._phrase(words) if len(terms) > 1 else None
+
     def clause(self, node: Any) -> Clause | None:
         clause = super().clause(node)
         words = None if is_quoted(node) else plain_term(self._lexicon, node)
@@ -325,10 +345,11 @@ class _TunedCompiler(_Compiler):
         return self._word(words[0], self._related) if len(words) == 1 else self._phrase(list(words))
 
     def _wanted(self, nodes: list[Any]) -> list[Any]:
+        return [node for node in nodes if not self._is_stop_word(node)] or nodes
+
+    def _is_stop_word(self, node: Any) -> bool:
         stop_words = self._meaning.stop_words
-        if not stop_words:
-            return nodes
-        return [n for n in nodes if plain_term(self._lexicon, n) not in stop_words] or nodes
+        return bool(stop_words) and not is_capital(node) and plain_term(self._lexicon, node) in stop_words
 
 
 def plain_term(lexicon: Any, node: Any) -> Words | None:

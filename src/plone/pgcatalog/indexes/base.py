@@ -167,6 +167,10 @@ class IndexTranslator(ABC):
         Raises what ``Products.ZCatalog.query.IndexQuery`` and the real index raise for wrong options.
         """
 
+    def not_excluded(self, query: Mapping[str, Any]) -> Condition:
+        """Return the condition for rows without what *query* excludes, whatever finds them."""
+        return EVERYTHING
+
     def exact(self) -> "IndexTranslator":
         """Return the translator for what a search excludes: it finds what ZCatalog does, and no more."""
         return self
@@ -177,6 +181,10 @@ class IndexTranslator(ABC):
 
     def with_question(self, question: Any) -> "IndexTranslator":
         """Return the translator for a search that finds, besides words, what means the same: *question* is a ``Question``."""
+        return self
+
+    def on_search_pages(self) -> "IndexTranslator":
+        """Return the translator for a search that a visitor makes on a search page of the site."""
         return self
 
     def ranked(self) -> "IndexTranslator":

@@ -14,6 +14,7 @@ from plone.pgcatalog.meaning.embedder import EmbedderError
 from plone.pgcatalog.meaning.table import literal
 from plone.pgcatalog.meaning.table import Vectors
 from plone.pgcatalog.meaning.table import vectors_of
+from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.nearest import few_of
 from plone.pgcatalog.query.nearest import HYBRID
 from plone.pgcatalog.query.nearest import Question
@@ -45,7 +46,7 @@ QUESTION_PAUSE = 5.0
 paused_until: dict[Embedder, float] = {}
 
 #: What a search has for operators: excluded words, AND and OR between words, quotes, parentheses and wildcards.
-_EXCLUDED = re.compile(r"\b(?:AND\s+)?NOT\s+(?:\"[^\"]*+\"|\S+)")
+_EXCLUDED = re.compile(r"(?:\b(?:AND\s+)?NOT\s+|(?<!\S)-)(?:\"[^\"]*+\"|[^\s-]\S*)")
 _OPERATOR = re.compile(r"(?<![\w\"])(?:AND|OR)(?![\w\"])")
 _MARK = re.compile(r"[\"()*?]+")
 
@@ -79,6 +80,8 @@ def as_site_searches(tool: Any, query: Mapping[str, Any], settings: Mapping[str,
     *settings* are tried in place of its own.
     """
     core = tool._core
+    if AS_SITE not in core.indexes:
+        query = {**query, AS_SITE: True}
     is_wanted = settings.get(search_by_meaning.name, search_by_meaning(tool))
     if SOURCE_INDEX in query and is_wanted and RANK not in core.indexes:
         return {**query, RANK: HYBRID}

@@ -12,6 +12,7 @@ from plone.pgcatalog.query import objects
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.nearest import HYBRID
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.objects import Compound
@@ -94,6 +95,8 @@ def keep(
     kept.update({key: int(query[key]) for key in WINDOW if is_number(query.get(key))})
     if query.get(RANK) == HYBRID and RANK not in options:
         kept[RANK] = HYBRID
+    if query.get(AS_SITE) is True and AS_SITE not in options:
+        kept[AS_SITE] = True
     expression = expression_in(query)
     where = None if expression is None else encoded_expression(expression, masked)
     if expression is not None and where is None:

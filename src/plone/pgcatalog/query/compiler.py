@@ -142,10 +142,11 @@ def compile_query(
     score = None if sorters else next((s for t in named if (s := t.score(query)) is not None), None)
     if score is None and expression is not None and not sorters:
         score = expression.score(ranked)
-    asking = next(((t.question, text) for t, text in conditions if t.question is not None), None)
+    asking = next(((t, text) for t, text in conditions if t.question is not None), None)
     if asking is not None:
-        question, text = asking
-        among = all_of([each for each in found if each is not text])
+        translator_of_text, text = asking
+        question = translator_of_text.question
+        among = all_of([each for each in found if each is not text] + [translator_of_text.not_excluded(query)])
         near = Near(question, among)
         score = None if sorters else Fusion(score or UNRANKED, where, near)
         where = all_of((among, any_of((text, near))))

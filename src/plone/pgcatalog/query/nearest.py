@@ -18,6 +18,8 @@ import hashlib
 #: The key of a query dict that says how hits are ranked, and its values.
 RANK = "rank"
 HYBRID, WORDS = "hybrid", "words"
+#: The key of a query dict that says that a visitor searches on a search page of the site, with its stop words.
+AS_SITE = "as_site"
 
 #: Rows that a question finds by its meaning at most, and how many of the nearest chunks are looked at for them: with 300 a walk of
 #: HNSW takes three times as long.

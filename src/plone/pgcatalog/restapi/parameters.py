@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.facet_groups import may_sort_by
 from plone.pgcatalog.discovery.suggest import did_you_mean
+from plone.pgcatalog.fulltext.typed import with_exclusions
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.nearest import HYBRID
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.nearest import WORDS
@@ -198,7 +200,9 @@ class Parameters:
                     more.append(And({index: query[index]}))
                 query |= self._parsed({index: {"query": values}})
         if self.text and self.text != "*":
-            query[SOURCE_INDEX] = self.text
+            query[SOURCE_INDEX] = with_exclusions(self.text)
+            if AS_SITE not in indexes:
+                query[AS_SITE] = True
             if self.mode == HYBRID and RANK not in indexes:
                 query[RANK] = HYBRID
         if self._text("lang") and "Language" in indexes:

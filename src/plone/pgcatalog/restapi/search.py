@@ -19,6 +19,7 @@ from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import LIMIT
 from plone.pgcatalog.discovery.suggest import suggest
 from plone.pgcatalog.fulltext.lexicon import query_words
+from plone.pgcatalog.fulltext.typed import with_exclusions
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
 from plone.pgcatalog.meaning.question import as_site_searches
@@ -293,7 +294,14 @@ class CheckedHandler(SearchHandler):
 
 
 class SiteSearchHandler(CheckedHandler):
-    """Ranks by words and meaning together where the site's search does."""
+    """Excludes words as the search page does, and ranks by words and meaning together where the site's search does."""
+
+    def filter_query(self, query: Any) -> Any:
+        query = super().filter_query(query)
+        if SOURCE_INDEX in query and IPGCatalogTool.providedBy(self.catalog.catalog):
+            # Volto adds an asterisk to what was typed.
+            query[SOURCE_INDEX] = with_exclusions(query[SOURCE_INDEX], is_completed=True)
+        return query
 
     def _parse_query(self, query: Any) -> Any:
         query, catalog = super()._parse_query(query), self.catalog.catalog

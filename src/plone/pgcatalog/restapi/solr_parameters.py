@@ -4,9 +4,11 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cached_property
+from plone.pgcatalog.fulltext.typed import with_exclusions
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import WHERE
+from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.objects import And
 from plone.pgcatalog.query.objects import Eq
 from plone.pgcatalog.query.objects import In
@@ -183,7 +185,9 @@ class SolrParameters(WithExtraConditions):
         """Return what holds for all tabs: a query dict, and what a dict cannot say."""
         query: dict[str, Any] = {}
         if self.text and self.text != "*":
-            query[SOURCE_INDEX] = self.text
+            query[SOURCE_INDEX] = with_exclusions(self.text)
+            if AS_SITE not in self.indexes:
+                query[AS_SITE] = True
         if self.lang and "Language" in self.indexes:
             query["Language"] = self.lang
         return query, [*self._places(), *self._types(), *self._extra_conditions()]

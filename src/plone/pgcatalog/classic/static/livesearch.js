@@ -90,6 +90,7 @@
             options.forEach((option, place) => {
                 option.id = `${list.id}-${place}`;
                 option.tabIndex = -1;
+                [option, ...option.querySelectorAll("*")].forEach((part) => part.setAttribute("dir", "auto"));
                 option.setAttribute("role", "option");
             });
             if (options.length) {

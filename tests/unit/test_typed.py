@@ -1,0 +1,77 @@
+"""Texts of visitors: what they exclude, in Plone's search page and in the syntax of ZCTextIndex."""
+
+from plone.base.utils import munge_search_term
+from plone.pgcatalog.fulltext.tsquery import parse
+from plone.pgcatalog.fulltext.typed import search_text
+from plone.pgcatalog.fulltext.typed import wanted_text
+from plone.pgcatalog.fulltext.typed import with_exclusions
+from tests.unit.lexicons import plone_lexicon
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted", "excluded"),
+    [
+        *((text, "schools", ["climate"]) for text in ("schools NOT climate", "schools -climate", "-climate schools")),
+        *(
+            (text, "schools", ["climate"])
+            for text in ("NOT climate schools", "schools AND NOT climate", "schools --climate")
+        ),
+        *((text, "a d", ["b c"]) for text in ('a -"b c" d', 'a NOT "b c" d', 'NOT "b c" a d')),
+        *(("a NOT b NOT c", "a", ["b", "c"]), ("a -b-c", "a", ["b-c"]), ("a -(b)", "a", ["b"]), ("a -b*", "a", ["b"])),
+        *((text, text, []) for text in ("to be or not to be", "e-mail", "a - b", "a --", "NOT", "a NOT", "Not a", "")),
+        *((text, text, []) for text in ('"a NOT b"', 'x "a -b" y', "a OR b", "a AND b", "NOT AND a", 'a -""', "(a)")),
+    ],
+)
+def test_minus_and_not_exclude_words_and_phrases(typed: str, wanted: str, excluded: list[str]) -> None:
+    assert search_text(typed) == "".join([munge_search_term(wanted), *(f' AND NOT "{word}"' for word in excluded)])
+
+
+@pytest.mark.parametrize("text", ["-climate", "NOT climate", '-"a b" -c', "-climate -b"])
+def test_text_of_excluded_words_alone_finds_nothing(text: str) -> None:
+    for made in (search_text(text), with_exclusions(text)):
+        assert parse(plone_lexicon(), made) is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("schools NOT climate", "schools -climate"),
+        ("NOT climate schools", "-climate schools"),
+        ('a NOT "b c" d', 'a -"b c" d'),
+        ("a AND -b", "a AND NOT b"),
+        ("a AND (b AND NOT c)", "a AND (b AND NOT c)"),
+        ("a AND NOT (b OR c)", "a AND NOT (b OR c)"),
+        ('a "b NOT c"', 'a "b NOT c"'),
+        ("a OR b NOT c", "a OR b -c"),
+        ("a* b?c", "a* b?c"),
+    ],
+)
+def test_operators_of_zctextindex_stay(typed: str, text: str) -> None:
+    assert with_exclusions(typed) == text
+    tree = parse(plone_lexicon(), text)
+    assert tree is not None
+
+
+def test_asterisk_of_volto_makes_no_beginning_of_an_excluded_word() -> None:
+    assert with_exclusions("schools NOT art*", is_completed=True) == "schools -art"
+    assert with_exclusions("schools -art*", is_completed=True) == "schools -art"
+    assert with_exclusions("art* -schools x*", is_completed=True) == "art* -schools x*"
+    assert with_exclusions("schools -art*") == "schools -art*"
+
+
+@pytest.mark.parametrize("sign", "？＊：（）－、。﹖⁇")
+def test_full_width_sign_is_no_operator(sign: str) -> None:
+    for made in (search_text(f"数据{sign}目录"), with_exclusions(f"数据{sign}目录*", is_completed=True)):
+        assert not {"?", "-", "("} & set(made)
+    assert search_text("＂a b＂") == '"a b"'
+
+
+@pytest.mark.parametrize("value", [None, 7, ["a"], {"query": "a NOT b"}])
+def test_other_values_than_texts_stay(value: object) -> None:
+    assert with_exclusions(value) is value
+
+
+def test_wanted_text_has_no_excluded_word() -> None:
+    assert wanted_text('a NOT b -c "d e" NOT "f g" x') == 'a "d e" x'
