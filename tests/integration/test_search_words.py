@@ -4,6 +4,7 @@ from collections.abc import Callable
 from plone.app.textfield import RichTextValue
 from plone.namedfile.file import NamedBlobFile
 from plone.pgcatalog.fulltext.stop_words import listed
+from plone.pgcatalog.observe.searches import words_of
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from tests.integration.content import counted
 from tests.integration.content import create
@@ -260,3 +261,17 @@ def test_direction_of_titles_and_snippets_is_that_of_their_text(web: Web) -> Non
         found = page.tree.xpath(f'//*[@class="{name}"]')
         assert found
         assert {each.get("dir") for each in found} == {"auto"}
+
+
+def test_completions_need_no_stop_words_and_complete_no_excluded_word(web: Web) -> None:
+    def completed(text: str) -> list[str]:
+        return [word["text"] for word in web.get("/plone/@@ajax-search", SearchableText=text).json["words"]]
+
+    assert completed("the of gard") == ["the of garden", "the of gardener"]
+    assert completed("schools -climate tow") == ["schools -climate town"]
+    assert completed("schools -clim") == []
+
+
+@pytest.mark.parametrize("text", ['schools* AND NOT "climate"', "schools NOT climate", "Schools -climate"])
+def test_excluded_words_are_not_counted_as_searched_for(text: str) -> None:
+    assert words_of(text) == "schools"

@@ -177,7 +177,9 @@ class SearchPage(PageRequest):
     def has_stop_words_only(self) -> bool:
         """True if the text has no other words than stop words, which are not searched for alone."""
         results = self.found.results
-        text_index = results.catalog.translator(SOURCE_INDEX)
+        text_index = results.catalog.indexes.get(SOURCE_INDEX)
+        if text_index is None or text_index.tuning is None:
+            return False
         lexicon = text_index.index.getLexicon()
         words = normal_words(lexicon, self.text)
         stop_words = text_index.tuning.stop_words(lexicon, results.criteria)

@@ -11,6 +11,7 @@ from plone.pgcatalog.discovery.suggest import did_you_mean
 from plone.pgcatalog.discovery.suggest import finds_something
 from plone.pgcatalog.discovery.suggest import titles_of
 from plone.pgcatalog.fulltext.typed import search_text
+from plone.pgcatalog.fulltext.typed import wanted_text
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
@@ -100,7 +101,8 @@ class LiveSearch(AjaxSearch):
         if not text or not IPGCatalogTool.providedBy(catalog):
             return super().results(*args, **options)
         with catalog._core.session.batch():
-            if _LAST_WORD.search(text) and self.request.form.get("page", "1") == "1":
+            last = _LAST_WORD.search(text)
+            if last is not None and wanted_text(text).endswith(last[0]) and self.request.form.get("page", "1") == "1":
                 self._words = Completions(catalog, text, WORDS + 1, self._place)
             typed = super().results(*args, **options)
             has_rows, has_words = self._read(typed)

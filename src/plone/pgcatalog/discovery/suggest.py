@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -11,6 +12,8 @@ from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.lexicon import words
 from plone.pgcatalog.fulltext.tsquery import as_word
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
+from plone.pgcatalog.fulltext.tuning import Words
+from plone.pgcatalog.fulltext.typed import wanted_text
 from plone.pgcatalog.fulltext.word_lookup import allowed_edits
 from plone.pgcatalog.fulltext.word_lookup import beginning
 from plone.pgcatalog.fulltext.word_lookup import distance
@@ -21,6 +24,7 @@ from plone.pgcatalog.meaning.question import is_hybrid
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
 from plone.pgcatalog.query.expression import find
+from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.nearest import RANK
 from plone.pgcatalog.query.nearest import without_near
 from plone.pgcatalog.query.nearest import WORDS
@@ -93,12 +97,17 @@ class Completions:
     """What ``suggest`` returns; in an open batch, words that begin so come in the message of that."""
 
     def __init__(self, tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> None:
-        runs = _RUN.findall(storable_text(text)[-MAX_TEXT:])
+        runs = _RUN.findall(storable_text(wanted_text(text[-MAX_TEXT:])))
         lexicon = lexicon_of(tool)
         self._limit = limit
         self._prefix = _single(lexicon, runs[-1]) if runs and limit > 0 else None
         if self._prefix is not None:
-            others = [as_word(run) for run in runs[:-1][-MAX_WORDS:] if words(lexicon, [run])]
+            stop_words = stop_words_of(tool, query or {})
+            others = [
+                as_word(run)
+                for run in runs[:-1][-MAX_WORDS:]
+                if (parts := words(lexicon, [run])) and tuple(parts) not in stop_words
+            ]
             query = {**(query or {}), **({SOURCE_INDEX: " ".join(others)} if others else {})}
             self._vocabulary = Vocabulary(tool, query)
             self._beginning = self._vocabulary.beginning_with(self._prefix, limit)
@@ -112,6 +121,14 @@ class Completions:
             near = self._vocabulary.nearly_beginning_with(self._prefix, self._limit)()
             words += [word for word in near if word not in words][: self._limit - len(words)]
         return words
+
+
+def stop_words_of(tool: Any, query: Mapping[str, Any]) -> Container[Words]:
+    """Return the words that a search of the catalog *tool* by *query* does not need."""
+    text_index = find(tool._core.translator, SOURCE_INDEX)
+    if AS_SITE in query:
+        text_index = text_index.on_search_pages()
+    return () if text_index.tuning is None else text_index.tuning.stop_words(text_index.index.getLexicon(), query)
 
 
 def _single(lexicon: Any, run: str) -> str | None:

@@ -16,6 +16,7 @@ from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.fulltext.lexicon import storable_text
 from plone.pgcatalog.fulltext.tsquery import KEYWORDS
+from plone.pgcatalog.fulltext.typed import wanted_text
 from plone.pgcatalog.observe.log import log_sql
 from plone.pgcatalog.settings import record_searches
 from plone.pgcatalog.sql.expression import Statement
@@ -65,10 +66,11 @@ class Counted:
 
 
 def words_of(text: str) -> str:
-    """Return the words of *text*, a search, as they are counted; empty for what is not."""
+    """Return the words of *text*, a search, as they are counted, without excluded ones; empty for what is not."""
     if _PERSONAL.search(text):
         return ""
-    words = [word for word in _WORD.findall(storable_text(text).casefold()) if word.upper() not in KEYWORDS]
+    wanted = storable_text(wanted_text(text)).casefold()
+    words = [word for word in _WORD.findall(wanted) if word.upper() not in KEYWORDS]
     joined = " ".join(words)
     return joined if len(words) <= MAX_WORDS and len(joined) <= MAX_LENGTH else ""
 
