@@ -343,6 +343,9 @@ def test_the_week_before_is_compared(site: Site) -> None:
     with site.inside() as portal:
         search(portal, Creator=SECRET, sort_on="modified")
     [group] = groups(site).values()
+    with site.inside() as portal:
+        # A week before, this log was not there.
+        assert not log_of(portal.portal_catalog._core).history(Choice(hours=24)).is_compared
     execute(
         site,
         "INSERT INTO pgcatalog_history SELECT catalog, hour - interval '7 days', operation, shape, %s"
@@ -351,6 +354,7 @@ def test_the_week_before_is_compared(site: Site) -> None:
     )
     with site.inside() as portal:
         history = log_of(portal.portal_catalog._core).history(Choice(hours=24))
+    assert history.is_compared
     assert history.before[group.key].count == 9
     assert len(history.hours) == 1
     [group] = groups(site).values()

@@ -14,6 +14,7 @@ from plone.pgcatalog.observe.log import Group
 from plone.pgcatalog.observe.log import histogram
 from plone.pgcatalog.observe.log import History
 from plone.pgcatalog.observe.log import quantile
+from plone.pgcatalog.observe.plan import deviation
 from plone.pgcatalog.observe.plan import lines
 from plone.pgcatalog.observe.plan import PlanFigures
 from plone.pgcatalog.observe.plan import summary
@@ -258,3 +259,10 @@ def test_no_more_things_are_remembered_than_there_is_room_for(things: list[int])
     for thing in things:
         throttle.left_out(thing)
         assert len(throttle._lines) <= 5
+
+
+@pytest.mark.parametrize(("is_compared", "said"), [(False, ""), (True, "none")])
+def test_no_query_last_week_is_said_only_of_a_log_that_was_there(is_compared: bool, said: str) -> None:
+    new = group()
+    history = History(now={new.key: Figures(9, 1.0, 2.0)}, is_compared=is_compared)
+    assert deviation(new, history, 24) == said

@@ -148,11 +148,15 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Figures of a period: of its hours, of each group by its key, and of each group a week before."""
+    """Figures of a period: of its hours, of each group by its key, and of each group a week before.
+
+    *is_compared* is False as long as the history does not reach back a week.
+    """
 
     hours: dict[datetime, Figures] = field(default_factory=dict)
     now: dict[str, Figures] = field(default_factory=dict)
     before: dict[str, Figures] = field(default_factory=dict)
+    is_compared: bool = False
 
 
 class SlowQueryLog:
@@ -181,8 +185,9 @@ class SlowQueryLog:
 
     def history(self, choice: Choice) -> History:
         """Return the figures of the hours of *choice*, which must name how many."""
-        history = History()
-        for hour, key, is_before, counts in self._read("history", choice, {"bounds": list(BOUNDS)}):
+        rows = self._read("history", choice, {"bounds": list(BOUNDS)})
+        history = History(is_compared=any(hour is key is None for hour, key, *_ in rows))
+        for hour, key, is_before, counts in rows:
             figures = Figures.of(counts)
             if key is not None:
                 (history.before if is_before else history.now)[key] = figures

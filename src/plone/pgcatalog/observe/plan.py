@@ -222,7 +222,7 @@ def deviation(group: Group, history: History, hours: int | None) -> str:
     It is empty if nothing is, or if nobody can tell.
     """
     now, before = (figures.get(group.key, Figures()) for figures in (history.now, history.before))
-    if hours is None or hours > WEEK or max(now.count, before.count) < FEW:
+    if hours is None or hours > WEEK or not history.is_compared or max(now.count, before.count) < FEW:
         return ""
     if not before.count:
         return _("none")

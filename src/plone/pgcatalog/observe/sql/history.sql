@@ -1,5 +1,6 @@
 -- How many slow queries took how long, by hour and by kind: in the last hours, and in as many a week before.
 -- Of one page they are counted from the single queries, else from the lines of the history.
+-- A row without hour and key says that the history is a week old or older.
 WITH source AS (
     SELECT hour, operation, shape, f.place, f.number
     FROM pgcatalog_history, unnest(figures) WITH ORDINALITY AS f (number, place)
@@ -24,4 +25,8 @@ WITH source AS (
 SELECT hour, key, is_before, jsonb_object_agg(place - 1, number) FILTER (WHERE number > 0) AS counts
 FROM sums
 GROUP BY hour, key, is_before
+UNION ALL
+(SELECT NULL, NULL, true, NULL FROM pgcatalog_history
+WHERE catalog = %(catalog)s AND hour <= date_trunc('hour', now(), 'UTC') - interval '7 days'
+LIMIT 1)
 ORDER BY hour
