@@ -1,5 +1,6 @@
 """Prepared statements in one message: the same answers as psycopg's cursors, and an error stays local."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from datetime import UTC
@@ -81,6 +82,33 @@ def test_the_oldest_are_forgotten(connection: Any, monkeypatch: pytest.MonkeyPat
                 assert run(connection, f"SELECT %s::int + {number} - 815", 815) == [(number,)]
             assert len(names(connection)) <= 3
     assert len(names(connection)) == 3
+
+
+def rolled_back(connection: Any) -> None:
+    with connection.transaction(force_rollback=True):
+        connection.execute("SELECT 1")
+
+
+#: What makes psycopg remove all that it has prepared.
+REMOVING: dict[str, Callable[[Any], Any]] = {
+    "ROLLBACK": lambda connection: connection.execute("BEGIN") and connection.execute("ROLLBACK"),
+    "rollback()": lambda connection: connection.execute("BEGIN") and connection.rollback(),
+    "transaction()": rolled_back,
+    "DROP": lambda connection: connection.execute("CREATE TEMP TABLE t ()") and connection.execute("DROP TABLE t"),
+}
+
+
+@on_the_server
+@pytest.mark.parametrize("way", REMOVING)
+def test_statements_that_psycopg_removes_are_not_sent_again(connection: Any, way: str) -> None:
+    """``run`` itself repeats nothing: PostgreSQL would have refused, and logged, the statement."""
+    for _ in range(3):
+        for _ in range(2):
+            assert run(connection, "SELECT %s::text || 'again'", "") == [("again",)]
+        connection.execute("SELECT 1", prepare=True)
+        assert len(names(connection)) == 1
+        REMOVING[way](connection)
+        assert names(connection) == []
 
 
 @pytest.mark.direct("a pooler passes DEALLOCATE ALL on, and closes who uses what it has removed")

@@ -101,7 +101,22 @@ class PreparedStatements:
         statements: PreparedStatements | None = connection.__dict__.get("_pgcatalog_statements")
         if statements is None:
             statements = connection._pgcatalog_statements = cls(connection)
+            statements._follow()
         return statements
+
+    def _follow(self) -> None:
+        """Forget all statements when psycopg removes its own by DEALLOCATE ALL, as after each rollback, DROP and ALTER.
+
+        Sent once more, each of them would be an error in PostgreSQL's log.
+        """
+        deallocate = self._connection._deallocate
+
+        def deallocate_and_forget(name: bytes | None) -> Any:
+            if name is None:
+                self.forget()
+            return deallocate(name)
+
+        self._connection._deallocate = deallocate_and_forget
 
     def run(
         self,
@@ -116,7 +131,7 @@ class PreparedStatements:
         *statements*, go along with it: its answer is sent at once, ``going_along`` is the time since.
 
         Raises psycopg.Error of the first one that fails; those behind it are not run then.  If they are to be
-        prepared, one is InvalidSqlStatementName: psycopg removes what is prepared after a rollback; ``forget`` helps.
+        prepared, one is InvalidSqlStatementName: of a session whose statements others have removed; ``forget`` helps.
         """
         if self._connection.cursor_factory is psycopg.Cursor:
             return self._run(statements, before, prepare, first)
@@ -277,7 +292,7 @@ def begin_snapshot(connection: Any, has_begun: bool) -> int:
     try:
         [[(newest,)]] = prepared.run([NEWEST], ["COMMIT", BEGIN] if has_begun else [BEGIN])
     except psycopg.Error:
-        # A rollback may have removed what was prepared.
+        # Others may have removed what was prepared.
         prepared.forget()
         raise
     return int(newest)
