@@ -220,6 +220,25 @@ def test_the_process_that_reads_files_knows_neither_the_database_nor_a_connectio
     extractor.end()
 
 
+@pytest.mark.skipif(not Path("/proc/self/oom_score_adj").exists(), reason="needs Linux")
+def test_process_that_reads_files_is_ended_first_when_memory_is_short(tmp_path: Path) -> None:
+    extractor = Kreuzberg()
+    path = tmp_path / "good"
+    path.write_bytes(files.pdf("quokka"))
+    extractor.extract(str(path), files.PDF)
+    [child] = extractor._idle
+    assert Path(f"/proc/{child._process.pid}/oom_score_adj").read_text().strip() == "1000"
+    extractor.end()
+
+
+def test_reason_of_a_broken_file_names_its_kind_once(tmp_path: Path, extractor: Kreuzberg) -> None:
+    path = tmp_path / "broken"
+    path.write_bytes(b"%PDF-1.4 {broken")
+    with pytest.raises(ExtractionError) as told:
+        extractor.extract(str(path), files.PDF)
+    assert str(told.value).count("ParsingError:") == 1
+
+
 def test_a_file_that_takes_too_long_costs_its_time_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     extractor = Kreuzberg()
     path = tmp_path / "good"

@@ -7,6 +7,7 @@ which the program ends even if nobody waits any more}; each line of the output i
 from contextlib import suppress
 from kreuzberg import ExtractionConfig
 from kreuzberg import KreuzbergError
+from pathlib import Path
 
 import json
 import kreuzberg
@@ -18,6 +19,8 @@ import sys
 
 #: Bytes of memory: what a file may make of itself ends there.
 MEMORY = 3 << 30
+#: Added to its score when memory is short, of 1,000: the kernel ends this process before Zope and PostgreSQL.
+OOM_SCORE = 1000
 #: Added to its niceness: nobody waits for a text, and pages and PostgreSQL may be on the same processors.
 NICENESS = 10
 #: Bytes of a file that the program may write: nothing but what a library keeps for a moment.
@@ -25,13 +28,15 @@ FILE_SIZE = 64 << 20
 
 
 def confine() -> None:
-    """Give up what the work does not need: processors that others want, memory without bound, core dumps, and, where the kernel
-    allows, the network.
+    """Give up what the work does not need: processors that others want, memory without bound, core dumps, a place among the
+    last processes that the kernel ends, and, where it allows, the network.
     """
     os.nice(NICENESS)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_SIZE, FILE_SIZE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError):  # a kernel of another kind, or a container without /proc
+        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE))
     with suppress(OSError, AttributeError):  # a container may forbid it; the library asks for no network
         os.unshare(os.CLONE_NEWUSER | os.CLONE_NEWNET)
 
@@ -43,7 +48,9 @@ def answer(request: dict[str, object]) -> dict[str, str]:
     try:
         result = kreuzberg.extract_file_sync(str(request["path"]), str(request["kind"]), config)
     except (KreuzbergError, ValueError, RuntimeError, OSError, MemoryError) as error:
-        return {"error": f"{type(error).__name__}: {error}"[:500]}
+        # Some messages of the library begin with the name of their class.
+        kind, text = type(error).__name__, str(error)
+        return {"error": (text if text.startswith(f"{kind}: ") else f"{kind}: {text}")[:500]}
     finally:
         signal.alarm(0)
     return {"text": result.content[: int(str(request["longest"]))]}
