@@ -77,6 +77,7 @@ WHY = {
     "instance.new_oid": "oids come in blocks, not one by a message",
     "setattr(instance)": "a read that loses its connection, or that a standby ends, is repeated by Zope",
     "instance.poll_invalidations": "a snapshot ends and the next begins in one message instead of three",
+    "instance.tryToResolveConflict": "a state that is gone is a conflict, without a traceback in the log",
     "instance._polled_tid": "a connection's first snapshot begins where the shared cache is",
     "instance._in_read_txn": "the snapshot was begun by the message above",
     "pool.connection_class": "through a pooler, connections prepare no statements that it would lose",

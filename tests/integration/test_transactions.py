@@ -1,5 +1,6 @@
 """A transaction sees its own catalog changes, others do not, abort and rollback take them back."""
 
+from BTrees.Length import Length
 from collections.abc import Callable
 from plone.pgcatalog.database.generations import Generations
 from plone.pgcatalog.indexing.transition import is_unfilled
@@ -11,6 +12,7 @@ from tests.integration.pages import make_many_pages
 from tests.integration.pages import MANY
 from tests.integration.storage import assert_sound
 from typing import Any
+from ZODB.POSException import ConflictError
 from zope.component.hooks import setSite
 
 import psycopg
@@ -352,3 +354,29 @@ def test_undo_of_the_deletion_of_the_site(undoable: Any) -> None:
     assert paths(root.plone, path="/plone") == before
     assert_sound(root.plone)
     assert not is_unfilled(root.plone.portal_catalog._core)
+
+
+def test_conflict_whose_first_state_is_gone_is_no_error_in_the_log(db: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A storage without history has it in a cache only, and an entry of that may be dropped at any time."""
+    one, other = (transaction.TransactionManager() for _ in range(2))
+    first, second = db.open(one).root(), db.open(other).root()
+    first["length"] = Length(1)
+    one.commit()
+    for is_kept in (True, False):
+        other.begin()
+        second["length"].change(10)
+        one.begin()
+        first["length"].change(1)
+        one.commit()
+        if is_kept:
+            other.commit()
+        else:
+            second._p_jar._normal_storage._serial_cache.clear()
+            with pytest.raises(ConflictError):
+                other.commit()
+            other.abort()
+    one.begin()
+    assert first["length"].value == 1 + 10 + 1 + 1
+    assert [record for record in caplog.records if record.name == "ZODB.ConflictResolution"] == []
+    for root in (first, second):
+        root._p_jar.close()

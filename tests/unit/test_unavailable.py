@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from plone.pgcatalog.database.errors import SearchTimeout
 from plone.pgcatalog.database.errors import ServiceUnavailable
 from plone.pgcatalog.database.errors import shorten_outage
+from plone.pgcatalog.database.errors import shorten_pack
 from plone.pgcatalog.database.errors import transient_reads
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import QueryError
+from plone.pgcatalog.storage import PackConflict
 from plone.pgcatalog.unavailable import answer_to
 from plone.pgcatalog.unavailable import make_filter
 from plone.pgcatalog.unavailable import NO_ROOM
+from plone.pgcatalog.unavailable import NOT_PACKED
 from plone.pgcatalog.unavailable import SEARCH_TIMED_OUT
 from plone.pgcatalog.unavailable import TEXT
 from plone.pgcatalog.unavailable import TIMED_OUT
@@ -28,6 +31,7 @@ import psycopg
 import psycopg_pool
 import pytest
 import sys
+import traceback
 
 
 OUTAGES = {"57P01", "57P02", "57P03", "57P04", "57P05", "53300"}
@@ -127,6 +131,22 @@ def test_of_an_outage_one_line_is_logged_and_of_other_errors_all(error: Exceptio
     assert told.startswith("not loaded: 100 %s")
     assert (len(told.splitlines()) == 1, "Traceback" in told) == (is_outage, not is_outage)
     assert type(error).__name__ in told
+
+
+def test_pack_that_met_others_is_one_line_for_administrators_and_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    answer = answer_to(PackConflict("nothing was packed"))
+    assert answer is not None
+    assert (answer.status[:3], answer.text) == ("503", NOT_PACKED)
+    logger = logging.getLogger("x.SiteErrorLog")
+    logger.addFilter(shorten_pack)
+    for error in (PackConflict("nothing was packed"), ValueError("not ours")):
+        told = "".join(traceback.format_exception(error)).rstrip()
+        logger.error("17.5 http://nohost/manage_pack\nTraceback (innermost last):\n  Module x\n%s", told)
+    ours, other = [record.getMessage() for record in caplog.records]
+    assert "manage_pack" in ours
+    assert "nothing was packed" in ours
+    assert len(ours.splitlines()) == 1
+    assert "Traceback" in other
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from psycopg.rows import tuple_row
 from random import randrange
 from tempfile import NamedTemporaryFile
 from typing import Any
+from ZODB.POSException import ConflictError
+from ZODB.POSException import POSKeyError
 from ZODB.POSException import ReadOnlyError
 from ZODB.utils import p64
 from ZODB.utils import u64
@@ -63,6 +65,10 @@ PIECE = 1 << 20
 READ_PIECE = "SELECT substring(data FROM %s FOR %s) FROM blob_state WHERE (zoid, tid) = (%s, %s)"
 #: What reads from the snapshot, besides the polling for a new one.
 READS = ("load", "load_multiple", "loadBefore", "loadSerial", "loadBlob", "openCommittedBlobFile")
+
+
+class PackConflict(SerializationFailure):
+    """Each attempt of a pack has met others; nothing was removed."""
 
 
 class UnknownStorage(Exception):
@@ -201,6 +207,7 @@ def adapt(database: Any, begin: Callable[[Any, bool], int], reading: Callable[[]
         instance.new_oid = new_oids.next
         for name in READS:
             setattr(instance, name, reading()(getattr(instance, name)))
+        instance.tryToResolveConflict = partial(_resolve_conflict, instance, instance.tryToResolveConflict)
         poll = reading()(instance.poll_invalidations)
         instance.poll_invalidations = partial(_poll, instance, poll, begin, new_oids)
 
@@ -264,6 +271,20 @@ def _poll(instance: Any, poll: Callable[[], Any], begin: Callable[[Any, bool], i
         return poll()
     instance._main._shared_cache.poll_advance(newest, [])
     return []
+
+
+def _resolve_conflict(
+    instance: Any, resolve: Any, oid: bytes, committed: bytes, old: bytes, *args: Any, **options: Any
+) -> Any:
+    """Return what *resolve* makes of a conflict; raises ConflictError at once if the state that both began with is gone.
+
+    A storage without history has it in a cache only.  ZODB raises the same, and logs a traceback that looks like damage.
+    """
+    try:
+        instance.loadSerial(oid, old)
+    except POSKeyError as error:
+        raise ConflictError(oid=oid, serials=(committed, old)) from error
+    return resolve(oid, committed, old, *args, **options)
 
 
 def forget_objects(jar: Any) -> None:
@@ -351,7 +372,7 @@ def pack_by(connect: Callable[[str], Any]) -> None:
 
     The storage finds what can be reached with one statement and removes the rest with others, which would see, and remove,
     what has been committed meanwhile.  It begins again if others have changed what it removes, or referred to it; after
-    PACK_ATTEMPTS it raises SerializationFailure or DeadlockDetected, and has removed nothing.
+    PACK_ATTEMPTS it raises PackConflict, and has removed nothing.
     """
     pack = PGJsonbStorage.pack
     if hasattr(pack, "__wrapped__"):
@@ -359,16 +380,17 @@ def pack_by(connect: Callable[[str], Any]) -> None:
 
     @wraps(pack)
     def pack_apart(storage: Any, *args: Any, **options: Any) -> Any:
-        for attempt in range(1, PACK_ATTEMPTS + 1):
+        for _ in range(PACK_ATTEMPTS):
             with closing(connect(storage._dsn)) as connection, closing(connect(storage._dsn)) as other:
                 _begin_pack(connection, other)
                 try:
                     return pack(_StorageOfPack(storage, connection), *args, **options)
                 except (SerializationFailure, DeadlockDetected):
-                    if attempt == PACK_ATTEMPTS:
-                        raise
-            logger.info("others have changed what the pack removes, or referred to it: it begins again")
-        return None
+                    logger.info("others have changed what the pack removes, or referred to it")
+        raise PackConflict(
+            "nothing was packed: others have changed what the pack removes, or referred to it,"
+            f" {PACK_ATTEMPTS} times; pack again when less is saved"
+        )
 
     PGJsonbStorage.pack = pack_apart
 

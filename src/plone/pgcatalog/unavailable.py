@@ -13,6 +13,7 @@ from plone.pgcatalog.database.session import connection_of
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.oids import NoOid
+from plone.pgcatalog.storage import PackConflict
 from plone.pgcatalog.storage import writer_url
 from plone.rest.interfaces import IAPIRequest
 from Products.Five.browser import BrowserView
@@ -40,6 +41,7 @@ SEARCH_TIMED_OUT = _("The search took too long and was stopped. Please search fo
 TIMED_OUT = _("The database took too long to answer and was stopped. Please try again later.")
 READ_ONLY = _("Nothing can be saved here at the moment: this server only shows pages. Please try again later.")
 NO_ROOM = _("The database server has no disk space or memory left. Nothing was saved. Please try again later.")
+NOT_PACKED = _("Nothing was packed: others changed the same objects meanwhile. Please pack again when less is saved.")
 #: How ZODB, and a standby of PostgreSQL, refuse to write.
 REFUSALS = (ReadOnlyError, ReadOnlySqlTransaction)
 
@@ -85,6 +87,8 @@ def answer_to(error: Exception) -> Answer | None:
         return Answer("503 Service Unavailable", text, ServiceUnavailable)
     if isinstance(error, REFUSALS):
         return Answer("503 Service Unavailable", READ_ONLY, ServiceUnavailable)
+    if isinstance(error, PackConflict):
+        return Answer("503 Service Unavailable", NOT_PACKED, ServiceUnavailable)
     if isinstance(error, psycopg.OperationalError) and is_shortage(error):
         return Answer("503 Service Unavailable", NO_ROOM, ServiceUnavailable)
     if is_outage(error):

@@ -7,6 +7,7 @@ PGCATALOG_DIRECT_DSN says how the server is reached without it.
 from plone.pgcatalog.database.connections import plain_connection
 from plone.pgcatalog.database.connections import SET
 from plone.pgcatalog.database.connections import settings_of
+from plone.pgcatalog.database.errors import shorten_pack
 from plone.pgcatalog.database.prepared import FollowedConnection
 from psycopg import capabilities
 from psycopg.conninfo import conninfo_to_dict
@@ -92,6 +93,7 @@ def pack_directly() -> None:
 
     # A pack takes its time, and other threads may use the storage's connection meanwhile.
     storage.pack_by(lambda dsn: connect_directly(dsn, "pack", 0, row_factory=dict_row))
+    logging.getLogger("Zope.SiteErrorLog").addFilter(shorten_pack)
 
 
 def is_way_named() -> bool:

@@ -92,6 +92,15 @@ def shorten_outage(record: logging.LogRecord) -> bool:
     return True
 
 
+def shorten_pack(record: logging.LogRecord) -> bool:
+    """Leave one line of the *record* in which Zope's error log has a PackConflict (a filter of logging)."""
+    first, _, traceback = record.getMessage().partition("\n")
+    last = traceback.rpartition("\n")[2].strip()
+    if last.partition(":")[0].endswith("PackConflict"):
+        record.msg, record.args = f"{first} {last}", ()
+    return True
+
+
 @contextmanager
 def transient_when_locked() -> Iterator[None]:
     """Raise CatalogLocked instead of the psycopg.Error with which PostgreSQL ends a wait for a lock."""
