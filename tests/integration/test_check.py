@@ -12,6 +12,7 @@ from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from tests.integration import site as sites
+from tests.integration.content import create
 from typing import Any
 from ZODB.DB import DB
 from ZODB.MappingStorage import MappingStorage
@@ -131,6 +132,15 @@ def test_a_role_without_rights(dsn: str, role: str) -> None:
     for part in ("may not create tables", "may not make temporary tables", "and 14 more belongs to", "cannot alter it"):
         assert part.partition(" 14 ")[0] in texts
     assert any(f["remedy"] == f"GRANT CREATE, USAGE ON SCHEMA public TO {role};" for f in found)
+    # The remedies, typed by an administrator, are enough to work with the site.
+    execute(dsn, *(f["remedy"] for f in found))
+    assert check(as_role(dsn, role)) == []
+    with sites.opened(as_role(dsn, role)) as db, sites.inside(db) as portal:
+        create(portal, "Document", "page", title="Saved by a role")
+        transaction.commit()
+        assert [b.Title for b in portal.portal_catalog(getId="page")] == ["Saved by a role"]
+        portal.portal_catalog.clearFindAndRebuild()
+        transaction.commit()
 
 
 def test_pools_and_connections_that_are_too_few(dsn: str, tmp_path: Path) -> None:

@@ -95,14 +95,14 @@ def rights_findings(connection: Connection[Any], server: dict[str, Any]) -> Iter
         yield Finding(ERROR, "rights", text, f"GRANT CREATE, USAGE ON SCHEMA {schema or 'public'} TO {role};")
     if not server["may_use_temporary_tables"]:
         text = f"the role {role} may not make temporary tables, which searches between changes need"
-        yield Finding(ERROR, "rights", text, f"GRANT TEMPORARY ON DATABASE … TO {role};")
+        yield Finding(ERROR, "rights", text, f"GRANT TEMPORARY ON DATABASE {server['database']} TO {role};")
     foreign = connection.execute(load_sql("findings_owners")).fetchall()
+    tables = [each for each in foreign if each["is_table"]]
     if foreign:
-        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
-        text = f"the table {foreign[0]['name']}{more} belongs to {foreign[0]['owner']}, and {role} cannot alter it"
-        yield Finding(
-            ERROR, "rights", text, f"ALTER TABLE … OWNER TO {role}; or GRANT {foreign[0]['owner']} TO {role};"
-        )
+        first, more = foreign[0], f" and {len(tables) - 1} more" if len(tables) > 1 else ""
+        kind = "table" if tables else "sequence, view or function"
+        text = f"the {kind} {first['name']}{more} belongs to {first['owner']}, and {role} cannot alter it"
+        yield Finding(ERROR, "rights", text, " ".join(each["remedy"] for each in foreign))
 
 
 def transaction_findings(connection: Connection[Any]) -> Iterator[Finding]:
