@@ -12,6 +12,7 @@ from Products.CMFCore.CatalogTool import CatalogTool as BaseTool
 from Products.CMFCore.indexing import processQueue
 from Products.CMFPlone.CatalogTool import CatalogTool
 from Products.ZCatalog.Catalog import Catalog
+from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain
 from Products.ZCatalog.ZCatalog import ZCatalog
 from tests.integration import site as sites
 from tests.integration.content import counted
@@ -237,6 +238,26 @@ def test_monkeypatcher_keeps_the_original(both: Any, cls: type) -> None:
     assert found[0] == found[1] == answer(both[0], {"portal_type": "Event"}, "searchResults")
 
 
+def secure_url(self: Any, relative: Any = 0) -> str:
+    """A patch of a brain's URL that calls the original."""
+    return str(self._old_getURL(relative)).replace("http:", "https:")
+
+
+def short_path(self: Any) -> str:
+    """A patch of a brain's path that calls the original."""
+    return str(self._old_getPath()).removesuffix("/open-0")
+
+
+@pytest.mark.parametrize(("name", "replacement"), [("getURL", secure_url), ("getPath", short_path)])
+def test_monkeypatcher_keeps_the_original_of_brains(both: Any, name: str, replacement: Callable[..., Any]) -> None:
+    with by_monkeypatcher(AbstractCatalogBrain, name, replacement):
+        brains = [catalog.unrestrictedSearchResults(getId="open-0")[0] for catalog in both]
+        found = [(b.getURL(), b.getPath(), b.getObject().getPhysicalPath()) for b in brains]
+    assert found[0] == found[1]
+    wanted = "https://nohost/plone/open-0" if name == "getURL" else "http://nohost/plone"
+    assert found[0][0] == wanted
+
+
 def test_what_is_not_asked_is_logged_once_with_the_one_who_patched(caplog: pytest.LogCaptureFixture) -> None:
     log_patches()
     caplog.clear()
@@ -276,6 +297,9 @@ def uncatalogObject(self, uid): return self._old_hidden(uid)
 def clear(self): return "replaced"
 def getCounter(self): return 7
 Catalog.catalogObject, Catalog.uncatalogObject, Catalog.clear = catalogObject, uncatalogObject, clear
+from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain, NoBrainer
+def getURL(self, relative=0, original=AbstractCatalogBrain.getURL): return original(self, relative)
+AbstractCatalogBrain.getURL = getURL
 CatalogTool.getCounter = getCounter
 from plone.pgcatalog.catalog import PlonePGCatalogTool
 from plone.pgcatalog.compat.catalog import _CatalogCompat
@@ -283,6 +307,8 @@ from plone.pgcatalog.compat.zcatalog import NOT_ASKED, patches_not_asked
 assert PlonePGCatalogTool().getCounter() == 7
 assert _CatalogCompat.catalogObject is not catalogObject and "catalogObject" in NOT_ASKED[Catalog]
 assert [(name.rpartition(".")[2], module) for name, module, _ in patches_not_asked()] == [("catalogObject", "__main__")]
+from plone.pgcatalog.results.brain import brain_class
+assert brain_class(NoBrainer, ("Title",)).getURL is getURL
 assert _CatalogCompat.uncatalogObject is uncatalogObject and _CatalogCompat(None).clear() == "replaced"
 assert _CatalogCompat._old_hidden.__globals__["__name__"] == "plone.pgcatalog.patches"
 """

@@ -83,11 +83,11 @@ def unless_patched(method: Callable[..., Any]) -> Any:
 def dispatch(cls: type, stock: type, names: Iterable[str] = ()) -> set[str]:
     """Replace each method of *stock* that *cls* overrides by one that calls ours for instances of *cls*; return failures.
 
-    So a patch of *stock* is called, and what it calls for the original, by whatever name it has kept it, is ours.
+    So a patch of *stock* is called, and what it calls for the original, by whatever name it has kept it, is ours.  A patch
+    that was made before, and that has kept the stock function elsewhere than on the class, is not called: the stock
+    function does not work on instances of *cls*.  Its name is returned.
 
-    *names* are the methods to replace, of which the stock functions work on instances of *cls* as well, only slower.
-    Without them it is all methods but the constructor, and stock functions do not work.  Then a patch that was made
-    before, and that has kept the stock function elsewhere than on the class, is not called; its name is returned.
+    With *names*, the stock functions do work, only slower: then these methods are replaced, and *cls* keeps its own.
     """
     all_names = set(names) or vars(cls).keys() - {"__init__"}
     ours = {name: f for name, f in vars(cls).items() if name in all_names and isinstance(f, FunctionType)}
@@ -97,11 +97,11 @@ def dispatch(cls: type, stock: type, names: Iterable[str] = ()) -> set[str]:
             answer = ours.get(value.__code__.co_qualname.removeprefix(f"{stock.__name__}."))
             if answer is not None:
                 setattr(stock, name, _dispatching(cls, answer, value))
-    for name in ours:
+    for name in () if names else ours:
         value = vars(stock).get(name)
         if value is None:
             continue
-        if names or is_stock(stock, name, value) or not _keeps_original(stock, value):
+        if is_stock(stock, name, value) or not _keeps_original(stock, value):
             delattr(cls, name)
         else:
             failures.add(name)

@@ -10,7 +10,6 @@ from functools import lru_cache
 from plone.pgcatalog.patches import dispatch
 from plone.pgcatalog.patches import is_patched
 from Products.ZCatalog.CatalogBrains import AbstractCatalogBrain
-from Record import Record
 from typing import Any
 from zope.globalrequest import getRequest
 from ZPublisher.BaseRequest import quote
@@ -164,18 +163,30 @@ def _read(brain: PGCatalogBrain, name: str) -> Any:
 
 
 dispatch(PGCatalogBrain, AbstractCatalogBrain, ("getPath", "getURL"))
-dispatch(PGCatalogBrain, Record, ("__getattr__", "__getitem__", "__setattr__", "__setitem__"))
+#: Methods that are faster than inherited ones: name -> the inherited one as it is without a patch, None if there is one already.
+_STOCK = {
+    name: None if is_patched(AbstractCatalogBrain, name) else getattr(AbstractCatalogBrain, name)
+    for name in ("getPath", "getURL", "__getattr__", "__getitem__", "__setattr__", "__setitem__")
+}
 _METHODS = vars(AbstractCatalogBrain)
-_STOCK_PATH = None if is_patched(AbstractCatalogBrain, "getPath") else _METHODS["getPath"]
+_STOCK_PATH = _STOCK["getPath"]
+
+
+def brain_class(mixin: type, names: tuple[str, ...]) -> type[PGCatalogBrain]:
+    """Return the class of brains with the columns *names* that also are *mixin*, whose methods count less than a brain's own."""
+    patches = [(n, now) for n, stock in _STOCK.items() if (now := getattr(AbstractCatalogBrain, n)) is not stock]
+    return _brain_class(mixin, names, tuple(patches))
 
 
 @lru_cache
-def brain_class(mixin: type, names: tuple[str, ...]) -> type[PGCatalogBrain]:
-    """Return the class of brains with the columns *names* that also are *mixin*, whose methods count less than a brain's own."""
+def _brain_class(mixin: type, names: tuple[str, ...], patches: tuple[tuple[str, Any], ...]) -> type[PGCatalogBrain]:
+    """Return that class, with *patches*, (name, function), of inherited methods in place of ours."""
     schema = {name: i for i, name in enumerate((*names, *RECORD_FIELDS))}
     metaclass: Any = type(PGCatalogBrain)
     # Under the name of ZCatalog's, by which others tell a brain.
-    cls: type[PGCatalogBrain] = metaclass("mybrains", (PGCatalogBrain, mixin), {"__record_schema__": schema})
+    cls: type[PGCatalogBrain] = metaclass(
+        "mybrains", (PGCatalogBrain, mixin), {**dict(patches), "__record_schema__": schema}
+    )
     return cls
 
 
