@@ -16,6 +16,7 @@ from scripts.moving import page
 from scripts.moving import sources
 from scripts.moving.walk import Walk
 from tests.integration import site as sites
+from tests.unit.sources import between
 from typing import Any
 from ZODB.FileStorage import FileStorage
 from zodb_pgjsonb.storage import PGJsonbStorage
@@ -183,6 +184,13 @@ def test_the_ways_to_a_zope_conf_say_the_same(tmp_path: Path) -> None:
     assert blocks["environment"] == f'PGCATALOG_SITE_DSN="{dsn}"\n'
     folder = page.PAGE.parents[2] / "scripts" / "container"
     assert any("PGCATALOG_SITE_DSN" in path.read_text("utf-8") for path in folder.iterdir())
+
+
+def test_transcripts_have_the_commands_of_the_page() -> None:
+    commands = {line for block in page.snippets().values() for line in block.splitlines()}
+    typed = re.findall(r"^\$ (.+)$", between(page.TRANSCRIPTS, "transcripts"), re.M)
+    assert typed
+    assert set(typed) <= commands
 
 
 @pytest.mark.parametrize("layout", sources.LAYOUTS)

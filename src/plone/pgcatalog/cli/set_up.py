@@ -312,14 +312,14 @@ def compare_lines(found: Rehearsal) -> Iterator[str | Table]:
 
 
 def verdict(comparisons: list[Any], pages: list[Any]) -> str:
-    """Return the last line: whether the answers are the same, and how long pages take with this catalog."""
+    """Return the last two lines: whether the answers are the same, and how long pages take with this catalog."""
     wrong = sum(not c.is_fine for c in comparisons)
     count = len(comparisons)
     answers = f"{wrong} of {count} answers differ." if wrong else f"All {count} answers are the same."
     if not pages:
-        return f"{answers} No page of the site can be visited, so no times are compared."
+        return f"{answers}\nNo page of the site can be visited, so no times are compared."
     before, after = (sum(getattr(page, name) for page in pages) / len(pages) for name in ("before_ms", "after_ms"))
     return (
-        f"{answers} A page takes {after:.1f} ms, with Plone's own catalog {before:.1f} ms: {after / before:.2f} of the time"
+        f"{answers}\nA page takes {after:.1f} ms, with Plone's own catalog {before:.1f} ms: {after / before:.2f} of the time"
         f" (pages: {len(pages)}, with their caches, both catalogs in turns)."
     )

@@ -3,14 +3,13 @@
 from AccessControl.SecurityManagement import getSecurityManager
 from AccessControl.SecurityManagement import setSecurityManager
 from Acquisition import aq_base
-from collections import Counter
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from plone.pgcatalog.indexing.objects import content_of
+from plone.pgcatalog.migration.compare import visitor
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -44,29 +43,27 @@ class PageTimes:
 
 
 def pages_of(portal: Any) -> list[str]:
-    """Return paths of pages that visitors of *portal* may see: some of each portal type, in the order of the site."""
-    found: Counter[str] = Counter()
-    paths = []
-    for path, obj in content_of(portal.portal_catalog):
-        name = getattr(aq_base(obj), "portal_type", "")
-        if found[name] < PAGES_OF_A_TYPE and is_page(portal, path):
-            found[name] += 1
-            paths.append(path)
-        obj._p_jar.cacheGC()
-    return paths
+    """Return paths of pages that visitors of *portal* may see: the front page, and some of each portal type."""
+    catalog = portal.portal_catalog
+    paths = ["/".join(portal.getPhysicalPath())]
+    with visitor():
+        for name in catalog.uniqueValuesFor("portal_type"):
+            paths += [brain.getPath() for brain in catalog.searchResults(portal_type=name)[:PAGES_OF_A_TYPE]]
+    return [path for path in dict.fromkeys(paths) if is_page(portal, path)]
 
 
 def is_page(portal: Any, path: str) -> bool:
-    """Return whether a visitor gets a page at *path*: no login form, no redirect, no error."""
+    """Return whether a visitor gets a page at *path*: no login form, no redirect, no file, no error."""
     try:
-        return visit(portal, path) == 200
+        response = visit(portal, path)
     except Exception as error:  # noqa: BLE001  # whatever the code of a page raises: it is left out of the comparison
         logger.info("%s is not visited: %r", path, error)
         return False
+    return response.getStatus() == 200 and (response.getHeader("Content-Type") or "").startswith("text/html")
 
 
-def visit(portal: Any, path: str) -> int:
-    """Publish the page at *path* in the database of *portal* for a visitor; return the status.
+def visit(portal: Any, path: str) -> Any:
+    """Publish the page at *path* in the database of *portal* for a visitor; return the response.
 
     The theme is not applied.  Raises what the page raises.
     """
@@ -77,7 +74,7 @@ def visit(portal: Any, path: str) -> int:
     app = aq_base(portal.getPhysicalRoot()).__of__(RequestContainer(REQUEST=request))
     with own_request(request):
         publish(request, (app, "", False))
-    return int(response.getStatus())
+    return response
 
 
 @contextmanager
