@@ -1,5 +1,6 @@
 """Numbers that visitors send: each has a bound, or is refused, before any work is made of it."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from DateTime import DateTime
 from datetime import date
@@ -67,6 +68,36 @@ def test_level_of_a_single_path_is_bounded(both: Any) -> None:
             found = answer(both[0], {index: {"query": [("folder", far)]}})
             assert found == answer(both[0], {index: {"query": [("folder", DEEPEST if str(far)[0] != "-" else -1)]}})
     assert answer(both[0], {"path": {"query": [("folder", float("inf"))]}}) == []
+
+
+#: What takes a number besides queries, for code and scripts of a site.
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "more_like_this": lambda catalog, n: list(catalog.more_like_this(catalog(getId="page0")[0], n)),
+    "suggest": lambda catalog, n: catalog.suggest("wor", n),
+    "facets": lambda catalog, n: catalog(portal_type="Document").facets(["Subject"], limit=n),
+    "count_up_to": lambda catalog, n: counted(catalog(portal_type="Document"), n),
+    "snippets": lambda catalog, n: (found := catalog(SearchableText="words")).snippets(found[:2], n),
+    "iterate": lambda catalog, n: len(list(catalog(portal_type="Document").iterate(n))),
+    "b_start": lambda catalog, n: len(catalog(portal_type="Document", b_start=n, b_size=2)),
+    "b_size": lambda catalog, n: len(catalog(portal_type="Document", b_size=n)),
+    "sort_limit": lambda catalog, n: len(catalog(portal_type="Document", sort_on="getId", sort_limit=n)),
+    "oid": lambda catalog, n: len(catalog(oid=n)),
+    "zoid": lambda catalog, n: len(catalog(zoid=n)),
+}
+
+
+def counted(results: Any, limit: Any) -> int:
+    results.count_up_to(limit)
+    return int(results.actual_result_count)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_number_in_a_call_is_answered_or_refused_by_python(both: Any, name: str) -> None:
+    for number in (*WHOLE, *FAR, *ODD):
+        try:
+            CALLS[name](both[0], number)
+        except CLEAR:
+            assert number in ODD or number < 1 or name.endswith("oid")
 
 
 #: What each service makes a number of.

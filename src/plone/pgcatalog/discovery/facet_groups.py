@@ -16,6 +16,7 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.date import DateIndexTranslator
 from plone.pgcatalog.indexes.date import from_minutes
 from plone.pgcatalog.indexes.path import ExtendedPathIndexTranslator
+from plone.pgcatalog.query.compiler import LARGEST_WINDOW
 from plone.pgcatalog.query.expression import Expression
 from plone.pgcatalog.query.expression import LimitExceeded
 from plone.pgcatalog.query.expression import QueryError
@@ -23,6 +24,7 @@ from plone.pgcatalog.settings import RESTRICTIONS
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.column import quote
 from plone.pgcatalog.sql.expression import Fragment
+from plone.pgcatalog.sql.values import whole
 from plone.registry.interfaces import IRegistry
 from typing import Any
 from zope.component import getMultiAdapter
@@ -122,6 +124,8 @@ class FacetQuery:
         if isinstance(self.names, str):
             raise TypeError("facets takes a sequence of index names")
         object.__setattr__(self, "names", tuple(dict.fromkeys(self.names)))
+        if self.limit is not None:
+            object.__setattr__(self, "limit", max(0, whole("limit", self.limit, LARGEST_WINDOW)))
         if sum(map(len, self.ranges.values())) > MAX_BUCKETS:
             raise LimitExceeded(f"a search has more than {MAX_BUCKETS} ranges in its facets")
         for name in self.facets:

@@ -11,6 +11,7 @@ from plone.pgcatalog.meaning.question import question_by
 from plone.pgcatalog.meaning.table import vectors_of
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
+from plone.pgcatalog.query.compiler import LARGEST_WINDOW
 from plone.pgcatalog.query.expression import expression_in
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.query.expression import Lookup
@@ -28,6 +29,7 @@ from plone.pgcatalog.sql.expression import Fragment
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import any_value
 from plone.pgcatalog.sql.predicate import equals
+from plone.pgcatalog.sql.values import whole
 from typing import Any
 
 
@@ -57,6 +59,7 @@ class Similar:
     """What ``more_like_this`` returns; in an open batch the rows are found in the message of that."""
 
     def __init__(self, tool: Any, what: Any, limit: int, query: Mapping[str, Any]) -> None:
+        limit = whole("limit", limit, LARGEST_WINDOW)
         self._tool = tool
         self._query = query
         self._by_words = partial(_similar_rows, tool, what, limit, query)

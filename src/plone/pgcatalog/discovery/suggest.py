@@ -23,6 +23,7 @@ from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.meaning.question import is_hybrid
 from plone.pgcatalog.query import bind
 from plone.pgcatalog.query.bind import Stored
+from plone.pgcatalog.query.compiler import LARGEST_WINDOW
 from plone.pgcatalog.query.expression import find
 from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.nearest import RANK
@@ -32,6 +33,7 @@ from plone.pgcatalog.results.results import CatalogSearchResults
 from plone.pgcatalog.results.view import Read
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.expression import Statement
+from plone.pgcatalog.sql.values import whole
 from typing import Any
 
 import psycopg
@@ -99,7 +101,7 @@ class Completions:
     def __init__(self, tool: Any, text: str, limit: int = LIMIT, query: Mapping[str, Any] | None = None) -> None:
         runs = _RUN.findall(storable_text(wanted_text(text[-MAX_TEXT:])))
         lexicon = lexicon_of(tool)
-        self._limit = limit
+        self._limit = limit = whole("limit", limit, LARGEST_WINDOW)
         self._prefix = _single(lexicon, runs[-1]) if runs and limit > 0 else None
         if self._prefix is not None:
             stop_words = stop_words_of(tool, query or {})

@@ -11,7 +11,6 @@ levels for ``level < 0``, a ``navtree_start`` or ``level`` below it finds nothin
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from decimal import Decimal
 from itertools import chain
 from itertools import takewhile
 from plone.pgcatalog.indexes.base import all_of
@@ -33,6 +32,7 @@ from plone.pgcatalog.sql.predicate import has_value
 from plone.pgcatalog.sql.predicate import Predicate
 from plone.pgcatalog.sql.values import is_storable
 from plone.pgcatalog.sql.values import storable
+from plone.pgcatalog.sql.values import whole
 from Products.PluginIndexes.util import safe_callable
 from typing import Any
 from typing import NamedTuple
@@ -261,7 +261,7 @@ class PathIndexTranslator(IndexTranslator):
 
     def _search_all(self, record: Any) -> list[Found]:
         """Return what each search path finds.  Raises LimitExceeded."""
-        paths = [path_and_level(key, whole("level", record.get("level", 0))) for key in record.keys]
+        paths = [path_and_level(key, whole("level", record.get("level", 0), DEEPEST)) for key in record.keys]
         finds = [Found() if path is None else self._search(*path, record) for path in paths]
         return [found for found in finds if found is not None]
 
@@ -322,9 +322,9 @@ class ExtendedPathIndexTranslator(PathIndexTranslator):
         return value
 
     def _search(self, path: str, level: int, record: Any) -> Found | None:
-        depth = whole("depth", getattr(record, "depth", -1))
+        depth = whole("depth", getattr(record, "depth", -1), DEEPEST)
         navtree = bool(record.get("navtree", 0))
-        start = whole("navtree_start", record.get("navtree_start", 0)) if navtree else 0
+        start = whole("navtree_start", record.get("navtree_start", 0), DEEPEST) if navtree else 0
         if navtree and depth == -1:  # navigation trees are not recursive
             depth = 1
         comps = components(path)
@@ -432,17 +432,7 @@ def path_and_level(key: Any, level: int) -> tuple[str, int] | None:
     if isinstance(key, str):
         return key, level
     try:
-        path, level = key[0], whole("level", int(key[1]))
+        path, level = key[0], whole("level", int(key[1]), DEEPEST)
     except (TypeError, ValueError, LookupError, OverflowError):
         return None
     return (path, level) if isinstance(path, str) else None
-
-
-def whole(name: str, number: Any) -> int:
-    """Return *number*, the value of the option *name*, within -DEEPEST and DEEPEST.
-
-    Raises TypeError for a value that is no whole number, and InvalidOperation for a Decimal that is none.
-    """
-    if isinstance(number, int | float | Decimal) and number % 1 == 0:
-        return int(min(max(number, -DEEPEST), DEEPEST))
-    raise TypeError(f"{name} is a whole number, not a value of type {type(number).__name__}")

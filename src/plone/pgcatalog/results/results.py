@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from operator import index as index_of
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import LARGEST_WINDOW
 from plone.pgcatalog.results.answer import Answer
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.loader import RowLoader
@@ -18,6 +19,7 @@ from plone.pgcatalog.results.rows import Row
 from plone.pgcatalog.results.stream import BATCH
 from plone.pgcatalog.results.stream import BrainStream
 from plone.pgcatalog.results.view import CatalogView
+from plone.pgcatalog.sql.values import whole
 from types import MappingProxyType
 from typing import Any
 from typing import TYPE_CHECKING
@@ -126,6 +128,7 @@ class CatalogSearchResults(LazyMap):
 
         A result that Python sorts, or somebody has counted, is counted whole.  Raises ValueError for a negative *limit*.
         """
+        limit = whole("a limit to counting", limit, LARGEST_WINDOW)
         if limit < 0:
             raise ValueError("a limit to counting is not negative")
         self._count_limit = limit

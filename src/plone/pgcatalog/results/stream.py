@@ -15,12 +15,14 @@ from plone.pgcatalog.indexes.base import any_of
 from plone.pgcatalog.indexes.base import Condition
 from plone.pgcatalog.indexes.base import NOTHING
 from plone.pgcatalog.query.compiler import CompiledQuery
+from plone.pgcatalog.query.compiler import LARGEST_WINDOW
 from plone.pgcatalog.query.expression import QueryError
 from plone.pgcatalog.results.loader import RowLoader
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.sql.column import Order
 from plone.pgcatalog.sql.column import RID
 from plone.pgcatalog.sql.predicate import equals
+from plone.pgcatalog.sql.values import whole
 from typing import Any
 from typing import TYPE_CHECKING
 
@@ -95,6 +97,7 @@ class BrainStream(Iterator[Any]):
         after: Keys | None = None,
         view: CatalogView | None = None,
     ) -> None:
+        batch = whole("batch", batch, LARGEST_WINDOW)
         if batch < 1:
             raise QueryError(f"a batch has at least one row, not {batch!r}")
         if query.python_sort:

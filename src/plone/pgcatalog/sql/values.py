@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from DateTime import DateTime
 from datetime import date
 from datetime import datetime
+from decimal import Decimal
 from plone.pgcatalog.sql.column import Column
 from plone.pgcatalog.sql.expression import any_of
 from plone.pgcatalog.sql.expression import Condition
@@ -47,6 +48,16 @@ def storable(text: str) -> str:
 
 #: Types of values that say all about themselves by equality, within one type.
 PLAIN = (int, float, bool, bytes, datetime, date, type(None))
+
+
+def whole(name: str, number: Any, most: int) -> int:
+    """Return *number*, the value of the option *name*, within -*most* and *most*.
+
+    Raises TypeError for a value that is no whole number, and InvalidOperation for a Decimal that is none.
+    """
+    if isinstance(number, int | float | Decimal) and number % 1 == 0:
+        return int(min(max(number, -most), most))
+    raise TypeError(f"{name} is a whole number, not a value of type {type(number).__name__}")
 
 
 def frozen(value: Any) -> Hashable:
