@@ -39,11 +39,10 @@ SPECIAL = ("__len__", "__getitem__", "__call__", "__init__")
 #: Not there on purpose, and why.
 OMITTED = {
     "Catalog.__init__": "a view of the tool, which nobody but the tool makes",
-    "DateRangeIndex._always": "a tree that only the class itself reads",
-    "DateRangeIndex._since": "as _always",
-    "DateRangeIndex._since_only": "as _always",
-    "DateRangeIndex._until": "as _always",
-    "DateRangeIndex._until_only": "as _always",
+    "DateRangeIndex._since": "a tree that only the class itself reads",
+    "DateRangeIndex._since_only": "as _since",
+    "DateRangeIndex._until": "as _since",
+    "DateRangeIndex._until_only": "as _since",
 }
 #: What index types leave undeclared, and we protect, because some of their classes let everybody in.
 PROTECTED = ("clear", "index_object", "unindex_object")

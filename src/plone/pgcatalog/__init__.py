@@ -9,3 +9,5 @@ def initialize(context: Any) -> None:
     from Products.CMFCore.utils import ToolInit
 
     ToolInit("PG Catalog Tool", tools=(PlonePGCatalogTool,), icon="").initialize(context)
+    # The icon that the tool inherits, instead of one that is not there.
+    del PlonePGCatalogTool.icon

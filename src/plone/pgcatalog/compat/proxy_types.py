@@ -98,6 +98,13 @@ class DateRangeProxy(PGIndex):
         found = super()._apply_index(request, resultset)
         return found and (found[0], (self._since_field, self._until_field))
 
+    @property
+    def _always(self) -> IISet:
+        """The rids of the rows whose range has no ends."""
+        since, until = (column.quoted for column in self._pg_translator().columns())
+        where = Condition(f"{since} = %s AND {until} = %s", (ALWAYS_SINCE, ALWAYS_UNTIL))
+        return self._pg_rids(where)
+
     def __len__(self) -> int:
         """Return 0: the real index does not count its values."""
         return 0
