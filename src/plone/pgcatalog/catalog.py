@@ -5,6 +5,7 @@ from AccessControl.Permissions import search_zcatalog as SearchZCatalog
 from AccessControl.SecurityInfo import ClassSecurityInfo
 from AccessControl.SecurityInfo import ModuleSecurityInfo
 from App.special_dtml import DTMLFile
+from collections.abc import Container
 from OFS.Folder import Folder
 from plone.pgcatalog.compat.catalog import _CatalogCompat
 from plone.pgcatalog.compat.mappings import Indexes
@@ -78,17 +79,21 @@ ModuleSecurityInfo("plone.pgcatalog.query.objects").declarePublic(
 )
 
 
-def without_options(query: dict[str, Any]) -> dict[str, Any]:
-    """Return *query* without old-style options (``allowedRolesAndUsers_range``) of the restricting indexes.
+def without_options(query: Any, indexes: Container[str]) -> dict[str, Any]:
+    """Return *query*, for a catalog with *indexes*, without old-style options of the restricting indexes.
 
-    Raises QueryError for a query object that names one of them: it would be no replacement.
+    Such an option is ``allowedRolesAndUsers_range``.  Raises QueryError for a query object that names a restricting index,
+    which would be no replacement, and TypeError for a *query* without items.
     """
+    if not hasattr(query, "items"):
+        raise TypeError(f"a search takes a query dict or a query object, not {query!r:.50}")
+    # What could be read only once is made a list here: Plone looks at the paths before the search does.
+    query = with_lists(query, indexes)
     expression = expression_in(query)
     if expression is not None and (names := expression.names().intersection(RESTRICTIONS)):
         raise QueryError(f"a restricted search sets {', '.join(sorted(names))} itself")
     prefixes = tuple(f"{name}_" for name in RESTRICTIONS)
-    # What could be read only once is made a list here: Plone looks at the paths before the search does.
-    return with_lists({k: v for k, v in query.items() if not str(k).startswith(prefixes)})
+    return {k: v for k, v in query.items() if not str(k).startswith(prefixes)}
 
 
 def normalize_paths(self, REQUEST):  # type: ignore[no-untyped-def]
@@ -196,13 +201,13 @@ class PlonePGCatalogTool(CatalogTool):
         """
         query = as_dict(query)
         if isinstance(query, dict):
-            query = without_options(query)
-        return super().searchResults(query, **without_options(kw))
+            query = without_options(query, self._indexes)
+        return super().searchResults(query, **without_options(kw, self._indexes))
 
     @zpublish(False)
     def search(self, query: Any, sort_index: Any = None, reverse: Any = 0, limit: Any = None, merge: Any = 1) -> Any:
         """Programmatic search with the same restrictions as searchResults."""
-        return super().search(without_options(as_dict(query)), sort_index, reverse, limit, merge)
+        return super().search(without_options(as_dict(query), self._indexes), sort_index, reverse, limit, merge)
 
     @security.protected(SearchZCatalog)
     @zpublish(False)

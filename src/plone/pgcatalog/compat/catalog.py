@@ -130,7 +130,7 @@ class _CatalogCompat(ZCatalogCatalog):
     def searchResults(self, query: Any = None, _merge: bool = True, **kw: Any) -> Any:
         """Search; *query* and *kw* together are a ZCatalog query.  Raises CatalogError for a bad sort_on."""
         if any_patched(STEPS):
-            return self._search_by_steps(merged(query, kw), _merge)
+            return self._search_by_steps(merged(query, kw, self.core.indexes), _merge)
         results = self.core.search(query, **kw)
         return results if _merge else self._unmerged(results)
 

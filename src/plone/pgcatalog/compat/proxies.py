@@ -112,7 +112,8 @@ class PGIndex(ProxyBase):
 
     def _apply_index(self, request: Any, resultset: Any = None) -> Any:
         """Return (rids as an IISet, names used) for *request*, None when it does not name this index."""
-        condition = self._pg_translator().where(with_lists(request) if isinstance(request, Mapping) else request)
+        query = with_lists(request, (self.id,)) if isinstance(request, Mapping) else request
+        condition = self._pg_translator().where(query)
         if condition is None:
             return None
         return self._pg_rids(condition), (self.id,)

@@ -160,11 +160,12 @@ class Catalog(Base):
 
     def search(self, query: Any = None, **keywords: Any) -> CatalogSearchResults:
         """Return what a query dict or query object, together with *keywords*, finds; see ``searcher.search``."""
-        return searcher.search(self, merged(query, keywords))
+        return searcher.search(self, merged(query, keywords, self.indexes))
 
     def make_query(self, query: Mapping[str, Any]) -> dict[str, Any]:
         """Return *query* as the indexes that rewrite queries want it, its plain lists sorted."""
-        return canonical(rewritten(query, self.configuration, self.tool))
+        asked = rewritten(query, self.configuration, self.tool)
+        return canonical(asked, asked)
 
     @property
     def brains(self) -> type:

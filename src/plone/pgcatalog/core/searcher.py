@@ -1,6 +1,8 @@
 """A search: normalise, compile, and hand over to a result.  Each step is taken once, and none asks the one before."""
 
 from Acquisition import aq_base
+from collections.abc import Container
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from contextlib import contextmanager
@@ -11,7 +13,10 @@ from plone.pgcatalog.fulltext.term_statistics import request_count
 from plone.pgcatalog.fulltext.word_lookup import find_word_parts
 from plone.pgcatalog.fulltext.word_lookup import with_globs
 from plone.pgcatalog.indexes.base import EVERYTHING
+from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import NOTHING
+from plone.pgcatalog.indexes.unindex import parse
+from plone.pgcatalog.indexes.unindex import UnIndexTranslator
 from plone.pgcatalog.indexing.transition import expects_relation
 from plone.pgcatalog.indexing.transition import report_missing
 from plone.pgcatalog.meaning.question import is_hybrid
@@ -28,6 +33,7 @@ from plone.pgcatalog.query.compiler import sort_directions
 from plone.pgcatalog.query.compiler import Window
 from plone.pgcatalog.query.expression import as_dict
 from plone.pgcatalog.query.expression import LimitExceeded
+from plone.pgcatalog.query.expression import names_read
 from plone.pgcatalog.query.expression import with_lists
 from plone.pgcatalog.query.nearest import AS_SITE
 from plone.pgcatalog.query.nearest import RANK
@@ -76,10 +82,13 @@ def _told(error: Exception) -> str:
 # -- a query in the form that is compiled, as Products.ZCatalog.Catalog makes it before its indexes see it
 
 
-def merged(query: Any, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the query dict of *query*, a query dict, a query object or None, and *keywords*, which count more."""
+def merged(query: Any, keywords: Mapping[str, Any], indexes: Container[str]) -> dict[str, Any]:
+    """Return the query dict of *query* and *keywords*, which count more, for a catalog with *indexes*.
+
+    Of a *query* that is neither a query dict nor a query object nothing counts, as in ZCatalog.
+    """
     query = as_dict(query)
-    return with_lists({**(query if isinstance(query, dict) else {}), **keywords})
+    return with_lists({**(query if isinstance(query, dict) else {}), **keywords}, indexes)
 
 
 def option(query: Mapping[str, Any], name: str) -> Any:
@@ -113,15 +122,24 @@ def is_sortable(index: Any) -> bool:
 
 def rewritten(query: Mapping[str, Any], configuration: Configuration, tool: Any) -> Mapping[str, Any]:
     """Return *query* as the indexes of the *tool* that rewrite queries want it; what holds several values is a list."""
-    query = with_lists(query)
+    query = with_lists(query, configuration.translators)
     for index in configuration.rewriters.values():
         query = index.__of__(tool).make_query(query)
     return query
 
 
-def canonical(query: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *query* with its plain lists sorted, as ``Catalog.make_query`` does."""
-    return {k: sorted(v) if isinstance(v, list | tuple) else v for k, v in query.items()}
+def canonical(query: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return *query* with its plain lists under *names* sorted, as ``Catalog.make_query`` does."""
+    lists = {name: query[name] for name in names if isinstance(query[name], list | tuple)}
+    return {**query, **{name: sorted(values) for name, values in lists.items()}}
+
+
+def check_values(query: Mapping[str, Any], translators: Mapping[str, IndexTranslator]) -> None:
+    """Raise TypeError for a value of an index that is a list or a dict itself, as ZCatalog does, which caches by values."""
+    for name, translator in translators.items():
+        if name in query and isinstance(translator, UnIndexTranslator):
+            record = parse(translator.index, query)
+            hash((*record.keys, *(record.get("not") or ())))
 
 
 # -- a search
@@ -140,7 +158,8 @@ def find(
     catalog: "Catalog", configuration: Configuration, query: Mapping[str, Any], sort: Sort, limit: Any
 ) -> CatalogSearchResults:
     """Return what *query* finds, sorted by *sort* whatever it says itself; *limit* is the ``sort_limit``."""
-    criteria = canonical(rewritten(query, configuration, catalog.tool))
+    asked = rewritten(query, configuration, catalog.tool)
+    criteria = canonical(asked, names_read(asked, configuration.translators))
     result_cache().set_limit(catalog.jar.db(), catalog.zoid, result_cache_mb(catalog.tool))
     trace = Trace(catalog, criteria, sort, limit)
     seen = as_searched(catalog, configuration, criteria)
@@ -185,6 +204,7 @@ def compiled_query(
         key = query_key(query, configuration.translators, configuration.lexicons, sort, limit)
     compiled = configuration.compiled.get(key)
     if compiled is None:
+        check_values(query, configuration.translators)
         compiled = compile_query(query, catalog.indexes, catalog.translator, sort, limit)
         configuration.compiled.put(key, compiled)
     return compiled

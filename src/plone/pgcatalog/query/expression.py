@@ -4,10 +4,11 @@ from abc import ABC
 from abc import abstractmethod
 from BTrees import family32
 from BTrees import family64
-from collections import deque
 from collections.abc import Callable
+from collections.abc import Container
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from collections.abc import Set
 from collections.abc import ValuesView
 from plone.pgcatalog.indexes.base import Condition
@@ -16,6 +17,7 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.base import LimitExceeded as LimitExceeded
 from plone.pgcatalog.indexes.base import QueryError as QueryError
 from typing import Any
+from ZPublisher.HTTPRequest import record
 
 
 #: The key of a query dict, or keyword, whose value is a query object.
@@ -25,15 +27,18 @@ MAX_LEVELS = 50
 MAX_LEAVES = 1000
 
 _trees = [getattr(family, kind) for family in (family32, family64) for kind in ("OO", "OI", "IO", "II")]
-#: Types of what holds several values, besides lists and tuples: also sets and keys of dicts and BTrees, and generators.
+#: Types that hold several values; keys of BTrees and generators count as such, too.
 CONTAINERS: tuple[Any, ...] = (
+    Sequence,
     Set,
     ValuesView,
     Iterator,
-    deque,
-    range,
     *{type(tree.BTree().keys()) for tree in _trees},
 )
+#: Types that are one value, or a list already.
+PLAIN = (str, bytes, bytearray, memoryview, list, tuple)
+#: The words of a query dict, besides names of indexes, whose value may be a list.
+WORDS = frozenset({"oid", "sort-on", "sort-order", "sort_on", "sort_order", "zoid"})
 
 #: Returns the translator of the index of a name; raises KeyError.
 Lookup = Callable[[str], IndexTranslator]
@@ -69,16 +74,37 @@ def as_dict(query: Any) -> Any:
 
 
 def as_list(value: Any) -> Any:
-    """Return *value*, of a query, as a list if it is one of ``CONTAINERS``, else itself."""
-    return list(value) if isinstance(value, CONTAINERS) else value
+    """Return *value*, of a query, as a list if it holds several values, else itself."""
+    return list(value) if isinstance(value, CONTAINERS) and not isinstance(value, PLAIN) else value
 
 
-def with_lists(query: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the query dict *query* with lists in place of all ``CONTAINERS``, those in the options of an index too."""
+def as_options(value: Any) -> Any:
+    """Return *value*, of an index in a query, as a dict if it holds options, as a list if it holds several values."""
+    if isinstance(value, Mapping | record):
+        return {option: as_list(each) for option, each in value.items()}
+    return as_list(value)
+
+
+def names_read(query: Mapping[Any, Any], indexes: Container[str]) -> set[Any]:
+    """Return the names in the query dict *query* that a catalog with *indexes* reads.
+
+    They are indexes, their old-style options (``Subject_operator``), and WORDS.
+    """
+    prefixes = tuple([f"{name}_" for name in query if name in indexes])
     return {
-        name: {option: as_list(each) for option, each in value.items()} if isinstance(value, dict) else as_list(value)
-        for name, value in query.items()
+        name
+        for name in query
+        if name in indexes or name in WORDS or (isinstance(name, str) and name.startswith(prefixes))
     }
+
+
+def with_lists(query: Any, indexes: Container[str]) -> dict[str, Any]:
+    """Return the items of *query*, a dict or a request, with dicts and lists in place of other containers.
+
+    Only values that a catalog with *indexes* reads are looked at.
+    """
+    items = dict(query.items())
+    return items | {name: as_options(items[name]) for name in names_read(items, indexes)}
 
 
 def expression_in(query: Mapping[str, Any]) -> Expression | None:
