@@ -73,6 +73,7 @@ def test_live_search_is_a_combobox(page: Page, address: str, tmp_path: Path) -> 
     field.press_sequentially("hedge")
     options = page.get_by_role("listbox").get_by_role("option")
     expect(options.last).to_have_text("Search for hedges")
+    expect(options.first).to_have_attribute("dir", "auto")
     expect(field).to_have_attribute("aria-expanded", "true")
     expect(page.locator("[role=status]")).to_contain_text("results")
     page.screenshot(path=tmp_path / "live-search-words.png")

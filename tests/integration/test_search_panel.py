@@ -13,6 +13,7 @@ from zope.schema import getFieldNames
 
 import html
 import json
+import lxml.html
 import pytest
 import re
 import transaction
@@ -118,6 +119,17 @@ def staff(portal: Any) -> str:
     portal.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
     transaction.commit()
     return "sita:secret"
+
+
+def test_listed_stop_words_are_those_of_languages_without_a_line(portal: Any, db: Any) -> None:
+    def listed() -> list[str]:
+        tree = lxml.html.fromstring(Web(db).get(PANEL, MANAGER).text)
+        return [each.text_content() for each in tree.xpath('//*[@id="listed-stop-words"]/p')]
+
+    [english] = listed()
+    assert english.startswith("en: a, about, above")
+    assert save(db, stop_words="en: the").status == 302
+    assert listed() == []
 
 
 PLONES_PANEL = "/plone/@@search-controlpanel"
