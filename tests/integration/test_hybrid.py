@@ -9,6 +9,7 @@ from plone.pgcatalog.meaning.question import QUESTION_PAUSE
 from plone.pgcatalog.meaning.question import WrongRank
 from tests.integration import site as sites
 from tests.integration.content import counted
+from tests.integration.content import tune
 from tests.integration.embedders import Answers
 from tests.integration.embedders import vectors
 from tests.integration.examples import assert_example
@@ -90,6 +91,13 @@ def test_all_pages_without_a_word_have_no_meaning(portal: Any) -> None:
 def test_page_with_an_excluded_word_is_not_found_by_its_meaning(portal: Any, text: str) -> None:
     assert ids(hybrid(portal, text)) == ["leave"]
     assert len(hybrid(portal, text)) == hybrid(portal, text).facets(["Subject"]).total == 1
+
+
+def test_stop_words_alone_have_no_meaning_on_search_pages(portal: Any) -> None:
+    assert set(ids(hybrid(portal, "the vacation", as_site=True))) == {"leave", "urlaub"}
+    tune(stop_words="en: vacation")
+    assert ids(hybrid(portal, "vacation", as_site=True)) == []
+    assert set(ids(hybrid(portal, "vacation"))) == {"leave", "urlaub"}
 
 
 def test_what_has_the_words_and_the_meaning_comes_first(portal: Any) -> None:

@@ -169,6 +169,12 @@ def test_stop_words_can_be_missing_and_are_not_asked_for_alone(
     assert set(find(web, text)) == names
 
 
+def test_page_says_that_stop_words_are_not_searched_for_alone(web: Web) -> None:
+    advice = '//*[@id="search-advice"]//li'
+    assert "not searched for alone" in search(web, SearchableText="the").texts(advice)[0]
+    assert "not searched for alone" not in " ".join(search(web, SearchableText="the unheardof").texts(advice))
+
+
 def test_stop_words_are_those_of_the_visitors_language(site: Site) -> None:
     with site.inside() as portal:
         tool = portal.portal_catalog

@@ -31,7 +31,6 @@ from plone.pgcatalog.classic.searching import PageSearch
 from plone.pgcatalog.classic.suggestions import if_possible
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.facet_groups import Facet
-from plone.pgcatalog.fulltext.tuning import normal_words
 from plone.pgcatalog.i18n import _
 from plone.pgcatalog.interfaces import IPGCatalogLayer
 from plone.pgcatalog.interfaces import IPGCatalogTool
@@ -178,12 +177,7 @@ class SearchPage(PageRequest):
         """True if the text has no other words than stop words, which are not searched for alone."""
         results = self.found.results
         text_index = results.catalog.indexes.get(SOURCE_INDEX)
-        if text_index is None or text_index.tuning is None:
-            return False
-        lexicon = text_index.index.getLexicon()
-        words = normal_words(lexicon, self.text)
-        stop_words = text_index.tuning.stop_words(lexicon, results.criteria)
-        return bool(words) and all((word,) in stop_words for word in words)
+        return text_index is not None and not text_index.has_meaning(results.criteria)
 
     def facets_url(self, how: str) -> str:
         """Return the address of the page whose facets come ``along``, or of these ``alone``."""

@@ -189,7 +189,8 @@ def as_searched(catalog: "Catalog", configuration: Configuration, query: Mapping
     if RANK in query and is_hybrid(query, translators) and SOURCE_INDEX in translators:
         text = translators[SOURCE_INDEX]
         # What words find without a ranking, such as all pages without a word, has no meaning either.
-        is_asked = text.score(query) is not None or text.where(query) in (None, NOTHING)
+        has_words = text.score(query) is not None or text.where(query) in (None, NOTHING)
+        is_asked = has_words and text.has_meaning(query)
         question = question_of(catalog, query) if is_asked else None
         translators = {**translators, SOURCE_INDEX: text.with_question(question)}
     return catalog.pinned(configuration, translators)

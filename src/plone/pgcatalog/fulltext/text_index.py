@@ -142,6 +142,10 @@ class ZCTextIndexTranslator(IndexTranslator):
         text = self._text(query)
         return EVERYTHING if text is None else self._clause(text, query).kept
 
+    def has_meaning(self, query: Mapping[str, Any]) -> bool:
+        text = self._text(query)
+        return text is None or self._clause(text, query).has_meaning
+
     def score(self, query: Mapping[str, Any]) -> Fragment | None:
         """Return how often and where the words of *query* stand, the rare ones counting more; longer texts count less."""
         text = self._text(query)

@@ -72,6 +72,7 @@ class Clause:
 
     ``rank`` are the words the clause wants (not those it excludes); empty if there is nothing to rank by.  ``size`` is
     the number of lexemes in the tsquery.  ``kept`` is the condition for rows without the words that the clause excludes.
+    ``has_meaning`` is False for stop words alone.
     """
 
     condition: Condition
@@ -79,6 +80,7 @@ class Clause:
     rank: tuple[Term, ...] = ()
     size: int = 0
     kept: Condition = EVERYTHING
+    has_meaning: bool = True
 
 
 #: Word with wildcards -> all words of the catalog that are like it; None for one of which nobody knows them.
@@ -331,7 +333,7 @@ class _TunedCompiler(_Compiler):
         if not self._meaning.has_phrases or not all(map(self._is_stop_word, terms)) or is_quoted(tree):
             return super().whole(tree)
         words = [word for term in terms for word in plain_term(self._lexicon, term) or ()]
-        return self._phrase(words) if len(terms) > 1 else None
+        return replace(self._phrase(words) if len(terms) > 1 else NO_CLAUSE, has_meaning=False)
 
     def clause(self, node: Any) -> Clause | None:
         clause = super().clause(node)

@@ -171,6 +171,10 @@ class IndexTranslator(ABC):
         """Return the condition for rows without what *query* excludes, whatever finds them."""
         return EVERYTHING
 
+    def has_meaning(self, query: Mapping[str, Any]) -> bool:
+        """Return whether *query* has other words than stop words, if these are not searched for alone."""
+        return True
+
     def exact(self) -> "IndexTranslator":
         """Return the translator for what a search excludes: it finds what ZCatalog does, and no more."""
         return self
