@@ -88,6 +88,18 @@ def test_each_make_names_chores_and_variables_of_the_makefile(page: Path) -> Non
     assert [(word, line) for word, line in found if (by_name(page), word) not in OTHERS] == []
 
 
+def test_demos_of_different_sizes_have_different_folders() -> None:
+    """A demo finds the site that is in its folder, of whatever size."""
+    defaults = dict(re.findall(r"^(N|DATA) \?= (.+)$", MAKEFILE, re.M))
+    sizes: dict[str, set[str]] = {}
+    for page in PAGES:
+        for words, _line in lines(page, "make demo"):
+            given = defaults | dict(word.split("=", 1) for word in words)
+            sizes.setdefault(given["DATA"], set()).add(given["N"])
+    assert len(sizes) > 1
+    assert {folder: found for folder, found in sizes.items() if len(found) > 1} == {}
+
+
 def test_each_variable_of_a_chore_is_one() -> None:
     rows = re.findall(r"^\| `make .*$", text(ROOT / "CONTRIBUTING.md"), re.M)
     named = {name for row in rows for name in re.findall(r"`([A-Z_]+)=", row)}
