@@ -24,6 +24,7 @@ from Products.ZCatalog.Catalog import CatalogError
 from Products.ZCTextIndex.ZCTextIndex import PLexicon
 from psycopg import sql
 from typing import Any
+from ZODB.POSException import POSKeyError
 
 import logging
 import transaction
@@ -103,13 +104,18 @@ def add_indexes(catalog: Any, indexes: dict[str, Any], columns: Iterable[str]) -
 
 
 def fill(catalog: Any, paths: Iterable[str]) -> None:
-    """Catalogue the objects at *paths*; one that cannot be found any more is logged and left out."""
+    """Catalogue the objects at *paths*; one that cannot be found any more, or not as a whole, is logged and left out."""
     for path in paths:
-        obj = object_at(catalog, path)
-        if obj is None:
-            logger.warning("%s: in the old catalog, but no object is there: left out", path)
-        else:
-            catalog.catalog_object(obj, path)
+        try:
+            obj = object_at(catalog, path)
+            if obj is None:
+                logger.warning("%s: in the old catalog, but no object is there: left out", path)
+            else:
+                catalog.catalog_object(obj, path)
+        except POSKeyError:
+            log_gone(path)
+            # It may have been taken in part.
+            catalog.uncatalog_object(path)
 
 
 def unknown_indexes(tool: Any) -> list[tuple[str, str]]:
@@ -162,7 +168,12 @@ def new_successor(tool: Any) -> Any:
 def paths_of(tool: Any) -> list[str]:
     """Return the paths that a ZCatalog in the place of our *tool* is to know."""
     core = tool._core
-    return [path for path, _ in content_of(tool)] if is_unfilled(core) else list(tool._catalog.uids)
+    return [path for path, _ in content_of(tool, on_gone=log_gone)] if is_unfilled(core) else list(tool._catalog.uids)
+
+
+def log_gone(path: str) -> None:
+    """Log that the object at *path* is left out."""
+    logger.warning("%s: the database refers to the object, or a part of it, and has it no more: left out", path)
 
 
 def begin(tool: Any) -> Any:
