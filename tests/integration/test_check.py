@@ -237,9 +237,11 @@ def test_tables_that_the_planner_knows_nothing_of(dsn: str) -> None:
             "INSERT INTO copied (rid, path) SELECT n, '/plone/page-' || n FROM generate_series(1, 20000) n"
         )
         connection.execute("UPDATE pgcatalog_state SET relation = 'copied'")
-    assert ("warning", "statistics") in said(dsn)
+    # The parts of the former table are missing, too.
+    text = ": the planner has no statistics of copied"
+    assert [f["remedy"] for f in check(dsn) if f["text"].endswith(text)] == ["pgcatalog vacuum ZOPE_CONF makes them."]
     execute(dsn, "ANALYZE copied")
-    assert check(dsn) == []
+    assert [f for f in check(dsn) if f["text"].endswith(text)] == []
 
 
 def test_an_older_server() -> None:

@@ -86,10 +86,9 @@ def of_catalog(dsn: str) -> dict[str, Any]:
 
 
 def findings(dsn: str) -> list[str]:
-    """Return what ``pgcatalog check`` says of the catalog."""
-    return [
-        f"{f['text']}. {f['remedy']}" for f in answer("check", "--dsn", dsn)[1]["findings"] if f["subject"] == "catalog"
-    ]
+    """Return what ``pgcatalog status`` calls attention to; it asks no embedder."""
+    sentences: list[str] = answer("status", "--dsn", dsn)[1]["attention"]
+    return sentences
 
 
 def grow_old(dsn: str) -> None:

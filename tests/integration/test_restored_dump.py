@@ -89,7 +89,7 @@ def test_the_start_brings_tables_back_and_a_rebuild_fills_them(filled_dsn: str, 
 
     said = findings(dsn)
     assert [name for name in dropped if name not in said] == []
-    assert "The next start of Zope brings it back" in said
+    assert "Restart Zope to recreate it" in said
     code, status = answer("status", "--dsn", dsn)
     assert code == 1
     assert [name for name in dropped if name not in " ".join(status["attention"])] == []
@@ -202,7 +202,7 @@ def test_commands_say_what_to_do(filled_dsn: str, tmp_path: Path) -> None:
     conf = write_conf(tmp_path, filled_dsn)
     checked = pgcatalog("check", conf)
     assert checked.returncode == 1
-    assert "The next start of Zope brings it back." in checked.stdout
+    assert "Restart Zope to recreate it." in checked.stdout
     verified = pgcatalog("verify", conf, "--site", "plone")
     assert verified.returncode == 1
     assert "pgcatalog rebuild fills it" in verified.stderr

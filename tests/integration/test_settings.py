@@ -298,7 +298,7 @@ def test_an_older_installation_gets_them_by_the_upgrade_step(portal: Any) -> Non
     setup.setLastVersionForProfile("plone.pgcatalog:default", "1000")
     assert portal.portal_catalog.unrestrictedSearchResults(SearchableText="x").actual_result_count == 0
     setup.upgradeProfile("plone.pgcatalog:default")
-    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1012",)
+    assert setup.getLastVersionForProfile("plone.pgcatalog:default") == ("1013",)
     assert {name: registry[f"{PREFIX}.{name}"] for name in defaults} == defaults
     assert panels <= {action.id for action in portal.portal_controlpanel.listActions()}
 

@@ -101,7 +101,7 @@ REGULAR_EXPRESSIONS = {
     "classic/suggestions.py": "search texts",
     "classic/page_facets.py": "months in addresses",
     "testing/host.py": "names of folders",
-    "database/restored.py": "our own base.sql, for the names that it makes",
+    "database/expected.py": "our own base.sql, for the names that it makes",
     "database/prepared.py": "placeholders, to number them: a part of rendering",
     "discovery/highlight.py": "texts",
     "discovery/suggest.py": "search texts",

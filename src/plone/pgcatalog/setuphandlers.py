@@ -137,7 +137,7 @@ def upgrade_table_settings(setup_tool: Any) -> None:
 
 
 def upgrade_counts(setup_tool: Any) -> None:
-    """Have the catalog's table get what a new one gets, kept counts among it, when the upgrade is committed."""
+    """Have the catalog's table get what a new one gets, kept counts among it, and have that noted, with the upgrade's commit."""
     core = site_of(setup_tool)[ID]._core
     if core.view().read_state() is not None:
         core.change().layout_changed = True

@@ -26,6 +26,7 @@ from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import ms
 from plone.pgcatalog.i18n import percent
 from plone.pgcatalog.i18n import when
+from plone.pgcatalog.meaning.embedder import ask_embedders
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.observe.log import Choice
 from plone.pgcatalog.observe.log import Example
@@ -50,7 +51,9 @@ import re
 @click.command()
 @needs_database
 @click.option("--indexes", is_flag=True, help="List the SQL indexes, the largest first.")
-@click.option("--check", is_flag=True, help="Also count damaged rows (reads all rows).")
+@click.option(
+    "--check", is_flag=True, help="Also look for damaged rows and lost objects, and ask embedders (reads everything)."
+)
 @prints_result
 def status(dsn: str, indexes: bool, check: bool) -> Result:
     """Sizes, generation, indexes, connections and rebuilds of the catalogs of a database, and their health in one line.
@@ -58,7 +61,7 @@ def status(dsn: str, indexes: bool, check: bool) -> Result:
     Exit code 0: all is well; 1: something needs attention, and is named; 2: there is no catalog.
     """
     with connected(dsn) as connection:
-        overview = health.collect(connection, check)
+        overview = health.collect(connection, check, ask_embedders if check else health.ask_nobody)
     return Result(overview, status_lines(overview, indexes), 1 if overview["attention"] else 0)
 
 
@@ -282,7 +285,7 @@ def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
     """Yield what ``pgcatalog status`` calls attention to."""
     if not has_catalogs(connection) and not is_expected(connection):
         return
-    figures = health.collect(connection)
+    figures = health.collect(connection, ask=ask_embedders)
     waiting = {kind for catalog in figures.get("catalogs", ()) for kind in health.neglected(catalog)}
     if version_of("httpx") is None and "embed" in waiting:
         text = "pages wait for their vectors, and httpx is not installed here"

@@ -35,6 +35,12 @@ COLUMNS = (
     "SELECT attname::text, format_type(atttypid, NULL) FROM pg_attribute"
     " WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = ANY(%s) AND NOT attisdropped"
 )
+TRIGGERS = (
+    "SELECT count(*) FROM pg_trigger WHERE tgrelid = to_regclass(quote_ident(%s))"
+    " AND starts_with(tgname, 'pgcatalog_count_') AND tgenabled <> 'D'"
+)
+#: What each of the triggers of a relation is for: ``counts_trigger.sql``.
+EVENTS = ("insert", "delete", "update", "truncate")
 FORGET_ZEROS = "DELETE FROM pgcatalog_counts WHERE ctid = ANY(%s::tid[]) AND n = 0"
 #: The columns that are counted of the relation {relation}, an SQL expression.
 COUNTED = "ARRAY(SELECT field FROM pgcatalog_counts c WHERE c.relation = {relation} AND c.summed IS NULL)"
@@ -145,13 +151,18 @@ def differences(cursor: Cursor[Any], relation: str) -> int:
 def mend(connection: Connection[Any], relation: str) -> bool:
     """Count the rows of *relation* anew, on the autocommit *connection*, if counts differ from what they say; return whether."""
     with connection.transaction(), connection.cursor() as cursor:
-        if not differences(cursor, relation):
+        if not differences(cursor, relation) and are_kept(cursor, relation):
             return False
         # Whoever writes rows waits from here on.
         cursor.execute(sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(sql.Identifier(relation)))
         forget(cursor, [relation])
         make(cursor, relation)
     return True
+
+
+def are_kept(cursor: Cursor[Any], relation: str) -> bool:
+    """Return whether the counts of *relation*, if there are any, follow its rows: no trigger is missing or disabled."""
+    return not _counted(cursor, relation) or _rows(cursor, TRIGGERS, relation) == [(len(EVENTS),)]
 
 
 def forget(cursor: Cursor[Any], relations: Iterable[str]) -> None:

@@ -28,8 +28,6 @@ OLDEST = 15
 SMALL_BUFFERS = 128 << 20
 #: Seconds after which an open transaction is long.
 LONG = 600.0
-#: Bytes of a table for whose rows the planner needs no statistics.
-SMALL_TABLE = 1 << 20
 #: Dead rows of a table that autovacuum should have removed: more than there are live ones.
 MANY_DEAD = 10_000
 #: Connections of a Zope process besides the storage's pool: the storage's own, for commits, a background thread's, and three
@@ -117,9 +115,6 @@ def transaction_findings(connection: Connection[Any]) -> Iterator[Finding]:
 def table_findings(catalog: dict[str, Any]) -> Iterator[Finding]:
     """Yield what is to say of the table of *catalog*, one of those of ``statistics.overview``."""
     name = catalog["relation"]
-    if catalog["last_analyze"] is None and catalog["estimated_rows"] < 0 and catalog["table_bytes"] > SMALL_TABLE:
-        text = f"the planner has no statistics of {name}"
-        yield Finding(WARNING, "statistics", text, "Run pgcatalog vacuum, or wait for autovacuum.")
     if catalog["dead_rows"] > max(MANY_DEAD, catalog["estimated_rows"]):
         text = f"{name} has {catalog['dead_rows']} dead rows"
         yield Finding(WARNING, "statistics", text, "Run pgcatalog vacuum; look for long transactions.")

@@ -4,9 +4,9 @@ A rebuild makes rows without commits that put jobs, and a dump may be restored w
 """
 
 from collections.abc import Callable
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from plone.pgcatalog.database.expected import Execute
 from plone.pgcatalog.database.layout import chunks_prefix
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.sql.values import ROLES
@@ -15,9 +15,6 @@ from typing import Any
 
 import json
 
-
-#: Runs a statement with named values and returns its rows, as tuples or dicts.
-Execute = Callable[[str, Mapping[str, Any]], list[Any]]
 
 NO_CHUNKS = sql.SQL("(SELECT NULL::bigint AS zoid WHERE false)")
 PUBLIC = sql.SQL("rows.{roles} @> ARRAY['Anonymous']::text[]")

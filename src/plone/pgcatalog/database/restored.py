@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from plone.pgcatalog.database.connections import connect
+from plone.pgcatalog.database.expected import can_be_read
+from plone.pgcatalog.database.expected import shared_faults
+from plone.pgcatalog.database.expected import TABLES
 from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.layout import load_statement
 from psycopg import Connection
@@ -15,20 +18,7 @@ from psycopg import sql
 from typing import Any
 from xml.etree import ElementTree
 
-import re
 
-
-#: What all catalogs share.
-TABLES = tuple(re.findall(r"^CREATE TABLE IF NOT EXISTS (\w+)", load_sql("base"), re.M))
-#: (table, SQL index)
-INDEXES = tuple(
-    (table, name) for name, table in re.findall(r"^CREATE INDEX IF NOT EXISTS (\w+)\s+ON (\w+)", load_sql("base"), re.M)
-)
-FUNCTIONS = tuple(re.findall(r"^CREATE OR REPLACE FUNCTION (\w+)", load_sql("base"), re.M))
-#: (table, column that came later)
-COLUMNS = tuple(re.findall(r"^ALTER TABLE (\w+) ADD COLUMN IF NOT EXISTS (\w+)", load_sql("base"), re.M))
-#: A table that is missing stands for its SQL indexes and columns.
-SHARED = load_sql("missing_shared")
 #: Tables of single catalogs, by the table that names them.
 OF_CATALOGS = {
     "pgcatalog_state": "SELECT relation AS name FROM pgcatalog_state WHERE to_regclass(quote_ident(relation)) IS NULL",
@@ -43,40 +33,36 @@ WITHOUT_LISTS = (
 HAS_NUMBERS = "SELECT EXISTS (SELECT FROM {relation} WHERE num_nonnulls({columns}) > 0) AS found"
 #: How many of some tables are there.
 ARE_THERE = "SELECT count(*) AS found FROM unnest(%s::text[]) AS name WHERE to_regclass(name) IS NOT NULL"
+LACKS_COLUMN = (
+    "SELECT EXISTS (SELECT FROM unnest(%s::text[]) AS name WHERE NOT EXISTS (SELECT FROM pg_attribute"
+    " WHERE attrelid = to_regclass(quote_ident(%s)) AND attname = name AND NOT attisdropped)) AS found"
+)
 HAS_TOOL = "SELECT EXISTS (SELECT FROM object_state WHERE class_mod = %s AND class_name = %s) AS found"
 #: Longest wait of the start for a lock.
 LOCK_SECONDS = 30.0
 
 
-def missing_shared(connection: Connection[Any]) -> list[str]:
-    """Return the names of what is missing of what all catalogs share: tables, SQL indexes, functions, columns.
-
-    Reads only; the rows of *connection* are dicts.
-    """
-    values = [
-        list(TABLES),
-        list(FUNCTIONS),
-        *map(list, zip(*INDEXES, strict=True)),
-        *map(list, zip(*COLUMNS, strict=True)),
-    ]
-    return [row["name"] for row in connection.execute(SHARED, values).fetchall()]
-
-
 def missing(connection: Connection[Any]) -> list[str]:
-    """Return the names of all that is missing in the database of *connection*, whose rows are dicts; reads only."""
-    shared = missing_shared(connection)
-    names = list(shared)
+    """Return the names of all that the start of Zope makes again, in the database of *connection*, whose rows are dicts."""
+    faults = shared_faults(lambda query, values: connection.execute(query, values).fetchall())
+    lost = {fault["name"] for fault in faults}
+    names = [fault["name"] for fault in faults if not fault["line"]]
     for table, query in OF_CATALOGS.items():
-        if table not in shared:
+        if table not in lost and not any(name.startswith(f"{table}.") for name in lost):
             names += [row["name"] for row in connection.execute(query).fetchall()]
-    if shared:
+    if not can_be_read(faults):
         return names
     for row in connection.execute(WITHOUT_LISTS).fetchall():
         columns = sql.SQL(", ").join(map(sql.Identifier, row["interned"]))
         has_numbers = sql.SQL(HAS_NUMBERS).format(relation=sql.Identifier(row["relation"]), columns=columns)
-        if is_there(connection, has_numbers):
+        if not lost_columns_of(connection, row) and is_there(connection, has_numbers):
             names.append(f"rows of pgcatalog_sets for {row['relation']}")
     return names
+
+
+def lost_columns_of(connection: Connection[Any], row: Any) -> bool:
+    """Return whether the relation of *row* lacks one of its interned columns."""
+    return is_there(connection, LACKS_COLUMN, [row["interned"], row["relation"]])
 
 
 def is_there(connection: Connection[Any], query: Any, values: Any = None) -> bool:

@@ -75,6 +75,11 @@ def create_relation(cursor: Cursor[Any], relation: str, layout: Layout) -> None:
         counts.make(cursor, relation)
 
 
+def index_names(relation: str, layout: Layout) -> list[str]:
+    """Return the names of the SQL indexes that *relation* has by *layout*."""
+    return [index_name(relation, name) for name in ("zoid", *(index.name for index in layout.indexes))]
+
+
 def create_chunks_trigger(cursor: Cursor[Any], relation: str) -> None:
     """Have the chunks of an object's text go with its last row in *relation*, if its catalog has such chunks."""
     catalog = "_".join(relation.split("_")[:2])

@@ -5,14 +5,15 @@ Reads only; a connection is one of psycopg whose rows are dicts.
 
 from collections.abc import Callable
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 from datetime import datetime
 from datetime import UTC
 from persistent.timestamp import TimeStamp
+from plone.pgcatalog.database.expected import can_be_read
+from plone.pgcatalog.database.expected import Execute
+from plone.pgcatalog.database.expected import shared_faults
 from plone.pgcatalog.database.layout import is_unfilled
 from plone.pgcatalog.database.layout import load_sql
-from plone.pgcatalog.database.restored import missing_shared
 from plone.pgcatalog.sql import locks
 from plone.pgcatalog.sql.expression import Statement
 from psycopg import Connection
@@ -23,9 +24,6 @@ from typing import Any
 import math
 
 
-#: Runs a statement with named values and returns its rows, as tuples or dicts.
-Execute = Callable[[str, Mapping[str, Any]], list[Any]]
-
 #: A search is slow for its site from so many milliseconds on.
 LONG_MS = 100.0
 #: Or from so many times the median of its shape.
@@ -33,6 +31,8 @@ TIMES_MEDIAN = 10.0
 #: A statement reads too much when it reads so many times the rows that it returns, and at least so many.
 WASTEFUL = 10
 FEW = 1000
+#: Seconds that a session waits for a lock until the one that holds it is named.
+BLOCKING_SECONDS = 5.0
 #: Rows whose metadata are nowhere, and objects with metadata that no catalog has: 0 in a sound database.
 ROWS_WITHOUT_IDX = (
     "SELECT count(*) AS n FROM {relation} c LEFT JOIN object_state o ON o.zoid = c.zoid"
@@ -55,6 +55,7 @@ def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
         "times": TIMES_MEDIAN,
         "few": FEW,
         "wasteful": WASTEFUL,
+        "blocking": BLOCKING_SECONDS,
     }
     [row] = execute(load_sql("statistics"), values)
     [found] = row.values() if isinstance(row, dict) else row
@@ -65,8 +66,8 @@ def overview(execute: Execute, catalog: int | None = None) -> dict[str, Any]:
 
 
 def has_catalogs(connection: Connection[Any]) -> bool:
-    """True when the database has the tables that all catalogs share."""
-    return not missing_shared(connection)
+    """True when the database has the tables that all catalogs share, with their columns."""
+    return can_be_read(shared_faults(executing(connection)))
 
 
 def standby(execute: Execute) -> dict[str, Any] | None:
@@ -89,10 +90,16 @@ def catalogs(connection: Connection[Any], found: list[dict[str, Any]] | None = N
     found = overview(executing(connection))["catalogs"] if found is None else found
     for catalog in found:
         relation = sql.Identifier(catalog["relation"])
-        query = sql.SQL("SELECT count(*) AS rows, min(path) AS site FROM {}").format(relation)
+        path = sql.SQL("NULL::text" if "path" in lost_columns(catalog) else "min(path)")
+        query = sql.SQL("SELECT count(*) AS rows, {} AS site FROM {}").format(path, relation)
         [row] = connection.execute(query).fetchall()
         catalog.update(row)
     return found
+
+
+def lost_columns(catalog: dict[str, Any]) -> list[str]:
+    """Return the columns that the relation of *catalog* should have, and has not."""
+    return [part["name"] for part in catalog["missing"] if part["kind"] == "column"]
 
 
 def executing(connection: Connection[Any]) -> Execute:

@@ -245,6 +245,9 @@ class Transitions:
         values = {name: getattr(state, name) for name in ("version", "relation", "generation")}
         values |= {name: sorted(getattr(state, name)) for name in ("columns", "complete", "interned", "collected")}
         self.cursor.execute(load_sql("state_save"), {"catalog": self.pending.zoid, **values})
+        indexes = schema.index_names(state.relation, self.layout.with_interned(state.interned))
+        made = {"catalog": self.pending.zoid, "relation": state.relation, "indexes": indexes}
+        self.cursor.execute(load_sql("state_made"), made)
         return state
 
     def drop(self) -> None:

@@ -40,6 +40,13 @@ KIND = "{kind}"
 #: HTTP's answers about the text that was sent; any other failure is the server's.
 ABOUT_THE_TEXT = (400, 413, 422)
 
+#: How the reasons begin of an embedder that wants a key.
+NEEDS_KEY = ("the embedder answers 401", "the embedder answers 403")
+#: What an embedder is asked to learn its dimension, or whether it answers.
+PROBE = "dimension"
+#: Seconds until an embedder that is asked whether it answers counts as one that does not.
+PROBE_SECONDS = 2.0
+
 Vector = list[float]
 
 
@@ -125,6 +132,24 @@ class Embedder:
             return json.loads(response.body)
         except (ValueError, RecursionError) as error:
             raise EmbedderError("the answer of the embedder is no JSON", is_down=True) from error
+
+
+def ask_embedders(catalogs: list[dict[str, Any]]) -> None:
+    """Add to each of *catalogs* that has an embedder in its ``settings`` why that gives no vectors: ``embedder_fault``, or "".
+
+    An embedder is asked for the vector of a word, as for a question, and with the key of this process: a refusal says nothing
+    where there is none.
+    """
+    for catalog in catalogs if is_installed() else ():
+        url, *others = (str(value).strip() for value in catalog["settings"].values())
+        if not url:
+            continue
+        catalog["embedder_fault"] = ""
+        try:
+            Embedder(url, *others).embed_question(PROBE, PROBE_SECONDS)
+        except EmbedderError as error:
+            is_refused = str(error).startswith(NEEDS_KEY) and not os.environ.get(KEY)
+            catalog["embedder_fault"] = "" if is_refused else str(error)
 
 
 def is_installed() -> bool:

@@ -17,6 +17,7 @@ from plone.pgcatalog.meaning import table
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import EmbedderError
 from plone.pgcatalog.meaning.embedder import is_installed
+from plone.pgcatalog.meaning.embedder import PROBE
 from plone.pgcatalog.meaning.embedder import Vector
 from plone.pgcatalog.meaning.table import PgvectorMissing
 from plone.pgcatalog.meaning.table import Vectors
@@ -45,8 +46,6 @@ KIND = "embed"
 #: The settings that the tables of a catalog are made by.
 OF_TABLES = (settings.embedder_url.name, settings.embedder_model.name, settings.embedder_passage_prefix.name)
 OF_PRIVATE = settings.meaning_of_private
-#: What an embedder is asked to learn its dimension.
-PROBE = "dimension"
 #: Seconds until a table that is being filled is looked at again.
 LOOK_AGAIN = 5.0
 #: Seconds until a database without pgvector is looked at again.
@@ -213,6 +212,7 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
             if not fitting or vectors.of_private != of_private:
                 put_all(connection, catalog)
             mine = table.note(connection, vectors, embedder=embedder, of_private=of_private)
+            table.keep_chunks_with_rows(connection, relation)
             # Those that no commit has put a job for, as after a rebuild, or when a table was lost in part.
             queue.put(connection.cursor(), KIND, catalog, NeededJobs(executing(connection), catalog).pages(mine.name))
         [(is_any_waiting,)] = connection.execute(IS_ANY_WAITING, (KIND, catalog)).fetchall()

@@ -42,6 +42,7 @@ PGVECTOR = """
 SELECT e.extversion, n.nspname::text, has_schema_privilege(n.oid, 'USAGE')
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
 """
+HAS_FUNCTION = "SELECT to_regproc('pgcatalog_forget_chunks') IS NOT NULL"
 FORGET = SQL("DELETE FROM {chunks} WHERE zoid = %s AND chunk >= %s")
 KEEP = SQL("""
 INSERT INTO {chunks} (zoid, chunk, start, stop, digest, embedding) VALUES (%s, %s, %s, %s, %s, %s::{halfvec})
@@ -241,8 +242,16 @@ def create(
     vectors = Vectors(number, name, dimension, embedder, answers_as, False, False, -1, schema)
     values = {"chunks": vectors.table, "halfvec": vectors.halfvec, "dimension": Literal(dimension)}
     connection.execute(SQL(load("create")).format(about=Literal(json.dumps(vectors.about)), **values))
-    create_chunks_trigger(connection.cursor(), relation)
+    connection.execute(load("forget_chunks"))
+    keep_chunks_with_rows(connection, relation)
     return vectors
+
+
+def keep_chunks_with_rows(connection: Connection[Any], relation: str) -> None:
+    """Have chunks go with the rows of *relation*, in the transaction of *connection*: create function and trigger, or enable it."""
+    if connection.execute(HAS_FUNCTION).fetchone() == (False,):
+        connection.execute(load("forget_chunks"))
+    create_chunks_trigger(connection.cursor(), relation)
 
 
 def note(connection: Connection[Any], vectors: Vectors, **changes: Any) -> Vectors:

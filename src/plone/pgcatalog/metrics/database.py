@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field
 from datetime import datetime
-from plone.pgcatalog.database import statistics
-from plone.pgcatalog.observe.health import add_needed
-from plone.pgcatalog.observe.health import attention
-from plone.pgcatalog.observe.health import of_sites
+from plone.pgcatalog.meaning.embedder import ask_embedders
+from plone.pgcatalog.observe.health import collect
 from psycopg import Connection
 from typing import Any
 
@@ -46,6 +44,9 @@ REPLICA = {
     "lag_bytes": "Bytes of the write-ahead log that a replica has not replayed",
     "lag_seconds": "Seconds by which a replica is behind",
 }
+ATTENTION = "Things that somebody should look at, which pgcatalog status names; should be 0"
+BLOCKERS = "Sessions that others have been waiting for, for more than 5 seconds"
+EMBEDDER = "1 when the embedder of a site gives vectors"
 CONNECTIONS = {
     "connections": "Connections to the database",
     "active": "Connections that run a statement",
@@ -60,9 +61,11 @@ def database_metrics(connection: Connection[Any], check: bool = False) -> Iterat
 
     *check* adds what must be 0, for which all rows are read.
     """
-    overview = statistics.overview(statistics.executing(connection))
-    catalogs = statistics.catalogs(connection, overview["catalogs"])
-    add_needed(statistics.executing(connection), catalogs)
+    overview = collect(connection, check, ask_embedders)
+    catalogs = overview["catalogs"]
+    yield gauge("pgcatalog_attention", len(overview["attention"]), ATTENTION)
+    if overview["connections"] is None:
+        return
     for catalog in catalogs:
         labels = {"catalog": catalog["relation"].split("_")[1], "site": catalog["site"] or ""}
         for name, help in CATALOG.items():
@@ -71,22 +74,22 @@ def database_metrics(connection: Connection[Any], check: bool = False) -> Iterat
         yield from work(catalog, labels)
         yield from files(catalog, labels)
         yield from vectors(catalog, labels)
-        if check:
-            number = statistics.rows_without_idx(connection, catalog["relation"])
+        if "embedder_fault" in catalog:
+            yield gauge("pgcatalog_embedder_up", int(not catalog["embedder_fault"]), EMBEDDER, labels)
+        lost = len(catalog["missing"])
+        yield gauge("pgcatalog_missing_parts", lost, "SQL indexes, columns and triggers that a table lacks", labels)
+        if "rows_without_idx" in catalog:
+            number = catalog["rows_without_idx"]
             yield gauge("pgcatalog_rows_without_metadata", number, "Rows without any metadata; must be 0", labels)
-    if check:
-        number = statistics.stale_objects(connection, [catalog["relation"] for catalog in catalogs])
+    if "stale_objects" in overview:
+        number = overview["stale_objects"]
         yield gauge("pgcatalog_stale_objects", number, "Objects with an idx that no catalog has; should be 0")
-    yield gauge(
-        "pgcatalog_attention",
-        len(attention(overview | of_sites(connection))),
-        "Things that somebody should look at; should be 0",
-    )
     waiting = overview["retired"]
     yield gauge("pgcatalog_retired_relations", len(waiting), "Relations that wait to be dropped")
     yield gauge("pgcatalog_retired_bytes", sum(r["bytes"] for r in waiting), "Size of the relations that wait")
     for name, help in CONNECTIONS.items():
         yield gauge(f"pgcatalog_database_{name}", overview["connections"][name], help)
+    yield gauge("pgcatalog_database_blockers", len(overview["blockers"]), BLOCKERS)
     yield from replicas(overview["replicas"])
     yield from of_standby(overview["standby"])
     yield Metric("pgcatalog_clock_offset_seconds", clock_offset(connection), "gauge", CLOCK)

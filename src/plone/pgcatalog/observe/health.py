@@ -1,10 +1,14 @@
 """What wants attention in the catalogs of a database, and how they are in one line."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from plone.pgcatalog.database import counts
 from plone.pgcatalog.database import restored
 from plone.pgcatalog.database import statistics
-from plone.pgcatalog.database.needed import Execute
+from plone.pgcatalog.database.expected import can_be_read
+from plone.pgcatalog.database.expected import Execute
+from plone.pgcatalog.database.expected import shared_faults
+from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.restored import sites_without_table
 from plone.pgcatalog.distribution import version_of
@@ -13,6 +17,7 @@ from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import joined
 from plone.pgcatalog.observe.jobs import JOBS
 from psycopg import Connection
+from psycopg.errors import QueryCanceled
 from typing import Any
 
 
@@ -25,35 +30,69 @@ LONGEST_WAIT = 600
 #: More slow queries than usual are worth a word from this factor on, if so many of them were slow for their site.
 UNUSUAL = 1.5
 FEW_LONG = 5
+#: The settings that an embedder is asked by.
+EMBEDDER = ("embedder_url", "embedder_model", "embedder_question_prefix", "embedder_passage_prefix")
+#: Adds to catalogs, as ``statistics.catalogs`` returns them, the ``embedder_fault``: why the embedder gives no vectors, or "".
+Ask = Callable[[list[dict[str, Any]]], None]
 #: What the line says when there is nothing.
 HEALTHY = _("Healthy: nothing needs attention")
 #: What is known of a database without the tables that all catalogs share.
-NOTHING: dict[str, Any] = {"catalogs": [], "retired": [], "counts_bytes": 0, "connections": None, "oldest": None}
+NOTHING: dict[str, Any] = {
+    "catalogs": [],
+    "retired": [],
+    "counts_bytes": 0,
+    "connections": None,
+    "oldest": None,
+    "blockers": [],
+    "standby": None,
+}
+#: Bytes of a table for whose rows the planner needs no statistics.
+SMALL_TABLE = 1 << 20
 #: Sentences that the line about the health has room for.
 NAMED = 3
 
 
-def collect(connection: Connection[Any], check: bool = False) -> dict[str, Any]:
+def ask_nobody(catalogs: list[dict[str, Any]]) -> None:
+    """Ask no embedder."""
+
+
+def collect(connection: Connection[Any], check: bool = False, ask: Ask = ask_nobody) -> dict[str, Any]:
     """Return what ``statistics.overview`` does, with rows, what is missing, sites without a table, upgrade steps that
     wait, and ``attention`` in English, as JSON data; only what is missing if that is of what all catalogs share.
 
-    *check* also counts damaged rows, for which all rows are read.
+    *check* also counts damaged rows and lost references, for which all rows and objects are read.  *ask* adds what the
+    embedders of catalogs say.
     """
-    if not statistics.has_catalogs(connection) and restored.is_expected(connection):
-        figures = NOTHING | {"missing": restored.missing(connection), "upgrades": list(restored.waiting(connection))}
+    execute = statistics.executing(connection)
+    faults = shared_faults(execute)
+    if not can_be_read(faults) and restored.is_expected(connection):
+        figures = NOTHING | of_shared(faults) | {"upgrades": list(restored.waiting(connection))}
+        figures["missing"] = restored.missing(connection)
         return figures | {"attention": [english(sentence) for sentence in attention(figures)]}
-    figures = statistics.overview(statistics.executing(connection))
+    figures = statistics.overview(execute)
     catalogs = statistics.catalogs(connection, figures["catalogs"])
-    figures |= of_sites(connection)
-    add_needed(statistics.executing(connection), catalogs)
+    figures |= of_shared(faults) | of_sites(connection)
+    add_needed(execute, catalogs)
+    ask(catalogs)
     if check:
         for catalog in catalogs:
+            if statistics.lost_columns(catalog):
+                continue
             catalog["rows_without_idx"] = statistics.rows_without_idx(connection, catalog["relation"])
             catalog["different_counts"] = counts.differences(connection.cursor(), catalog["relation"])
         relations = [catalog["relation"] for catalog in catalogs]
-        figures["stale_objects"] = statistics.stale_objects(connection, relations)
+        # What is lost with a table has its idx until a rebuild gives it rows.
+        if not figures["without_table"] and not any(map(statistics.lost_columns, catalogs)):
+            figures["stale_objects"] = statistics.stale_objects(connection, relations)
+        figures["lost_references"] = lost_references(connection)
     figures["attention"] = [english(sentence) for sentence in attention(figures)]
     return figures
+
+
+def of_shared(faults: list[dict[str, str]]) -> dict[str, Any]:
+    """Return what ``attention`` reads of the *faults* of what all catalogs share: names that a start of Zope makes, others."""
+    missing = [fault["name"] for fault in faults if not fault["line"]]
+    return {"missing": missing, "faults": [fault for fault in faults if fault["line"]]}
 
 
 def of_sites(connection: Connection[Any]) -> dict[str, Any]:
@@ -72,7 +111,11 @@ def add_needed(execute: Execute, catalogs: list[dict[str, Any]]) -> None:
     No file does where nothing reads files: no text is known or waited for, and kreuzberg is not installed here.
     """
     for catalog in catalogs:
+        catalog["needed"], catalog["needed_later"] = {"text": 0, "embed": 0}, {"text": False, "embed": False}
         jobs = NeededJobs(execute, catalog["catalog"])
+        catalog["settings"] = {name: jobs.settings.get(name, "") for name in EMBEDDER}
+        if statistics.lost_columns(catalog):
+            continue
         reads_files = jobs.has_texts or version_of("kreuzberg") is not None
         catalog["needed"] = {"text": len(jobs.files()) if reads_files else 0, "embed": len(jobs.pages())}
         # The job about the tables of chunks puts those of the pages.
@@ -121,11 +164,11 @@ def attention(figures: dict[str, Any]) -> list[str]:
     if missing := figures.get("missing"):
         sentences.append(
             _(
-                "missing, as after a dump was restored without it, or as long as Zope was not started since an upgrade:"
-                " ${names}; the next start of Zope brings it back",
+                "missing or disabled in the database: ${names}; restart Zope to recreate it",
                 {"names": ", ".join(missing)},
             )
         )
+    sentences += [of_fault(fault) for fault in figures.get("faults", ())]
     sentences += [
         _(
             "${site}: the catalog has no table, as after the site was copied, imported or restored in part;"
@@ -156,8 +199,33 @@ def attention(figures: dict[str, Any]) -> list[str]:
             sentences.append(_("${site}: a rebuild was interrupted; pgcatalog rebuild resumes it", site))
         invalid = [index["name"] for index in catalog["indexes"] if not index["valid"]]
         sentences += [
-            _("${site}: the index ${index} was not built to its end", site | {"index": index}) for index in invalid
+            _(
+                "${site}: the index ${index} was not built to its end; REINDEX INDEX CONCURRENTLY ${index} builds it",
+                site | {"index": index},
+            )
+            for index in invalid
         ]
+        # A rebuild brings all parts back, and without a column its SQL indexes cannot be made.
+        lost = statistics.lost_columns(catalog)
+        parts = [part for part in catalog["missing"] if not lost or part["kind"] == "column"]
+        sentences += [of_part(part, catalog["relation"], site) for part in parts]
+        if not catalog["has_statistics"] and catalog["table_bytes"] > SMALL_TABLE:
+            relation = {"relation": catalog["relation"]}
+            sentences.append(
+                _(
+                    "${site}: the planner has no statistics of ${relation}; pgcatalog vacuum ZOPE_CONF makes them",
+                    site | relation,
+                )
+            )
+        if catalog.get("embedder_fault"):
+            embedder = {"url": catalog["settings"]["embedder_url"], "reason": catalog["embedder_fault"]}
+            sentences.append(
+                _(
+                    "${site}: the embedder at ${url} gives no vectors, so words answer alone: ${reason};"
+                    " start it, or clear its URL in the control panel PostgreSQL Catalog",
+                    site | embedder,
+                )
+            )
         if catalog.get("rows_without_idx"):
             number = {"number": str(catalog["rows_without_idx"])}
             sentences.append(_("${site}: ${number} rows have no metadata; see pgcatalog verify", site | number))
@@ -183,6 +251,7 @@ def attention(figures: dict[str, Any]) -> list[str]:
             for job in failed
         ]
     sentences += standby_attention(figures.get("standby"))
+    sentences += [of_blocker(blocker) for blocker in figures["blockers"]]
     oldest = figures["oldest"]
     if oldest is not None and oldest["seconds"] >= OLDEST_SECONDS:
         age = timedelta(seconds=round(oldest["seconds"]))
@@ -199,7 +268,51 @@ def attention(figures: dict[str, Any]) -> list[str]:
                 {"number": str(figures["stale_objects"])},
             )
         )
+    if references := figures.get("lost_references"):
+        sentences.append(
+            _(
+                "${number} references lead to objects that are gone, such as ${examples};"
+                " run pgcatalog verify ZOPE_CONF, which names their paths",
+                {"number": str(references["number"]), "examples": ", ".join(references["examples"])},
+            )
+        )
     return sentences
+
+
+def of_fault(fault: dict[str, str]) -> str:
+    """Return the sentence about a *fault* of what all catalogs share that a start of Zope alone does not repair."""
+    if fault["state"] == "invalid":
+        return _("the index ${name} was not built to its end; ${line} builds it", fault)
+    return _("${name} is missing; ${line} and a restart of Zope recreate the table, empty", fault)
+
+
+def of_part(part: dict[str, str], relation: str, site: dict[str, str]) -> str:
+    """Return the sentence about a *part* that the *relation* of a catalog has lost."""
+    name = part["name"] if part["name"].startswith(relation) else f"{relation}.{part['name']}"
+    return _("${site}: ${name} is missing or disabled; ${line}", site | {"name": name, "line": part["line"]})
+
+
+def of_blocker(blocker: dict[str, Any]) -> str:
+    """Return the sentence about the session *blocker*, which others wait for."""
+    ages = {name: str(timedelta(seconds=round(blocker[name]))) for name in ("seconds", "wait_seconds")}
+    texts = {
+        name: str(blocker[name]) or "–" for name in ("pid", "user", "application_name", "state", "query", "waiting")
+    }
+    return _(
+        "the session ${pid} (${user}, ${application_name}, ${state}) has kept ${waiting} others waiting for ${wait_seconds},"
+        " its transaction is ${seconds} old, its last statement: ${query}; SELECT pg_terminate_backend(${pid}) ends it",
+        texts | ages,
+    )
+
+
+def lost_references(connection: Connection[Any]) -> dict[str, Any]:
+    """Return how many references of objects lead to some that are gone, and examples; {} for none."""
+    found: dict[str, Any]
+    try:
+        [found] = connection.execute(load_sql("findings_references")).fetchall()
+    except QueryCanceled:
+        return {}  # so many objects that the server's own limit ends it: ``pgcatalog check`` says so
+    return found if found["number"] else {}
 
 
 def neglected(catalog: dict[str, Any]) -> list[str]:

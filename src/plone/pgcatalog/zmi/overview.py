@@ -5,6 +5,8 @@ from Acquisition import aq_parent
 from datetime import datetime
 from datetime import UTC
 from plone.pgcatalog.database import statistics
+from plone.pgcatalog.database.expected import can_be_read
+from plone.pgcatalog.database.expected import shared_faults
 from plone.pgcatalog.database.restored import PROFILE
 from plone.pgcatalog.database.restored import waiting_since
 from plone.pgcatalog.distribution import own_distribution
@@ -15,6 +17,7 @@ from plone.pgcatalog.i18n import translated
 from plone.pgcatalog.i18n import when
 from plone.pgcatalog.indexing.objects import site_path
 from plone.pgcatalog.indexing.transition import is_unfilled
+from plone.pgcatalog.meaning.embedder import ask_embedders
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.queue import table
 from plone.pgcatalog.results.cache import FACETS
@@ -53,7 +56,7 @@ OLD = 60
 class Figures(BrowserView):
     """HTML for a page about the catalog tool *context*: its health in a line, figures, and maintenance with its buttons.
 
-    A message to PostgreSQL each for the figures, the settings, files and pages without a job, and up to two each for the
+    A message to PostgreSQL each for what all catalogs share, the figures, the settings, files and pages without a job, and up to two each for the
     number of rows and for files without a text.
     """
 
@@ -62,13 +65,18 @@ class Figures(BrowserView):
     def __init__(self, context: Any, request: Any) -> None:
         super().__init__(context, request)
         self.catalog = context._core
-        self.overview = statistics.overview(self.catalog.session.execute, self.catalog.zoid)
+        execute = self.catalog.session.execute
+        faults = shared_faults(execute)
+        self.overview = statistics.overview(execute, self.catalog.zoid) if can_be_read(faults) else dict(health.NOTHING)
+        self.overview |= health.of_shared(faults)
         self.mine: dict[str, Any] | None = next(iter(self.overview["catalogs"]), None)
         if self.mine is not None:
             # As ``statistics.catalogs`` names it, without a look at the rows.
             self.mine["site"] = site_path(context) or self.mine["relation"]
-            health.add_needed(self.catalog.session.execute, [self.mine])
-        self.overview |= self.of_site()
+            health.add_needed(execute, [self.mine])
+            ask_embedders([self.mine])
+        if self.overview["connections"] is not None:
+            self.overview |= self.of_site()
 
     def __call__(self) -> str:
         html: str = self.template()

@@ -24,6 +24,8 @@ ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS complete_at BIGINT NOT NULL
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS interned TEXT[] NOT NULL DEFAULT '{}';
 -- Those of the others whose keywords all stand in pgcatalog_sets, each as a list of one, at the generation complete_at.
 ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS collected TEXT[] NOT NULL DEFAULT '{}';
+-- What the relation was made with: name of an SQL index, a constraint or a trigger -> the line that brings it back.
+ALTER TABLE pgcatalog_state ADD COLUMN IF NOT EXISTS made JSONB NOT NULL DEFAULT '{}';
 
 -- Lists of keywords that rows of catalogs have in common.  The number is made of name and list.
 CREATE TABLE IF NOT EXISTS pgcatalog_sets (

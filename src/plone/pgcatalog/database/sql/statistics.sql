@@ -5,6 +5,7 @@ SELECT jsonb_build_object(
             c.reltuples::bigint AS estimated_rows,
             pg_table_size(c.oid) AS table_bytes,
             pg_indexes_size(c.oid) AS index_bytes,
+            EXISTS (SELECT FROM pg_stats p WHERE p.tablename = s.relation) AS has_statistics,
             coalesce(t.n_dead_tup, 0) AS dead_rows,
             greatest(t.last_vacuum, t.last_autovacuum) AS last_vacuum,
             greatest(t.last_analyze, t.last_autoanalyze) AS last_analyze,
@@ -18,12 +19,36 @@ SELECT jsonb_build_object(
                 FROM pgcatalog_rebuild r WHERE r.catalog = s.catalog) b) AS rebuild,
             (SELECT coalesce(jsonb_agg(to_jsonb(k) ORDER BY k.bytes DESC, k.name), '[]') FROM (
                 SELECT i.relname AS name, am.amname AS method, pg_relation_size(i.oid) AS bytes,
-                    coalesce(u.idx_scan, 0) AS scans, x.indisvalid AS valid
+                    coalesce(u.idx_scan, 0) AS scans,
+                    x.indisvalid OR EXISTS (SELECT FROM pg_stat_progress_create_index p
+                        WHERE p.index_relid = x.indexrelid) AS valid
                 FROM pg_index x
                 JOIN pg_class i ON i.oid = x.indexrelid
                 JOIN pg_am am ON am.oid = i.relam
                 LEFT JOIN pg_stat_user_indexes u ON u.indexrelid = x.indexrelid
                 WHERE x.indrelid = c.oid) k) AS indexes,
+            -- What the relation lacks of what it was made with, each with the line that brings it back.
+            (SELECT coalesce(jsonb_agg(to_jsonb(m) ORDER BY m.name), '[]') FROM (
+                SELECT key AS name, 'part' AS kind, value AS line FROM jsonb_each_text(s.made)
+                WHERE NOT EXISTS (SELECT FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+                        WHERE x.indrelid = c.oid AND i.relname = key)
+                    AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = c.oid AND k.conname = key)
+                    AND NOT EXISTS (SELECT FROM pg_trigger g
+                        WHERE g.tgrelid = c.oid AND g.tgname = key AND g.tgenabled <> 'D')
+                UNION ALL
+                SELECT name, 'column', 'pgcatalog rebuild ZOPE_CONF' FROM unnest(s.columns || '{rid,zoid,path,idx}') AS name
+                WHERE NOT EXISTS (SELECT FROM pg_attribute
+                    WHERE attrelid = c.oid AND attname = name AND NOT attisdropped)
+                UNION ALL
+                SELECT s.relation || '_rows', 'view', 'pgcatalog rebuild ZOPE_CONF'
+                WHERE to_regclass(quote_ident(s.relation || '_rows')) IS NULL
+                UNION ALL
+                SELECT 'pgcatalog_chunks', 'trigger', 'pgcatalog meaning ZOPE_CONF --backfill'
+                WHERE NOT EXISTS (SELECT FROM pg_trigger g
+                        WHERE g.tgrelid = c.oid AND g.tgname = 'pgcatalog_chunks' AND g.tgenabled <> 'D')
+                    AND EXISTS (SELECT FROM pg_class v
+                        WHERE v.relkind = 'r' AND pg_table_is_visible(v.oid) AND obj_description(v.oid, 'pg_class') IS NOT NULL
+                            AND v.relname ~ ('^pgcatalog_' || to_hex(s.catalog) || '_chunks_[0-9]+$'))) m) AS missing,
             -- The last work that was begun in the ZMI, by its name.
             (SELECT coalesce(jsonb_object_agg(j.name, to_jsonb(j)), '{}') FROM pgcatalog_jobs j
                 WHERE j.catalog = s.catalog) AS jobs,
@@ -100,6 +125,20 @@ SELECT jsonb_build_object(
         WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
             AND xact_start IS NOT NULL
         ORDER BY xact_start LIMIT 1) o),
+    -- Sessions that wait for none, and that others have been waiting for.
+    'blockers', (SELECT coalesce(jsonb_agg(to_jsonb(b) ORDER BY b.wait_seconds DESC, b.pid), '[]') FROM (
+        SELECT a.pid, coalesce(a.usename, '') AS user, coalesce(a.application_name, '') AS application_name,
+            coalesce(a.state, '') AS state, left(regexp_replace(coalesce(a.query, ''), '\s+', ' ', 'g'), 100) AS query,
+            extract(epoch FROM clock_timestamp() - coalesce(a.xact_start, a.backend_start))::float8 AS seconds,
+            count(DISTINCT w.pid) AS waiting,
+            extract(epoch FROM clock_timestamp() - min(w.waitstart))::float8 AS wait_seconds
+        FROM pg_locks w
+        JOIN pg_stat_activity s ON s.pid = w.pid AND s.datname = current_database()
+        CROSS JOIN LATERAL unnest(pg_blocking_pids(w.pid)) AS blocking (pid)
+        JOIN pg_stat_activity a ON a.pid = blocking.pid
+        WHERE NOT w.granted AND w.waitstart < clock_timestamp() - make_interval(secs => %(blocking)s)
+            AND cardinality(pg_blocking_pids(a.pid)) = 0
+        GROUP BY a.pid, a.usename, a.application_name, a.state, a.query, a.xact_start, a.backend_start) b),
     -- Without the role pg_monitor there is nothing to see but that they are there.
     'replicas', (SELECT coalesce(jsonb_agg(to_jsonb(p) ORDER BY p.name), '[]') FROM (
         SELECT coalesce(application_name, '') AS name, state, sync_state,

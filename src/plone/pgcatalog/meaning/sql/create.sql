@@ -9,24 +9,4 @@ CREATE TABLE {chunks} (
     embedding {halfvec}({dimension}) STORAGE PLAIN NOT NULL,
     PRIMARY KEY (zoid, chunk)
 );
-COMMENT ON TABLE {chunks} IS {about};
--- Chunks go with the last row of their object, whatever takes it away.  Deferred: who moves an object removes its row first.
--- A dump may have been restored without the tables of chunks.
-CREATE OR REPLACE FUNCTION pgcatalog_forget_chunks() RETURNS trigger LANGUAGE plpgsql AS $function$
-DECLARE
-    is_there BOOLEAN;
-    chunks TEXT;
-BEGIN
-    EXECUTE format('SELECT EXISTS (SELECT FROM %I.%I WHERE zoid = $1)', TG_TABLE_SCHEMA, TG_TABLE_NAME)
-        INTO is_there USING OLD.zoid;
-    IF NOT is_there THEN
-        FOR chunks IN SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-            WHERE n.nspname = TG_TABLE_SCHEMA AND c.relkind = 'r'
-            AND c.relname ~ ('^' || substring(TG_TABLE_NAME FROM '^pgcatalog_[0-9a-f]+') || '_chunks_[0-9]+$')
-        LOOP
-            EXECUTE format('DELETE FROM %I.%I WHERE zoid = $1', TG_TABLE_SCHEMA, chunks) USING OLD.zoid;
-        END LOOP;
-    END IF;
-    RETURN NULL;
-END
-$function$
+COMMENT ON TABLE {chunks} IS {about}

@@ -1,0 +1,98 @@
+"""What all catalogs of a database share, as ``base.sql`` makes it, and which part of it is missing, disabled or invalid."""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import asdict
+from dataclasses import dataclass
+from plone.pgcatalog.database.layout import load_sql
+from typing import Any
+
+import re
+
+
+#: Runs a statement with named values and returns its rows, as tuples or dicts.
+Execute = Callable[[str, Mapping[str, Any]], list[Any]]
+
+TABLE, COLUMN, KEY, INDEX, TRIGGER, FUNCTION = "table", "column", "key", "index", "trigger", "function"
+#: The kinds without which the figures of catalogs cannot be read.
+NEEDED_TO_READ = (TABLE, COLUMN)
+#: Kinds of constraints, as in pg_constraint.
+KEYS = {"PRIMARY KEY": "p", "UNIQUE": "u", "REFERENCES": "f"}
+
+_TABLES = re.findall(r"^CREATE TABLE IF NOT EXISTS (\w+) \(\n(.*?)^\)", load_sql("base"), re.M | re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """A part of the schema: its *kind*, its *name*, and the table that it is *of*, "" for tables and functions.
+
+    The name of a key is its kind of constraint.  *is_made_again* if the start of Zope makes it where it is missing.
+    """
+
+    kind: str
+    name: str
+    of: str = ""
+    is_made_again: bool = True
+
+    @property
+    def shown(self) -> str:
+        """The name for people."""
+        if self.kind == KEY:
+            return f"{self.of} {next(words for words, kind in KEYS.items() if kind == self.name)}"
+        if self.kind == COLUMN:
+            return f"{self.of}.{self.name}"
+        return f"{self.name}()" if self.kind == FUNCTION else self.name
+
+
+def _things() -> list[Thing]:
+    things = [Thing(TABLE, name) for name, _ in _TABLES]
+    things += [
+        Thing(FUNCTION, name) for name in re.findall(r"^CREATE OR REPLACE FUNCTION (\w+)", load_sql("base"), re.M)
+    ]
+    for of, body in _TABLES:
+        body = re.sub(r"--.*", "", body)
+        columns = re.findall(r"^    (\w+)\s+(?!KEY|NULLS)\S", body, re.M)
+        things += [Thing(COLUMN, name, of, False) for name in columns]
+        things += [Thing(KEY, kind, of, False) for words, kind in KEYS.items() if words in body]
+    later = re.findall(r"^ALTER TABLE (\w+) ADD COLUMN IF NOT EXISTS (\w+)", load_sql("base"), re.M)
+    things += [Thing(COLUMN, name, of) for of, name in later]
+    indexes = re.findall(r"^CREATE INDEX IF NOT EXISTS (\w+)\s+ON (\w+)", load_sql("base"), re.M)
+    things += [Thing(INDEX, name, of) for name, of in indexes]
+    triggers = re.findall(r"^CREATE OR REPLACE TRIGGER (\w+) .* ON (\w+) ", load_sql("base"), re.M)
+    return things + [Thing(TRIGGER, name, of) for name, of in triggers]
+
+
+THINGS = tuple(_things())
+TABLES = tuple(thing.name for thing in THINGS if thing.kind == TABLE)
+_FAULTS = load_sql("shared_faults")
+
+
+def shared_faults(execute: Execute) -> list[dict[str, str]]:
+    """Return what is wrong with THINGS, each with ``kind``, ``name`` for people, ``state``, and ``line``.
+
+    The state is ``missing``, ``disabled`` or ``invalid``, the line what brings it back; "" if the start of Zope does.  A table
+    that is missing stands for all that is of it, and so does a part without which the start of Zope cannot make others.
+    """
+    parts = [asdict(thing) for thing in THINGS]
+    values = {name: [part[name] for part in parts] for name in ("kind", "name", "of")}
+    rows = (tuple(row.values()) if isinstance(row, dict) else row for row in execute(_FAULTS, values))
+    found = [(THINGS[number - 1], state) for number, state in rows]
+    broken = {thing.of for thing, state in found if not thing.is_made_again}
+    return [
+        {"kind": thing.kind, "name": thing.shown, "state": state, "line": _line(thing, state)}
+        for thing, state in found
+        if not thing.is_made_again or thing.of not in broken
+    ]
+
+
+def can_be_read(faults: list[dict[str, str]]) -> bool:
+    """Return whether the figures of catalogs can be read in a database with *faults*."""
+    return not any(fault["kind"] in NEEDED_TO_READ for fault in faults)
+
+
+def _line(thing: Thing, state: str) -> str:
+    """Return the line that brings *thing* back from *state*; "" if that is the start of Zope."""
+    if state == "invalid":
+        return f"REINDEX INDEX {thing.name}"
+    # The rows are worth nothing without it.
+    return "" if thing.is_made_again else f"DROP TABLE {thing.of} CASCADE"

@@ -1,0 +1,311 @@
+"""What should be there: each part of the schema that is missing, disabled or invalid is named, with the line that brings it back."""
+
+from collections.abc import Iterator
+from plone.pgcatalog.cli.look import catalog_findings
+from plone.pgcatalog.database import counts
+from plone.pgcatalog.database.expected import COLUMN
+from plone.pgcatalog.database.expected import FUNCTION
+from plone.pgcatalog.database.expected import INDEX
+from plone.pgcatalog.database.expected import KEY
+from plone.pgcatalog.database.expected import TABLE
+from plone.pgcatalog.database.expected import Thing
+from plone.pgcatalog.database.expected import THINGS
+from plone.pgcatalog.database.expected import TRIGGER
+from plone.pgcatalog.database.layout import load_sql
+from plone.pgcatalog.database.schema import index_names
+from plone.pgcatalog.indexing.verify import Verifier
+from plone.pgcatalog.metrics.database import database_metrics
+from plone.pgcatalog.migration import tools
+from plone.pgcatalog.observe import health
+from plone.pgcatalog.queue.worker import Worker
+from tests.acceptance.cli import answer
+from tests.integration import site as sites
+from tests.integration.content import create
+from tests.integration.meanings import embedder
+from tests.integration.rebuilding import rebuild
+from tests.integration.rebuilding import sql
+from tests.integration.vectors import work
+from tests.integration.waiting import until
+from tests.integration.web import Site
+from tests.integration.web import text
+from typing import Any
+
+import psycopg
+import pytest
+import re
+import threading
+import transaction
+
+
+@pytest.fixture(scope="module")
+def connection(shared_site: Site) -> Iterator[Any]:
+    """A connection whose transactions the tests roll back."""
+    with psycopg.connect(shared_site.dsn, row_factory=psycopg.rows.dict_row) as connection:
+        yield connection
+
+
+@pytest.fixture
+def open_connection(connection: Any) -> Iterator[Any]:
+    connection.rollback()
+    assert health.collect(connection, check=True)["attention"] == []
+    yield connection
+    connection.rollback()
+
+
+def attention(connection: Any) -> list[str]:
+    sentences: list[str] = health.collect(connection)["attention"]
+    return sentences
+
+
+def said(connection: Any) -> list[str]:
+    """Return what needs attention; ``status``, ``check`` and the metrics say the same."""
+    sentences: list[str] = health.collect(connection, check=True)["attention"]
+    found = [f"{finding.text}; {finding.remedy}".lower() for finding in catalog_findings(connection)]
+    assert found == [f"{sentence}.".lower() for sentence in sentences]
+    metrics = {metric.name: metric.value for metric in database_metrics(connection)}
+    assert metrics["pgcatalog_attention"] == len(sentences)
+    return sentences
+
+
+def dropping(thing: Thing, connection: Any) -> str:
+    """Return the statement that drops *thing*."""
+    match thing.kind:
+        case "column":
+            return f"ALTER TABLE {thing.of} DROP COLUMN {thing.name} CASCADE"
+        case "trigger":
+            return f"DROP TRIGGER {thing.name} ON {thing.of}"
+        case "key":
+            query = "SELECT conname FROM pg_constraint WHERE conrelid = %s::regclass AND contype = %s"
+            [row] = connection.execute(query, [thing.of, thing.name]).fetchall()
+            return f"ALTER TABLE {thing.of} DROP CONSTRAINT {row['conname']} CASCADE"
+    return f"DROP {thing.kind} {thing.name} CASCADE"
+
+
+def bring_back(connection: Any, sentence: str, relation: str) -> None:
+    """Do what *sentence* says."""
+    remedy = sentence.rpartition("; ")[2]
+    for end in (" and a restart of Zope recreate the table, empty", " builds it"):
+        remedy = remedy.removesuffix(end)
+    if remedy.startswith(("CREATE", "ALTER", "DROP", "REINDEX")):
+        connection.execute(remedy.replace("CONCURRENTLY ", ""))
+    if remedy == "pgcatalog vacuum ZOPE_CONF":
+        counts.mend(connection, relation)
+    if "restart" in sentence:
+        connection.execute(load_sql("base"))
+
+
+#: A part of each kind, for ``make test``, and all parts.
+OF_EACH_KIND = {
+    kind: next(thing for thing in THINGS if thing.kind == kind)
+    for kind in (TABLE, COLUMN, KEY, INDEX, TRIGGER, FUNCTION)
+}
+WHICH = ["one of each kind", pytest.param("all", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("which", WHICH)
+def test_each_part_of_the_shared_schema_is_named_and_comes_back(open_connection: Any, which: str) -> None:
+    names = {thing.shown for thing in THINGS}
+    assert {"pgcatalog_queue", "pgcatalog_queue.due", "pgcatalog_queue_due", "pgcatalog_deletions()"} <= names
+    for thing in THINGS if which == "all" else OF_EACH_KIND.values():
+        open_connection.execute(dropping(thing, open_connection))
+        sentences = attention(open_connection) if which == "all" else said(open_connection)
+        assert any(thing.shown in sentence for sentence in sentences), (thing, sentences)
+        # Without a table that others refer to, these are named next.
+        for _ in range(2):
+            for sentence in attention(open_connection):
+                bring_back(open_connection, sentence, "")
+        # Of rows that are lost with a table a rebuild is the remedy.
+        assert [s for s in attention(open_connection) if "pgcatalog rebuild" not in s] == [], thing
+        open_connection.rollback()
+
+
+def test_shared_schema_is_that_of_the_database(open_connection: Any) -> None:
+    """What is read from base.sql is all that it makes."""
+    of = "table_schema = current_schema() AND starts_with(table_name, 'pgcatalog_') AND table_name !~ '^pgcatalog_[0-9a-f]+(_|$)'"
+    columns = open_connection.execute(
+        f"SELECT table_name || '.' || column_name AS n FROM information_schema.columns WHERE {of}"
+    )
+    found = {row["n"] for row in columns.fetchall()}
+    assert found == {thing.shown for thing in THINGS if thing.kind == COLUMN} - {"object_state.idx"}
+    kinds = {thing.kind for thing in THINGS}
+    assert kinds == {TABLE, COLUMN, KEY, INDEX, TRIGGER, FUNCTION}
+
+
+def parts_of(portal: Any) -> tuple[str, list[tuple[str, str]]]:
+    """Return the relation of the catalog of *portal*, and (name, statement that drops it) of all that it is made with."""
+    core = portal.portal_catalog._core
+    state = core.session.read_states()[core.zoid]
+    layout = core.layout().with_interned(state.interned)
+    relation = state.relation
+    parts = [(name, f"DROP INDEX {name}") for name in index_names(relation, layout)]
+    parts += [(c.name, f"ALTER TABLE {relation} DROP COLUMN {c.quoted} CASCADE") for c in layout.columns]
+    parts += [(name, f"ALTER TABLE {relation} DROP COLUMN {name} CASCADE") for name in ("rid", "path", "zoid", "idx")]
+    parts += [
+        (f"{relation}_{key}", f"ALTER TABLE {relation} DROP CONSTRAINT {relation}_{key}")
+        for key in ("pkey", "path", "zoid_fk")
+    ]
+    for event in counts.EVENTS:
+        name = f"pgcatalog_count_{event}"
+        parts += [
+            (name, f"DROP TRIGGER {name} ON {relation}"),
+            (name, f"ALTER TABLE {relation} DISABLE TRIGGER {name}"),
+        ]
+    parts += [
+        ("pgcatalog_count_insert", f"DROP FUNCTION {relation}_count() CASCADE"),
+        (f"{relation}_rows", f"DROP VIEW {relation}_rows"),
+    ]
+    return relation, parts
+
+
+@pytest.mark.parametrize("which", WHICH)
+def test_each_part_of_a_table_is_named_and_comes_back(open_connection: Any, shared_filled: Any, which: str) -> None:
+    relation, parts = parts_of(shared_filled)
+    transaction.abort()
+    names = {name for name, _ in parts}
+    assert {f"{relation}_searchable_text", f"{relation}_seen_by_type", "portal_type"} <= names
+    kinds = {re.sub(r"[^A-Z ]", "", statement): (name, statement) for name, statement in parts}
+    for name, statement in parts if which == "all" else kinds.values():
+        open_connection.execute(statement)
+        sentences = attention(open_connection) if which == "all" else said(open_connection)
+        assert any(name in sentence for sentence in sentences), (statement, sentences)
+        for sentence in sentences:
+            bring_back(open_connection, sentence, relation)
+        left = attention(open_connection)
+        assert [s for s in left if not s.endswith("pgcatalog rebuild ZOPE_CONF")] == [], statement
+        assert ("DROP COLUMN" in statement or "DROP VIEW" in statement) == bool(left)
+        open_connection.rollback()
+
+
+def test_disabled_triggers_and_invalid_indexes_are_named(open_connection: Any) -> None:
+    statements = {
+        "pgcatalog_counted": "ALTER TABLE pgcatalog_counts DISABLE TRIGGER pgcatalog_counted",
+        "pgcatalog_queue_due": "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'pgcatalog_queue_due'::regclass",
+    }
+    for name, statement in statements.items():
+        open_connection.execute(statement)
+        [sentence] = said(open_connection)
+        assert name in sentence
+        bring_back(open_connection, sentence, "")
+        assert said(open_connection) == []
+
+
+def test_lost_statistics_are_named(open_connection: Any, shared_filled: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    relation, _ = parts_of(shared_filled)
+    transaction.abort()
+    monkeypatch.setattr(health, "SMALL_TABLE", 0)
+    open_connection.execute("DELETE FROM pg_statistic WHERE starelid = %s::regclass", [relation])
+    assert said(open_connection) == [
+        f"/plone: the planner has no statistics of {relation}; pgcatalog vacuum ZOPE_CONF makes them"
+    ]
+    open_connection.execute(f"ANALYZE {relation}")
+    assert said(open_connection) == []
+
+
+#: Statement -> what is named; {} is the relation.
+SEEN = {
+    "DROP INDEX {}_seen_by_type": "_seen_by_type is missing or disabled; CREATE INDEX CONCURRENTLY",
+    "DROP TABLE pgcatalog_history": "missing or disabled in the database: pgcatalog_history",
+    "ALTER TABLE pgcatalog_queue DROP COLUMN due": "pgcatalog_queue.due is missing; DROP TABLE pgcatalog_queue CASCADE",
+    "DROP TABLE pgcatalog_state": "missing or disabled in the database: pgcatalog_state",
+}
+
+
+def test_overview_names_what_is_missing(dsn: str) -> None:
+    [(relation,)] = sql(dsn, "SELECT relation FROM pgcatalog_state")
+    with sites.opened(dsn) as db:
+        for statement, name in SEEN.items():
+            with psycopg.connect(dsn, autocommit=True) as connection:
+                connection.execute(statement.replace("{}", relation))
+            shown = text(Site(db).page("/plone/portal_catalog/manage_catalogOverview").get_element_by_id("health"))
+            assert name in shown
+            assert any(name in sentence for sentence in answer("status", "--check", "--dsn", dsn)[1]["attention"])
+
+
+def test_rebuild_brings_columns_and_the_view_back(dsn: str) -> None:
+    with sites.opened(dsn) as db:
+        with sites.inside(db) as portal:
+            create(portal, "Document", "page", title="Page")
+            transaction.commit()
+        sql(dsn, "ALTER TABLE {} DROP COLUMN portal_type CASCADE")
+        assert answer("status", "--dsn", dsn)[0] == 1
+        rebuild(db)
+        with sites.inside(db) as portal:
+            assert list(Verifier(portal.portal_catalog).differences()) == []
+    assert answer("status", "--check", "--dsn", dsn)[1]["attention"] == []
+
+
+def test_session_that_blocks_a_save_is_named(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plone.pgcatalog.database.statistics.BLOCKING_SECONDS", 0.0)
+    with sites.opened(dsn) as db, psycopg.connect(dsn, application_name="report") as blocker:
+        blocker.execute("LOCK TABLE pgcatalog_state IN SHARE MODE")
+        pid = blocker.info.backend_pid
+
+        def save() -> None:
+            with sites.inside(db) as portal:
+                create(portal, "Document", "page", title="Page")
+                transaction.commit()
+
+        saving = threading.Thread(target=save)
+        saving.start()
+        until(lambda: answer("status", "--dsn", dsn)[1]["blockers"])
+        [sentence] = answer("status", "--dsn", dsn)[1]["attention"]
+        assert sentence.startswith(
+            f"the session {pid} ({blocker.info.user}, report, idle in transaction) has kept 1 others"
+        )
+        assert "LOCK TABLE pgcatalog_state IN SHARE MODE" in sentence
+        statement = sentence.rpartition("; ")[2].removesuffix(" ends it")
+        with psycopg.connect(dsn, row_factory=psycopg.rows.dict_row) as connection:
+            [finding] = catalog_findings(connection)
+            assert str(pid) in finding.text
+            assert {m.name: m.value for m in database_metrics(connection)}["pgcatalog_database_blockers"] == 1
+            assert connection.execute(statement).fetchall()
+        saving.join()
+        assert answer("status", "--dsn", dsn)[1]["attention"] == []
+        blocker.close()
+
+
+def lose(dsn: str, path: str) -> int:
+    """Delete the object at *path* behind everybody's back; return its oid."""
+    [(zoid,)] = sql(dsn, f"SELECT zoid FROM {{}} WHERE path = '{path}'")
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("DELETE FROM object_state WHERE zoid = %s", [zoid])
+    return int(zoid)
+
+
+def test_lost_objects_are_named_and_left_out_by_the_way_back(dsn: str, caplog: pytest.LogCaptureFixture) -> None:
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        for name in ("gone", "there"):
+            create(portal, "Document", name, title=name)
+        transaction.commit()
+    zoid = lose(dsn, "/plone/gone")
+    found = [s for s in answer("status", "--check", "--dsn", dsn)[1]["attention"] if "references lead" in s]
+    assert len(found) == 1
+    assert f"0x{zoid:x}" in found[0]
+    assert answer("status", "--dsn", dsn)[1]["attention"] == []
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        tool = portal.portal_catalog
+        list(tools.fill_in_batches(tool, tools.begin(tool)))
+        portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
+        transaction.commit()
+        uids = portal.portal_catalog._catalog.uids
+        assert "/plone/there" in uids
+        assert "/plone/gone" not in uids
+    assert any("/plone/gone: the database refers to the object" in message for message in caplog.messages)
+
+
+def test_embedder_that_is_down_is_named_everywhere(dsn: str) -> None:
+    with sites.opened(dsn) as db, sites.inside(db) as portal:
+        with embedder() as answers:
+            work((portal, Worker(db, dsn), dsn))
+            assert answer("status", "--check", "--dsn", dsn)[1]["attention"] == []
+        assert answer("status", "--dsn", dsn)[1]["attention"] == []
+        begin = f"/plone: the embedder at {answers.url} gives no vectors, so words answer alone: ConnectError"
+        [sentence] = answer("status", "--check", "--dsn", dsn)[1]["attention"]
+        assert sentence.startswith(begin)
+        assert [f["text"] for f in answer("check", "--dsn", dsn)[1]["findings"] if f["text"].startswith(begin)]
+        shown = text(Site(db).page("/plone/portal_catalog/manage_catalogOverview").get_element_by_id("health"))
+        assert shown.startswith(f"Needs attention: {begin}")
+    with psycopg.connect(dsn, row_factory=psycopg.rows.dict_row) as connection:
+        metrics = {metric.name: metric.value for metric in database_metrics(connection)}
+    assert (metrics["pgcatalog_embedder_up"], metrics["pgcatalog_attention"]) == (0, 1)
