@@ -123,6 +123,19 @@ class PGCatalog(PGJsonbZCatalog):
                 result_cache().clear(kind)
 
 
+class FileStorageZCatalog(ZCatalogBackend):
+    """The storage in a file, without a database."""
+
+    name = "filestorage-zcatalog"
+    label = "FileStorage + ZCatalog"
+    file = "Data.fs"
+
+    def storage(self, dsn: str, folder: Path) -> Any:
+        from ZODB.FileStorage import FileStorage
+
+        return FileStorage(str(folder / self.file), blob_dir=str(folder / "blobs"))
+
+
 BACKENDS: dict[str, Backend] = {
     backend.name: backend for backend in (RelStorageZCatalog(), PGJsonbZCatalog(), PGCatalog())
 }
@@ -136,11 +149,18 @@ OTHER = "other"
 STORES: dict[str, Store] = {
     "relstorage": RelStorageZCatalog(),
     "pgjsonb": PGJsonbZCatalog(),
+    "filestorage": FileStorageZCatalog(),
 }
+#: A table of PostgreSQL without a storage.
+PLAIN = "plain-sql"
 LABELS = {name: backend.label for name, backend in BACKENDS.items()} | {
     "relstorage": "RelStorage",
     "pgjsonb": "PGJsonbStorage",
+    "filestorage": "FileStorage",
     "bare-sql": "bare SQL",
+    PLAIN: "plain PostgreSQL",
+    "pickle": "pickle",
+    "codec": "zodb-json-codec",
     OTHER: "plone.pgcatalog, other version",
 }
 

@@ -13,6 +13,7 @@ from benchmarks.machine import resident_mb
 from benchmarks.scenarios import chosen
 from benchmarks.scenarios import PAGE
 from benchmarks.scenarios import Place
+from benchmarks.timing import profiled
 from benchmarks.timing import repeated
 from benchmarks.timing import summary
 from benchmarks.timing import timed
@@ -26,6 +27,7 @@ from itertools import batched
 from itertools import islice
 from typing import Any
 
+import os
 import transaction
 
 
@@ -42,6 +44,9 @@ UIDS = 200
 
 def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     """Return the measures, and the records of the queries, of one backend."""
+    if options.get("profile"):
+        # The thread that records slow queries would be seen in the profile.
+        os.environ["PGCATALOG_SLOW_QUERY_MS"] = "1000000"
     sizes = options.get("cache_sizes") or [options["cache_size"]]
     place = opened({"cache_size": sizes[0], **options}, progress, PloneSite)
     measures = {"site creation": value(timed(make_site, place), "s")}
@@ -52,10 +57,17 @@ def run(options: dict[str, Any], progress: Progress) -> dict[str, Any]:
     if options.get("queries", True):
         place.write = modify_at(options["docs"])
         counts = options["iterations"], options["warmup"]
-        result["queries"] = queries.measure(place, scenarios, *counts, progress)
-        for size in sizes[1:]:
-            place.use_cache(size)
-            result["queries"] += queries.measure(place, scenarios, *counts, progress, states=queries.IN_MEMORY)
+        with profiled(options.get("profile", False)) as (call, report):
+
+            def taken(action: Any, *arguments: Any) -> float:
+                return timed(call, action, *arguments)
+
+            result["queries"] = queries.measure(place, scenarios, *counts, progress, call=taken)
+            for size in sizes[1:]:
+                place.use_cache(size)
+                states = queries.IN_MEMORY
+                result["queries"] += queries.measure(place, scenarios, *counts, progress, states, taken)
+        result["profile"] = report()
         place.use_cache(sizes[0])
         measures |= objects_and_values(place, options["iterations"], progress)
         measures["resident memory"] = value(resident_mb(), "MB")

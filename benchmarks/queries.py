@@ -27,6 +27,8 @@ SHARE = {"after write": 0.4, "cold": 0.2}
 #: A cell that takes longer than these seconds has fewer repetitions, but at least so many.
 PATIENCE = 30.0
 LEAST = 3
+#: Runs ``action(*arguments)``, and returns its seconds.
+Call = Callable[..., float]
 
 
 def measure(
@@ -36,8 +38,9 @@ def measure(
     warmup: int,
     progress: Progress,
     states: Mapping[str, Sequence[str]] = STATES,
+    call: Call = timed,
 ) -> list[dict[str, Any]]:
-    """Return one record per scenario, touch, values and state; times in milliseconds."""
+    """Return one record per scenario, touch, values and state; times in milliseconds, taken by *call*."""
     records = []
     size = requests.cache_size
     for scenario in scenarios:
@@ -47,9 +50,10 @@ def measure(
                 progress(f"{scenario.name}, {values}, {state}, cache of {size:,}")
                 count = max(3, round(iterations * SHARE.get(state, 1)))
                 if size >= LARGE_CACHE and state not in SHARE:
-                    run(requests, scenario, "page with count", values, state, count, warmup)
+                    run(requests, scenario, "page with count", values, state, count, warmup, call)
                 for touch in TOUCHES:
-                    times = run(requests, scenario, touch, values, state, count, warmup if state not in SHARE else 1)
+                    uncounted = warmup if state not in SHARE else 1
+                    times = run(requests, scenario, touch, values, state, count, uncounted, call)
                     record = {
                         "scenario": scenario.name,
                         "touch": touch,
@@ -62,7 +66,14 @@ def measure(
 
 
 def run(
-    requests: Requests, scenario: Scenario, touch: str, values: str, state: str, iterations: int, warmup: int
+    requests: Requests,
+    scenario: Scenario,
+    touch: str,
+    values: str,
+    state: str,
+    iterations: int,
+    warmup: int,
+    call: Call = timed,
 ) -> list[float]:
     """Return the seconds of each search, touching included."""
     use = TOUCHES[touch]
@@ -80,7 +91,7 @@ def run(
         catalog = enter(scenario.anonymous)
         if values == "varying" or state == "cold":
             requests.forget_results()
-        times.append(timed(search, catalog, query, use))
+        times.append(call(search, catalog, query, use))
     return times[warmup:]
 
 

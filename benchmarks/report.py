@@ -7,6 +7,7 @@ from benchmarks.page_kinds import HTML
 from benchmarks.page_kinds import MIX
 from benchmarks.page_kinds import READ_ONLY
 from benchmarks.page_kinds import WITH_WRITER
+from benchmarks.tables import measures_table
 from benchmarks.tables import number
 from benchmarks.tables import page_means
 from benchmarks.tables import page_pairs
@@ -32,6 +33,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 EXPLANATION = ROOT / "docs" / "explanation"
 PERFORMANCE, SCALE, README = EXPLANATION / "performance.md", EXPLANATION / "scale.md", ROOT / "README.md"
+STORAGE = EXPLANATION / "storage.md"
 MEANING = ROOT / "docs" / "how-to" / "search-by-meaning.md"
 FILES = ROOT / "docs" / "how-to" / "files.md"
 #: Made when the documentation is built.
@@ -72,6 +74,8 @@ HEADINGS = {
     "storage": "Storages: store and load",
     "zodb": "Storages: through the ZODB",
     "pack": "Storages: packing",
+    "codec": "Pickle and JSON",
+    "zodbbench": "A growing tree",
 }
 
 
@@ -129,6 +133,13 @@ def generated(stored: Sequence[Record]) -> dict[Path, dict[str, str]]:
             "measures": side_by_side([measures(data) for data in compared(stored, "level2")]),
             "slower": slower(stored).markdown(titled=False),
         },
+        STORAGE: {
+            **{
+                command: measures_table(compared(stored, command)[-1]).markdown(titled=False)
+                for command in ("storage", "zodb", "pack", "plone", "zodbbench")
+            },
+            "codec": codec(compared(stored, "codec")[-1]),
+        },
         SCALE: {"largest": largest([data for data in stored if data["command"] == "scale"][-1])},
         MEANING: meaning_tables.generated(meaning_tables.stored()),
         FILES: {"costs": files_costs(compared(stored, "files")[-1])},
@@ -166,6 +177,25 @@ def files_costs(data: Record) -> str:
         for name in theirs | ours
     ]
     return Table("", ["", "Plone with pdftotext", "ours"], rows).markdown(titled=False)
+
+
+def codec(data: Record) -> str:
+    """Return a row for each kind of record with the steps of both sides, and the table of the FileStorage."""
+    sides = [data["results"][name]["measures"] for name in reversed(PAIRS["codec"])]
+    steps = ("decode", "encode", "roundtrip", "size")
+    rows = []
+    for kind in (name.removeprefix("decode ") for name in sides[0] if name.startswith("decode ")):
+        medians = [[side[f"{step} {kind}"]["median"] for side in sides] for step in steps]
+        rows.append([kind, *(number(cell) for old, new in medians for cell in (old, new, new / old))])
+    headers = [column for step in steps for column in (f"{step}, pickle", "codec", "ratio")]
+    scan = [
+        [f"{name.removeprefix('FileStorage, ')} ({figure['unit']})".removesuffix(" ()")]
+        + [number(side[name]["median"]) for side in sides]
+        for name, figure in sides[0].items()
+        if name.startswith("FileStorage")
+    ]
+    tables = Table("", ["", *headers], rows), Table("", ["records of a FileStorage", "pickle", "codec"], scan)
+    return "\n\n".join(table.markdown(titled=False) for table in tables)
 
 
 def side_by_side(sites: Sequence[Sequence[Pair]]) -> str:

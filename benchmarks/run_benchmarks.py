@@ -16,9 +16,11 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
 from benchmarks.backends import BACKENDS
 from benchmarks.backends import OTHER
 from benchmarks.backends import OURS
+from benchmarks.backends import PLAIN
 from benchmarks.page_kinds import PAGES
 from benchmarks.report import load
 from benchmarks.report import write_pages
+from benchmarks.running import compact
 from benchmarks.running import Job
 from benchmarks.running import OtherOptions
 from benchmarks.running import ResultFile
@@ -32,6 +34,8 @@ from rich.console import Console
 from typing import Any
 
 import click
+import json
+import shlex
 
 
 RELATIONAL = ("pgjsonb", "relstorage")
@@ -39,7 +43,16 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-KEPT = click.option("--output", type=FILE, help="Keep the results in this file; an interrupted run is resumed.")
+OUTPUT = click.option("--output", type=FILE, help="Keep the results in this file; an interrupted run is resumed.")
+FORMAT = click.option(
+    "--format",
+    "shown",
+    type=click.Choice(["table", "json", "both"]),
+    default="table",
+    show_default=True,
+    help="How to print the results.",
+)
+PROFILE = click.option("--profile", is_flag=True, help="Print a profile (cProfile) of what is measured to stderr.")
 AGAIN = click.option("--again", is_flag=True, help="Measure again what the file already has.")
 DOCS = click.option("--docs", default=500, show_default=True, help="Documents in the site.")
 CACHE = click.option("--cache-size", default=400, show_default=True, help="Objects in the ZODB cache of a connection.")
@@ -57,6 +70,11 @@ ONLY = click.option(
 )
 
 
+def kept(command: Any) -> Any:
+    """Add the options of a result file to *command*."""
+    return OUTPUT(FORMAT(command))
+
+
 def compared(*default: str, others: Sequence[str] = ()) -> Callable[[Any], Any]:
     """Return the option that names what is compared, by *default* these: backends, and *others*."""
     choice = click.Choice([*others, *BACKENDS])
@@ -71,7 +89,7 @@ def repeated(iterations: int, warmup: int) -> Callable[[Any], Any]:
     def decorate(command: Any) -> Any:
         for option in (
             AGAIN,
-            KEPT,
+            kept,
             click.option("--warmup", default=warmup, show_default=True, help="Repetitions that do not count."),
             click.option("--iterations", default=iterations, show_default=True, help="Counted repetitions."),
         ):
@@ -81,20 +99,27 @@ def repeated(iterations: int, warmup: int) -> Callable[[Any], Any]:
     return decorate
 
 
-#: Commands whose backends are measured in turn: scenario by scenario.
-IN_TURN = ("files", "level1", "level2", "search", "pages", "plone")
+#: Commands whose backends are measured in turn: scenario by scenario, size by size.
+IN_TURN = ("files", "level1", "level2", "search", "pages", "plone", "storage", "zodb", "zodbbench")
 
 
-def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | None, again: bool) -> None:
-    """Run *jobs*, keep and print the results."""
-    # As JSON will give them back.
-    options = {name: list(given) if isinstance(given, tuple) else given for name, given in options.items()}
+def run(command: str, options: dict[str, Any], jobs: list[Job], output: Path | None, again: bool, shown: str) -> None:
+    """Run *jobs*; keep the results in *output*, and print them as *shown*: table, json, both."""
+    # As JSON will give them back; results without a profile do not mention it.
+    options = {
+        name: list(given) if isinstance(given, tuple) else given
+        for name, given in options.items()
+        if given or name != "profile"
+    }
     try:
         data = run_jobs(ResultFile(command, options, output), jobs, again, command in IN_TURN)
     except (OtherOptions, WorkerFailed) as error:
         raise click.ClickException(str(error)) from error
-    for table in tables(data):
-        Console().print(table.rich())
+    if shown != "json":
+        for table in tables(data):
+            Console().print(table.rich())
+    if shown != "table":
+        click.echo(compact(data), nl=False)
 
 
 def jobs_of(module: str, chosen: Sequence[str], other: Path | None, options: dict[str, Any]) -> list[Job]:
@@ -114,20 +139,20 @@ def main() -> None:
 @compared("bare-sql", "relstorage-zcatalog", "pgcatalog", others=["bare-sql"])
 @ONLY
 @repeated(50, 5)
-def level1(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
+def level1(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, **options: Any) -> None:
     """The query layer without Plone: catalog rows only, next to SQL written by hand."""
     modules = {"bare-sql": "benchmarks.bare_sql"}
     jobs = [Job(modules.get(name, "benchmarks.level1"), name, options) for name in chosen]
-    run("level1", options, jobs, output, again)
+    run("level1", options, jobs, output, again, shown)
 
 
 @main.command()
 @click.option("--rows", default=100_000, show_default=True, help="Rows in the catalog.")
 @click.option("--cache-size", default=30_000, show_default=True, help="Objects in the ZODB cache of a connection.")
 @repeated(20, 3)
-def scale(output: Path | None, again: bool, **options: Any) -> None:
+def scale(output: Path | None, again: bool, shown: str, **options: Any) -> None:
     """The catalog of a large site: searches with the pages they read, sizes, changes, VACUUM, memory."""
-    run("scale", options, [Job("benchmarks.scale", OURS, options)], output, again)
+    run("scale", options, [Job("benchmarks.scale", OURS, options)], output, again, shown)
 
 
 @main.command()
@@ -144,10 +169,13 @@ def scale(output: Path | None, again: bool, **options: Any) -> None:
 @compared(*BACKENDS)
 @ONLY
 @ELSEWHERE
+@PROFILE
 @repeated(50, 5)
-def level2(chosen: tuple[str, ...], other: Path | None, output: Path | None, again: bool, **options: Any) -> None:
+def level2(
+    chosen: tuple[str, ...], other: Path | None, output: Path | None, again: bool, shown: str, **options: Any
+) -> None:
     """A real Plone site: creation, modification, rebuild, searches, sizes."""
-    run("level2", options, jobs_of("benchmarks.level2", chosen, other, options), output, again)
+    run("level2", options, jobs_of("benchmarks.level2", chosen, other, options), output, again, shown)
 
 
 @main.command()
@@ -155,9 +183,9 @@ def level2(chosen: tuple[str, ...], other: Path | None, output: Path | None, aga
 @CACHE
 @compared("relstorage-zcatalog", "pgcatalog")
 @repeated(30, 3)
-def search(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
+def search(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, **options: Any) -> None:
     """Searches for words by a member with local roles; facets, snippets and suggestions."""
-    run("search", options, [Job("benchmarks.text_search", name, options) for name in chosen], output, again)
+    run("search", options, [Job("benchmarks.text_search", name, options) for name in chosen], output, again, shown)
 
 
 @main.command()
@@ -174,11 +202,13 @@ def search(chosen: tuple[str, ...], output: Path | None, again: bool, **options:
     help="Only this one, and the mix (may be repeated).",
 )
 @ELSEWHERE
-@KEPT
+@kept
 @AGAIN
-def pages(chosen: tuple[str, ...], other: Path | None, output: Path | None, again: bool, **options: Any) -> None:
+def pages(
+    chosen: tuple[str, ...], other: Path | None, output: Path | None, again: bool, shown: str, **options: Any
+) -> None:
     """Whole pages over HTTP: Zope processes, clients, a writer."""
-    run("pages", options, jobs_of("benchmarks.pages", chosen, other, options), output, again)
+    run("pages", options, jobs_of("benchmarks.pages", chosen, other, options), output, again, shown)
 
 
 @main.command()
@@ -188,11 +218,11 @@ def pages(chosen: tuple[str, ...], other: Path | None, output: Path | None, agai
 @click.option("--uploads", default=50, show_default=True, help="Files that are uploaded at once.")
 @click.option("--seconds", default=10.0, show_default=True, help="Of searches before the uploads.")
 @compared("relstorage-zcatalog", "pgcatalog")
-@KEPT
+@kept
 @AGAIN
-def files(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
+def files(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, **options: Any) -> None:
     """PDFs: saved, renamed, copied, found; needs pdftotext (poppler-utils) for Plone's own catalog."""
-    run("files", options, [Job("benchmarks.files", name, options) for name in chosen], output, again)
+    run("files", options, [Job("benchmarks.files", name, options) for name in chosen], output, again, shown)
 
 
 @main.command()
@@ -207,11 +237,11 @@ def files(chosen: tuple[str, ...], output: Path | None, again: bool, **options: 
     type=click.IntRange(min=1),
     help="With so many processes (may be repeated).",
 )
-@KEPT
+@kept
 @AGAIN
-def rebuild(output: Path | None, again: bool, **options: Any) -> None:
+def rebuild(output: Path | None, again: bool, shown: str, **options: Any) -> None:
     """The catalog made anew beside the live one, which is searched meanwhile."""
-    run("rebuild", options, [Job("benchmarks.beside", OURS, options)], output, again)
+    run("rebuild", options, [Job("benchmarks.beside", OURS, options)], output, again, shown)
 
 
 @main.command()
@@ -219,47 +249,88 @@ def rebuild(output: Path | None, again: bool, **options: Any) -> None:
 @CACHE
 @compared("relstorage-zcatalog", "pgjsonb-zcatalog")
 @repeated(100, 10)
-def plone(chosen: tuple[str, ...], output: Path | None, again: bool, **options: Any) -> None:
+def plone(chosen: tuple[str, ...], output: Path | None, again: bool, shown: str, **options: Any) -> None:
     """The storages below a Plone site with ZCatalog."""
     settings = {**options, "queries": False}
-    run("plone", options, [Job("benchmarks.level2", name, settings) for name in chosen], output, again)
+    run("plone", options, [Job("benchmarks.level2", name, settings) for name in chosen], output, again, shown)
 
 
 @main.command()
 @repeated(100, 10)
-def storage(output: Path | None, again: bool, **options: Any) -> None:
+def storage(output: Path | None, again: bool, shown: str, **options: Any) -> None:
     """PGJsonbStorage against RelStorage: store and load."""
-    storages("storage", options, output, again)
+    storages("storage", options, output, again, shown)
 
 
 @main.command()
 @repeated(100, 10)
-def zodb(output: Path | None, again: bool, **options: Any) -> None:
+def zodb(output: Path | None, again: bool, shown: str, **options: Any) -> None:
     """PGJsonbStorage against RelStorage through ZODB.DB."""
-    storages("zodb", options, output, again)
+    storages("zodb", options, output, again, shown)
 
 
-def storages(table: str, options: dict[str, Any], output: Path | None, again: bool) -> None:
+def storages(table: str, options: dict[str, Any], output: Path | None, again: bool, shown: str) -> None:
     jobs = [Job("benchmarks.storage", name, {**options, "table": table}) for name in RELATIONAL]
-    run(table, options, jobs, output, again)
+    run(table, options, jobs, output, again, shown)
 
 
 @main.command()
 @click.option("--sizes", default="100,1000,10000", show_default=True, help="Numbers of objects.")
-@KEPT
+@kept
 @AGAIN
-def pack(sizes: str, output: Path | None, again: bool) -> None:
+def pack(sizes: str, output: Path | None, again: bool, shown: str) -> None:
     """PGJsonbStorage against RelStorage: packing, half of the objects being garbage."""
     jobs = [
         Job("benchmarks.storage", name, {"table": "pack", "size": int(size)})
         for size in sizes.split(",")
         for name in RELATIONAL
     ]
-    run("pack", {"sizes": sizes}, jobs, output, again)
+    run("pack", {"sizes": sizes}, jobs, output, again, shown)
+
+
+@main.command()
+@click.argument("what", type=click.Choice(["synthetic", "filestorage", "all"]), default="synthetic")
+@click.argument("data_fs", type=FILE, required=False)
+@click.option("--filestorage", type=FILE, help="The Data.fs whose records are read and written.")
+@click.option("--with-site", is_flag=True, help="Make a Plone site in a Data.fs, and take that.")
+@repeated(1000, 100)
+def codec(
+    what: str,
+    data_fs: Path | None,
+    filestorage: Path | None,
+    with_site: bool,
+    output: Path | None,
+    again: bool,
+    shown: str,
+    **options: Any,
+) -> None:
+    """Pickle against zodb-json-codec: ten kinds of record (synthetic), those of a Data.fs (filestorage), or all."""
+    path = data_fs or filestorage
+    if what == "filestorage" and not (path or with_site):
+        raise click.UsageError("Name a Data.fs, or add --with-site.")
+    # A result file has the name of the Data.fs, and no path of a machine.
+    named = {"what": what, **options, "filestorage": path.name if path else False, "with_site": with_site}
+    settings = {**named, "filestorage": str(path.resolve()) if path else None}
+    run("codec", named, [Job("benchmarks.codec", "codec", settings, several=True)], output, again, shown)
+
+
+@main.command()
+@click.option("--count", default=100_000, show_default=True, help="Objects to insert.")
+@click.option("--batch", default=100, show_default=True, help="Objects in a transaction.")
+@click.option("--cache-size", default=20_000, show_default=True, help="Objects in the ZODB cache.")
+@PROFILE
+@kept
+@AGAIN
+def zodbbench(output: Path | None, again: bool, shown: str, **options: Any) -> None:
+    """Objects of 1 kB in a growing OOBTree: inserts and look-ups, next to a plain table of PostgreSQL."""
+    jobs = [Job("benchmarks.zodbbench", name, options) for name in ("filestorage", *RELATIONAL, PLAIN)]
+    run("zodbbench", options, jobs, output, again, shown)
 
 
 #: What the documentation shows: the name of a file, and what measures it.
 PLAN = {
+    "codec": "codec all --with-site",
+    "zodbbench": "zodbbench",
     "storage": "storage",
     "zodb": "zodb",
     "pack": "pack",
@@ -286,14 +357,26 @@ PLAN = {
 @main.command(name="all")
 @click.option("--results", default=Path("benchmarks/results"), show_default=True, type=FOLDER, help="Where to.")
 @click.option("--list", "only_list", is_flag=True, help="Only say which commands these are.")
-def everything(results: Path, only_list: bool) -> None:
+@click.option("--only", multiple=True, type=click.Choice(list(PLAN)), help="Only this one (may be repeated).")
+@click.option("--filestorage", type=FILE, help="The Data.fs whose records codec reads and writes, too.")
+@click.option("--output", type=FILE, help="Write all results into this one file, too.")
+@FORMAT
+def everything(
+    results: Path, only_list: bool, only: tuple[str, ...], filestorage: Path | None, output: Path | None, shown: str
+) -> None:
     """Everything the documentation shows, one file for each command and size; an interrupted run goes on."""
-    for name, words in PLAN.items():
-        line = f"{words} --output {(results / name).as_posix()}.json"
+    chosen = {name: PLAN[name] for name in only or PLAN}
+    for name, words in chosen.items():
+        line = [*words.split(), "--output", f"{(results / name).as_posix()}.json"]
+        if name == "codec" and filestorage:
+            line += ["--filestorage", filestorage.as_posix()]
         if only_list:
-            click.echo(f"python benchmarks/run_benchmarks.py {line}")
+            click.echo(shlex.join(["python", "benchmarks/run_benchmarks.py", *line]))
         else:
-            main.main(line.split(), standalone_mode=False)
+            main.main([*line, "--format", shown], standalone_mode=False)
+    if output and not only_list:
+        stored = [json.loads((results / f"{name}.json").read_text("utf-8")) for name in chosen]
+        output.write_text(compact(stored), "utf-8")
 
 
 @main.command()

@@ -38,6 +38,10 @@ SETTINGS = {
 }
 
 
+#: Options that a command line gives without their names.
+ARGUMENTS = ("what",)
+
+
 class OtherOptions(ValueError):
     """This file holds a run with other options: name another one, or add --again."""
 
@@ -56,6 +60,8 @@ class Job:
     backend: str
     options: dict[str, Any] = field(default_factory=dict)
     checkout: Path | None = None
+    #: the worker returns the results of several backends, by their names
+    several: bool = False
 
     @property
     def id(self) -> str:
@@ -91,6 +97,9 @@ class ResultFile:
         """Return the command that measures this."""
         words = ["python", "benchmarks/run_benchmarks.py", self.command]
         for name, setting in self.options.items():
+            if name in ARGUMENTS:
+                words.append(setting)
+                continue
             option = name.removesuffix("s") if isinstance(setting, list) else name
             flag = f"--{option.replace('_', '-')}"
             if isinstance(setting, list):
@@ -101,16 +110,17 @@ class ResultFile:
 
     def add(self, job: Job, result: dict[str, Any]) -> None:
         """Add what *job* found, and write the file."""
-        mine = self.data["results"].setdefault(job.backend, {})
-        result["measures"] = mine.get("measures", {}) | result["measures"]
-        mine.update(result)
+        for backend, found in result.items() if job.several else [(job.backend, result)]:
+            mine = self.data["results"].setdefault(backend, {})
+            found["measures"] = mine.get("measures", {}) | found["measures"]
+            mine.update(found)
         self.data["done"].append(job.id)
         if self.path is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.write_text(compact(self.data), "utf-8")
 
 
-def compact(data: dict[str, Any]) -> str:
+def compact(data: Any) -> str:
     """Return *data* as JSON, one line for each record."""
     text = json.dumps(data, indent=1, ensure_ascii=False)
     return re.sub(r"\{[^{}]*\}", lambda record: " ".join(record[0].split()), text) + "\n"
@@ -140,6 +150,10 @@ def run_group(server: EmbeddedPostgres, jobs: Sequence[Job], file: ResultFile, p
         running = [(job, stack.enter_context(started(server, job, file.command, progress))) for job in jobs]
         take_turns([worker for _, worker in running])
         for job, worker in running:
+            if profile := worker.result.pop("profile", None):
+                progress.console.print(
+                    f"{file.command}: {job.id}\n{profile}", markup=False, highlight=False, soft_wrap=True
+                )
             file.add(job, worker.result)
 
 

@@ -21,7 +21,8 @@ STORAGES = ("pgjsonb", "relstorage")
 PAIRS = {
     **dict.fromkeys(("files", "level1", "level2", "search", "pages", "rebuild", "scale"), CATALOGS),
     "plone": ("pgjsonb-zcatalog", REFERENCE),
-    **dict.fromkeys(("storage", "zodb", "pack"), STORAGES),
+    **dict.fromkeys(("storage", "zodb", "pack", "zodbbench"), STORAGES),
+    "codec": ("codec", "pickle"),
 }
 ORDER = list(LABELS)
 #: What the benchmark ``pages`` measures of a kind of page.
@@ -100,11 +101,11 @@ def backends(data: Record) -> list[str]:
 def size_of(data: Record) -> int:
     """Return how many documents or rows the result is about."""
     options = data["options"]
-    return int(options.get("docs") or options.get("rows") or 0)
+    return int(options.get("docs") or options.get("rows") or options.get("count") or 0)
 
 
 def title(data: Record) -> str:
-    unit = {"level1": "rows", "scale": "rows"}.get(data["command"], "documents")
+    unit = {"level1": "rows", "scale": "rows", "zodbbench": "objects"}.get(data["command"], "documents")
     return f"{data['command']}, {size_of(data):,} {unit}" if size_of(data) else data["command"]
 
 

@@ -1,16 +1,24 @@
 """Taking times, and what is kept of them."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
+from contextlib import contextmanager
 from statistics import geometric_mean
 from statistics import median
 from statistics import quantiles
 from time import perf_counter
 from typing import Any
 
+import cProfile
+import io
+import pstats
+
 
 #: Seconds to the units of the tables.
 FACTORS = {"s": 1.0, "ms": 1e3, "us": 1e6}
+#: Functions in the report of a profile.
+PROFILED = 40
 
 
 def timed(action: Callable[..., Any], *arguments: Any) -> float:
@@ -18,6 +26,30 @@ def timed(action: Callable[..., Any], *arguments: Any) -> float:
     started = perf_counter()
     action(*arguments)
     return perf_counter() - started
+
+
+@contextmanager
+def profiled(wanted: bool) -> Iterator[tuple[Callable[..., Any], Callable[[], str | None]]]:
+    """Yield ``call(action, *arguments)``, and a function that returns cProfile's report of all calls.
+
+    Without *wanted* the calls are plain, and the report is None.
+    """
+    text = io.StringIO()
+    stats = pstats.Stats(stream=text)
+
+    def call(action: Callable[..., Any], *arguments: Any) -> Any:
+        # One for each call: a profiler sees other threads as well (Python 3.12), and their calls stay on its stack.
+        profiler = cProfile.Profile()
+        try:
+            return profiler.runcall(action, *arguments)
+        finally:
+            stats.add(profiler)
+
+    def report() -> str:
+        stats.sort_stats("cumulative").print_stats(PROFILED)
+        return text.getvalue()
+
+    yield (call, report) if wanted else (lambda action, *arguments: action(*arguments), lambda: None)
 
 
 def repeated(action: Callable[[int], Any], iterations: int, warmup: int = 0) -> list[float]:

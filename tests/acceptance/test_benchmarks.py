@@ -9,10 +9,13 @@ from benchmarks.tables import page_pairs
 from benchmarks.tables import tables
 from benchmarks.text_search import SHARED
 from benchmarks.wire import Relay
+from collections.abc import Iterator
 from pathlib import Path
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from typing import Any
+from ZODB.DB import DB
+from ZODB.FileStorage import FileStorage
 
 import json
 import psycopg
@@ -21,6 +24,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import transaction
 
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +132,11 @@ def test_level2_compares_writes_searches_and_sizes(results: Path) -> None:
         (("storage", *QUICK), STORAGES, {"store 1", "store 10", "store 100", "load 1", "load 100"}),
         (("zodb", *QUICK), STORAGES, {"write simple", "write btree", "write batch 10", "read", "connection cycle"}),
         (("pack", "--sizes", "10,20"), STORAGES, {"pack 10", "pack 20"}),
+        (
+            ("zodbbench", "--count", "200", "--batch", "50"),
+            ["filestorage", *STORAGES, "plain-sql"],
+            {f"{size} objects, {what}" for size in (100, 200) for what in ("inserts", "look-up")},
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
@@ -203,6 +212,91 @@ def test_a_relay_counts_what_goes_through_it(tmp_path: Path) -> None:
             for number in range(5):
                 connection.execute("SELECT %s::int", (number,))
         assert relay.counts()[0] - messages <= 2
+
+
+@pytest.fixture
+def data_fs(tmp_path: Path) -> Iterator[Path]:
+    """A FileStorage with some transactions."""
+    path = tmp_path / "Data.fs"
+    db = DB(FileStorage(str(path)))
+    connection = db.open()
+    for number in range(3):
+        connection.root()[f"key{number}"] = {"number": number}
+        transaction.commit()
+    connection.close()
+    db.close()
+    return path
+
+
+@pytest.mark.slow
+def test_codec_compares_ten_kinds_of_record_and_a_filestorage(results: Path, data_fs: Path) -> None:
+    data = measured(results, "codec", "all", "--filestorage", str(data_fs), *QUICK)
+    pickled, coded = medians(data, "pickle"), medians(data, "codec")
+    assert pickled.keys() == coded.keys()
+    kinds = {name.partition(" ")[2] for name in coded if name.startswith("decode ")}
+    assert len(kinds) == 10
+    assert {f"{step} {kind}" for step in ("encode", "roundtrip", "size") for kind in kinds} <= coded.keys()
+    assert coded["FileStorage, records"] == 4
+    assert coded["FileStorage, unreadable records"] == 0
+    # The scan alone, as the reference documents call it.
+    printed = json.loads(benchmark("codec", "filestorage", str(data_fs), "--format", "json"))
+    assert {name.split(",")[0] for name in medians(printed, "codec")} == {"FileStorage"}
+    assert str(data_fs) not in json.dumps(printed)
+
+
+@pytest.mark.slow
+def test_profile_names_the_functions_that_were_called(results: Path) -> None:
+    command = [sys.executable, "-W", "ignore", SCRIPT, "level2", "--docs", "3", "--rebuild", "0", "--profile"]
+    command += ["--backend", "pgcatalog", "--format", "json", *SEARCHES, *QUICK]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "cumtime" in done.stderr
+    assert "(search)" in done.stderr
+    data = json.loads(done.stdout)
+    assert data["options"]["profile"] is True
+    assert "profile" not in data["results"]["pgcatalog"]
+
+
+#: The command lines of the documents that the project was conceived from, and what each measures.
+CONCEIVED = [
+    "level2 --docs 500 --iterations 50 --warmup 5 --cache-size 400 --output results.json",
+    "level2 --docs 500 --iterations 50 --warmup 5 --rebuild 1 --profile",
+    "codec synthetic --iterations 1000",
+    "codec filestorage Data.fs",
+    "codec all --filestorage Data.fs --output results.json",
+    "storage --iterations 100",
+    "zodb --iterations 100",
+    "pack",
+    "plone --docs 50",
+    "all --output results.json --format both",
+    "all --filestorage Data.fs --output results.json",
+    "zodbbench --count 1000000 --cache-size 400 --profile",
+]
+
+
+@pytest.mark.parametrize("line", CONCEIVED)
+def test_command_of_the_reference_documents_is_there(line: str) -> None:
+    name, *arguments = line.split()
+    options = main.commands[name].make_context(name, arguments).params
+    given = {word.removeprefix("--").replace("-", "_") for word in arguments if word.startswith("--")}
+    names = {"cache_size": "cache_sizes", "format": "shown"} if name in ("level2", "all") else {}
+    assert all(options[names.get(option, option)] for option in given)
+
+
+@pytest.mark.parametrize(
+    ("command", "defaults"),
+    [
+        ("level2", {"docs": 500, "iterations": 50, "warmup": 5}),
+        ("codec", {"iterations": 1000, "warmup": 100}),
+        ("storage", {"iterations": 100, "warmup": 10}),
+        ("zodb", {"iterations": 100, "warmup": 10}),
+        ("pack", {"sizes": "100,1000,10000"}),
+        ("plone", {"docs": 50}),
+    ],
+)
+def test_defaults_are_those_of_the_reference_documents(command: str, defaults: dict[str, Any]) -> None:
+    options = main.commands[command].make_context(command, []).params
+    assert options | defaults == options
 
 
 def test_all_lists_commands_that_exist() -> None:
