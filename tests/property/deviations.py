@@ -348,7 +348,7 @@ def effective_sort(pair: Pair, case: Case) -> list[str]:
 
 
 def expected_order(pair: Pair, case: Case, expected: Expected) -> list[Any] | None:
-    """Leave out rows without a value in a sort index; return the sorted keys up to the first date."""
+    """Leave out rows without a value in the first sort index, in a window in any; return the sorted keys up to the first date."""
     names = effective_sort(pair, case)
     if not names:
         return None
@@ -360,9 +360,10 @@ def expected_order(pair: Pair, case: Case, expected: Expected) -> list[Any] | No
         expected.correct("uuid-duplicates")
         expected.paths = {path for path, key in keyed.items() if None not in key or path in with_second_uuid(pair)}
         return None
-    keyed = {path: key for path, key in keyed.items() if None not in key}
-    expected.paths = set(keyed)
     types = [pair.oracle._catalog.indexes[name].meta_type for name in names]
+    needed = 1 if page_of(case, 1 << 60) == range(1 << 60) and "GopipIndex" not in types else len(names)
+    keyed = {path: key for path, key in keyed.items() if None not in key[:needed]}
+    expected.paths = set(keyed)
     reverse = directions(case, len(names))
     if "DateIndex" in types:
         length = types.index("DateIndex") + 1

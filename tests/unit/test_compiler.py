@@ -120,7 +120,8 @@ def test_only_a_query_without_query_objects_is_compiled_the_same_again() -> None
         ([("created", True)], 10, ['"created" DESC', "rid DESC"]),
         ([("created", False)], 10, ['"created"', "rid"]),
         ([("created", True), ("Creator", False)], 10, ['"created" DESC', '"creator"', "rid"]),
-        ([("created", False), ("Creator", True)], None, ['"created"', '"creator" DESC', "rid"]),
+        ([("created", False), ("Creator", True)], None, ['"created"', '"creator" DESC NULLS LAST', "rid"]),
+        ([("created", False), ("Creator", False)], None, ['"created"', '"creator" NULLS FIRST', "rid"]),
     ],
 )
 def test_every_order_ends_with_the_record_id(sort: list[tuple[str, bool]], limit: Any, terms: list[str]) -> None:
@@ -130,7 +131,11 @@ def test_every_order_ends_with_the_record_id(sort: list[tuple[str, bool]], limit
 
 
 def test_rows_without_a_value_drop_out_of_a_sorted_result() -> None:
-    sql, params = rendered(compiled(DOCUMENTS, ("created", False), ("Creator", False)).where)
+    """... of a whole one those without a value in the first index only."""
+    sort = [("created", False), ("Creator", False)]
+    sql, params = rendered(compiled(DOCUMENTS, *sort).where)
+    assert sql == '("portal_type" = %s) AND ("created" IS NOT NULL)'
+    sql, params = rendered(compiled(DOCUMENTS, *sort, limit=10).where)
     assert sql == '("portal_type" = %s) AND ("created" IS NOT NULL) AND ("creator" IS NOT NULL)'
     assert params == ["Document"]
     assert compiled({"portal_type": []}, ("created", False)).is_empty

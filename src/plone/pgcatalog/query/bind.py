@@ -170,6 +170,9 @@ def order(query: CompiledQuery, stored: Stored) -> tuple[Order, ...]:
     values = lists_sql(stored)
 
     def bound(term: Order) -> Order:
+        if term.nulls_lowest and term.column is not None and term.column.name in stored.complete:
+            # No row has NULL: an SQL index has the order.
+            term = replace(term, nulls=False, nulls_lowest=False)
         value = values.get(term.column.name) if term.column is not None else None
         return term if value is None else replace(term, expression=value)
 

@@ -162,6 +162,7 @@ def order_terms(
 ) -> tuple[tuple[Order, ...], list[Condition]]:
     """Return the terms of ORDER BY, and the conditions that drop rows without a value in a sort index.
 
+    In a *limited* search that is each index, else the first; rows without a value in a further one come before the others.
     Ties are broken by rid: descending in a *limited* descending sort by one index, where ZCatalog sorts (key, rid)
     pairs, else ascending, as where it walks the sort index.
     """
@@ -170,8 +171,12 @@ def order_terms(
     for translator, reverse in sorters:
         columns = {column.quoted: column for column in translator.columns()}
         expressions = translator.order_by() or ()
-        terms += [Order(e, reverse, columns.get(e), nulls=i > 0) for i, e in enumerate(expressions)]
-        for e in expressions[:1]:
+        is_kept = bool(terms) and not limited
+        terms += [
+            Order(e, reverse, columns.get(e), nulls=is_kept or i > 0, nulls_lowest=is_kept and i == 0)
+            for i, e in enumerate(expressions)
+        ]
+        for e in () if is_kept else expressions[:1]:
             filled = columns.get(e)
             opaque = Condition(f"{e} IS NOT NULL", (), translator.columns())
             not_null.append(opaque if filled is None else has_value(filled))

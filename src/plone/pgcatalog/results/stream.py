@@ -71,11 +71,11 @@ class Keyset:
         return Condition(f"{term.expression} IS NULL") if key is None else self._condition(term, "=", key)
 
     def _compared(self, term: Order, key: str | None, inclusive: bool = False) -> Condition:
-        """Return the condition for rows behind *key*: NULL is higher than every other, as in ORDER BY."""
+        """Return the condition for rows behind *key*, in the order of ORDER BY; None is NULL."""
         if key is None:
-            return Condition(f"{term.expression} IS NOT NULL") if term.descending else NOTHING
+            return NOTHING if term.has_nulls_last else Condition(f"{term.expression} IS NOT NULL")
         condition = self._condition(term, ("<" if term.descending else ">") + ("=" if inclusive else ""), key)
-        if term.descending or not term.nulls:
+        if not term.has_nulls_last or not term.nulls:
             return condition
         return condition | Condition(f"{term.expression} IS NULL")
 

@@ -93,17 +93,27 @@ class SQLIndex:
 class Order:
     """A term of ORDER BY: *expression*, an SQL expression, which is that of *column* if it is one.
 
-    ``nulls``: it may be NULL in a row that is found.  PostgreSQL takes NULL for higher than every value.
+    ``nulls``: it may be NULL in a row that is found.  PostgreSQL takes NULL for higher than every value, with ``nulls_lowest``
+    for lower.
     """
 
     expression: str
     descending: bool = False
     column: Column | None = None
     nulls: bool = True
+    nulls_lowest: bool = False
 
     @property
     def sql(self) -> str:
-        return f"{self.expression} DESC" if self.descending else self.expression
+        text = f"{self.expression} DESC" if self.descending else self.expression
+        if self.nulls_lowest:
+            text += " NULLS LAST" if self.descending else " NULLS FIRST"
+        return text
+
+    @property
+    def has_nulls_last(self) -> bool:
+        """True if rows with NULL come behind the others."""
+        return self.descending == self.nulls_lowest
 
     @property
     def type(self) -> str | None:
