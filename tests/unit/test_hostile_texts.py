@@ -38,8 +38,9 @@ VISITORS = {
 OTHERS = {
     "testing.host": "the output of PostgreSQL's programs",
     "database.prepared": "our own statements",
+    "database.expected": "our own base.sql",
+    "storage.records": "pickles, by patterns without repetition",
     "cli.look": "a period",
-    "database.restored": "our own base.sql",
     "sql.column": "names of indexes",
     "zmi.page": "templates of Zope",
 }

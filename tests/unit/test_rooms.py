@@ -65,7 +65,7 @@ def test_one_module_does_it(call: str, module: str) -> None:
 def test_private_names_of_the_storage_are_in_one_module() -> None:
     private = re.compile(r"\b(?:storage|_normal_storage|_main)\._\w+|\._normal_storage\b")
     found = {path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.py") if private.search(path.read_text())}
-    assert found - SERVERS == {"storage.py"}
+    assert found - SERVERS == {"storage/__init__.py"}
 
 
 KEYS = {name: value for name, value in vars(locks).items() if name.isupper() and isinstance(value, int)}
@@ -120,6 +120,7 @@ REGULAR_EXPRESSIONS = {
     "sql/column.py": "names of indexes",
     "sql/values.py": "texts",
     "zmi/page.py": "names of pages",
+    "storage/records.py": "pickles, for values that the codec changes",
 }
 #: Attributes that are SQL, or parts of it.
 SQL = {"sql", "quoted", "ddl", "definition", "expression", "order_by"}

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from operator import attrgetter
 from persistent.TimeStamp import TimeStamp
 from plone.pgcatalog.sql.locks import HOLD_COMMITS
+from plone.pgcatalog.storage.records import keep_values
 from psycopg import IsolationLevel
 from psycopg.errors import DeadlockDetected
 from psycopg.errors import SerializationFailure
@@ -439,3 +440,7 @@ class _StorageOfPack:
 def processors(database: Any) -> Any:
     """Return the processors that see what is stored in *database*, a ZODB.DB of zodb-pgjsonb."""
     return database.storage._state_processors
+
+
+# A script that copies, exports or packs has only imported this module.
+keep_values()

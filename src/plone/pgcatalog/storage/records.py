@@ -1,0 +1,200 @@
+"""Records of ZODB on their way through zodb-json-codec, which changes some values.
+
+The codec stores `pytz.utc` as an offset and loads `datetime.timezone.utc`, stores NaN as null, and takes a dict with a key
+such as ``@cls`` for a marker of its own.  `storable` writes such values in a form that the codec keeps; the bytes that it
+writes are a pickle of the same value for everybody.  `loadable` repairs what was stored before.
+docs/reference/values.md has the table.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from functools import wraps
+from struct import pack
+from struct import unpack_from
+from typing import Any
+
+import math
+import pickletools
+import re
+import zodb_json_codec
+
+
+#: Opcodes of a pickle.
+GLOBAL, FLOAT, REDUCE, TUPLE2, PROTO, SHORT_BYTES = b"cGR\x86\x80C"
+#: The texts of a pickle: opcode -> bytes of their length.
+TEXTS = {ord("X"): 4, ord("T"): 4, ord("U"): 1, 0x8C: 1}
+#: The oldest protocol in which opcodes stand in frames of a fixed length; ZODB does not write it.
+FRAMED = 4
+#: The keys by which the codec knows its own dicts.
+MARKERS = (
+    *("appends", "args", "b", "bi", "callable", "children", "cls", "d", "date", "dec", "dt", "first", "fset", "inst"),
+    *("items", "ks", "kv", "kwargs", "newobj", "next", "ns", "obj", "pkl", "reduce", "ref", "s", "set", "state", "t"),
+    *("td", "time", "tz", "uuid"),
+)
+MARKER = re.compile(rb"@(?:%b|ns:.*)" % "|".join(MARKERS).encode(), re.DOTALL)
+#: From this size on a float is an integer in JSON.
+LARGE = 1e16
+#: A pickled text with half of a surrogate pair.
+SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
+#: What follows the name of the function that makes `pytz.utc`, in protocols 1 to 3.
+CALLED = re.compile(rb"(q.|r.{4}|)\)R", re.DOTALL)
+UTC = b"cpytz\n_p\n%bX\x03\x00\x00\x00UTC\x85R"
+#: Names of the same classes that the codec does not know.
+PLAIN = {b"datetime\ntimezone\n": b"c_datetime\ntimezone\n", b"datetime\ntime\n": b"c_datetime\ntime\n"}
+#: Zones that the codec stores beside a time, and does not read.
+NAMED_ZONES = re.compile(rb"pytz\n_p\n|zoneinfo\n")
+#: How the codec begins and ends a date, or a time, with the offset 0: the zone is the second argument of two.
+OFFSET_ZERO = b"cdatetime\ntimezone\ncdatetime\ntimedelta\nK\x00K\x00K\x00\x87R\x85R"
+STORED_UTC = OFFSET_ZERO + b"\x86R"
+LOADED_UTC = b"cpytz\n_UTC\n)R\x86R"
+
+
+def _sizes() -> Iterator[tuple[int, int]]:
+    for opcode in pickletools.opcodes:
+        yield ord(opcode.code), 0 if opcode.arg is None else opcode.arg.n
+
+
+#: Opcode -> bytes of its argument: -1 to the end of a line, less: behind the bytes of its length.
+SIZES = dict(_sizes())
+LENGTHS = {
+    pickletools.TAKEN_FROM_ARGUMENT1: 1,
+    pickletools.TAKEN_FROM_ARGUMENT4: 4,
+    pickletools.TAKEN_FROM_ARGUMENT4U: 4,
+    pickletools.TAKEN_FROM_ARGUMENT8U: 8,
+}
+TWO_LINES = b"ci"
+
+
+def operations(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield opcode, begin and end of the argument of each operation of the pickles in *data*; raises ValueError."""
+    position = 0
+    try:
+        while position < len(data):
+            code = data[position]
+            begin = position + 1
+            size = SIZES[code]
+            if size >= 0:
+                position = begin + size
+            elif size == pickletools.UP_TO_NEWLINE:
+                position = data.index(b"\n", begin) + 1
+                if code in TWO_LINES:
+                    position = data.index(b"\n", position) + 1
+            else:
+                width = LENGTHS[size]
+                position = begin + width + int.from_bytes(data[begin : begin + width], "little")
+            yield code, begin, position
+    except KeyError as error:
+        raise ValueError(f"no opcode of a pickle: {error}") from error
+
+
+def _suspicious() -> Callable[[bytes], Any]:
+    """Return a search for the bytes of a value that the codec might change; texts may have them as well."""
+    lengths: dict[int, list[str]] = {}
+    for marker in MARKERS:
+        lengths.setdefault(len(marker) + 1, []).append(marker)
+    named = [
+        rb"(?<=%b@)(?:%b)" % (re.escape(prefix), "|".join(names).encode())
+        for length, names in lengths.items()
+        for prefix in (pack("<I", length), b"U" + bytes([length]))
+    ]
+    markers = re.compile(rb"@(?:%b|ns:)" % b"|".join(named)).search
+    # Of large numbers only those below 1e77: the others look like letters, and come back as equal integers.
+    floats = re.compile(rb"G(?:[\x43\xc3][\x41-\xff]|[\x44-\x4f\xc4-\xcf]|[\x7f\xff][\xe0-\xff]|\x80\x00{7})").search
+    surrogates = SURROGATE.search
+
+    def search(data: bytes) -> Any:
+        # Most records have none of these bytes, which are found faster than a pattern fails.
+        return (
+            b"pytz\n_UTC\n" in data
+            or b"datetime\ntime" in data
+            or (b"G" in data and floats(data))
+            or (b"@" in data and markers(data))
+            or (b"\xed" in data and surrogates(data))
+        )
+
+    return search
+
+
+suspicious = _suspicious()
+
+
+def storable(data: bytes) -> bytes:
+    """Return the record *data* with each value that the codec would change in a form that it keeps."""
+    if not suspicious(data):
+        return data
+    pieces: list[bytes] = []
+    kept = 0
+    zones = NAMED_ZONES.search(data) or b"pytz\n_UTC\n" in data
+    for code, begin, end in operations(data):
+        new = None
+        if code == GLOBAL:
+            name = data[begin:end]
+            if name == b"pytz\n_UTC\n":
+                called = CALLED.match(data, end)
+                if called:
+                    new, end = UTC % called[1], called.end()
+            elif name in PLAIN and (zones or name != b"datetime\ntime\n"):
+                new = PLAIN[name]
+        elif code == FLOAT:
+            [number] = unpack_from(">d", data, begin)
+            if not abs(number) < LARGE or (number == 0 and math.copysign(1, number) < 0):
+                new = b"cbuiltins\nfloat\n%b\x85R" % _text(repr(number).encode())
+        elif code in TEXTS:
+            text = data[begin + TEXTS[code] : end]
+            if MARKER.fullmatch(text):
+                new = b"cbuiltins\nstr\n%b%b\x86R" % (_bytes(text), _text(b"utf-8"))
+            elif SURROGATE.search(text) and code != ord("U"):
+                new = b"cbuiltins\nstr\n%b%b%b\x87R" % (_bytes(text), _text(b"utf-8"), _text(b"surrogatepass"))
+        elif code == PROTO and data[begin] >= FRAMED:
+            return data
+        if new is not None:
+            pieces += data[kept : begin - 1], new
+            kept = end
+    return b"".join([*pieces, data[kept:]])
+
+
+def _text(value: bytes) -> bytes:
+    return b"X" + pack("<I", len(value)) + value
+
+
+def _bytes(value: bytes) -> bytes:
+    return b"B" + pack("<I", len(value)) + value
+
+
+def loadable(data: bytes) -> bytes:
+    """Return the record *data*, as the codec gives it, with `pytz.utc` in dates and times for the offset 0.
+
+    Before `storable` there were `pytz.utc` and `datetime.timezone.utc` under it; Plone needs the first.
+    """
+    if STORED_UTC not in data:
+        return data
+    pieces: list[bytes] = []
+    kept = before = 0
+    for code, begin, _ in operations(data):
+        if code == GLOBAL and before == SHORT_BYTES and data.startswith(STORED_UTC, begin - 1):
+            pieces += data[kept : begin - 1], LOADED_UTC
+            kept = begin - 1 + len(STORED_UTC)
+        before = code
+    return b"".join([*pieces, data[kept:]])
+
+
+def keep_values() -> None:
+    """Have zodb-pgjsonb keep the values of all records that this process stores and loads.
+
+    Its modules call the codec by the names of the module `zodb_json_codec`, on every path: loads one by one and together,
+    older states, conflicts, undo, iteration, copies.
+    """
+    decode, encode = zodb_json_codec.decode_zodb_record_for_pg_json, zodb_json_codec.encode_zodb_record
+    if hasattr(encode, "__wrapped__"):
+        return
+
+    @wraps(decode)
+    def decode_storable(data: bytes) -> Any:
+        return decode(storable(data))
+
+    @wraps(encode)
+    def encode_loadable(record: Any) -> bytes:
+        return loadable(encode(record))
+
+    zodb_json_codec.decode_zodb_record_for_pg_json = decode_storable
+    zodb_json_codec.encode_zodb_record = encode_loadable

@@ -1,0 +1,79 @@
+"""Recurring events in sites of several time zones: by REST, in Classic UI, with their portlet, and after an uninstallation."""
+
+from plone.app.event.portlets import portlet_events
+from plone.pgcatalog.compat.catalog import _CatalogCompat
+from plone.portlets.interfaces import IPortletAssignmentMapping
+from plone.portlets.interfaces import IPortletManager
+from plone.registry.interfaces import IRegistry
+from tests.integration import site as sites
+from tests.integration.fixtures import SiteWith
+from tests.integration.people import add_users
+from tests.integration.web import MANAGER
+from tests.integration.web import Site
+from tests.integration.web import Web
+from typing import Any
+from zope.component import getMultiAdapter
+from zope.component import getUtility
+
+import pytest
+import transaction
+
+
+ZONES = (
+    "UTC",
+    pytest.param("Europe/Berlin", marks=pytest.mark.slow),
+    pytest.param("America/Sao_Paulo", marks=pytest.mark.slow),
+)
+EVENT = {
+    "@type": "Event",
+    "id": "weekly",
+    "title": "Weekly meeting",
+    "start": "2036-03-24T09:30:00",
+    "end": "2036-03-24T10:30:00",
+    "recurrence": "RRULE:FREQ=WEEKLY;COUNT=5\nEXDATE:20360331T093000",
+}
+PAGES = ("/plone/weekly", "/plone/event_listing", "/plone/weekly/ics_view", "/plone")
+
+
+def site_in(zone: str) -> Any:
+    def fill(portal: Any) -> None:
+        add_users(portal)
+        registry = getUtility(IRegistry)
+        registry["plone.portal_timezone"] = zone
+        registry["plone.available_timezones"] = sorted({"UTC", zone})
+        manager = getUtility(IPortletManager, name="plone.rightcolumn", context=portal)
+        mapping = getMultiAdapter((portal, manager), IPortletAssignmentMapping)
+        mapping["coming"] = portlet_events.Assignment(count=5, state=("published", "private"))
+
+    return fill
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_recurring_event_of_a_zone_is_shown_changed_and_kept_by_the_way_back(site_with: SiteWith, zone: str) -> None:
+    dsn = site_with(site_in(zone))
+    with sites.opened(dsn) as db:
+        answer = Web(db).send_json("POST", "/plone", MANAGER, EVENT)
+        assert answer.status == 201, answer.text
+    # With cold caches: each object comes from the database.
+    with sites.opened(dsn) as db:
+        shown(Web(db))
+        answer = Web(db).patch("/plone/weekly", MANAGER, {"start": "2036-03-24T08:15:00", "end": "2036-03-24T10:30:00"})
+        assert answer.status == 204, answer.text
+    with sites.opened(dsn) as db:
+        shown(Web(db))
+        assert Web(db).get("/plone/weekly", MANAGER, accept="application/json").json["start"].startswith("2036-03-24T")
+    with sites.opened(dsn) as db, Site(db).inside() as portal:
+        portal.portal_setup.runAllImportStepsFromProfile("profile-plone.pgcatalog:uninstall")
+        assert not isinstance(portal.portal_catalog._catalog, _CatalogCompat)
+        assert [brain.getId for brain in portal.portal_catalog(portal_type="Event")] == ["weekly"]
+        transaction.commit()
+    with sites.opened(dsn) as db:
+        shown(Web(db))
+
+
+def shown(web: Web) -> None:
+    """Assert that each page of the event, and the portlet with it, is there."""
+    for page in PAGES:
+        answer = web.get(page, MANAGER, accept="text/html")
+        assert answer.status == 200, f"{page}: {answer.status}"
+        assert "Weekly meeting" in answer.text, page

@@ -1,0 +1,99 @@
+"""Records on their way through zodb-json-codec: each value comes back, and what was stored before is repaired."""
+
+from datetime import datetime
+from datetime import time
+from datetime import timedelta
+from datetime import timezone
+from datetime import UTC
+from hypothesis import given
+from hypothesis import strategies as st
+from persistent.mapping import PersistentMapping
+from plone.pgcatalog.storage import records
+from typing import Any
+
+import io
+import json
+import math
+import pickle
+import pytest
+import pytz
+import zodb_json_codec
+
+
+PROTOCOL = 3
+NOON = datetime(2026, 6, 1, 12, 30, 0, 5)
+#: The codec as it is without this package.
+DECODE = zodb_json_codec.decode_zodb_record_for_pg_json.__wrapped__
+ENCODE = zodb_json_codec.encode_zodb_record.__wrapped__
+
+MOMENTS = st.sampled_from([NOON.replace(tzinfo=zone) for zone in (None, pytz.utc, UTC, timezone(timedelta(hours=3)))])
+NUMBERS = (
+    st.floats() | st.integers(-(2**70), 2**70) | st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 1e16, 5e-324])
+)
+TEXTS = st.text(st.characters(exclude_categories=())) | st.sampled_from(["@dt", "@cls", "@ns:YQ==", "@", "a\ud800"])
+LEAVES = st.none() | st.booleans() | NUMBERS | TEXTS | st.binary(max_size=9) | MOMENTS
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4) | st.tuples(inner, inner),
+    max_leaves=12,
+)
+
+
+def record(value: Any) -> bytes:
+    """Return the record of an object with *value*, as the ZODB writes it."""
+    return pickle.dumps(PersistentMapping, PROTOCOL) + pickle.dumps({"data": {"value": value}}, PROTOCOL)
+
+
+def value_in(data: bytes) -> Any:
+    """Return the value in the record *data*: in the second of two pickles."""
+    unpickler = pickle.Unpickler(io.BytesIO(data))
+    unpickler.load()
+    return unpickler.load()["data"]["value"]
+
+
+def stored(decode: Any, value: Any) -> Any:
+    """Return what PostgreSQL holds of the record with *value*, by the codec's function *decode*."""
+    module, name, state, _ = decode(record(value))
+    return {"@cls": [module, name], "@s": json.loads(state)}
+
+
+def parts(value: Any) -> Any:
+    """Return *value* in a form whose equality tells types, zones, NaN and -0.0 apart."""
+    if isinstance(value, dict):
+        return dict, sorted(((repr(key), parts(item)) for key, item in value.items()), key=repr)
+    if isinstance(value, list | tuple):
+        return type(value), [parts(item) for item in value]
+    return type(value), repr(value), getattr(value, "tzinfo", None) is pytz.utc
+
+
+@given(VALUES)
+def test_record_in_its_stored_form_is_the_same_value_to_pickle(value: Any) -> None:
+    assert parts(value_in(records.storable(record(value)))) == parts(value)
+
+
+@given(VALUES)
+def test_value_comes_back_through_the_codec(value: Any) -> None:
+    state = stored(zodb_json_codec.decode_zodb_record_for_pg_json, value)
+    assert parts(value_in(zodb_json_codec.encode_zodb_record(state))) == parts(value)
+
+
+@pytest.mark.parametrize("value", ["text", {"a": [1, 2.5, None]}, NOON, {"@type": "slate"}, "GC\x08"])
+def test_record_without_odd_values_stays_as_it_is(value: Any) -> None:
+    data = record(value)
+    assert records.storable(data) == data
+
+
+@pytest.mark.parametrize("value", [NOON.replace(tzinfo=pytz.utc), [time(8, tzinfo=pytz.utc), NOON.replace(tzinfo=UTC)]])
+def test_zone_of_a_value_that_was_stored_before_is_repaired(value: Any) -> None:
+    found = value_in(records.loadable(ENCODE(stored(DECODE, value))))
+    assert all(each.tzinfo is pytz.utc for each in (found if isinstance(found, list) else [found]))
+
+
+def test_text_like_a_stored_zone_is_no_zone() -> None:
+    data = record("a" + records.STORED_UTC.decode("latin-1"))
+    assert records.loadable(data) == data
+
+
+def test_record_of_a_later_protocol_stays_as_it_is() -> None:
+    data = pickle.dumps(PersistentMapping, 4) + pickle.dumps({"value": math.nan}, 4)
+    assert records.storable(data) == data
