@@ -29,7 +29,7 @@ PACKAGE = ROOT / "src" / "plone" / "pgcatalog"
 PAGE = ROOT / "docs" / "reference" / "replaced.md"
 MARKS = ("<!-- what we replace: scripts/replaced.py -->", "<!-- end of what we replace -->")
 #: Modules in which every attribute that is set on another object is one of the storage's.
-OF_THE_STORAGE = ("storage.py", "reader.py")
+OF_THE_STORAGE = ("storage/__init__.py", "storage/records.py", "reader.py")
 ZCML_KINDS = ("page", "service", "subscriber", "adapter", "utility", "viewlet", "importStep")
 
 #: Why, of what has no docstring that says it: by name in the tables below.
@@ -72,6 +72,8 @@ WHY = {
     # patches: the place, as the source has it
     "TransformTool._findPath": "files are read after the save: an indexer finds no transform for one whose text waits for its job",
     "PGJsonbStorage.pack": "a pack sees one snapshot, and removes nothing that others refer to meanwhile",
+    "zodb_json_codec.decode_zodb_record_for_pg_json": "values that the codec would change are stored in a form that it keeps",
+    "zodb_json_codec.encode_zodb_record": "a date that was stored in `pytz.utc` is loaded in `pytz.utc`",
     "storage.new_instance": "each ZODB connection gets what stands in the next lines",
     "storage._ts": "the next transaction gets a later id than those of machines whose clock is ahead",
     "instance.new_oid": "oids come in blocks, not one by a message",
