@@ -1,15 +1,27 @@
 """Values of content are loaded as they were stored, whatever zodb-json-codec does to them on the way."""
 
+from BTrees.OOBTree import OOBTree
+from datetime import datetime
 from pathlib import Path
+from persistent.mapping import PersistentMapping
+from plone.pgcatalog.migration import copying
+from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from tests.integration.upstream_check import Process
+from ZODB.utils import p64
+from ZODB.utils import u64
+from zodb_pgjsonb.storage import PGJsonbStorage
 
 import json
+import psycopg
 import pytest
+import pytz
 import subprocess
 import sys
 
 
 SCRIPT = Path(__file__).with_name("stored_values.py")
 ROOT = Path(__file__).parents[2]
+NOON = datetime(2026, 6, 1, 12, 30, tzinfo=pytz.utc)
 
 
 def run(action: str, dsn: str, keeps_history: bool) -> str:
@@ -24,3 +36,88 @@ def run(action: str, dsn: str, keeps_history: bool) -> str:
 def test_each_value_is_loaded_as_it_was_stored(database: str, keeps_history: bool) -> None:
     run("store", database, keeps_history)
     assert json.loads(run("load", database, keeps_history)) == {}
+
+
+#: A state as it was stored before the zone was kept, in the tables of objects that hold one.
+OLD_DATES = """
+UPDATE {} SET state = regexp_replace(state::text,
+    '\\{{"@dt": "([^"]*)", "@tz": \\{{"name": "UTC", "pytz": \\["UTC"\\]\\}}\\}}', '{{"@dt": "\\1+00:00"}}', 'g')::jsonb
+"""
+
+
+def make_old(dsn: str) -> None:
+    """Let all dates in `pytz.utc` be stored as zodb-json-codec alone does."""
+    with psycopg.connect(dsn) as connection:
+        for table in ("object_state", "object_history"):
+            [[is_there]] = connection.execute("SELECT to_regclass(%s) IS NOT NULL", [table]).fetchall()
+            if is_there:
+                connection.execute(OLD_DATES.format(table))
+        [[old]] = connection.execute("SELECT count(*) FROM object_state WHERE state::text LIKE '%+00:00%'").fetchall()
+        assert old
+
+
+def zones_in(data: bytes) -> int:
+    """Return how many dates in the record *data* are made by `pytz`, and that none has another zone."""
+    assert b"timezone" not in data
+    return data.count(b"pytz\n")
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["stored now", "stored before"])
+@pytest.mark.parametrize("keeps_history", [False, True])
+def test_each_way_to_load_an_object_gives_its_zone(database: str, keeps_history: bool, is_old: bool) -> None:
+    one = Process(database, history_preserving=keeps_history)
+    with one.manager:
+        one.root["dates"] = OOBTree({"first": NOON})
+        one.root["page"] = PersistentMapping(date=NOON)
+    with one.manager:
+        one.root["page"]["title"] = "Changed"
+        oid = one.root["page"]._p_oid
+    one.close()
+    if is_old:
+        make_old(database)
+
+    one, other = (Process(database, history_preserving=keeps_history) for _ in range(2))
+    with one.manager, other.manager:
+        storage = one.root._p_jar._normal_storage
+        data, tid = storage.load(oid)
+        ways = {
+            "load": data,
+            "load_multiple": other.root._p_jar._normal_storage.load_multiple([oid])[oid][0],
+            "loadBefore": storage.loadBefore(oid, p64(u64(tid) + 1))[0],
+            "loadSerial": storage.loadSerial(oid, tid),
+        }
+    for found in one.db.storage.iterator():
+        for record in found:
+            if record.oid == oid:
+                ways["iterator"] = record.data
+    assert {name: zones_in(data) for name, data in ways.items()} == dict.fromkeys(ways, 1)
+
+    # A conflict of two that add to a BTree is resolved by its three states.
+    one.manager.begin()
+    other.manager.begin()
+    one.root["dates"]["second"] = other.root["dates"]["third"] = NOON
+    one.manager.commit()
+    other.manager.commit()
+    with one.manager:
+        assert [date.tzinfo for date in one.root["dates"].values()] == [pytz.utc] * 3
+    if keeps_history:
+        with one.manager:
+            one.root["page"]["title"] = "Changed again"
+        with one.manager:
+            one.db.undo(one.db.undoLog(0, 1)[0]["id"], one.manager.get())
+    third = Process(database, history_preserving=keeps_history)
+    with third.manager:
+        page = third.root["page"]
+        assert page["title"] == "Changed"
+        assert page["date"].tzinfo is pytz.utc
+    for process in (one, other, third):
+        process.close()
+
+
+def test_copy_keeps_each_value(database: str, postgres: EmbeddedPostgres) -> None:
+    run("store", database, False)
+    target = postgres.createdb("copied_values")
+    source = PGJsonbStorage(database, cache_warm_pct=0)
+    copying.copy_to_scratch(source, target)
+    source.close()
+    assert json.loads(run("load", target, False)) == {}

@@ -89,6 +89,22 @@ def test_zone_of_a_value_that_was_stored_before_is_repaired(value: Any) -> None:
     assert all(each.tzinfo is pytz.utc for each in (found if isinstance(found, list) else [found]))
 
 
+#: Bytes that are a value only as an operation of a pickle; whoever uploads a file may put them into another value.
+NEEDLES = (
+    *(b"cpytz\n_UTC\nq\x01)R", b"cdatetime\ntimezone\n", b"cdatetime\ntime\n", b"G\x7f\xf8\x00\x00\x00\x00\x00\x00"),
+    *(b"X\x04\x00\x00\x00@cls", b"\xed\xa0\x80", b"C\x0a0123456789" + records.STORED_UTC, b"."),
+)
+HOSTILE = st.lists(st.sampled_from(NEEDLES) | st.binary(max_size=4), max_size=6).map(b"".join)
+
+
+@given(HOSTILE)
+def test_bytes_inside_of_a_value_are_never_rewritten(value: bytes) -> None:
+    for each in (value, value.decode("latin-1")):
+        data = record([each, NOON.replace(tzinfo=pytz.utc), each])
+        assert value_in(records.loadable(records.storable(data)))[::2] == [each, each]
+        assert value_in(records.loadable(data))[::2] == [each, each]
+
+
 def test_text_like_a_stored_zone_is_no_zone() -> None:
     data = record("a" + records.STORED_UTC.decode("latin-1"))
     assert records.loadable(data) == data
