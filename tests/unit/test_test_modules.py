@@ -22,7 +22,7 @@ ROOMS = sorted({path.parent.name for path in SOURCE.glob("*/__init__.py")} - OLD
 #: Rooms that tests reach over HTTP only, and what they ask for.
 OVER_HTTP = {"restapi": "@search"}
 #: Where something has to be slow for the test.
-SLOW = {"test_copying.py": ["time.sleep(0.01)"]}
+SLOW = {"test_copying.py": ["time.sleep(0.01)"], "test_embedders.py": ["end.wait(0.02)"]}
 #: Names of modules that keep something for later, whose state is nobody else's business.
 CACHES = (
     *("answer", "cache", "counting", "generations", "memory", "pool", "prepared", "reader", "rows", "selectivity"),

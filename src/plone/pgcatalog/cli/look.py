@@ -26,7 +26,6 @@ from plone.pgcatalog.i18n import english
 from plone.pgcatalog.i18n import ms
 from plone.pgcatalog.i18n import percent
 from plone.pgcatalog.i18n import when
-from plone.pgcatalog.meaning.embedder import ask_embedders
 from plone.pgcatalog.observe import health
 from plone.pgcatalog.observe.log import Choice
 from plone.pgcatalog.observe.log import Example
@@ -61,7 +60,7 @@ def status(dsn: str, indexes: bool, check: bool) -> Result:
     Exit code 0: all is well; 1: something needs attention, and is named; 2: there is no catalog.
     """
     with connected(dsn) as connection:
-        overview = health.collect(connection, check, ask_embedders if check else health.ask_nobody)
+        overview = health.collect(connection, check, embedders_asked() if check else health.ask_nobody)
     return Result(overview, status_lines(overview, indexes), 1 if overview["attention"] else 0)
 
 
@@ -281,11 +280,18 @@ def storage_findings(databases: list[Configured]) -> Iterator[Finding]:
             yield Finding(ERROR, "storage", text, remedy)
 
 
+def embedders_asked() -> health.Ask:
+    """Return the function that asks embedders, which other commands do without: it needs asyncio."""
+    from plone.pgcatalog.meaning.embedder import ask_embedders
+
+    return ask_embedders
+
+
 def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:
     """Yield what ``pgcatalog status`` calls attention to."""
     if not has_catalogs(connection) and not is_expected(connection):
         return
-    figures = health.collect(connection, ask=ask_embedders)
+    figures = health.collect(connection, ask=embedders_asked())
     waiting = {kind for catalog in figures.get("catalogs", ()) for kind in health.neglected(catalog)}
     if version_of("httpx") is None and "embed" in waiting:
         text = "pages wait for their vectors, and httpx is not installed here"

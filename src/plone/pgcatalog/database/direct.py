@@ -7,7 +7,6 @@ PGCATALOG_DIRECT_DSN says how the server is reached without it.
 from plone.pgcatalog.database.connections import plain_connection
 from plone.pgcatalog.database.connections import SET
 from plone.pgcatalog.database.connections import settings_of
-from plone.pgcatalog.database.errors import shorten_pack
 from plone.pgcatalog.database.prepared import FollowedConnection
 from psycopg import capabilities
 from psycopg.conninfo import conninfo_to_dict
@@ -90,6 +89,7 @@ def pack_directly() -> None:
     """Have packs of zodb-pgjsonb in this process take the way past a pooler; they raise SharedSession if there is none."""
     # It imports the ZODB, which a command with a DSN does not need.
     from plone.pgcatalog import storage
+    from plone.pgcatalog.database.errors import shorten_pack
 
     # A pack takes its time, and other threads may use the storage's connection meanwhile.
     storage.pack_by(lambda dsn: connect_directly(dsn, "pack", 0, row_factory=dict_row))

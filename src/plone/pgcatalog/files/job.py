@@ -63,7 +63,9 @@ class TextOfFile:
     def needed(self, jobs: NeededJobs) -> list[int]:
         """Return the zoids of the objects whose file has no text; none if nothing here reads files."""
         extractor = texts.ready_extractor()
-        return [] if extractor is None else jobs.files(extractor.kinds)
+        if extractor is None:
+            return []
+        return jobs.files(lambda kind: texts.is_content_type(kind) and extractor.kinds(kind))
 
     def _once(self, database: Any, job: Job) -> str:
         """Do *job*; return why the file has no text, "" if it has one, or is gone."""
