@@ -1,6 +1,7 @@
 """The private names of zodb-pgjsonb: which there are, and what a process says that starts without one of them."""
 
 from collections.abc import Callable
+from collections.abc import Iterator
 from importlib.metadata import version
 from plone.pgcatalog import storage
 from types import SimpleNamespace
@@ -71,3 +72,34 @@ def test_the_installed_one_is_known() -> None:
 def test_another_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "version", lambda name: "1.20.0")
     assert storage.unknown_version() == "plone.pgcatalog replaces methods of zodb-pgjsonb 1.19.*, not 1.20.0"
+
+
+@pytest.fixture
+def compared() -> Iterator[None]:
+    """The sources of methods are compared anew in the test, and after it."""
+    storage.unknown_methods.cache_clear()
+    yield
+    storage.unknown_methods.cache_clear()
+
+
+@pytest.mark.usefixtures("compared")
+def test_methods_that_the_tests_were_run_with_are_silent() -> None:
+    assert version("zodb-pgjsonb") == storage.RUN
+    assert storage.unknown_methods() == ()
+    assert storage.unknown_code() == ""
+
+
+@pytest.mark.usefixtures("compared")
+def test_each_method_of_another_source_is_named_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(self: Any, oid: bytes, version: str = "") -> Any: ...
+
+    monkeypatch.setattr(PGJsonbStorageInstance, "load", load)
+    monkeypatch.delattr(PGJsonbStorage, "pack")
+    sentence = storage.unknown_code()
+    assert sentence.endswith(": instance.PGJsonbStorageInstance.load, storage.PGJsonbStorage.pack")
+    assert "\n" not in sentence
+
+
+def test_each_replaced_method_has_a_digest() -> None:
+    names = {name.rpartition(".")[2] for name in storage.METHODS}
+    assert {*storage.READS, "new_oid", "poll_invalidations", "pack", "new_instance"} <= names
