@@ -77,3 +77,4 @@ def shown(web: Web) -> None:
         answer = web.get(page, MANAGER, accept="text/html")
         assert answer.status == 200, f"{page}: {answer.status}"
         assert "Weekly meeting" in answer.text, page
+    assert "portletItem" in answer.text, "the portlet"

@@ -162,6 +162,6 @@ def different_keys(stored: dict[str, Any], fresh: dict[str, Any]) -> tuple[str, 
 def same_value(one: Any, other: Any) -> bool:
     """True for JSON values that decode to equal ones.
 
-    The storage hands ``pytz.utc`` back as ``datetime.timezone.utc``: the same instant, another marker.
+    An idx of before has ``datetime.timezone.utc`` where objects now have ``pytz.utc``: the same instant, another marker.
     """
     return bool(one == other or decode(one) == decode(other))
