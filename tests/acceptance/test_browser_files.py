@@ -46,7 +46,8 @@ def address(site_template: str, postgres: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("language", "width", "word"), [("en-US", 1280, "wait"), ("de-DE", 1280, "warten"), ("en-US", 375, "wait")]
+    ("language", "width", "word"),
+    [("en-US", 1280, "lack their text"), ("de-DE", 1280, "fehlt ihr Text"), ("en-US", 375, "lack their text")],
 )
 def test_a_manager_sees_what_waits_and_what_has_failed(
     browser: Browser, address: str, axe: Axe, tmp_path: Path, language: str, width: int, word: str
