@@ -68,7 +68,7 @@ _FAULTS = load_sql("shared_faults")
 
 
 def shared_faults(execute: Execute) -> list[dict[str, str]]:
-    """Return what is wrong with THINGS, each with ``kind``, ``name`` for people, ``state``, and ``line``.
+    """Return the faults of THINGS, each with ``kind``, ``name`` for people, ``state``, and ``line``.
 
     The state is ``missing``, ``disabled`` or ``invalid``, the line what brings it back; "" if the start of Zope does.  A table
     that is missing stands for all that is of it, and so does a part without which the start of Zope cannot make others.

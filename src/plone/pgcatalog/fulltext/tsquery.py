@@ -217,7 +217,7 @@ class _Compiler:
         self._globs = globs
 
     def whole(self, tree: Any) -> Clause | None:
-        """Return what a whole query finds."""
+        """Return the clause of a whole query."""
         return self.clause(tree)
 
     def clause(self, node: Any) -> Clause | None:

@@ -127,7 +127,7 @@ def unknown_methods() -> tuple[str, ...]:
 
 
 def unknown_code() -> str:
-    """Return what of the installed zodb-pgjsonb the tests were not run with, in a sentence; empty text if that is nothing."""
+    """Return a sentence about code of the installed zodb-pgjsonb that the tests were not run with, else empty text."""
     if sentence := unknown_version():
         return sentence
     if names := unknown_methods():
