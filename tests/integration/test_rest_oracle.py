@@ -84,9 +84,12 @@ def both(site_with: SiteWith) -> Iterator[Both]:
 
 
 def compare(answers: tuple[Response, Response], is_sorted: bool) -> int:
-    """Compare status and JSON; return how many items there are."""
+    """Compare status and JSON; return how many items there are.
+
+    Where Plone fails with 500, our answer may blame the request instead (400).
+    """
     stock, ours = answers
-    assert ours.status == stock.status, ours.text
+    assert ours.status in ({400, 500} if stock.status == 500 else {stock.status}), ours.text
     expected, found = stock.json, ours.json
     if expected == found == []:
         return 0  # a search for no words
