@@ -192,6 +192,36 @@ def second_key(catalog: Any, brain: Any, name: str) -> Any:
     return None if key in ("", [], None) else str(key)
 
 
+@pytest.mark.parametrize("order", ["", "reverse"])
+@pytest.mark.parametrize("limit", [{}, {"sort_limit": 100}], ids=["whole", "limited"])
+@pytest.mark.parametrize(
+    "sort_on",
+    [
+        *(["portal_type", "getObjPositionInParent"], ["portal_type", "getObjPositionInParent", "cmf_uid"]),
+        *(["getObjPositionInParent", "cmf_uid"], ["getObjPositionInParent", "start"]),
+    ],
+    ids="-".join,
+)
+def test_positions_with_other_keys_sort_as_by_zcatalog(both: Any, sort_on: list[str], limit: Any, order: str) -> None:
+    """A row without a further key comes first in a whole result, unless positions are its first key."""
+    query = {"path": "/plone", "sort_on": sort_on, "sort_order": order, **limit}
+    ours, theirs = (answer(catalog, query) for catalog in both)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("limit", [{}, {"sort_limit": 100}], ids=["whole", "limited"])
+def test_row_without_a_position_as_further_key_is_found_as_by_zcatalog(compared: Any, limit: Any) -> None:
+    ours, _, portal = compared
+    oracle = make_oracle(portal)
+    for catalog in (ours, oracle):
+        catalog.catalog_object(portal["my_folder"]["page"], f"{FOLDER}/vanished")
+    query = {"path": {"query": FOLDER, "depth": 1}, "sort_on": ["portal_type", "getObjPositionInParent"], **limit}
+    found = [answer(catalog, query) for catalog in (ours, oracle)]
+    transaction.abort()
+    assert found[0] == found[1]
+    assert (f"{FOLDER}/vanished" in found[0][0]) == (not limit)
+
+
 def test_open_ranges_sort_together_with_positions(compared: Any) -> None:
     """Open ends are None, which has no order in Python; ZCatalog fails on them."""
     ours, _oracle, _portal = compared

@@ -3,7 +3,9 @@
 from Acquisition import aq_base
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from plone.folder.default import DefaultOrdering
 from plone.folder.nogopip import GopipIndex
 from plone.folder.nogopip import traverse
@@ -21,18 +23,38 @@ from zope.component import getUtility
 
 
 def sort_rows(
-    view: CatalogView, lookup: Callable[[str], IndexTranslator], rows: list[Any], sort: Iterable[tuple[str, bool]]
+    view: CatalogView,
+    lookup: Callable[[str], IndexTranslator],
+    rows: list[Any],
+    sort: Sequence[tuple[str, bool]],
+    limited: bool,
 ) -> list[Any]:
     """Sort (rid, path, score) *rows* of *view* by *sort*, (index name, reverse) pairs, as ZCatalog's sortResults does.
 
-    *lookup* finds the translator of an index.  Rows without a key in one of the indexes drop out; ties keep their order.
+    *lookup* finds the translator of an index.  Ties keep their order.  Rows without a key drop out:
+
+    - by any index, in a *limited* search or if the first index is one of positions
+    - by the first index, else; rows without a key in a further one come before the others
     """
-    for name, reverse in reversed(tuple(sort)):
+    needs_all = limited or is_of_positions(lookup(sort[0][0]))
+    for number, (name, reverse) in reversed(list(enumerate(sort))):
         keys = document_keys(view, lookup(name), rows)
-        rows = [row for row in rows if row[0] in keys]
-        # None sorts first, as in ZCatalog; rows come ordered by rid, which breaks the ties.
-        rows.sort(key=lambda row: (keys[row[0]] is not None, keys[row[0]]), reverse=reverse)
+        if needs_all or number == 0:
+            rows = [row for row in rows if row[0] in keys]
+        # None sorts before values, as in ZCatalog; rows come ordered by rid, which breaks the ties.
+        rows.sort(key=partial(_rank, keys), reverse=reverse)
     return rows
+
+
+def _rank(keys: Any, row: Any) -> tuple[bool, bool, Any]:
+    """Return the rank of *row* among others by *keys*, rid to sort key."""
+    key = keys.get(row[0])
+    return row[0] in keys, key is not None, key
+
+
+def is_of_positions(translator: IndexTranslator) -> bool:
+    """Return True if *translator* is of an index of positions in folders."""
+    return translator.meta_type == GopipIndex.meta_type
 
 
 def document_keys(view: CatalogView, translator: IndexTranslator, rows: list[Any]) -> Any:
@@ -43,9 +65,7 @@ def document_keys(view: CatalogView, translator: IndexTranslator, rows: list[Any
             rid: (ALWAYS_SINCE if since is None else since, ALWAYS_UNTIL if until is None else until)
             for rid, (since, until) in entries(view, translator)
         }
-    if translator.meta_type != GopipIndex.meta_type:
-        return dict(entries(view, translator))
-    return positions(rows)
+    return positions(rows) if is_of_positions(translator) else dict(entries(view, translator))
 
 
 def positions(rows: list[Any]) -> dict[int, int]:

@@ -174,7 +174,8 @@ class CatalogSearchResults(LazyMap):
             rids: Sequence[int] = self._answer.ids
             if self.query.python_sort:
                 rows = [(rid, path, None) for rid, path in zip(rids, self._loader.paths(rids), strict=True)]
-                sorted_rows = sort_rows(self.view, self.catalog.translator, rows, self.query.python_sort)
+                is_limited = self.query.window.size is not None
+                sorted_rows = sort_rows(self.view, self.catalog.translator, rows, self.query.python_sort, is_limited)
                 rids = array("q", [row[0] for row in sorted_rows])
                 self._assigned = len(rids)
             self._sorted = self.query.window.cut(rids, self.query.sort_count)
