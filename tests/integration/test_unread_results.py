@@ -317,3 +317,42 @@ def test_result_that_could_not_be_read_raises_that_error(
             assert error in answers.values()
             # The cache of the process may know an answer.
             assert answers == {kind: error if answers[kind] is error else expected[kind] for kind in results}
+
+
+def commit_change(portal: Any) -> None:
+    portal.title = "Saved"
+    transaction.commit()
+
+
+def roll_back_change(portal: Any) -> None:
+    savepoint = transaction.savepoint()
+    portal.title = "Rolled back"
+    savepoint.rollback()
+
+
+def close(portal: Any) -> None:
+    transaction.abort()
+    portal._p_jar.close()
+
+
+ENDS = [commit_change, lambda _: transaction.commit(), roll_back_change, close]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ENDS, ids=["commit", "commit of nothing", "rollback", "close"])
+def test_lost_connection_ends_a_transaction_alike_with_unread_results(dsn: str, db: Any, end: Any) -> None:
+    def outcome(has_results: bool) -> type[Exception] | None:
+        with sites.inside(db) as portal:
+            result_cache().clear()
+            results = search(portal) if has_results else None
+            terminate(dsn, backend(portal))
+            try:
+                end(portal)
+            except Exception as error:  # noqa: BLE001  the type is what is compared
+                return type(error)
+            finally:
+                transaction.abort()
+                del results
+            return None
+
+    assert outcome(has_results=True) == outcome(has_results=False)
