@@ -43,6 +43,7 @@ from plone.pgcatalog.storage import require_known_storage
 from psycopg import Cursor
 from typing import Any
 from weakref import ref
+from weakref import WeakKeyDictionary
 from ZODB.POSException import ConflictError
 from ZODB.utils import p64
 from zodb_pgjsonb import ExtraColumn
@@ -67,6 +68,14 @@ CASE WHEN jsonb_typeof(EXCLUDED.idx) = 'array'
 """
 
 
+#: An undo changes the rows that the transactions undone by it have changed; its own tid is the newest in the log.
+LOG_UNDONE = (
+    "INSERT INTO pgcatalog_changes (tid, catalog, path)"
+    " SELECT DISTINCT (SELECT max(tid) FROM transaction_log), catalog, path FROM pgcatalog_changes WHERE tid = ANY(%s)"
+    " ON CONFLICT DO NOTHING"
+)
+
+
 class PGCatalogStateProcessor:
     """State processor of zodb-pgjsonb (duck-typed; see its ``IStateProcessor``).
 
@@ -77,6 +86,8 @@ class PGCatalogStateProcessor:
         self._database = ref(database)
         #: False before the first commit of this process: an earlier one may have left retired relations behind
         self._cleaned_up = False
+        #: psycopg connection -> transactions that its running commit undoes
+        self._undone: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()
 
     def get_extra_columns(self) -> list[ExtraColumn]:
         return [ExtraColumn("idx", "%(idx)s::jsonb", UPDATE_IDX)]
@@ -101,6 +112,8 @@ class PGCatalogStateProcessor:
         """
         with transient_when_lost(cursor.connection), transient_when_locked():
             check_order(self._database(), cursor)
+            if undone := self._undone.pop(cursor.connection, None):
+                cursor.execute(LOG_UNDONE, [undone])
             for manager in self._managers():
                 for pending in manager.session.pending.values():
                     relation = Writer(cursor, manager.session, pending, manager.idx_written).write()
@@ -109,7 +122,9 @@ class PGCatalogStateProcessor:
                     self._clean_up(manager.session, pending)
 
     def undone(self, cursor: Cursor[Any], tid: int, restored: Any, deleted: Any, entries: Any) -> None:
-        """Let the catalogs follow the undo of *tid*, as soon as it is committed."""
+        """Let the catalogs follow the undo of *tid*, as soon as it is committed, and the undo of that undo."""
+        # After a commit that fails before its end, the next one on this connection logs too much, which does no harm.
+        self._undone.setdefault(cursor.connection, []).append(tid)
         follow_undo(self._database(), cursor, tid)
 
     def _clean_up(self, session: Session, pending: CatalogPending) -> None:
@@ -224,12 +239,19 @@ def _catalogue(app: Any, zoid: int, paths: list[str]) -> None:
         for difference in list(verifier.differences()):
             verifier.repair(difference)
         return
+    found = {path: obj for path in paths if (obj := object_at(app, path)) is not None}
+    # A row that goes leaves its record id, which is the oid, to the path where the object is now.
     for path in paths:
-        obj = app.unrestrictedTraverse(path, None)
-        if obj is not None and "/".join(obj.getPhysicalPath()) == path:
-            catalog.catalog_object(obj, path)
-        elif catalog._core.view().select("1", Condition("path = %s", (clean_path(path),))):
+        if path not in found and catalog._core.view().select("1", Condition("path = %s", (clean_path(path),))):
             catalog.uncatalog_object(path)
+    for path, obj in found.items():
+        catalog.catalog_object(obj, path)
+
+
+def object_at(app: Any, path: str) -> Any:
+    """Return the object with the physical *path*, None if there is no such object."""
+    obj = app.unrestrictedTraverse(path, None)
+    return obj if obj is not None and "/".join(obj.getPhysicalPath()) == path else None
 
 
 def find_catalog(app: Any, zoid: int, paths: list[str]) -> Any:

@@ -54,7 +54,7 @@ def _rank(keys: Any, row: Any) -> tuple[bool, bool, Any]:
 
 def is_of_positions(translator: IndexTranslator) -> bool:
     """Return True if *translator* is of an index of positions in folders."""
-    return translator.meta_type == GopipIndex.meta_type
+    return bool(translator.meta_type == GopipIndex.meta_type)
 
 
 def document_keys(view: CatalogView, translator: IndexTranslator, rows: list[Any]) -> Any:
