@@ -53,7 +53,7 @@ def _things() -> list[Thing]:
         body = re.sub(r"--.*", "", body)
         columns = re.findall(r"^    (\w+)\s+(?!KEY|NULLS)\S", body, re.M)
         things += [Thing(COLUMN, name, of, False) for name in columns]
-        things += [Thing(KEY, kind, of, False) for words, kind in KEYS.items() if words in body]
+        things += [Thing(KEY, kind, of, kind == KEYS["REFERENCES"]) for words, kind in KEYS.items() if words in body]
     later = re.findall(r"^ALTER TABLE (\w+) ADD COLUMN IF NOT EXISTS (\w+)", load_sql("base"), re.M)
     things += [Thing(COLUMN, name, of) for of, name in later]
     indexes = re.findall(r"^CREATE INDEX IF NOT EXISTS (\w+)\s+ON (\w+)", load_sql("base"), re.M)

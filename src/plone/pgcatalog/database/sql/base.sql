@@ -263,6 +263,28 @@ CREATE TABLE IF NOT EXISTS pgcatalog_file_blobs (
 );
 CREATE INDEX IF NOT EXISTS pgcatalog_file_blobs_digest ON pgcatalog_file_blobs (digest);
 
+-- A table that was dropped or lost takes the foreign keys to it along: rows without their parent go, and the key comes back.
+DO $$
+DECLARE
+    lost RECORD;
+BEGIN
+    FOR lost IN
+        SELECT * FROM (VALUES
+            ('pgcatalog_changes', 'tid', 'transaction_log'),
+            ('pgcatalog_rebuild_task', 'catalog', 'pgcatalog_rebuild'),
+            ('pgcatalog_rebuild_change', 'catalog', 'pgcatalog_rebuild'),
+            ('pgcatalog_file_blobs', 'digest', 'pgcatalog_file_texts')
+        ) AS key (child, name, parent)
+        WHERE NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass(child) AND contype = 'f')
+            AND EXISTS (SELECT FROM pg_constraint WHERE conrelid = to_regclass(parent) AND contype = 'p')
+            AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(child) AND attname = name)
+    LOOP
+        EXECUTE format('DELETE FROM %1$I WHERE %2$I NOT IN (SELECT %2$I FROM %3$I)', lost.child, lost.name, lost.parent);
+        EXECUTE format('ALTER TABLE %I ADD FOREIGN KEY (%I) REFERENCES %I ON DELETE CASCADE',
+            lost.child, lost.name, lost.parent);
+    END LOOP;
+END $$;
+
 -- A dump may have been restored without some of these tables.  A catalog whose rows are gone, or whose rows have numbers of
 -- lists that are gone, counts as one without a table: it says so wherever somebody looks, until a rebuild has filled it.
 DO $$
