@@ -114,6 +114,43 @@ def test_each_way_to_load_an_object_gives_its_zone(database: str, keeps_history:
         process.close()
 
 
+#: A process that opens its database before it imports plone.pgcatalog, as Zope does.
+LATE = """
+from types import SimpleNamespace
+from ZODB.DB import DB
+from zodb_pgjsonb.storage import PGJsonbStorage
+
+import sys
+
+database = DB(PGJsonbStorage(sys.argv[1], cache_warm_pct=0))
+
+
+def zones():
+    with database.transaction() as one, database.transaction() as other:
+        return [type(connection.root()["page"]["date"].tzinfo).__name__ for connection in (one, other)]
+
+
+before = zones()
+
+from plone.pgcatalog.subscribers import register_processors
+
+register_processors(SimpleNamespace(database=database))
+print(*before, *zones())
+database.close()
+"""
+
+
+def test_object_that_was_loaded_before_the_import_is_loaded_anew(database: str) -> None:
+    one = Process(database)
+    with one.manager:
+        one.root["page"] = PersistentMapping(date=NOON)
+    one.close()
+    make_old(database)
+    done = subprocess.run([sys.executable, "-c", LATE, database], check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["timezone", "timezone", "UTC", "UTC"]
+
+
 def test_copy_keeps_each_value(database: str, postgres: EmbeddedPostgres) -> None:
     run("store", database, False)
     target = postgres.createdb("copied_values")

@@ -5,6 +5,7 @@ from datetime import time
 from datetime import timedelta
 from datetime import timezone
 from datetime import UTC
+from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 from persistent.mapping import PersistentMapping
@@ -17,6 +18,7 @@ import math
 import pickle
 import pytest
 import pytz
+import sys
 import zodb_json_codec
 
 
@@ -28,7 +30,11 @@ ENCODE = zodb_json_codec.encode_zodb_record.__wrapped__
 
 MOMENTS = st.sampled_from([NOON.replace(tzinfo=zone) for zone in (None, pytz.utc, UTC, timezone(timedelta(hours=3)))])
 NUMBERS = (
-    st.floats() | st.integers(-(2**70), 2**70) | st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 1e16, 5e-324])
+    st.floats()
+    | st.floats(1e70)
+    | st.integers(-(2**70), 2**70)
+    | st.integers(2**250)
+    | st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 1e16, 5e-324, 1e77, -1e100, 1e307, 10**100, 2**256, -(2**300)])
 )
 TEXTS = st.text(st.characters(exclude_categories=())) | st.sampled_from(["@dt", "@cls", "@ns:YQ==", "@", "a\ud800"])
 LEAVES = st.none() | st.booleans() | NUMBERS | TEXTS | st.binary(max_size=9) | MOMENTS
@@ -54,7 +60,13 @@ def value_in(data: bytes) -> Any:
 def stored(decode: Any, value: Any) -> Any:
     """Return what PostgreSQL holds of the record with *value*, by the codec's function *decode*."""
     module, name, state, _ = decode(record(value))
-    return {"@cls": [module, name], "@s": json.loads(state)}
+    return {"@cls": [module, name], "@s": json.loads(state, parse_float=number)}
+
+
+def number(text: str) -> float | int:
+    """Return a number as JSONB has it: exact, without an exponent, and without a sign if it is 0."""
+    plain = f"{Decimal(text):f}"
+    return (float(plain) or 0.0) if "." in plain else int(plain)
 
 
 def parts(value: Any) -> Any:
@@ -87,6 +99,13 @@ def test_record_without_odd_values_stays_as_it_is(value: Any) -> None:
 def test_zone_of_a_value_that_was_stored_before_is_repaired(value: Any) -> None:
     found = value_in(records.loadable(ENCODE(stored(DECODE, value))))
     assert all(each.tzinfo is pytz.utc for each in (found if isinstance(found, list) else [found]))
+
+
+def test_large_float_that_was_stored_before_is_a_float() -> None:
+    for value in (1e16, 1e76):
+        assert type(value_in(records.loadable(ENCODE(stored(DECODE, value))))) is int
+    for value in (1.2e77, -1e100, sys.float_info.max):
+        assert repr(value_in(records.loadable(ENCODE(stored(DECODE, value))))) == repr(value)
 
 
 #: Bytes that are a value only as an operation of a pickle; whoever uploads a file may put them into another value.

@@ -37,6 +37,7 @@ from plone.pgcatalog.queue.table import put
 from plone.pgcatalog.request import application
 from plone.pgcatalog.storage import adapt
 from plone.pgcatalog.storage import dsn_of
+from plone.pgcatalog.storage import forget_objects
 from plone.pgcatalog.storage import pooled_connection
 from plone.pgcatalog.storage import processors
 from plone.pgcatalog.storage import require_known_storage
@@ -177,6 +178,9 @@ def register(database: Any) -> bool:
     if not any(isinstance(p, PGCatalogStateProcessor) for p in processors(database)):
         database.storage.register_state_processor(PGCatalogStateProcessor(database))
         _complete_tables(database)
+        # Zope opens its database before it imports this package, and `keep_values` with it.
+        database.storage.clear_caches()
+        database._connectionMap(forget_objects)
         adapt(database, begin_snapshot, transient_reads)
         for name in CONNECTION_LOGS:
             logging.getLogger(name).addFilter(shorten_outage)

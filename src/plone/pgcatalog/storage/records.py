@@ -8,6 +8,7 @@ docs/reference/values.md has the table.
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from decimal import Decimal
 from functools import wraps
 from struct import pack
 from struct import unpack_from
@@ -16,11 +17,12 @@ from typing import Any
 import math
 import pickletools
 import re
+import sys
 import zodb_json_codec
 
 
 #: Opcodes of a pickle.
-GLOBAL, FLOAT, REDUCE, TUPLE2, PROTO, SHORT_BYTES = b"cGR\x86\x80C"
+GLOBAL, FLOAT, LONG, PROTO, SHORT_BYTES = b"cG\x8a\x80C"
 #: The texts of a pickle: opcode -> bytes of their length.
 TEXTS = {ord("X"): 4, ord("T"): 4, ord("U"): 1, 0x8C: 1}
 #: The oldest protocol in which opcodes stand in frames of a fixed length; ZODB does not write it.
@@ -34,6 +36,9 @@ MARKERS = (
 MARKER = re.compile(rb"@(?:%b|ns:.*)" % "|".join(MARKERS).encode(), re.DOTALL)
 #: From this size on a float is an integer in JSON.
 LARGE = 1e16
+LARGEST = sys.float_info.max
+#: An integer of the size of floats that `storable` leaves alone, from 1.2e77 on, by its opcode and the number of its bytes.
+LARGE_INTEGER = re.compile(rb"\x8a[\x21-\x81]")
 #: A pickled text with half of a surrogate pair.
 SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 #: What follows the name of the function that makes `pytz.utc`, in protocols 1 to 3.
@@ -98,7 +103,7 @@ def _suspicious() -> Callable[[bytes], Any]:
         for prefix in (pack("<I", length), b"U" + bytes([length]))
     ]
     markers = re.compile(rb"@(?:%b|ns:)" % b"|".join(named)).search
-    # Of large numbers only those below 1e77: the others look like letters, and come back as equal integers.
+    # Of large numbers only those below 1.2e77: the others look like letters, and `loadable` repairs them.
     floats = re.compile(rb"G(?:[\x43\xc3][\x41-\xff]|[\x44-\x4f\xc4-\xcf]|[\x7f\xff][\xe0-\xff]|\x80\x00{7})").search
     surrogates = SURROGATE.search
 
@@ -110,6 +115,7 @@ def _suspicious() -> Callable[[bytes], Any]:
             or (b"G" in data and floats(data))
             or (b"@" in data and markers(data))
             or (b"\xed" in data and surrogates(data))
+            or (b"\x8a" in data and LARGE_INTEGER.search(data))
         )
 
     return search
@@ -139,6 +145,8 @@ def storable(data: bytes) -> bytes:
             [number] = unpack_from(">d", data, begin)
             if not abs(number) < LARGE or (number == 0 and math.copysign(1, number) < 0):
                 new = b"cbuiltins\nfloat\n%b\x85R" % _text(repr(number).encode())
+        elif code == LONG and LARGE_INTEGER.match(data, begin - 1):
+            new = b"cbuiltins\nint\n%b\x85R" % _text(str(_integer(data[begin + 1 : end])).encode())
         elif code in TEXTS:
             text = data[begin + TEXTS[code] : end]
             if MARKER.fullmatch(text):
@@ -161,19 +169,29 @@ def _bytes(value: bytes) -> bytes:
     return b"B" + pack("<I", len(value)) + value
 
 
-def loadable(data: bytes) -> bytes:
-    """Return the record *data*, as the codec gives it, with `pytz.utc` in dates and times for the offset 0.
+def _integer(value: bytes) -> int:
+    return int.from_bytes(value, "little", signed=True)
 
-    Before `storable` there were `pytz.utc` and `datetime.timezone.utc` under it; Plone needs the first.
+
+def loadable(data: bytes) -> bytes:
+    """Return the record *data*, as the codec gives it, with `pytz.utc` in dates and times for the offset 0, and large floats.
+
+    Before `storable` there were `pytz.utc` and `datetime.timezone.utc` under that offset; Plone needs the first.
     """
-    if STORED_UTC not in data:
+    if STORED_UTC not in data and not (b"\x8a" in data and LARGE_INTEGER.search(data)):
         return data
     pieces: list[bytes] = []
     kept = before = 0
-    for code, begin, _ in operations(data):
+    for code, begin, end in operations(data):
         if code == GLOBAL and before == SHORT_BYTES and data.startswith(STORED_UTC, begin - 1):
             pieces += data[kept : begin - 1], LOADED_UTC
             kept = begin - 1 + len(STORED_UTC)
+        elif code == LONG and LARGE_INTEGER.match(data, begin - 1):
+            number = _integer(data[begin + 1 : end])
+            # JSONB has the digits of the float, and zeros.
+            if abs(number) <= LARGEST and number == int(Decimal(repr(float(number)))):
+                pieces += data[kept : begin - 1], pack(">cd", b"G", number)
+                kept = end
         before = code
     return b"".join([*pieces, data[kept:]])
 
