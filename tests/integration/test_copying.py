@@ -3,6 +3,7 @@
 from BTrees.OOBTree import OOBTree
 from click.testing import CliRunner
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from persistent.mapping import PersistentMapping
@@ -17,13 +18,18 @@ from ZODB.blob import Blob
 from ZODB.DB import DB
 from ZODB.FileStorage import FileStorage
 from ZODB.utils import p64
+from ZODB.utils import u64
 from zodb_pgjsonb.storage import PGJsonbStorage
 
 import itertools
+import json
+import math
 import os
 import pytest
+import pytz
 import time
 import transaction
+import zodb_json_codec
 
 
 _numbers = itertools.count(1)
@@ -189,6 +195,45 @@ def test_a_repair_leaves_what_was_changed_since(jsonb: Opens, other: Opens) -> N
         assert dict(connection.root()["full"]) == {"a": 1, "later": 2}
         assert len(connection.root()["empty"]) == 0
     db.close()
+
+
+def test_copy_names_a_value_that_is_another_one_in_the_target(
+    jsonb: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The codec alone stores NaN as null, and `pytz.utc` as an offset, which is repaired when it is loaded."""
+    section = f"<filestorage>\npath {tmp_path}/Data.fs\nblob-dir {tmp_path}/blobs\n</filestorage>\n"
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "zope.conf").write_text(CONF.format(tmp_path / "old", "", section))
+    command = ["copy", str(tmp_path / "old" / "zope.conf"), conf_of(jsonb, tmp_path)]
+    db = DB(FileStorage(f"{tmp_path}/Data.fs", blob_dir=f"{tmp_path}/blobs"))
+    with db.transaction() as connection:
+        root = connection.root()
+        root["event"] = PersistentMapping(start=datetime(2026, 6, 1, tzinfo=pytz.utc))
+        root["figures"] = OOBTree({"mean": math.nan})
+        connection.add(root["figures"])
+        oid = root["figures"]._p_oid
+    db.close()
+    for name in ("decode_zodb_record_for_pg_json", "encode_zodb_record"):
+        monkeypatch.setattr(zodb_json_codec, name, getattr(zodb_json_codec, name).__wrapped__)
+    copied = CliRunner().invoke(main, command)
+    assert copied.exit_code == 1, copied.output
+    assert "the target has all of them\n3 objects were compared by value: 2 differ" in copied.output
+    assert f"0x{u64(oid):x} (BTrees.OOBTree.OOBTree)" in copied.output
+    assert "float nan became NoneType None" in copied.output
+    assert "tzinfo=<UTC>) became" in copied.output
+    monkeypatch.undo()
+    checked = CliRunner().invoke(main, [*command, "--check", "--json"])
+    assert checked.exit_code == 1
+    [change] = json.loads(checked.stdout)["changed"]
+    assert change["oid"] == u64(oid)
+    assert CliRunner().invoke(main, [*command, "--check", "--sample", "0"]).exit_code == 0
+    db = DB(jsonb())
+    with db.transaction() as connection:
+        connection.root()["figures"]["mean"] = 1.5
+    db.close()
+    checked = CliRunner().invoke(main, [*command, "--check"])
+    assert checked.exit_code == 0, "saved since"
+    assert "2 objects were compared by value: none differ" in checked.output
 
 
 def test_a_zeo_server_is_a_source_and_no_target(jsonb: Opens, tmp_path: Path) -> None:

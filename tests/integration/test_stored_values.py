@@ -146,7 +146,9 @@ def test_object_that_was_loaded_before_the_import_is_loaded_anew(database: str) 
         one.root["page"] = PersistentMapping(date=NOON)
     one.close()
     make_old(database)
-    done = subprocess.run([sys.executable, "-c", LATE, database], check=False, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", LATE, database], check=False, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["timezone", "timezone", "UTC", "UTC"]
 

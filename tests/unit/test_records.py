@@ -34,7 +34,9 @@ NUMBERS = (
     | st.floats(1e70)
     | st.integers(-(2**70), 2**70)
     | st.integers(2**250)
-    | st.sampled_from([math.nan, math.inf, -math.inf, -0.0, 1e16, 5e-324, 1e77, -1e100, 1e307, 10**100, 2**256, -(2**300)])
+    | st.sampled_from(
+        [math.nan, math.inf, -math.inf, -0.0, 1e16, 5e-324, 1e77, -1e100, 1e307, 10**100, 2**256, -(2**300)]
+    )
 )
 TEXTS = st.text(st.characters(exclude_categories=())) | st.sampled_from(["@dt", "@cls", "@ns:YQ==", "@", "a\ud800"])
 LEAVES = st.none() | st.booleans() | NUMBERS | TEXTS | st.binary(max_size=9) | MOMENTS

@@ -55,14 +55,21 @@ ZEO = "a copy cannot write through a ZEO server: stop it, and name its <filestor
 @click.argument("target_conf", type=CONF)
 @click.option("--check", "only_check", is_flag=True, help="Copy nothing, only look for what the target has not.")
 @click.option("--repair", is_flag=True, help="Look, and give the target what an earlier copy has lost.")
+@click.option(
+    "--sample",
+    default=20,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Number of objects of each class whose values are compared.",
+)
 @prints_result
-def copy(source_conf: str, target_conf: str, only_check: bool, repair: bool) -> Result:
+def copy(source_conf: str, target_conf: str, only_check: bool, repair: bool, sample: int) -> Result:
     """Copy all objects, with their history and files, from the storage of SOURCE_CONF to that of TARGET_CONF.
 
     Both are zope.conf files.  The source is only read, and nobody may change it meanwhile; the target must be empty.
-    Then all objects are looked for in the target.
+    Then all objects are looked for in the target, and the values of some objects of each class are compared.
 
-    Exit code 0: all are there; 1: some are not, and are named; 2: it cannot be done.
+    Exit code 0: all are there, with the same values; 1: some are not, and are named; 2: it cannot be done.
     """
     # They import ZODB, which --help does not need.
     from plone.pgcatalog.migration import copying
@@ -73,16 +80,19 @@ def copy(source_conf: str, target_conf: str, only_check: bool, repair: bool) -> 
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     try:
         with opened(source_conf, read_only=True) as storage, opened(target_conf) as target, counting(console) as count:
-            source = copying.Source(storage, count("Copying"))
+            source = copying.Source(storage, count("Copying"), sample)
             if only_check or repair:
-                source = copying.seen(storage, count("Reading the source"))
+                source = copying.seen(storage, count("Reading the source"), sample)
             else:
                 copying.copy(source, target)
-            missing = copying.missing(source, copying.seen(target, count("Reading the target")))
+            copied = copying.seen(target, count("Reading the target"), 0)
+            missing = copying.missing(source, copied)
             before = len(missing)
             if repair and missing:
                 copying.repair(source, target, missing)
-                missing = copying.missing(source, copying.seen(target, count("Reading the target again")))
+                copied = copying.seen(target, count("Reading the target again"), 0)
+                missing = copying.missing(source, copied)
+            compared = list(copying.changed(source, copied))
     except (copying.CopyError, psycopg.Error, OSError) as error:
         raise click.UsageError(str(error).strip()) from error
     data = {
@@ -92,9 +102,11 @@ def copy(source_conf: str, target_conf: str, only_check: bool, repair: bool) -> 
         "files_lost_before": len(source.lost_files),
         "missing": missing,
         "repaired": before - len(missing),
+        "compared": len(compared),
+        "changed": [each._asdict() | {"text": str(each)} for each in compared if each],
         "seconds": round(monotonic() - started, 3),
     }
-    return Result(data, copy_lines(data), 1 if missing else 0)
+    return Result(data, copy_lines(data), 1 if missing or data["changed"] else 0)
 
 
 @contextmanager
@@ -145,6 +157,9 @@ def copy_lines(data: dict[str, Any]) -> Iterator[str]:
     named = ", ".join(f"0x{oid:x}" for oid in data["missing"][:NAMED])
     lost = len(data["missing"])
     yield f"{lost} objects are missing in the target: {named}" if lost else "the target has all of them"
+    other = data["changed"]
+    yield f"{data['compared']} objects were compared by value: {len(other) or 'none'} differ"
+    yield from (each["text"] for each in other[:NAMED])
 
 
 # -- export

@@ -12,6 +12,9 @@ from itertools import batched
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.database.direct import connect_directly
 from plone.pgcatalog.indexing import processor
+from plone.pgcatalog.migration.values import Change
+from plone.pgcatalog.migration.values import change
+from plone.pgcatalog.migration.values import Sample
 from typing import Any
 from ZODB.blob import Blob
 from ZODB.blob import is_blob_record
@@ -32,6 +35,8 @@ import shutil
 import tempfile
 
 
+#: So many objects of each class are compared by value.
+SAMPLE = 20
 #: The objects of one transaction of `repair`.
 BATCH = 500
 
@@ -45,13 +50,17 @@ class Source:
 
     ``tids`` are the ids of the objects that are there in the end, each with that of its newest transaction; ``blobs`` those
     of them that have a file; ``lost_files`` (oid, tid) of the files that the storage itself does not have any more.
-    *progress* is called with the number of transactions after each.
+    ``sample`` are objects of each class, up to *sample*, to compare by value.  *progress* is called with the number of
+    transactions after each.
     """
 
-    def __init__(self, storage: Any, progress: Callable[[int], None] = lambda transactions: None) -> None:
+    def __init__(
+        self, storage: Any, progress: Callable[[int], None] = lambda transactions: None, sample: int = SAMPLE
+    ) -> None:
         self.storage = CompleteSource(storage) if hasattr(storage, "_dsn") else storage
         self.progress = progress
         self.tids = QQBTree()
+        self.sample = Sample(sample)
         self.blobs: set[int] = set()
         self.lost_files: list[tuple[int, int]] = []
         self.transactions = 0
@@ -80,6 +89,7 @@ class Source:
             self.tids.pop(oid, None)
             return
         self.tids[oid] = u64(record.tid)
+        self.sample.add(oid, record.data)
         if is_blob(record.data):
             self.blobs.add(oid)
 
@@ -116,9 +126,9 @@ def copy(source: Source, target: Any) -> None:
     target.copyTransactionsFrom(source)
 
 
-def seen(storage: Any, progress: Callable[[int], None] = lambda transactions: None) -> Source:
+def seen(storage: Any, progress: Callable[[int], None] = lambda transactions: None, sample: int = SAMPLE) -> Source:
     """Return *storage* as a source that has noted what is in it."""
-    source = Source(storage, progress)
+    source = Source(storage, progress, sample)
     for found in source.iterator():
         for _ in found:
             pass
@@ -131,6 +141,17 @@ def missing(source: Source, target: Source) -> list[int]:
     without_file = {oid for oid, tid in source.lost_files if source.tids.get(oid) == tid}
     lost |= {oid for oid in source.blobs - lost - without_file if not _has_file(target, oid)}
     return sorted(lost)
+
+
+def changed(source: Source, target: Source) -> Iterator[Change | None]:
+    """Yield for each object in the sample of *source* a value that is another one in *target*, or None; both have been read.
+
+    An object that has been saved since it was copied is left out.
+    """
+    for oid in source.sample.oids():
+        if oid in source.tids and source.tids[oid] == target.tids.get(oid):
+            one, other = (each.storage.loadSerial(p64(oid), p64(each.tids[oid])) for each in (source, target))
+            yield change(oid, one, other)
 
 
 def _has_file(storage: Source, oid: int) -> bool:
