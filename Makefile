@@ -4,6 +4,7 @@
 N ?= 1000
 PORT ?= 8080
 DATA ?= demo-data
+ZONE ?= Europe/Berlin
 SUITE ?= all
 JOBS ?= 2
 PAGE ?=
@@ -60,8 +61,8 @@ help:
 
 ## To try the catalog:
 
-demo: $(VENV)/.installed-demo  ## a Plone site with N=1000 objects on PORT=8080, kept in the folder DATA=demo-data
-	$(BIN)/python -m demo --objects $(N) --port $(PORT) --data '$(DATA)'
+demo: $(VENV)/.installed-demo  ## a Plone site with N=1000 objects in ZONE=Europe/Berlin on PORT=8080, kept in the folder DATA=demo-data
+	$(BIN)/python -m demo --objects $(N) --zone '$(ZONE)' --port $(PORT) --data '$(DATA)'
 
 start: $(VENV)/.installed-demo  ## serve the demo's site in DATA as it is, on PORT
 	$(BIN)/python -m demo --start --port $(PORT) --data '$(DATA)'
@@ -70,7 +71,7 @@ console: $(VENV)/.installed-demo  ## Python in the demo's site in DATA: app, por
 	$(BIN)/python -m demo --console --data '$(DATA)'
 
 demo-check: $(VENV)/.installed-demo  ## start the demo, ask it some questions, stop it
-	$(BIN)/python -m demo --check --objects $(N)
+	$(BIN)/python -m demo --check --objects $(N) --zone '$(ZONE)'
 
 volto: $(VENV)/.installed-demo  ## Volto on VOLTO_PORT=3000, built once, beside a demo of its own (N=, PORT=, VOLTO_DATA=); needs node and npm
 	$(BIN)/python -m demo --volto $(VOLTO_PORT) --objects $(N) --port $(PORT) --data '$(VOLTO_DATA)'

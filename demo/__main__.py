@@ -20,6 +20,8 @@ from rich.progress import TimeElapsedColumn
 from scripts import volto
 from typing import Any
 from urllib.parse import quote_plus
+from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfoNotFoundError
 
 import click
 import code
@@ -54,8 +56,18 @@ def timed(title: str) -> Iterator[None]:
     console.print(f"{title:28} {time.monotonic() - start:6.1f} s")
 
 
+def is_zone(context: click.Context, parameter: click.Parameter, name: str) -> str:
+    """Return *name*; raises click.BadParameter unless it is the name of a time zone."""
+    try:
+        ZoneInfo(name)
+    except (OSError, ValueError, ZoneInfoNotFoundError) as error:
+        raise click.BadParameter(f"there is no time zone {name!r}") from error
+    return name
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--objects", default=1000, show_default=True, type=click.IntRange(min=40), help="How much content.")
+@click.option("--zone", default=plan.ZONE, show_default=True, callback=is_zone, help="Time zone of a new site.")
 @click.option("--port", default=8080, show_default=True, help="Of the HTTP server.")
 @click.option("--host", default="127.0.0.1", hidden=True)
 @click.option("--check", is_flag=True, help="Do all of it once, compare and end.")
@@ -72,6 +84,7 @@ def timed(title: str) -> Iterator[None]:
 @click.option("--volto", "volto_port", type=int, help="Make the site for Volto, and serve that on this port as well.")
 def main(
     objects: int,
+    zone: str,
     port: int,
     host: str,
     check: bool,
@@ -114,7 +127,7 @@ def main(
             if start or asks:
                 session.find()
             else:
-                session.prepare(objects)
+                session.prepare(objects, zone)
                 session.tour()
             if asks:
                 names = {"app": session.app, "portal": session.site, "catalog": session.site.portal_catalog}

@@ -7,6 +7,7 @@ from demo import front_page
 from demo import plan
 from demo.site import acting_as
 from demo.words import LANGUAGE_TITLES
+from html import escape
 from html import unescape
 from plone.pgcatalog.zmi.browse import COUNTED
 from typing import Any
@@ -27,6 +28,8 @@ import transaction
 TIMEOUT = 60
 #: In a site with fewer objects not every link of the front page has something to show.
 ENOUGH = 200
+#: So many recurring events are looked at.
+EVENTS = 3
 #: What an address searches for.
 QUESTION = re.compile(r"(?:SearchableText|q|try_text)=(\w+)")
 SEARCH = {"SearchableText": "Bürger", "sort_on": "modified"}
@@ -72,6 +75,13 @@ def problems(site: Any, root_url: str) -> Iterator[str]:
     expected = count(site)
     objects = len(site.portal_catalog)
     climate = site["de"]["news"]["climate"].title
+    path_of_root = "/".join(site.getPhysicalPath()[:-1])
+    with acting_as(site, None):
+        found = [brain.getObject() for brain in site.portal_catalog(portal_type="Event")]
+    events = [
+        (root_url + "/".join(event.getPhysicalPath()).removeprefix(path_of_root), escape(event.title, quote=False))
+        for event in [each for each in found if each.recurrence][:EVENTS]
+    ]
     yield from _own_questions(site)
     transaction.abort()
     yield from _page("front page", base, f">{LANGUAGE_TITLES['de']}<")
@@ -81,6 +91,12 @@ def problems(site: Any, root_url: str) -> Iterator[str]:
     yield from _page("folder", f"{base}/de/news", climate)
     yield from _page("search form", f"{base}/@@search?SearchableText=water", "water")
     yield from _links(base, objects >= ENOUGH)
+    if objects >= ENOUGH and not events:
+        yield "recurring events: visitors see none"
+    for event, title in events:
+        yield from _page("recurring event", event, title)
+        yield from _page("recurring event as iCalendar", f"{event}/ics_view", "BEGIN:VCALENDAR")
+    yield from _page("list of events", f"{base}/@@event_listing?mode=all", "</html>")
 
     url = f"{base}/@search?{urlencode(SEARCH)}"
     response = get(url, accept="application/json")

@@ -22,6 +22,8 @@ from typing import Any
 DAY = timedelta(days=1)
 ICAL = "%Y%m%dT%H%M%S"
 SEED = 4711
+#: The time zone of the site.
+ZONE = "Europe/Berlin"
 MAX_DEPTH = 4
 FOLDER_SHARE = 0.12
 LANGUAGE_SHARES = {"de": 40, "en": 35, "zh": 25}

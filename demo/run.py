@@ -46,8 +46,8 @@ class Session:
     @property
     def today(self) -> datetime:
         """The day on which the site was made."""
-        day = datetime.fromisoformat(sites.marker(self.site)["today"])
-        return day.replace(tzinfo=ZoneInfo(sites.TIMEZONE))
+        made = sites.marker(self.site)
+        return datetime.fromisoformat(made["today"]).replace(tzinfo=ZoneInfo(made.get("zone", plan.ZONE)))
 
     def find(self) -> None:
         """Find the site.  Raises DemoError if there is none."""
@@ -55,13 +55,13 @@ class Session:
         if self.site is None:
             raise server.DemoError("There is no site yet: make demo makes one.")
 
-    def prepare(self, objects: int) -> None:
-        """Find the site or make it; go on where an interrupted run ended."""
+    def prepare(self, objects: int, zone: str = plan.ZONE) -> None:
+        """Find the site or make it, in the time zone *zone*; go on where an interrupted run ended."""
         self.site = sites.find_site(self.app)
         if self.site is None:
-            today = datetime.now(ZoneInfo(sites.TIMEZONE)).date().isoformat()
+            today = datetime.now(ZoneInfo(zone)).date().isoformat()
             with self.timed("Creating the Plone site"):
-                self.site = sites.make_site(self.app, today=today, objects=objects, installed=False)
+                self.site = sites.make_site(self.app, zone, today=today, objects=objects, installed=False)
                 if self.for_volto:
                     volto.install(self.site)
         made = sites.marker(self.site)

@@ -24,7 +24,6 @@ import transaction
 
 SITE_ID = "Plone"
 SITE_TITLE = "The catalog in PostgreSQL"
-TIMEZONE = "Europe/Berlin"
 PROFILE = "plone.pgcatalog:default"
 #: The annotation of the site that tells that, and how, it was made by the demo.
 MARKER = "pgcatalog-demo"
@@ -108,8 +107,8 @@ def mark(site: Any, **values: Any) -> None:
     annotations[MARKER] = {**annotations.get(MARKER, {}), **values}
 
 
-def make_site(app: Any, **marked: Any) -> Any:
-    """Make an empty Plone site with the stock catalog, its users and groups."""
+def make_site(app: Any, zone: str, **marked: Any) -> Any:
+    """Make an empty Plone site in the time zone *zone* with the stock catalog, its users and groups."""
     site = addPloneSite(
         app,
         SITE_ID,
@@ -117,7 +116,7 @@ def make_site(app: Any, **marked: Any) -> Any:
         distribution_name="classic",
         setup_content=False,
         default_language="en",
-        portal_timezone=TIMEZONE,
+        portal_timezone=zone,
     )
     # Without its profile anonymous visitors may not use the REST API.
     site.portal_setup.runAllImportStepsFromProfile("profile-plone.restapi:default")
@@ -126,7 +125,7 @@ def make_site(app: Any, **marked: Any) -> Any:
     # Plone themes no page of the host 127.0.0.1, which is as good an address of the demo as localhost.
     registry.forInterface(IThemeSettings).hostnameBlacklist = []
     _add_people(site)
-    mark(site, complete=False, **marked)
+    mark(site, complete=False, zone=zone, **marked)
     transaction.commit()
     return site
 

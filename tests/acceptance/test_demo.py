@@ -72,6 +72,20 @@ def test_check_finds_no_difference() -> None:
     assert "proves nothing" not in done.stdout
 
 
+@pytest.mark.parametrize("zone", ["UTC", "America/Sao_Paulo"])
+def test_check_finds_no_difference_in_another_time_zone(zone: str) -> None:
+    """Among the pages are recurring events, as iCalendar too, and the list of events."""
+    done = run("--check", "--objects", "200", "--zone", zone)
+    assert done.returncode == 0, done.stdout
+    assert "all as it should be" in done.stdout
+
+
+def test_zone_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    done = run("--check", "--zone", "Europe/Bonn")
+    assert done.returncode == 2
+    assert "there is no time zone 'Europe/Bonn'" in done.stdout
+
+
 @pytest.fixture
 def public_folder() -> Iterator[Path]:
     """A folder that the database server may enter, also when we are root."""
