@@ -20,26 +20,38 @@ LAYOUTS = {
 }
 #: What a zope.conf has besides its database: no move may lose it.
 OUR_SETTING = "  OUR_SETTING kept\n"
-#: By the documentation of cookiecutter-zope-instance: other names than those of mkwsgiinstance, and whole paths.
+#: As cookiecutter-zope-instance 3.1 writes it: other names than those of mkwsgiinstance, and whole paths.
 COOKIECUTTER_CONF = """\
+# This file was generated
 %define INSTANCEHOME {folder}
 instancehome $INSTANCEHOME
+
 %define CLIENTHOME {folder}/var
 clienthome $CLIENTHOME
+
 debug-mode off
+default-zpublisher-encoding utf-8
+
 <environment>
-  CHAMELEON_CACHE {folder}/var/cache
+    CHAMELEON_CACHE {folder}/var/cache
 </environment>
+<dos_protection>
+    form-memory-limit 1MB
+</dos_protection>
+
+# Database
 <zodb_db main>
-  mount-point /
-  cache-size 30000
-  <filestorage>
-    path {folder}/var/filestorage/Data.fs
-    blob-dir {folder}/var/blobs
-  </filestorage>
+    mount-point /
+    cache-size 30000
+    <filestorage>
+        path {folder}/var/filestorage/Data.fs
+        blob-dir {folder}/var/blobs
+        pack-keep-old true
+    </filestorage>
 </zodb_db>
 """
-COOKIECUTTER_INI = "[app:zope]\nuse = egg:Zope#main\nzope_conf = {folder}/etc/zope.conf\n"
+COOKIECUTTER_INI = "[app:zope]\nuse = egg:Zope#main\nzope_conf = %(here)s/zope.conf\n"
+COOKIECUTTER_FOLDERS = ("etc", "var/blobs", "var/cache", "var/filestorage", "var/log")
 ZEO_CLIENT = """\
   <zeoclient>
     server {address}
@@ -68,10 +80,10 @@ def make_instance(folder: Path, layout: str) -> None:
         # Plone needs a place for files, which Zope alone does not.
         conf = conf.replace("var/Data.fs\n", "var/Data.fs\n     blob-dir $INSTANCE/var/blobstorage\n")
     else:
-        for name in ("etc", "var/filestorage", "var/cache"):
+        for name in COOKIECUTTER_FOLDERS:
             (folder / name).mkdir(parents=True)
         conf = COOKIECUTTER_CONF.format(folder=folder)
-        (folder / "etc" / "zope.ini").write_text(COOKIECUTTER_INI.format(folder=folder))
+        (folder / "etc" / "zope.ini").write_text(COOKIECUTTER_INI)
     # A comment of Zope's names the section, too.
     conf = conf.replace("\n<environment>\n", f"\n<environment>\n{OUR_SETTING}")
     (folder / "etc" / "zope.conf").write_text(conf)
