@@ -1,12 +1,29 @@
 """The search page as a visitor without a script sees it."""
 
 from html import unescape
+from tests.integration.content import counted
+from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
 from urllib.parse import parse_qsl
 from urllib.parse import urlsplit
 
 import lxml.html
+import pytest
+
+
+@pytest.fixture(scope="module")
+def site(shared_site: Site) -> Site:
+    """The module's shared site, whose words are counted."""
+    with shared_site.inside() as portal:
+        counted(shared_site.dsn, portal.portal_catalog)
+    return shared_site
+
+
+@pytest.fixture(scope="module")
+def web(site: Site) -> Web:
+    """That site over HTTP."""
+    return site.web
 
 
 class Page:

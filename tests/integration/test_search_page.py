@@ -9,10 +9,11 @@ from plone.pgcatalog.results.cache import HITS
 from plone.pgcatalog.results.cache import result_cache
 from tests.acceptance.search_site import fill_for_mara
 from tests.acceptance.search_site import TOPICS
-from tests.integration.content import counted
 from tests.integration.content import tune
 from tests.integration.search_pages import follow
 from tests.integration.search_pages import search
+from tests.integration.search_pages import site as site
+from tests.integration.search_pages import web as web
 from tests.integration.traffic import traced
 from tests.integration.web import Site
 from tests.integration.web import Web
@@ -31,18 +32,6 @@ HIDDEN = ("rendezvous", "Hidden tag", "Hidden place")
 
 
 SHARED = fill_for_mara
-
-
-@pytest.fixture(scope="module")
-def site(shared_site: Site) -> Site:
-    with shared_site.inside() as portal:
-        counted(shared_site.dsn, portal.portal_catalog)
-    return shared_site
-
-
-@pytest.fixture(scope="module")
-def web(site: Site) -> Web:
-    return site.web
 
 
 HEDGEHOG = {"SearchableText": "hedgehog"}
@@ -151,6 +140,19 @@ def test_addresses_of_plones_page_mean_the_same(web: Web) -> None:
     assert search(web, path="/plone/animals", **HEDGEHOG).total == 16
     assert search(web, **{"Subject:list": "Winter"}).total > 0
     assert search(web, **HEDGEHOG, review_state="private").total == 0
+
+
+@pytest.mark.parametrize("text", ["hedgehog", ""])
+def test_restricted_indexes_and_authors_sort_no_visitors_page(web: Web, text: str) -> None:
+    """Their order says who may see a page, or who has written it."""
+    for view in ("@@search", "@@ajax-search"):
+        for name in ("allowedRolesAndUsers", "effectiveRange", "Creator"):
+            for parameter in ("sort_on", "sort_on:list"):
+                response = web.get(f"/plone/{view}", None, "text/html", SearchableText=text, **{parameter: name})
+                assert response.status == 400, (view, parameter, name)
+    assert search(web, "mara:secret", SearchableText=text, sort_on="Creator").total
+    unsorted = search(web, SearchableText=text, **{"sort-on": "allowedRolesAndUsers"})
+    assert unsorted.titles == search(web, SearchableText=text).titles
 
 
 # -- the page

@@ -6,13 +6,14 @@ from plone.namedfile.file import NamedBlobFile
 from plone.pgcatalog.fulltext.stop_words import listed
 from plone.pgcatalog.observe.searches import words_of
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
-from tests.integration.content import counted
 from tests.integration.content import create
 from tests.integration.content import tune
 from tests.integration.people import acting_as
 from tests.integration.people import add_users
 from tests.integration.people import publish
 from tests.integration.search_pages import search
+from tests.integration.search_pages import site as site
+from tests.integration.search_pages import web as web
 from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
@@ -69,18 +70,6 @@ def fill(portal: Any) -> None:
 
 
 SHARED = fill
-
-
-@pytest.fixture(scope="module")
-def site(shared_site: Site) -> Site:
-    with shared_site.inside() as portal:
-        counted(shared_site.dsn, portal.portal_catalog)
-    return shared_site
-
-
-@pytest.fixture(scope="module")
-def web(site: Site) -> Web:
-    return site.web
 
 
 Search = Callable[[Web, str], list[str]]

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from collections.abc import Container
 from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from datetime import tzinfo
@@ -207,10 +208,7 @@ class PageRequest(Search):
         if self.similar:
             # The order is that of similarity.
             base = {name: value for name, value in base.items() if name not in ("sort_on", "sort_order")}
-        sort_on = base.get("sort_on") or ()
-        for name in (sort_on,) if isinstance(sort_on, str) else sort_on:
-            if not may_sort_by(name, self.context, self.request):
-                raise BadRequest(f"results cannot be sorted by {name!r}")
+        check_order(base, self.context, self.request)
         names = {facet.name for facet in self.facets}
         if "portal_type" in names:
             base["portal_type"] = self.filter_types([])
@@ -224,3 +222,11 @@ class PageRequest(Search):
         parameters = {facet.parameter for facet in self.facets}
         base = as_site_searches(self.catalog, base)
         return {k: v for k, v in base.items() if k not in parameters or k not in others}
+
+
+def check_order(query: Mapping[str, Any], context: Any, request: Any) -> None:
+    """Raise BadRequest if the user may not have results in the order that *query* asks for."""
+    sort_on = query.get("sort_on") or ()
+    for name in (sort_on,) if isinstance(sort_on, str) else sort_on:
+        if not may_sort_by(name, context, request):
+            raise BadRequest(f"results cannot be sorted by {name!r}")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cached_property
 from plone.pgcatalog.classic.request import Address
+from plone.pgcatalog.classic.request import check_order
 from plone.pgcatalog.core.searcher import bad_values
 from plone.pgcatalog.discovery.suggest import by_meaning_alone
 from plone.pgcatalog.discovery.suggest import Completions
@@ -127,7 +128,7 @@ class LiveSearch(AjaxSearch):
         return typed if has_rows else corrected
 
     def filter_query(self, query: Any) -> Any:
-        """See Search; without excluded words, and ranked as the site's search is."""
+        """See Search; without excluded words, and ranked as the site's search is.  Raises BadRequest for an order that is refused."""
         typed = query.get(SOURCE_INDEX) or self.request.form.get(SOURCE_INDEX)
         query = super().filter_query(query)
         catalog = getToolByName(self.context, "portal_catalog")
@@ -135,6 +136,7 @@ class LiveSearch(AjaxSearch):
             return query
         if SOURCE_INDEX in query and isinstance(typed, str):
             query[SOURCE_INDEX] = search_text(typed)
+        check_order(query, self.context, self.request)
         return as_site_searches(catalog, query)
 
     @property
