@@ -5,7 +5,11 @@ So do the recycle bin of Plone 6.3, and working copies: the object keeps its oid
 
 from Acquisition import aq_base
 from collections.abc import Iterator
+from contextlib import contextmanager
 from demo import documents as files
+from hypothesis import given
+from hypothesis import settings
+from hypothesis import strategies as st
 from persistent.mapping import PersistentMapping
 from plone.pgcatalog.database.connections import connect
 from plone.pgcatalog.queue.worker import Worker
@@ -14,6 +18,7 @@ from psycopg.sql import Identifier
 from psycopg.sql import SQL
 from tests.integration import site as sites
 from tests.integration.content import create
+from tests.integration.editors import Editor
 from tests.integration.editors import editor
 from tests.integration.meanings import embedder
 from tests.integration.meanings import page
@@ -21,6 +26,8 @@ from tests.integration.oracle import answer
 from tests.integration.oracle import make_oracle
 from tests.integration.uploads import upload
 from tests.integration.uploads import work
+from tests.property.pair import feeding_the_oracle
+from tests.property.pair import ORACLE
 from typing import Any
 from ZODB.utils import u64
 
@@ -48,11 +55,12 @@ QUERIES: tuple[dict[str, Any], ...] = (
 @pytest.fixture(scope="module")
 def place(site_template: str, postgres: Any) -> Iterator[tuple[Any, Worker]]:
     """(portal, worker) of a site with an embedder, two folders and a bin."""
-    with sites.opened(sites.clone(postgres, site_template)) as db:
-        yield from of_site(db)
+    with sites.opened(sites.clone(postgres, site_template)) as db, site_in(db) as site:
+        yield site
 
 
-def of_site(db: Any) -> Iterator[tuple[Any, Worker]]:
+@contextmanager
+def site_in(db: Any) -> Iterator[tuple[Any, Worker]]:
     """Yield (portal, worker) of the site in *db*."""
     with sites.inside(db) as portal, embedder(meaning_of_private=True):
         create(portal, "Folder", "old", title="Old")
@@ -221,8 +229,8 @@ def test_kept_results_have_the_rows_of_their_search(place: Any, commits: tuple[s
 @pytest.fixture
 def undoable(site_template: str, postgres: Any) -> Iterator[tuple[Any, Worker]]:
     """(portal, worker) of such a site whose storage keeps history."""
-    with sites.opened(sites.clone(postgres, site_template), history_preserving=True) as db:
-        yield from of_site(db)
+    with sites.opened(sites.clone(postgres, site_template), history_preserving=True) as db, site_in(db) as site:
+        yield site
 
 
 def last(portal: Any, count: int, note: str = "") -> list[Any]:
@@ -299,3 +307,192 @@ def test_undo_brings_back_row_text_and_vectors_of_before(
     if commits:
         undo(portal, undone[:1])
         assert after_work()["rows"] == []
+
+
+# -- random sequences
+
+FOLDERS = ("old", "new")
+#: What a title says, and a word of the same meaning.
+TITLES = {"wombat holiday": "vacation", "numbat salary": "wages", "quoll fire": "flames"}
+#: What the file says.
+TEXTS = ("bilby", "echidna", "quokka")
+NAMES = ("page", "file")
+SORTED: dict[str, Any] = {"sort_on": "path"}
+ASKED: tuple[dict[str, Any], ...] = (
+    *({"path": f"/plone/{folder}", **SORTED} for folder in FOLDERS),
+    *({"Title": title.split()[0], **SORTED} for title in TITLES),
+    *({"SearchableText": title.split()[0], "portal_type": "Document"} for title in TITLES),
+    {"getId": NAMES, "sort_on": ["sortable_title", "getId"]},
+    {"getId": NAMES, "sort_on": ["portal_type", "getObjPositionInParent"]},
+)
+
+
+class Sequence:
+    """Does steps to a page and a file of the site of *portal*, and compares what is catalogued with a ZCatalog."""
+
+    def __init__(self, portal: Any, worker: Worker, other: Editor) -> None:
+        self.portal = portal
+        self.worker = worker
+        self.other = other
+        page(portal.old, "page", "wombat holiday")
+        upload(portal.new, "file", files.pdf("bilby"))
+        self.things = {"page": aq_base(portal.old.page), "file": aq_base(portal.new.file)}
+        self.text = self.saved_text = "bilby"
+        self.savepoints: list[Any] = []
+        self.commit(0, "")
+
+    def folder_of(self, name: str) -> Any:
+        """Return the folder of the thing *name*, None if it is in the bin."""
+        return next((folder for id in FOLDERS if name in (folder := self.portal[id])), None)
+
+    # -- steps: each has a number and the name of a thing
+
+    def take(self, number: int, name: str) -> None:
+        if (folder := self.folder_of(name)) is not None:
+            self.portal.test_bin[name] = taken(folder, name)
+
+    def put(self, number: int, name: str) -> None:
+        if name in self.portal.test_bin:
+            self.portal[FOLDERS[number % 2]]._setObject(name, self.portal.test_bin.pop(name))
+
+    def move(self, number: int, name: str) -> None:
+        if (folder := self.folder_of(name)) is not None:
+            other = self.portal[FOLDERS[folder.getId() == "old"]]
+            other.manage_pasteObjects(folder.manage_cutObjects([name]))
+
+    def uncatalog(self, number: int, name: str) -> None:
+        if (folder := self.folder_of(name)) is not None:
+            folder[name].unindexObject()
+
+    def change(self, number: int, name: str) -> None:
+        """Change the title, and the file; what is in a folder is catalogued."""
+        self.things[name].title = list(TITLES)[number % 3]
+        if name == "file":
+            self.text = TEXTS[number % 3]
+            self.things[name].file = files.blob(files.pdf(self.text), files.PDF)
+        if (folder := self.folder_of(name)) is not None:
+            folder[name].reindexObject()
+
+    def savepoint(self, number: int, name: str) -> None:
+        self.savepoints.append((transaction.savepoint(), self.text))
+
+    def rollback(self, number: int, name: str) -> None:
+        if self.savepoints:
+            savepoint, self.text = self.savepoints.pop()
+            savepoint.rollback()
+
+    def abort(self, number: int, name: str) -> None:
+        self.savepoints.clear()
+        self.text = self.saved_text
+        transaction.abort()
+
+    def commit(self, number: int, name: str) -> None:
+        self.savepoints.clear()
+        self.saved_text = self.text
+        transaction.commit()
+
+    def work(self, number: int, name: str) -> None:
+        self.commit(number, name)
+        work(self.worker)
+        transaction.begin()
+
+    # -- laws
+
+    def run(self, steps: list[tuple[str, int, str]]) -> None:
+        for step, number, name in [*steps, ("work", 0, "")]:
+            kept = {n: self.portal.portal_catalog.unrestrictedSearchResults(getId=n) for n in NAMES}
+            rids = {n: [b.getRID() for b in self.portal.portal_catalog(getId=n)] for n in NAMES}
+            seen = self.seen_by_other()
+            getattr(self, step)(number, name)
+            assert {n: [brain.getRID() for brain in result] for n, result in kept.items()} == rids
+            assert self.seen_by_other() == seen
+            self.assert_answers_are_of_now()
+            if step in ("commit", "work"):
+                self.other.begin()
+                assert self.seen_by_other() == {n: title_and_path(self.portal, n) for n in NAMES}
+                self.assert_rows_are_of_now()
+        self.assert_texts_and_vectors_are_of_now()
+
+    def seen_by_other(self) -> dict[str, Any]:
+        return {name: self.other.do(title_and_path, name) for name in NAMES}
+
+    def assert_answers_are_of_now(self) -> None:
+        # A ZCatalog remembers for the whole request what it has found, also after an abort (search-after-rollback).
+        self.portal.REQUEST.set("__catalog_cache__", None)
+        for query in ASKED:
+            ours, theirs = (
+                answer(catalog, query) for catalog in (self.portal.portal_catalog, getattr(self.portal, ORACLE))
+            )
+            assert ours == theirs, query
+        for name in NAMES:
+            for brain in self.portal.portal_catalog(getId=name):
+                assert brain.Title == self.things[name].title
+                assert aq_base(brain.getObject()) is self.things[name]
+                assert brain.getRID() == u64(self.things[name]._p_oid)
+
+    def catalogued(self) -> dict[str, str]:
+        """Return name -> path of what the ZCatalog has."""
+        return {
+            brain.getId: brain.getPath()
+            for brain in getattr(self.portal, ORACLE).unrestrictedSearchResults(getId=NAMES)
+        }
+
+    def assert_rows_are_of_now(self) -> None:
+        catalogued = self.catalogued()
+        for name, thing in self.things.items():
+            expected = [path for each, path in catalogued.items() if each == name]
+            assert paths(self.portal, self.worker.dsn, u64(thing._p_oid)) == expected
+
+    def assert_texts_and_vectors_are_of_now(self) -> None:
+        catalog, catalogued = self.portal.portal_catalog, self.catalogued()
+        for text in TEXTS:
+            found = [brain.getId for brain in catalog(SearchableText=text, getId=NAMES)]
+            assert found == ["file"] * (text == self.text and "file" in catalogued)
+        for title, meaning in TITLES.items():
+            found = {brain.getId for brain in catalog(SearchableText=meaning, rank="hybrid", getId=NAMES)}
+            assert found == {name for name in catalogued if self.things[name].title == title}
+
+    def end(self) -> None:
+        """Remove the things."""
+        self.abort(0, "")
+        self.portal.test_bin.clear()
+        for name in NAMES:
+            if (folder := self.folder_of(name)) is not None:
+                folder._delObject(name)
+        self.commit(0, "")
+
+
+STEPS = st.tuples(
+    st.sampled_from(
+        [*("take", "put", "change") * 2, *("move", "uncatalog", "savepoint", "rollback"), "commit", "abort"]
+    ),
+    st.integers(0, 5),
+    st.sampled_from(NAMES),
+)
+
+
+@pytest.mark.parametrize("examples", [8, pytest.param(50, marks=pytest.mark.slow)])
+def test_sequences_leave_rows_versions_texts_and_vectors_of_now(
+    site_template: str, postgres: Any, examples: int
+) -> None:
+    """Uncatalogued, moved, changed and catalogued again, in any order and with any end of the transactions in between."""
+    with (
+        sites.opened(sites.clone(postgres, site_template)) as db,
+        site_in(db) as (portal, worker),
+        feeding_the_oracle(),
+    ):
+        setattr(portal, ORACLE, aq_base(make_oracle(portal)))
+        transaction.commit()
+
+        @settings(max_examples=examples, derandomize=True)
+        @given(st.lists(STEPS, min_size=2, max_size=12))
+        def check(steps: list[tuple[str, int, str]]) -> None:
+            with editor(db) as other:
+                sequence = Sequence(portal, worker, other)
+                other.begin()
+                try:
+                    sequence.run(steps)
+                finally:
+                    sequence.end()
+
+        check()
