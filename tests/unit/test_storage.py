@@ -3,7 +3,11 @@
 from collections.abc import Callable
 from collections.abc import Iterator
 from importlib.metadata import version
+from plone.pgcatalog import reader
 from plone.pgcatalog import storage
+from plone.pgcatalog.storage import known
+from scripts.replaced import OF_THE_STORAGE
+from scripts.replaced import patch_rows
 from types import SimpleNamespace
 from typing import Any
 from zodb_pgjsonb.instance import PGJsonbStorageInstance
@@ -13,6 +17,8 @@ from zodb_pgjsonb.storage import SharedLoadCache
 import ast
 import inspect
 import pytest
+import zodb_json_codec
+import zodb_pgjsonb.storage
 
 
 #: Of others than zodb-pgjsonb: ZODB's, psycopg's and this module's.
@@ -64,29 +70,29 @@ def test_the_list_has_what_is_used() -> None:
 
 
 def test_the_installed_one_is_known() -> None:
-    assert storage.unknown_version() == ""
+    assert known.unknown_version() == ""
     assert hasattr(SharedLoadCache, "poll_advance")
     assert hasattr(PGJsonbStorage, "_ensure_admin_conn")
 
 
 def test_another_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "version", lambda name: "1.20.0")
-    assert storage.unknown_version() == "plone.pgcatalog replaces methods of zodb-pgjsonb 1.19.*, not 1.20.0"
+    monkeypatch.setattr(known, "version", lambda name: "1.20.0")
+    assert known.unknown_version() == "plone.pgcatalog replaces methods of zodb-pgjsonb 1.19.*, not 1.20.0"
 
 
 @pytest.fixture
 def compared() -> Iterator[None]:
     """The sources of methods are compared anew in the test, and after it."""
-    storage.unknown_methods.cache_clear()
+    known.unknown_methods.cache_clear()
     yield
-    storage.unknown_methods.cache_clear()
+    known.unknown_methods.cache_clear()
 
 
 @pytest.mark.usefixtures("compared")
 def test_methods_that_the_tests_were_run_with_are_silent() -> None:
-    assert version("zodb-pgjsonb") == storage.RUN
-    assert storage.unknown_methods() == ()
-    assert storage.unknown_code() == ""
+    assert version("zodb-pgjsonb") == known.RUN
+    assert known.unknown_methods() == ()
+    assert known.unknown_code() == ""
 
 
 @pytest.mark.usefixtures("compared")
@@ -95,11 +101,64 @@ def test_each_method_of_another_source_is_named_in_one_line(monkeypatch: pytest.
 
     monkeypatch.setattr(PGJsonbStorageInstance, "load", load)
     monkeypatch.delattr(PGJsonbStorage, "pack")
-    sentence = storage.unknown_code()
+    sentence = known.unknown_code()
     assert sentence.endswith(": instance.PGJsonbStorageInstance.load, storage.PGJsonbStorage.pack")
     assert "\n" not in sentence
 
 
 def test_each_replaced_method_has_a_digest() -> None:
-    names = {name.rpartition(".")[2] for name in storage.METHODS}
-    assert {*storage.READS, "new_oid", "poll_invalidations", "pack", "new_instance"} <= names
+    """The list is what the code sets on the storage, overrides in a subclass of it, or lends it."""
+    assert {*known.METHODS, *known.CODEC} == {*set_on_the_storage(), *overridden(), *lent()}
+
+
+#: Names in the code -> what they stand for.
+OWNERS = {
+    "PGJsonbStorage": PGJsonbStorage,
+    "storage": PGJsonbStorage,
+    "instance": PGJsonbStorageInstance,
+    "zodb_json_codec": zodb_json_codec,
+}
+
+
+def full_name(owner: Any, name: str) -> str:
+    """Return the name of an attribute of *owner*, a class of zodb-pgjsonb or a module, as in the lists."""
+    return (
+        ".".join([*owner.__module__.split(".")[1:], owner.__name__, name])
+        if inspect.isclass(owner)
+        else f"{owner.__name__}.{name}"
+    )
+
+
+def set_on_the_storage() -> Iterator[str]:
+    for place, module, _ in patch_rows():
+        owner, _, name = place.rpartition(".")
+        if module in OF_THE_STORAGE and callable(getattr(OWNERS.get(owner), name, None)):
+            yield full_name(OWNERS[owner], name)
+        if place == "setattr(instance)":
+            yield from (full_name(PGJsonbStorageInstance, name) for name in storage.READS)
+
+
+def overridden() -> Iterator[str]:
+    for cls in (reader.ReadOnlyInstance, reader.ReadOnlyStorage, reader.ReadOnlyStorageFactory):
+        for name in vars(cls):
+            owner = next((base for base in cls.__mro__[1:] if name in vars(base)), object)
+            if owner.__module__.startswith("zodb_pgjsonb.") and inspect.isroutine(vars(owner)[name]):
+                yield full_name(owner, name)
+
+
+def lent() -> Iterator[str]:
+    """Yield what zodb-pgjsonb finds under its own names while a storage is opened, or packs."""
+    for node in ast.walk(ast.parse(inspect.getsource(reader))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "replaced":
+            name = ast.literal_eval(node.args[0])
+            # What a class does when it is called is its __init__.
+            yield f"storage.{name}" + ".__init__" * inspect.isclass(getattr(zodb_pgjsonb.storage, name))
+    for name in vars(storage._StorageOfPack(PGJsonbStorage, None)):
+        if callable(getattr(PGJsonbStorage, name, None)):
+            yield full_name(PGJsonbStorage, name)
+
+
+@pytest.mark.usefixtures("compared")
+def test_codec_of_other_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zodb_json_codec, "encode_zodb_record", lambda record: b"other")
+    assert known.unknown_code().endswith(": zodb_json_codec.encode_zodb_record")

@@ -5,15 +5,13 @@ from collections.abc import Container
 from contextlib import AbstractContextManager
 from contextlib import closing
 from contextlib import ContextDecorator
-from functools import cache
 from functools import partial
 from functools import wraps
-from hashlib import sha256
 from importlib.metadata import version
-from inspect import getsource
 from operator import attrgetter
 from persistent.TimeStamp import TimeStamp
 from plone.pgcatalog.sql.locks import HOLD_COMMITS
+from plone.pgcatalog.storage.known import unknown_code
 from plone.pgcatalog.storage.records import keep_values
 from psycopg import IsolationLevel
 from psycopg.errors import DeadlockDetected
@@ -31,16 +29,10 @@ from zodb_pgjsonb.storage import PGJsonbStorage
 
 import logging
 import psycopg
-import zodb_pgjsonb.instance
-import zodb_pgjsonb.storage
 
 
 logger = logging.getLogger(__name__)
 
-#: The versions of zodb-pgjsonb that the methods replaced here, and in ``reader``, were written for.
-KNOWN = "1.19."
-#: The version that the tests were run with.
-RUN = "1.19.0"
 #: The names of zodb-pgjsonb used here that it does not promise, from the storage of a ZODB connection on.
 PRIVATE_NAMES = (
     *("_blob_cache", "_blob_temp_dir", "_conn", "_drop_conn", "_in_read_txn", "_load_cache", "_main"),
@@ -75,67 +67,12 @@ READ_PIECE = "SELECT substring(data FROM %s FOR %s) FROM blob_state WHERE (zoid,
 READS = ("load", "load_multiple", "loadBefore", "loadSerial", "loadBlob", "openCommittedBlobFile")
 
 
-#: Methods of zodb-pgjsonb that are replaced or decorated here -> beginning of the SHA-256 of their source in RUN.
-METHODS = {
-    "instance.PGJsonbStorageInstance.load": "0ecac270042d",
-    "instance.PGJsonbStorageInstance.load_multiple": "06a3f3874828",
-    "instance.PGJsonbStorageInstance.loadBefore": "719e2d483cb0",
-    "instance.PGJsonbStorageInstance.loadSerial": "b231293f2908",
-    "instance.PGJsonbStorageInstance.loadBlob": "e44bc0053fa7",
-    "instance.PGJsonbStorageInstance.openCommittedBlobFile": "de7d26f30097",
-    "instance.PGJsonbStorageInstance.new_oid": "3aa0a1aff25e",
-    "instance.PGJsonbStorageInstance.poll_invalidations": "3856b0e57a79",
-    "instance.PGJsonbStorageInstance.isReadOnly": "630f62120c05",
-    "instance.PGJsonbStorageInstance.tpc_abort": "376afa43f23a",
-    "storage.PGJsonbStorage.pack": "083ab7cbad6b",
-    "storage.PGJsonbStorage.new_instance": "8ac930666a7c",
-    "storage.PGJsonbStorage._apply_pending_ddl": "9319173a296f",
-    "storage.PGJsonbStorage.__init__": "9a42d970d2dc",
-}
-
-
 class PackConflict(SerializationFailure):
     """Each attempt of a pack has met others; nothing was removed."""
 
 
 class UnknownStorage(Exception):
     """The installed zodb-pgjsonb is not one that this package knows."""
-
-
-def unknown_version() -> str:
-    """Return a sentence if this zodb-pgjsonb is not of the versions its methods are replaced for, else empty text."""
-    installed = version("zodb-pgjsonb")
-    return (
-        ""
-        if installed.startswith(KNOWN)
-        else f"plone.pgcatalog replaces methods of zodb-pgjsonb {KNOWN}*, not {installed}"
-    )
-
-
-@cache
-def unknown_methods() -> tuple[str, ...]:
-    """Return the names of the methods in METHODS whose source is another one than the tests were run with."""
-    found = []
-    for name, digest in METHODS.items():
-        try:
-            source = getsource(attrgetter(name)(zodb_pgjsonb))
-        except (AttributeError, OSError, TypeError):
-            source = ""
-        if sha256(source.encode()).hexdigest()[: len(digest)] != digest:
-            found.append(name)
-    return tuple(found)
-
-
-def unknown_code() -> str:
-    """Return a sentence about code of the installed zodb-pgjsonb that the tests were not run with, else empty text."""
-    if sentence := unknown_version():
-        return sentence
-    if names := unknown_methods():
-        return (
-            f"zodb-pgjsonb {version('zodb-pgjsonb')} has other methods than {RUN}, with which plone.pgcatalog was tested: "
-            + ", ".join(names)
-        )
-    return ""
 
 
 def require_known_storage(database: Any) -> None:
