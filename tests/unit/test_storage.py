@@ -142,7 +142,7 @@ def overridden() -> Iterator[str]:
     for cls in (reader.ReadOnlyInstance, reader.ReadOnlyStorage, reader.ReadOnlyStorageFactory):
         for name in vars(cls):
             owner = next((base for base in cls.__mro__[1:] if name in vars(base)), object)
-            if owner.__module__.startswith("zodb_pgjsonb.") and inspect.isroutine(vars(owner)[name]):
+            if owner.__module__.startswith("zodb_pgjsonb.") and inspect.isfunction(vars(owner)[name]):
                 yield full_name(owner, name)
 
 
