@@ -60,7 +60,7 @@ def status(dsn: str, indexes: bool, check: bool) -> Result:
     Exit code 0: all is well; 1: something needs attention, and is named; 2: there is no catalog.
     """
     with connected(dsn) as connection:
-        overview = health.collect(connection, check, embedders_asked() if check else health.ask_nobody)
+        overview = health.collect(connection, check, embedders_asked() if check else health.ask_no_embedder)
     return Result(overview, status_lines(overview, indexes), 1 if overview["attention"] else 0)
 
 

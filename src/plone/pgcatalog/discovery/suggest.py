@@ -179,7 +179,7 @@ class Correction:
         return None if corrected == self._text else corrected
 
     def spelled(self, texts: Iterable[str]) -> str:
-        """Return what ``text`` has returned, with its new words as they are written in *texts*: ``Bücher`` for ``bucher``.
+        """Return the answer of ``text`` with its new words as they are written in *texts*: ``Bücher`` for ``bucher``.
 
         Words that are not in *texts* are looked up in the texts of pages.  One statement, or none.
         """

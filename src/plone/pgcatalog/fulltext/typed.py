@@ -57,7 +57,7 @@ def _tokens(text: str) -> list[tuple[str, bool]]:
 
 
 def search_text(text: str) -> str:
-    """Return what Plone's search page makes of *text*, without the words that it excludes."""
+    """Return the query text of Plone's search page for *text*, without the words that it excludes."""
     tokens = _tokens(plain_signs(text))
     wanted = " ".join(
         token

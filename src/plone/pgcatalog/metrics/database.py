@@ -44,7 +44,7 @@ REPLICA = {
     "lag_bytes": "Bytes of the write-ahead log that a replica has not replayed",
     "lag_seconds": "Seconds by which a replica is behind",
 }
-ATTENTION = "Things that somebody should look at, which pgcatalog status names; should be 0"
+ATTENTION = "Problems that pgcatalog status names; should be 0"
 BLOCKERS = "Sessions that others have been waiting for, for more than 5 seconds"
 EMBEDDER = "1 when the embedder of a site gives vectors"
 CONNECTIONS = {

@@ -52,11 +52,11 @@ SMALL_TABLE = 1 << 20
 NAMED = 3
 
 
-def ask_nobody(catalogs: list[dict[str, Any]]) -> None:
+def ask_no_embedder(catalogs: list[dict[str, Any]]) -> None:
     """Ask no embedder."""
 
 
-def collect(connection: Connection[Any], check: bool = False, ask: Ask = ask_nobody) -> dict[str, Any]:
+def collect(connection: Connection[Any], check: bool = False, ask: Ask = ask_no_embedder) -> dict[str, Any]:
     """Return what ``statistics.overview`` does, with rows, what is missing, sites without a table, upgrade steps that
     wait, and ``attention`` in English, as JSON data; only what is missing if that is of what all catalogs share.
 
@@ -90,7 +90,7 @@ def collect(connection: Connection[Any], check: bool = False, ask: Ask = ask_nob
 
 
 def of_shared(faults: list[dict[str, str]]) -> dict[str, Any]:
-    """Return what ``attention`` reads of the *faults* of what all catalogs share: names that a start of Zope makes, others."""
+    """Return the *faults* of shared parts for ``attention``: names of parts that a start of Zope creates, and all others."""
     missing = [fault["name"] for fault in faults if not fault["line"]]
     return {"missing": missing, "faults": [fault for fault in faults if fault["line"]]}
 

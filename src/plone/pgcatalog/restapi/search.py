@@ -281,7 +281,7 @@ class CheckedHandler(SearchHandler):
         self.catalog = CheckedSearches(self.catalog)
 
     def search(self, query: Any = None) -> Any:
-        """Return what is found; raises BadRequest for a page that cannot be, too."""
+        """Return the answer of plone.restapi; raises BadRequest for a start or a size that is no whole number, too."""
         for name in ("b_start", "b_size"):
             number = number_in(str(self.request.form.get(name, 0)))
             if number is None or (name == "b_size" and number < 0):

@@ -230,7 +230,7 @@ class NewOids:
         self._size = FIRST_OIDS
 
     def next(self) -> bytes:
-        """Return an oid that nobody else gets."""
+        """Return an oid that no other connection gets."""
         connection = self._instance._conn
         if connection is None or self._instance.isReadOnly():
             return self._ask()  # type: ignore[no-any-return]
@@ -266,7 +266,7 @@ def _poll(instance: Any, poll: Callable[[], Any], begin: Callable[[Any, bool], i
 def _resolve_conflict(
     instance: Any, resolve: Any, oid: bytes, committed: bytes, old: bytes, *args: Any, **options: Any
 ) -> Any:
-    """Return what *resolve* makes of a conflict; raises ConflictError at once if the state that both began with is gone.
+    """Return the answer of *resolve* to a conflict; raises ConflictError at once if the state that both began with is gone.
 
     A storage without history has it in a cache only.  ZODB raises the same, and logs a traceback that looks like damage.
     """
@@ -297,7 +297,7 @@ def dsn_of(jar: Any) -> str:
 
 
 def writable_dsn_of(jar: Any) -> str:
-    """Return ``dsn_of`` for somebody who writes there; raises ReadOnlyError if *jar* only reads."""
+    """Return ``dsn_of`` of a database that *jar* may write to; raises ReadOnlyError if *jar* only reads."""
     require_writable(jar)
     return dsn_of(jar)
 
