@@ -283,8 +283,8 @@ def test_large_catalogs_have_not_less_memory_than_an_administrator_has_given_the
 
 def make_large(monkeypatch: Any) -> None:
     """Let a catalog with a few rows count as a large one."""
-    monkeypatch.setattr("plone.pgcatalog.database.session.MANY_ROWS", 10)
-    monkeypatch.setattr("plone.pgcatalog.database.session.FEW_ROWS", 10)
+    monkeypatch.setattr("plone.pgcatalog.database.generations.MANY_ROWS", 10)
+    monkeypatch.setattr("plone.pgcatalog.database.generations.FEW_ROWS", 10)
 
 
 def memory(session: Any) -> str:

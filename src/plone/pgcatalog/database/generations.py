@@ -13,6 +13,11 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from plone.pgcatalog.database.counts import COUNTED
 from plone.pgcatalog.database.layout import CatalogState
+from plone.pgcatalog.database.prepared import FEW_ROWS
+from plone.pgcatalog.database.prepared import MANY_ROWS
+from plone.pgcatalog.database.prepared import MORE_MEMORY
+from plone.pgcatalog.database.prepared import PLAN_CUSTOM
+from plone.pgcatalog.database.prepared import PLAN_GENERIC
 from plone.pgcatalog.database.sets import KnownSets
 from plone.pgcatalog.database.sets import NEWEST as NEWEST_SET
 from plone.pgcatalog.database.statistics import Selectivity
@@ -102,6 +107,22 @@ class Generations:
         self.trigrams = trigrams
         if self.has_memory is None:
             self.has_memory = has_memory
+
+    # -- plans
+
+    def is_small(self) -> bool:
+        """Return whether plans for any values are good enough: all catalogs are known to have few rows.
+
+        The first statement of a process reads the catalogs, and is sent with how its whole transaction is planned.
+        """
+        return bool(self.newest) and all(0 <= state.rows < FEW_ROWS for state in self.newest.values())
+
+    def planning(self) -> tuple[str, ...]:
+        """Return the commands that set how PostgreSQL plans and runs the statements of a transaction."""
+        if self.is_small():
+            return (PLAN_GENERIC,)
+        most = max((state.rows for state in self.newest.values()), default=0)
+        return (PLAN_CUSTOM, MORE_MEMORY) if most > MANY_ROWS and self.has_memory is False else (PLAN_CUSTOM,)
 
     # -- history
 

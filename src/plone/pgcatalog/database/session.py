@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from plone.pgcatalog import storage
-from plone.pgcatalog.database.errors import HistoryChanged
 from plone.pgcatalog.database.errors import OWN_LIMIT
 from plone.pgcatalog.database.errors import set_limit
 from plone.pgcatalog.database.errors import TAKE_BACK
@@ -27,12 +26,8 @@ from plone.pgcatalog.database.layout import load_sql
 from plone.pgcatalog.database.messages import Batch
 from plone.pgcatalog.database.messages import Messages
 from plone.pgcatalog.database.messages import Rows
-from plone.pgcatalog.database.prepared import FEW_ROWS
+from plone.pgcatalog.database.open_results import OpenResults
 from plone.pgcatalog.database.prepared import HAS_MEMORY
-from plone.pgcatalog.database.prepared import MANY_ROWS
-from plone.pgcatalog.database.prepared import MORE_MEMORY
-from plone.pgcatalog.database.prepared import PLAN_CUSTOM
-from plone.pgcatalog.database.prepared import PLAN_GENERIC
 from plone.pgcatalog.database.prepared import positional
 from plone.pgcatalog.database.prepared import with_planner_hints
 from plone.pgcatalog.database.sets import KnownSets
@@ -40,13 +35,8 @@ from plone.pgcatalog.database.statistics import FREQUENCIES
 from plone.pgcatalog.sql.expression import Statement
 from plone.pgcatalog.sql.predicate import Predicate
 from typing import Any
-from weakref import WeakSet
 from ZODB.utils import u64
 
-import logging
-
-
-logger = logging.getLogger(__name__)
 
 #: What a statement was the first one of: its process, since a write, on its connection.
 COLD_PROCESS = "process"
@@ -88,7 +78,7 @@ class Session:
         #: questions, by catalog, that got no vector in this snapshot: all parts of a page are answered by words then
         self.unanswered: set[tuple[int, str]] = set()
         #: results that still have to read from this snapshot before it changes
-        self.open_results: WeakSet[Any] = WeakSet()
+        self.open_results = OpenResults()
         #: catalog -> overlay that shows its pending rows
         self.overlays = self.messages.overlays
         #: what waits for a message, each a ``results.view.Read``
@@ -156,21 +146,11 @@ class Session:
     def materialize_results(self, ending: bool = False) -> None:
         """Let results read what they still need, before the pending rows change or the snapshot is *ending*.
 
-        A result that cannot be read raises the error when it is used.
+        After a HistoryChanged the transaction can only be aborted.
         """
-        for results in list(self.open_results):
-            try:
-                results.materialize(ending)
-            except Exception as error:  # noqa: BLE001  of any kind: the result may never be used
-                logger.warning("a search was not read before the catalog changed or the transaction ended: %r", error)
-                results.fail(error)
-                if isinstance(error, HistoryChanged):
-                    self._refuse_commit(error)
-        self.open_results.clear()
-
-    def _refuse_commit(self, error: HistoryChanged) -> None:
-        """Let the transaction end by an abort only; a connection that is being closed has none."""
-        if self._synchronized is not None:
+        error = self.open_results.materialize(ending)
+        # A connection that is being closed has no transaction.
+        if error is not None and self._synchronized is not None:
             self._synchronized.get().join(RefusedCommit(error))
 
     def batch(self) -> AbstractContextManager[None]:
@@ -285,41 +265,25 @@ class Session:
                 reading.append(
                     (unread, lambda rows: generations.sets.learn(rows, newest_set(self.read_states()), unread))
                 )
-            if generations.selectivity.is_old and not self.is_small():
+            if generations.selectivity.is_old and not generations.is_small():
                 reading.append((FREQUENCIES, generations.selectivity.learn))
         statements = [*(statement for statement, _ in reading), *statements]
         read = len(reading)
         first = read + places[0] if len(questions) > 1 else None
-        results = self.messages.send(statements, self._settings(), first)
+        results = self.messages.send(statements, generations.planning(), first)
         for (_, take), rows in zip(reading, results, strict=False):
             take(rows)
         return [results[read + place] for place in places]
 
     def _hinted(self, statement: Statement) -> tuple[list[Statement], int]:
         """Return what runs *statement*, and at which place of it the statement itself is."""
-        return ([statement], 0) if self.overlays else with_planner_hints(statement, not self.is_small())
+        return ([statement], 0) if self.overlays else with_planner_hints(statement, not self.generations.is_small())
 
     def _own_limit(self) -> int:
         """Return how many milliseconds a statement may take by what the server says; 0 for any time."""
         if self.generations.own_limit is None:
             self.read_states()
         return self.generations.own_limit or 0
-
-    def _settings(self) -> tuple[str, ...]:
-        """Return the commands that tell PostgreSQL how to plan and run the statements of this transaction."""
-        if self.is_small():
-            return (PLAN_GENERIC,)
-        most = max((state.rows for state in self.generations.newest.values()), default=0)
-        wants_memory = most > MANY_ROWS and self.generations.has_memory is False
-        return (PLAN_CUSTOM, MORE_MEMORY) if wants_memory else (PLAN_CUSTOM,)
-
-    def is_small(self) -> bool:
-        """Return whether plans for any values are good enough: all catalogs are known to have few rows.
-
-        The first statement of a process reads the catalogs, and is sent with how its whole transaction is planned.
-        """
-        states = self.generations.newest.values()
-        return bool(states) and all(0 <= state.rows < FEW_ROWS for state in states)
 
     def new_rid(self) -> int:
         """Return an oid that no object will ever have."""

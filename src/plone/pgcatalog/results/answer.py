@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.query.compiler import CompiledQuery
 from typing import Any
 
@@ -65,6 +66,21 @@ class Answer:
         """Return what this one and a *newer* one for the same state of the catalog know together."""
         more, other = (self, newer) if len(self.ids) > len(newer.ids) else (newer, self)
         return more if more.total is not None or other.total is None else replace(more, total=other.total)
+
+
+class Scores:
+    """The scores of the rows of an answer, as ZCatalog's brains have them."""
+
+    def __init__(self) -> None:
+        self._by_rid: dict[int, float] = {}
+
+    def of(self, rid: int, answer: Answer) -> tuple[int, int]:
+        """Return the score of the row *rid* of *answer*, and the same normalised to 0..100."""
+        if len(self._by_rid) != len(answer.ids):
+            self._by_rid = dict(zip(answer.ids, answer.scores, strict=True))
+        score = self._by_rid[rid]
+        best = next((s for s in answer.scores if s <= HIGHEST_SCORE), 0.0)
+        return int(score * 1000) or 1, min(int(100.0 * score / (best or 1.0)), 100)
 
 
 UNKNOWN = Answer()

@@ -1,6 +1,7 @@
 """Sorting by indexes that have no column: getObjPositionInParent lives in the folders, not in the catalog."""
 
 from Acquisition import aq_base
+from array import array
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -14,12 +15,26 @@ from plone.pgcatalog.indexes.base import IndexTranslator
 from plone.pgcatalog.indexes.daterange import ALWAYS_SINCE
 from plone.pgcatalog.indexes.daterange import ALWAYS_UNTIL
 from plone.pgcatalog.indexes.daterange import DateRangeIndexTranslator
+from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.results.view import CatalogView
 from plone.pgcatalog.results.view import entries
 from Products.CMFCore.interfaces import ISiteRoot
 from typing import Any
 from zope.annotation.interfaces import IAnnotations
 from zope.component import getUtility
+
+
+def sorted_rids(
+    view: CatalogView,
+    lookup: Callable[[str], IndexTranslator],
+    query: CompiledQuery,
+    rids: Sequence[int],
+    paths: Iterable[str],
+) -> array[int]:
+    """Return those of *rids*, the rows of *view* with these *paths*, that have a place in the Python sort of *query*, sorted."""
+    rows = [(rid, path, None) for rid, path in zip(rids, paths, strict=True)]
+    is_limited = query.window.size is not None
+    return array("q", [row[0] for row in sort_rows(view, lookup, rows, query.python_sort, is_limited)])
 
 
 def sort_rows(

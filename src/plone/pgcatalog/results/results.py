@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from operator import index as index_of
-from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.query.compiler import CompiledQuery
 from plone.pgcatalog.query.compiler import LARGEST_WINDOW
 from plone.pgcatalog.results.answer import Answer
+from plone.pgcatalog.results.answer import Scores
 from plone.pgcatalog.results.loader import IDX_BATCH
 from plone.pgcatalog.results.loader import RowLoader
-from plone.pgcatalog.results.position import sort_rows
+from plone.pgcatalog.results.position import sorted_rids
 from plone.pgcatalog.results.reader import Reader
 from plone.pgcatalog.results.reader import unsorted
 from plone.pgcatalog.results.rows import Row
@@ -66,7 +66,7 @@ class CatalogSearchResults(LazyMap):
         self._sorted: Sequence[int] | None = None
         self._assigned: int | None = None
         self._count_limit: int | None = None
-        self._scores: dict[int, float] = {}
+        self._scores = Scores()
         self._on_start = on_start
         self._brain_of = catalog.brain_maker()
         #: rid -> brain, of all that were given out
@@ -173,10 +173,8 @@ class CatalogSearchResults(LazyMap):
             self._reader.rest(with_paths=True)
             rids: Sequence[int] = self._answer.ids
             if self.query.python_sort:
-                rows = [(rid, path, None) for rid, path in zip(rids, self._loader.paths(rids), strict=True)]
-                is_limited = self.query.window.size is not None
-                sorted_rows = sort_rows(self.view, self.catalog.translator, rows, self.query.python_sort, is_limited)
-                rids = array("q", [row[0] for row in sorted_rows])
+                paths = self._loader.paths(rids)
+                rids = sorted_rids(self.view, self.catalog.translator, self.query, rids, paths)
                 self._assigned = len(rids)
             self._sorted = self.query.window.cut(rids, self.query.sort_count)
 
@@ -283,13 +281,5 @@ class CatalogSearchResults(LazyMap):
         return self._brains.setdefault(rid, self._new_brain(rid, row)) if brain is None else brain
 
     def _new_brain(self, rid: int, row: Row | None) -> Any:
-        if self.query.score is None:
-            return self._brain_of(self._loader, rid, 1, 1, row)
-        answer = self._answer
-        if len(self._scores) != len(answer.ids):
-            self._scores = dict(zip(answer.ids, answer.scores, strict=True))
-        score = self._scores[rid]
-        # As ZCatalog's brains have them: the score, and normalised 0..100.
-        best = next((s for s in answer.scores if s <= HIGHEST_SCORE), 0.0)
-        normalized = min(int(100.0 * score / (best or 1.0)), 100)
-        return self._brain_of(self._loader, rid, int(score * 1000) or 1, normalized, row)
+        scores = (1, 1) if self.query.score is None else self._scores.of(rid, self._answer)
+        return self._brain_of(self._loader, rid, *scores, row)

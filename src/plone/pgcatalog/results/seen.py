@@ -162,7 +162,7 @@ class SeenCatalog:
 
     def _shares(self, state: CatalogState | None) -> Shares | None:
         """Return the shares of values in the relation of *state*; None where no plan is worth a thought."""
-        if state is None or self.session.is_small():
+        if state is None or self.session.generations.is_small():
             return None
         return self.session.generations.selectivity.shares(self.session.ask, state.relation)
 
