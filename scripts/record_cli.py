@@ -39,6 +39,7 @@ SLOW_MS = "1"
 SESSIONS = {
     "status": [("status CONF --indexes", 0)],
     "copy": [("copy CONF OTHER", 0)],
+    "blocks": [("blocks CONF", 0)],
     "check": [("check CONF --processes 4", 0)],
     "verify": [("verify CONF --site Plone", 0)],
     "rebuild": [("rebuild CONF --site Plone --workers 2", 0), ("status CONF", 0)],

@@ -12,6 +12,10 @@ from plone.pgcatalog.testing.embedded import EmbeddedPostgres
 from plone.pgcatalog.testing.embedded import TEST_SETTINGS
 from Products.PluginIndexes.FieldIndex.FieldIndex import FieldIndex
 from tests.integration import site as sites
+from tests.integration.checking import check
+from tests.integration.checking import FILE
+from tests.integration.checking import JSONB
+from tests.integration.checking import write_conf
 from tests.integration.content import create
 from typing import Any
 from ZODB.DB import DB
@@ -19,40 +23,12 @@ from ZODB.MappingStorage import MappingStorage
 
 import click.testing
 import itertools
-import json
 import psycopg
 import pytest
 import transaction
 
 
 _roles = itertools.count(1)
-CONF = """\
-instancehome {folder}
-<zodb_db main>
-  mount-point /
-  pool-size {pool_size}
-  {storage}
-</zodb_db>
-"""
-JSONB = """%import zodb_pgjsonb
-  <pgjsonb>
-    dsn {dsn}
-    pool-max-size {pool_max}
-  </pgjsonb>"""
-FILE = """<filestorage>
-    path {folder}/Data.fs
-  </filestorage>"""
-
-
-def check(dsn: str, *options: str) -> list[dict[str, str]]:
-    """Return the findings in the database *dsn* but for those about the settings of the test server, or its pooler."""
-    result = click.testing.CliRunner().invoke(main, ["check", "--dsn", dsn, "--json", *options])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    found: list[dict[str, str]] = json.loads(result.stdout)["findings"]
-    assert result.exit_code == bool(found)
-    # Tests do without what protects from a crash of the machine.
-    own = ("fsync", "full_page_writes", "autovacuum")
-    return [f for f in found if f["subject"] != "pooler" and f["text"].partition(" ")[0] not in own]
 
 
 def said(dsn: str, *options: str) -> list[tuple[str, str]]:
@@ -76,14 +52,6 @@ def role(dsn: str) -> Iterator[str]:
 
 def as_role(dsn: str, role: str) -> str:
     return psycopg.conninfo.make_conninfo(dsn, user=role, password="x")
-
-
-def write_conf(folder: Path, storage: str, pool_size: int = 7, **values: Any) -> str:
-    conf = folder / "zope.conf"
-    head, _, body = storage.rpartition("%import zodb_pgjsonb")
-    text = CONF.format(folder=folder, pool_size=pool_size, storage=(head + body).format(folder=folder, **values))
-    conf.write_text(("%import zodb_pgjsonb\n" if body != storage else "") + text)
-    return str(conf)
 
 
 def test_nothing_is_found_in_a_sound_site(dsn: str) -> None:

@@ -7,9 +7,9 @@ from plone.pgcatalog.migration.values import change
 from plone.pgcatalog.migration.values import Sample
 from plone.pgcatalog.storage import records
 from tests.integration.stored_values import cases
-from tests.unit.test_records import DECODE
-from tests.unit.test_records import ENCODE
-from tests.unit.test_records import number
+from tests.unit.stored import DECODE
+from tests.unit.stored import ENCODE
+from tests.unit.stored import number
 from typing import Any
 
 import json

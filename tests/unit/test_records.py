@@ -5,11 +5,13 @@ from datetime import time
 from datetime import timedelta
 from datetime import timezone
 from datetime import UTC
-from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 from persistent.mapping import PersistentMapping
 from plone.pgcatalog.storage import records
+from tests.unit.stored import DECODE
+from tests.unit.stored import ENCODE
+from tests.unit.stored import number
 from typing import Any
 
 import io
@@ -24,10 +26,6 @@ import zodb_json_codec
 
 PROTOCOL = 3
 NOON = datetime(2026, 6, 1, 12, 30, 0, 5)
-#: The codec as it is without this package.
-DECODE = zodb_json_codec.decode_zodb_record_for_pg_json.__wrapped__
-ENCODE = zodb_json_codec.encode_zodb_record.__wrapped__
-
 MOMENTS = st.sampled_from([NOON.replace(tzinfo=zone) for zone in (None, pytz.utc, UTC, timezone(timedelta(hours=3)))])
 NUMBERS = (
     st.floats()
@@ -63,12 +61,6 @@ def stored(decode: Any, value: Any) -> Any:
     """Return what PostgreSQL holds of the record with *value*, by the codec's function *decode*."""
     module, name, state, _ = decode(record(value))
     return {"@cls": [module, name], "@s": json.loads(state, parse_float=number)}
-
-
-def number(text: str) -> float | int:
-    """Return a number as JSONB has it: exact, without an exponent, and without a sign if it is 0."""
-    plain = f"{Decimal(text):f}"
-    return (float(plain) or 0.0) if "." in plain else int(plain)
 
 
 def parts(value: Any) -> Any:

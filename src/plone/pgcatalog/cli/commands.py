@@ -28,6 +28,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "files": ("jobs", "Show which files wait for their text, or have none."),
         "meaning": ("jobs", "Show the vectors of pages, and which pages wait for theirs."),
         "work": ("jobs", "Do the work that saves have left: text of files, vectors of pages."),
+        "blocks": ("blocks", "Show blocks of pages that name code, and store them as data."),
         "export": ("data", "Write all rows as JSON lines or CSV."),
     },
     "Make searches faster": {

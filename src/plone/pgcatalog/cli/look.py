@@ -9,6 +9,7 @@ from plone.pgcatalog.cli.target import connected
 from plone.pgcatalog.cli.target import needs_database
 from plone.pgcatalog.cli.target import prints_result
 from plone.pgcatalog.cli.target import Result
+from plone.pgcatalog.database.blocks import hostile_blocks
 from plone.pgcatalog.database.direct import is_pooled
 from plone.pgcatalog.database.findings import connection_findings
 from plone.pgcatalog.database.findings import database_findings
@@ -18,6 +19,7 @@ from plone.pgcatalog.database.findings import pooler_findings
 from plone.pgcatalog.database.findings import reference_findings
 from plone.pgcatalog.database.findings import WARNING
 from plone.pgcatalog.database.restored import is_expected
+from plone.pgcatalog.database.restored import is_there
 from plone.pgcatalog.database.statistics import has_catalogs
 from plone.pgcatalog.database.statistics import saved_at
 from plone.pgcatalog.distribution import mixture
@@ -41,6 +43,7 @@ from rich.table import Table
 from typing import Any
 
 import click
+import psycopg
 import re
 
 
@@ -207,6 +210,8 @@ def group_lines(group: Group, data: dict[str, Any]) -> Iterator[str]:
 
 # -- check
 
+#: So many objects are named.
+NAMED = 5
 #: The oldest version of the storage that has what the catalog needs.
 STORAGE = (1, 19)
 
@@ -242,6 +247,7 @@ def check(zope_conf: str | None, dsn: str | None, site: str | None, processes: i
                     findings += connection_findings(connection, processes, threads, ours.pool_size, ours.pool_max)
                 findings += catalog_findings(connection)
                 findings += reference_findings(connection)
+                findings += block_findings(connection)
             answers = True
         except click.ClickException as error:
             remedy = "Start the server, or mend the connection string."
@@ -285,6 +291,29 @@ def embedders_asked() -> health.Ask:
     from plone.pgcatalog.meaning.embedder import ask_embedders
 
     return ask_embedders
+
+
+def block_findings(connection: Connection[Any]) -> Iterator[Finding]:
+    """Yield a finding for each of the first objects whose blocks name code, and one for the number of others."""
+    if not is_there(connection, "SELECT to_regclass('object_state') IS NOT NULL AS found"):
+        return
+    try:
+        found = hostile_blocks(connection)
+    except psycopg.errors.QueryCanceled:
+        text = "there are so many objects that it takes too long to look for blocks that name code"
+        yield Finding(WARNING, "blocks", text, "Run pgcatalog blocks with your zope.conf.")
+        return
+    for each in found[:NAMED]:
+        text = (
+            f"loading {each.path}, the {each.class_name} 0x{each.oid:x}, may call {', '.join(each.names)} of its blocks"
+        )
+        remedy = (
+            f"Run pgcatalog blocks with your zope.conf and --repair 0x{each.oid:x}, unless an add-on has stored it."
+        )
+        yield Finding(ERROR, "blocks", text, remedy)
+    if len(found) > NAMED:
+        text = f"{len(found) - NAMED} more objects have such blocks"
+        yield Finding(ERROR, "blocks", text, "Run pgcatalog blocks with your zope.conf, which names all of them.")
 
 
 def catalog_findings(connection: Connection[Any]) -> Iterator[Finding]:

@@ -1,0 +1,62 @@
+"""Blocks of pages that zodb-json-codec takes for values of its own, as they were stored without plone.pgcatalog.
+
+Such a state is repaired without loading its object: loading it may call what the block names.
+"""
+
+from psycopg import Connection
+from typing import Any
+from ZODB.Connection import TransactionMetaData
+from ZODB.utils import p64
+
+import json
+import pickle
+import zodb_json_codec
+
+
+#: Keys of dicts that make the codec load a class or call it.
+CALLS = ("@cls", "@reduce")
+#: The classes that `records.storable` has in such dicts.
+HARMLESS = (["builtins", "str"], ["builtins", "float"], ["builtins", "int"])
+CURRENT = "SELECT class_mod, class_name, tid, state FROM object_state WHERE zoid = %s"
+
+
+def repair_blocks(storage: Any, connection: Connection[Any], oids: list[int]) -> None:
+    """Store the blocks of the objects *oids* as data in *storage*, in one transaction; *connection* reads its database.
+
+    Raises ConflictError if one of them is saved meanwhile.
+    """
+    meta = TransactionMetaData(description="Blocks that looked like code are data")
+    storage.tpc_begin(meta)
+    try:
+        for oid in oids:
+            [row] = connection.execute(CURRENT, [oid]).fetchall()
+            state = row["state"] | {"blocks": repaired(row["state"]["blocks"])}
+            data = zodb_json_codec.encode_zodb_record({"@cls": [row["class_mod"], row["class_name"]], "@s": state})
+            storage.store(p64(oid), p64(row["tid"]), data, "", meta)
+        storage.tpc_vote(meta)
+    except BaseException:
+        storage.tpc_abort(meta)
+        raise
+    storage.tpc_finish(meta)
+
+
+def repaired(value: Any) -> Any:
+    """Return the JSON *value* of a state with each dict that names a class or a call in the form that the codec keeps."""
+    if isinstance(value, list):
+        return [repaired(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"@reduce": {"callable": {"@cls": names, **more}, "args": args, **other}, **rest} if (
+            names in HARMLESS and not more and not other and not rest
+        ):
+            return {"@reduce": {"callable": {"@cls": names}, "args": repaired(args)}}
+    return (
+        as_data(value) if any(key in value for key in CALLS) else {key: repaired(item) for key, item in value.items()}
+    )
+
+
+def as_data(value: Any) -> Any:
+    """Return the form in which the codec keeps the JSON *value* as a dict."""
+    record = pickle.dumps(("", ""), 3) + pickle.dumps({"value": value}, 3)
+    return json.loads(zodb_json_codec.decode_zodb_record_for_pg_json(record)[2])["value"]
