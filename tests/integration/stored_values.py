@@ -1,6 +1,6 @@
 """A table of the values that content of Plone has; run by test_stored_values in processes of their own.
 
-Arguments: ``store`` or ``load``, a DSN, and whether history is kept.  ``load`` prints as JSON, for each value in each place, how
+Arguments: ``store`` or ``load``, a DSN or the path of a FileStorage, and whether history is kept.  ``load`` prints as JSON, for each value in each place, how
 it differs from the one that was stored; nothing for those that are equal.
 """
 
@@ -26,6 +26,7 @@ from dateutil import tz
 from decimal import Decimal
 from fractions import Fraction
 from http import HTTPStatus
+from pathlib import Path
 from persistent.list import PersistentList
 from persistent.mapping import PersistentMapping
 from plone.app.textfield.value import RichTextValue
@@ -38,6 +39,7 @@ from typing import Any
 from uuid import UUID
 from z3c.relationfield import RelationValue
 from ZODB.DB import DB
+from ZODB.FileStorage import FileStorage
 from zodb_pgjsonb.storage import PGJsonbStorage
 from zoneinfo import ZoneInfo
 from zope.component import provideUtility
@@ -46,9 +48,12 @@ from zope.i18nmessageid import Message
 import json
 import math
 import pytz
+import subprocess
 import sys
 import transaction
 
+
+ROOT = Path(__file__).parents[2]
 
 provideUtility(BytesStorable(), IStorage, name="builtins.bytes")
 
@@ -236,8 +241,19 @@ class Holder(PersistentMapping):  # type: ignore[misc]
         return vars(self)["odd"]
 
 
-def main(action: str, dsn: str, keeps_history: str) -> None:
-    database = DB(PGJsonbStorage(dsn, cache_warm_pct=0, history_preserving=keeps_history == "True"))
+def run(action: str, target: str, keeps_history: bool = False) -> str:
+    """Return the output of this script in a process of its own, whose caches are cold."""
+    command = [sys.executable, "-m", "tests.integration.stored_values", action, target, str(keeps_history)]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def main(action: str, target: str, keeps_history: str) -> None:
+    if target.endswith(".fs"):
+        database = DB(FileStorage(target, blob_dir=target.replace(".fs", "-blobs")))
+    else:
+        database = DB(PGJsonbStorage(target, cache_warm_pct=0, history_preserving=keeps_history == "True"))
     connection = database.open()
     root = connection.root()
     if action == "store":

@@ -2,10 +2,10 @@
 
 from BTrees.OOBTree import OOBTree
 from datetime import datetime
-from pathlib import Path
 from persistent.mapping import PersistentMapping
 from plone.pgcatalog.migration import copying
 from plone.pgcatalog.testing.embedded import EmbeddedPostgres
+from tests.integration.stored_values import run
 from tests.integration.upstream_check import Process
 from ZODB.utils import p64
 from ZODB.utils import u64
@@ -19,17 +19,7 @@ import subprocess
 import sys
 
 
-SCRIPT = Path(__file__).with_name("stored_values.py")
-ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 6, 1, 12, 30, tzinfo=pytz.utc)
-
-
-def run(action: str, dsn: str, keeps_history: bool) -> str:
-    """Return the output of the script in a process of its own, whose caches are cold."""
-    command = [sys.executable, "-m", "tests.integration.stored_values", action, dsn, str(keeps_history)]
-    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize("keeps_history", [False, True])

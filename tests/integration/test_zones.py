@@ -1,22 +1,30 @@
 """Recurring events in sites of several time zones: by REST, in Classic UI, with their portlet, and after an uninstallation."""
 
+from pathlib import Path
 from plone.app.event.portlets import portlet_events
 from plone.pgcatalog.compat.catalog import _CatalogCompat
+from plone.pgcatalog.migration import copying
 from plone.portlets.interfaces import IPortletAssignmentMapping
 from plone.portlets.interfaces import IPortletManager
 from plone.registry.interfaces import IRegistry
 from tests.integration import site as sites
+from tests.integration import stored_values
 from tests.integration.fixtures import SiteWith
 from tests.integration.people import add_users
 from tests.integration.web import MANAGER
 from tests.integration.web import Site
 from tests.integration.web import Web
 from typing import Any
+from ZODB.FileStorage import FileStorage
+from zodb_pgjsonb.storage import PGJsonbStorage
 from zope.component import getMultiAdapter
 from zope.component import getUtility
 
+import json
+import psycopg
 import pytest
 import transaction
+import zodb_json_codec
 
 
 ZONES = (
@@ -48,12 +56,22 @@ def site_in(zone: str) -> Any:
     return fill
 
 
+@pytest.mark.parametrize("is_old", [False, True], ids=["stored now", "stored before"])
 @pytest.mark.parametrize("zone", ZONES)
-def test_recurring_event_of_a_zone_is_shown_changed_and_kept_by_the_way_back(site_with: SiteWith, zone: str) -> None:
+def test_recurring_event_of_a_zone_is_shown_changed_and_kept_by_the_way_back(
+    site_with: SiteWith, zone: str, is_old: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An event that was stored before is a record of the codec alone."""
     dsn = site_with(site_in(zone))
-    with sites.opened(dsn) as db:
+    stored_values.run("store", dsn)
+    with sites.opened(dsn) as db, monkeypatch.context() as patch:
+        if is_old:
+            decode = zodb_json_codec.decode_zodb_record_for_pg_json
+            patch.setattr(zodb_json_codec, "decode_zodb_record_for_pg_json", decode.__wrapped__)
         answer = Web(db).send_json("POST", "/plone", MANAGER, EVENT)
         assert answer.status == 201, answer.text
+    if zone == "UTC":
+        assert start_of_event(dsn) == (START if is_old else IN_PYTZ)
     # With cold caches: each object comes from the database.
     with sites.opened(dsn) as db:
         shown(Web(db))
@@ -69,6 +87,29 @@ def test_recurring_event_of_a_zone_is_shown_changed_and_kept_by_the_way_back(sit
         transaction.commit()
     with sites.opened(dsn) as db:
         shown(Web(db))
+    assert json.loads(stored_values.run("load", dsn)) == {}
+    back = str(tmp_path / "Back.fs")
+    source, target = PGJsonbStorage(dsn, **sites.STORAGE), FileStorage(back, blob_dir=str(tmp_path / "Back-blobs"))
+    copied = copying.Source(source, sample=500)
+    copying.copy(copied, target)
+    compared = list(copying.changed(copied, copying.seen(target)))
+    source.close()
+    target.close()
+    assert len(compared) > 1000
+    assert [str(change) for change in compared if change] == []
+    assert json.loads(stored_values.run("load", back)) == {}
+
+
+#: The start of the event in a site in UTC, as the codec alone stores it, and as this package does.
+START = {"@dt": "2036-03-24T09:30:00+00:00"}
+IN_PYTZ = {"@dt": "2036-03-24T09:30:00", "@tz": {"name": "UTC", "pytz": ["UTC"]}}
+
+
+def start_of_event(dsn: str) -> Any:
+    with psycopg.connect(dsn) as connection:
+        query = "SELECT DISTINCT state -> 'start' FROM object_state WHERE class_name = 'Event' AND state ->> 'id' = 'weekly'"
+        [[start]] = connection.execute(query).fetchall()
+    return start
 
 
 def shown(web: Web) -> None:
