@@ -160,8 +160,8 @@ def different_keys(stored: dict[str, Any], fresh: dict[str, Any]) -> tuple[str, 
 
 
 def same_value(one: Any, other: Any) -> bool:
-    """True for JSON values that decode to equal ones.
+    """Return True if two JSON values decode to equal values.
 
-    An idx of before has ``datetime.timezone.utc`` where objects now have ``pytz.utc``: the same instant, another marker.
+    The same date may be stored in two ways: with an offset of 0, or with the zone UTC of pytz.
     """
     return bool(one == other or decode(one) == decode(other))

@@ -115,13 +115,31 @@ def _suspicious() -> Callable[[bytes], Any]:
             or (b"G" in data and floats(data))
             or (b"@" in data and markers(data))
             or (b"\xed" in data and surrogates(data))
-            or (b"\x8a" in data and LARGE_INTEGER.search(data))
+            or (b"\x8a" in data and any(float_at(data, found.start()) for found in LARGE_INTEGER.finditer(data)))
         )
 
     return search
 
 
 suspicious = _suspicious()
+
+
+def _integer(value: bytes) -> int:
+    return int.from_bytes(value, "little", signed=True)
+
+
+def float_at(data: bytes, position: int) -> float | None:
+    """Return the float that JSONB has as the integer at *position* of the record *data*: its digits, and zeros.
+
+    None for an integer that no float has the digits of, or below 1.2e77.
+    """
+    if not LARGE_INTEGER.match(data, position):
+        return None
+    begin = position + 2
+    number = _integer(data[begin : begin + data[begin - 1]])
+    if abs(number) > LARGEST or number != int(Decimal(repr(float(number)))):
+        return None
+    return float(number)
 
 
 def storable(data: bytes) -> bytes:
@@ -145,7 +163,7 @@ def storable(data: bytes) -> bytes:
             [number] = unpack_from(">d", data, begin)
             if not abs(number) < LARGE or (number == 0 and math.copysign(1, number) < 0):
                 new = b"cbuiltins\nfloat\n%b\x85R" % _text(repr(number).encode())
-        elif code == LONG and LARGE_INTEGER.match(data, begin - 1):
+        elif code == LONG and float_at(data, begin - 1):
             new = b"cbuiltins\nint\n%b\x85R" % _text(str(_integer(data[begin + 1 : end])).encode())
         elif code in TEXTS:
             text = data[begin + TEXTS[code] : end]
@@ -169,10 +187,6 @@ def _bytes(value: bytes) -> bytes:
     return b"B" + pack("<I", len(value)) + value
 
 
-def _integer(value: bytes) -> int:
-    return int.from_bytes(value, "little", signed=True)
-
-
 def loadable(data: bytes) -> bytes:
     """Return the record *data*, as the codec gives it, with `pytz.utc` in dates and times for the offset 0, and large floats.
 
@@ -186,12 +200,9 @@ def loadable(data: bytes) -> bytes:
         if code == GLOBAL and before == SHORT_BYTES and data.startswith(STORED_UTC, begin - 1):
             pieces += data[kept : begin - 1], LOADED_UTC
             kept = begin - 1 + len(STORED_UTC)
-        elif code == LONG and LARGE_INTEGER.match(data, begin - 1):
-            number = _integer(data[begin + 1 : end])
-            # JSONB has the digits of the float, and zeros.
-            if abs(number) <= LARGEST and number == int(Decimal(repr(float(number)))):
-                pieces += data[kept : begin - 1], pack(">cd", b"G", number)
-                kept = end
+        elif code == LONG and (number := float_at(data, begin - 1)):
+            pieces += data[kept : begin - 1], pack(">cd", b"G", number)
+            kept = end
         before = code
     return b"".join([*pieces, data[kept:]])
 
