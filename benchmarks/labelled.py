@@ -103,6 +103,12 @@ def generated() -> Iterator[Page]:
         yield Page(f"demo-{number}", spoken.code, title, text)
 
 
+def unanswered() -> tuple[list[str], list[str]]:
+    """Return questions without an answer: about other things than the pages, and about the same things."""
+    _, strange, _, near = (FOLDER / "unanswered.txt").read_text("utf-8").split("\n\n")
+    return strange.split("\n"), near.strip().split("\n")
+
+
 def labelled() -> tuple[list[Page], list[Question]]:
     """Return all pages, and all questions."""
     pages = [*written()]

@@ -32,8 +32,9 @@ def generated(parts: Mapping[str, Record]) -> dict[str, str]:
 
 def tables(parts: Mapping[str, Record]) -> dict[str, Table]:
     """Return the tables of those *parts* that have been measured."""
-    makers = {"quality": quality, "latency": latency}
-    found = {part: make(parts[part]) for part, make in makers.items() if part in parts}
+    found = {"latency": latency(parts["latency"])} if "latency" in parts else {}
+    if "quality" in parts:
+        found |= {"quality": quality(parts["quality"]), "silence": silence(parts["quality"])}
     if "fill" in parts and "saves" in parts:
         found["costs"] = costs(parts["fill"], parts["saves"])
     return found
@@ -41,12 +42,23 @@ def tables(parts: Mapping[str, Record]) -> dict[str, Table]:
 
 def quality(part: Record) -> Table:
     """Return which share of the questions find their page among the first ten hits, and nDCG."""
-    figures = part[f"threshold {part['threshold']}"]
+    figures = part["calibrated"]
     rows = [
         [text, *(f"{figures[name][way]['recall@10']:.0%} ({figures[name][way]['nDCG@10']:.2f})" for way in WAYS)]
         for name, text in GROUPS.items()
     ]
     return Table("Questions that find their page: recall@10 (nDCG@10)", ["questions", *WAYS.values()], rows)
+
+
+def silence(part: Record) -> Table:
+    """Return which share of the questions without an answer show no page, and what titles show."""
+    shares, titles = part["calibrated"]["without an answer"], part["calibrated"]["titles"]
+    rows = [[f"questions {name} that show no page", f"{share:.0%}"] for name, share in shares.items()]
+    rows += [
+        [f"titles, of {titles['titles']}, with their page first", str(titles["first"])],
+        ["pages by meaning that a title shows besides, mean", str(titles["more hits"])],
+    ]
+    return Table("Questions without an answer, and titles", ["", ""], rows)
 
 
 def latency(part: Record) -> Table:

@@ -46,7 +46,7 @@ def running() -> Iterator[str | None]:
 
 
 def use(site: Any, url: str) -> None:
-    """Have *site* searched by meaning, with the embedder at *url*.  Commits; a worker embeds the pages."""
+    """Have *site* searched by meaning, with the embedder at *url*.  Commits; a worker embeds the pages, the new ones first."""
     for id, (folder, title, description) in PAGES.items():
         if id not in site[folder]:
             site[folder].invokeFactory("Document", id, title=title, description=description)

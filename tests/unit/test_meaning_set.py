@@ -3,6 +3,7 @@
 from benchmarks.labelled import labelled
 from benchmarks.labelled import Question
 from benchmarks.labelled import stems
+from benchmarks.labelled import unanswered
 
 import pytest
 
@@ -34,3 +35,9 @@ def test_a_paraphrase_shares_no_content_word_with_its_page(question: Question):
 @pytest.mark.parametrize("question", OWN_WORDS, ids=lambda question: question.text)
 def test_a_question_in_own_words_has_only_words_of_its_page(question: Question):
     assert stems(question.text) <= stems(f"{question.page.title} {question.page.text}")
+
+
+def test_each_kind_of_question_without_an_answer_has_a_hundred():
+    strange, near = unanswered()
+    assert [len(set(strange)), len(set(near))] == [100, 100]
+    assert not {*strange, *near} & {question.text for question in QUESTIONS}

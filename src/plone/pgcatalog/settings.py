@@ -87,7 +87,7 @@ embedder_model = Setting("embedder_model", "", "workers, searches by meaning")
 embedder_question_prefix = Setting("embedder_question_prefix", "", "searches by meaning")
 embedder_passage_prefix = Setting("embedder_passage_prefix", "", "workers")
 meaning_of_private = Setting("meaning_of_private", True, "workers")
-meaning_threshold = Setting("meaning_threshold", 0.8, "searches by meaning", most=1.0)
+meaning_threshold = Setting("meaning_threshold", 0.0, "searches by meaning", most=1.0)
 search_by_meaning = Setting("search_by_meaning", False, "search page, live search, @search")
 record_searches = Setting("record_searches", True, "search page, live search")
 

@@ -220,7 +220,10 @@ class IPGCatalogSearchSettings(Interface):
     meaning_threshold = field(
         settings.meaning_threshold,
         _("Least similarity"),
-        _("From which similarity on, 0 to 1, a page without the words of a search is found by its meaning."),
+        _(
+            "From which similarity on, 0 to 1, a page without the words of a search is found by its meaning. 0 is the"
+            " similarity that was measured for the model."
+        ),
     )
     related_pages = field(
         settings.related_pages,

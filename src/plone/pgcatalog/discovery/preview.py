@@ -7,10 +7,12 @@ from dataclasses import replace
 from plone.pgcatalog.fulltext.text_index import ZCTextIndexTranslator
 from plone.pgcatalog.indexes.base import HIGHEST_SCORE
 from plone.pgcatalog.indexing.objects import site_path
+from plone.pgcatalog.meaning.question import question_of
 from plone.pgcatalog.query import statements
 from plone.pgcatalog.query.compiler import compile_query
 from plone.pgcatalog.query.nearest import Fusion
 from plone.pgcatalog.results.results import CatalogSearchResults
+from plone.pgcatalog.settings import meaning_threshold
 from plone.pgcatalog.settings import site_settings
 from plone.pgcatalog.settings import SOURCE_INDEX
 from plone.pgcatalog.sql.column import RID
@@ -54,7 +56,7 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
     """
     query = {name: value for name, value in query.items() if name not in ("b_start", "b_size")}
     before = tool.searchResults(**query)
-    after = _searched_with(tool, before, settings)
+    after = _searched_with(tool, query, before, settings)
     places = {brain.getRID(): place for place, brain in enumerate(before[:COMPARED], 1)}
     brains = after[:SHOWN]
     shares = _shares(after, [brain.getRID() for brain in brains])
@@ -76,15 +78,17 @@ def preview(tool: Any, query: Mapping[str, Any], settings: Mapping[str, Any]) ->
     return [hit if hit.has_words else replace(hit, shares={}) for hit in hits]
 
 
-def _searched_with(tool: Any, results: CatalogSearchResults, settings: Mapping[str, Any]) -> CatalogSearchResults:
-    """Return what the search of *results* finds with *settings*."""
+def _searched_with(
+    tool: Any, query: Mapping[str, Any], results: CatalogSearchResults, settings: Mapping[str, Any]
+) -> CatalogSearchResults:
+    """Return the results of *query* with *settings*, whose *results* without them are given."""
     catalog = results.catalog
     text = catalog.translator(SOURCE_INDEX)
     assert isinstance(text, ZCTextIndexTranslator)
     changed = text.tried({**site_settings(tool), **settings}, site_path(tool))
-    threshold = settings.get("meaning_threshold")
-    if changed.question is not None and threshold is not None:
-        changed = changed.with_question(replace(changed.question, threshold=threshold))
+    least = settings.get(meaning_threshold.name)
+    if changed.question is not None and least is not None:
+        changed = changed.with_question(question_of(tool._core, query, least))
     catalog = catalog.pinned(catalog.configuration, {**catalog.indexes, SOURCE_INDEX: changed})
     compiled = compile_query(results.criteria, catalog.indexes, catalog.translator, results.sort)
     return CatalogSearchResults(catalog, catalog.search_view(), compiled, results.criteria, results.sort)

@@ -91,6 +91,11 @@ class Embedder:
         [vector], name = self._embed([text], "query", self.question_prefix, seconds)
         return vector, name
 
+    def embed_questions(self, texts: Sequence[str], seconds: float = PASSAGES_SECONDS) -> list[Vector]:
+        """Return the vectors of *texts* as questions.  Raises EmbedderError; each message may take *seconds*."""
+        batches = (texts[first : first + BATCH] for first in range(0, len(texts), BATCH))
+        return [vector for batch in batches for vector in self._embed(batch, "query", self.question_prefix, seconds)[0]]
+
     def is_same_model(self, of_question: str, of_passages: str) -> bool:
         """True if these names, given with a question and with passages, are those of one model."""
         named = of_passages.replace("passage", "query") if KIND in self.model else of_passages

@@ -6,6 +6,7 @@ when none waits any more, and makes the index of the neighbours.
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from plone.pgcatalog import settings
 from plone.pgcatalog.database.connections import connect
@@ -14,6 +15,9 @@ from plone.pgcatalog.database.needed import NeededJobs
 from plone.pgcatalog.database.statistics import executing
 from plone.pgcatalog.fulltext.text_index import HEADINGS
 from plone.pgcatalog.meaning import table
+from plone.pgcatalog.meaning.calibration import calibrated
+from plone.pgcatalog.meaning.calibration import general_questions
+from plone.pgcatalog.meaning.calibration import threshold_of
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import EmbedderError
 from plone.pgcatalog.meaning.embedder import is_installed
@@ -44,7 +48,10 @@ from zope.interface import implementer
 #: Name of the kind of jobs.
 KIND = "embed"
 #: The settings that the tables of a catalog are made by.
-OF_TABLES = (settings.embedder_url.name, settings.embedder_model.name, settings.embedder_passage_prefix.name)
+OF_TABLES = (
+    *(settings.embedder_url.name, settings.embedder_model.name),
+    *(settings.embedder_question_prefix.name, settings.embedder_passage_prefix.name),
+)
 OF_PRIVATE = settings.meaning_of_private
 #: Seconds until a table that is being filled is looked at again.
 LOOK_AGAIN = 5.0
@@ -56,6 +63,13 @@ OBJECTS = SQL("SELECT DISTINCT zoid FROM {relation} WHERE zoid IS NOT NULL")
 IS_ANY_WAITING = (
     "SELECT EXISTS (SELECT FROM pgcatalog_queue"
     " WHERE kind = %s AND catalog = %s AND zoid <> catalog AND due < 'infinity')"
+)
+#: Chunks that are counted; of more PostgreSQL's guess is asked.
+COUNTED = 2_000
+HAS_CHUNKS = SQL("SELECT count(*) FROM (SELECT FROM {chunks} LIMIT %s) AS some")
+COUNT = SQL("SELECT count(*) FROM {chunks}")
+NEAREST = SQL(
+    "SELECT -(embedding {distance} %(vector)s::{halfvec}) FROM {chunks} ORDER BY embedding {distance} %(vector)s::{halfvec} LIMIT 1"
 )
 IS_MAKING_INDEX = "SELECT FROM pg_stat_progress_create_index WHERE relid = to_regclass(%s)"
 LOCK = "SELECT pg_advisory_xact_lock(%s, %s)"
@@ -165,7 +179,7 @@ def keep(dsn: str, catalog: int, zoid: int, embedder: Embedder, passages: list[P
         with connection.transaction():
             if connection.execute(table.HOLD_ROW.format(relation=Identifier(relation)), (zoid,)).fetchone():
                 table.write(connection, mine, zoid, passages, kept, dict(zip(new, new_vectors, strict=True)))
-        if mine.is_complete and mine.wants_hnsw:
+        if mine.is_complete and (mine.wants_hnsw or has_grown(connection, mine)):
             put_upkeep(connection, catalog)
 
 
@@ -217,14 +231,41 @@ def tend(dsn: str, catalog: int, embedder: Embedder | None, of_private: bool) ->
             queue.put(connection.cursor(), KIND, catalog, NeededJobs(executing(connection), catalog).pages(mine.name))
         [(is_any_waiting,)] = connection.execute(IS_ANY_WAITING, (KIND, catalog)).fetchall()
         if not fitting or is_any_waiting:
+            # Searches by meaning begin before all pages have vectors.
+            if has_grown(connection, mine):
+                calibrate(connection, mine)
             raise JobFailed("", False, LOOK_AGAIN)
         with connection.transaction():
-            table.note(connection, mine, embedder=embedder, is_complete=True)
+            mine = table.note(connection, mine, embedder=embedder, is_complete=True)
             table.retire(connection, [vectors for vectors in tables if vectors.name != mine.name])
             connection.execute(table.FORGET_STALE.format(chunks=mine.table, relation=Identifier(relation)))
         connection.execute(SQL("ANALYZE {}").format(mine.table))
+        calibrate(connection, mine)
         mine = next((v for v in table.read(connection, catalog) if v.name == mine.name), mine)
     return partial(make_index, dsn, mine) if mine.wants_hnsw else None
+
+
+def has_grown(connection: Connection[Any], mine: Vectors) -> bool:
+    """Return whether the table *mine* has twice as many chunks as when its model was calibrated, or that has to be done."""
+    if mine.calibration is None:
+        return True
+    wanted = 2 * mine.calibration.chunks
+    if wanted > COUNTED:
+        return mine.chunks >= wanted
+    return connection.execute(HAS_CHUNKS.format(chunks=mine.table), (wanted,)).fetchone() == (wanted,)
+
+
+def calibrate(connection: Connection[Any], mine: Vectors) -> None:
+    """Calibrate the model to the chunks of the table *mine*, and note it there.  Raises EmbedderError."""
+    [(chunks,)] = connection.execute(COUNT.format(chunks=mine.table)).fetchall()
+    if not chunks:
+        return
+    vectors = mine.embedder.embed_questions(general_questions())
+    found = calibrated(vectors)
+    nearest = NEAREST.format(chunks=mine.table, halfvec=mine.halfvec, distance=mine.distance)
+    centred = [table.literal(found.centred(vector)) for vector in vectors]
+    similarities = [connection.execute(nearest, {"vector": vector}).fetchall()[0][0] for vector in centred]
+    table.note(connection, mine, calibration=replace(found, threshold=threshold_of(similarities), chunks=chunks))
 
 
 def make_index(dsn: str, vectors: Vectors) -> None:

@@ -6,11 +6,13 @@ If there is no vector, because no embedder is set up, or it is slow or down, wor
 from collections import Counter
 from collections.abc import Container
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from plone.pgcatalog.fulltext.word_lookup import text_queries
 from plone.pgcatalog.indexes.base import QueryError
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import EmbedderError
+from plone.pgcatalog.meaning.embedder import Vector
 from plone.pgcatalog.meaning.table import literal
 from plone.pgcatalog.meaning.table import Vectors
 from plone.pgcatalog.meaning.table import vectors_of
@@ -88,16 +90,18 @@ def as_site_searches(tool: Any, query: Mapping[str, Any], settings: Mapping[str,
     return dict(query)
 
 
-def question_of(core: Any, query: Mapping[str, Any]) -> Question | None:
+def question_of(core: Any, query: Mapping[str, Any], least: float | None = None) -> Question | None:
     """Return what *query* asks of the catalog *core* by its meaning; None if words have to answer.
 
-    A question that got no vector is not sent again in the same snapshot: a page waits for an embedder once, and all its
+    *least* is tried in place of the least similarity of the site.  Without one, words answer until the model is calibrated.  A question that got no vector is not sent again in the same snapshot: a page waits for an embedder once, and all its
     parts are of one set.
     """
     texts = text_queries({SOURCE_INDEX: query[SOURCE_INDEX]}, {SOURCE_INDEX: None})
     words = question_in(" ".join(text for _, text in texts))
     vectors = vectors_of(core) if words else None
-    if vectors is None or (core.zoid, words) in core.session.unanswered:
+    if vectors is not None and least is not None:
+        vectors = replace(vectors, least=least)
+    if vectors is None or not (vectors.least or vectors.calibration) or (core.zoid, words) in core.session.unanswered:
         return None
     vector = vector_of(vectors, words)
     if vector is None:
@@ -108,9 +112,9 @@ def question_of(core: Any, query: Mapping[str, Any]) -> Question | None:
 
 def question_by(vectors: Vectors, vector: Fragment) -> Question:
     """Return the question for the rows of *vectors* that are nearest to *vector*."""
-    return Question(
-        quote(vectors.name), vector, sql(vectors.distance), vectors.threshold, vectors.has_hnsw, few_of(vectors.chunks)
-    )
+    threshold = vectors.least or (vectors.calibration.threshold if vectors.calibration else 0.0)
+    few = few_of(vectors.chunks)
+    return Question(quote(vectors.name), vector, sql(vectors.distance), threshold, vectors.has_hnsw, few)
 
 
 def sql(composable: Any) -> str:
@@ -125,30 +129,32 @@ def question_in(text: str) -> str:
 
 
 def vector_of(vectors: Vectors, question: str) -> str | None:
-    """Return the vector of *question* as a parameter, from the embedder of *vectors*; None if it gives none that fits."""
+    """Return the vector of *question* as a parameter, from the embedder of *vectors*; None if it gives none that fits.
+
+    It is centred, unless the site has set its own least similarity.
+    """
     try:
-        vector, dimension, name = _embedded(vectors.embedder, question)
-        if dimension != vectors.dimension or not vectors.embedder.is_same_model(name, vectors.answers_as):
-            raise EmbedderError(f"the embedder is another model now: {name}, {dimension} dimensions")
+        vector, name = _embedded(vectors.embedder, question)
+        if len(vector) != vectors.dimension or not vectors.embedder.is_same_model(name, vectors.answers_as):
+            raise EmbedderError(f"the embedder is another model now: {name}, {len(vector)} dimensions")
     except EmbedderError as error:
         logger.debug("words answer alone: %s", error)
         _count("failed")
         return None
     _count("answered")
-    return vector
+    return literal(vector if vectors.least or vectors.calibration is None else vectors.calibration.centred(vector))
 
 
 @lru_cache(REMEMBERED)
-def _embedded(embedder: Embedder, question: str) -> tuple[str, int, str]:
+def _embedded(embedder: Embedder, question: str) -> tuple[Vector, str]:
     if monotonic() < paused_until.get(embedder, 0.0):
         raise EmbedderError("the embedder is not asked again so soon after a failure")
     try:
-        vector, name = embedder.embed_question(question)
+        return embedder.embed_question(question)
     except EmbedderError as error:
         if error.is_down:
             paused_until[embedder] = monotonic() + (error.retry_after or QUESTION_PAUSE)
         raise
-    return literal(vector), len(vector), name
 
 
 def _count(outcome: str) -> None:

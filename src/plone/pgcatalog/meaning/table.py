@@ -16,6 +16,7 @@ from plone.pgcatalog import settings
 from plone.pgcatalog.database import retirement
 from plone.pgcatalog.database.layout import chunks_prefix
 from plone.pgcatalog.database.schema import create_chunks_trigger
+from plone.pgcatalog.meaning.calibration import Calibration
 from plone.pgcatalog.meaning.embedder import Embedder
 from plone.pgcatalog.meaning.embedder import Vector
 from plone.pgcatalog.meaning.text import Passage
@@ -81,10 +82,12 @@ class Vectors:
     chunks: int
     #: the schema of pgvector
     schema: str
-    #: similarity from which on a chunk counts as a hit
-    threshold: float = 0.0
+    #: least similarity of a chunk that counts as near, which the site has set; 0 for that of the calibration
+    least: float = 0.0
     #: True if it is to have texts that anonymous may not see
     of_private: bool = True
+    #: None as long as the table was empty when that was looked at
+    calibration: Calibration | None = None
 
     @property
     def table(self) -> Identifier:
@@ -104,7 +107,8 @@ class Vectors:
     def about(self) -> dict[str, Any]:
         """What the comment of the table says."""
         names = ("answers_as", "is_complete", "of_private")
-        return asdict(self.embedder) | {name: getattr(self, name) for name in names}
+        about = asdict(self.embedder) | {name: getattr(self, name) for name in names}
+        return about | {"calibration": None if self.calibration is None else self.calibration.as_json()}
 
     @property
     def wants_hnsw(self) -> bool:
@@ -153,7 +157,7 @@ def vectors_of(core: Any) -> Vectors | None:
         rows = core.session.execute(load("generations"), pattern_of(core.zoid))
         answers[core.zoid] = answering(generations(rows))
     found: Vectors | None = answers[core.zoid]
-    return None if found is None else replace(found, threshold=settings.meaning_threshold(core.tool))
+    return None if found is None else replace(found, least=settings.meaning_threshold(core.tool))
 
 
 def pattern_of(zoid: int) -> dict[str, str]:
@@ -174,10 +178,13 @@ def _vectors(
         embedder = Embedder(*(str(about[key]) for key in Embedder.__slots__))
         answers_as, is_complete = str(about["answers_as"]), bool(about["is_complete"])
         of_private = bool(about.get("of_private", True))
+        calibration = Calibration.from_json(about.get("calibration"), dimension)
     except (ValueError, LookupError, TypeError):
         return None  # somebody else's table, or a comment that somebody has changed
     return Vectors(
-        number, name, dimension, embedder, answers_as, is_complete, has_hnsw, chunks, schema, of_private=of_private
+        *(number, name, dimension, embedder, answers_as, is_complete, has_hnsw, chunks, schema),
+        of_private=of_private,
+        calibration=calibration,
     )
 
 

@@ -1,8 +1,8 @@
--- Reciprocal rank fusion: a row has the sum of what its places are worth, 1 / ({smoothing} + place) each.
+-- Rows with the words first; among each, reciprocal rank fusion: the sum of 1 / ({smoothing} + place) of both rankings, below 1.
 fused AS MATERIALIZED (
     SELECT coalesce(words.rid, nearest.rid) AS hit, words.rid IS NULL AS is_alone,
         CASE WHEN words.score > {highest} THEN words.score
-        ELSE coalesce(1.0::float8 / ({smoothing} + words.place), 0) + coalesce(1.0::float8 / ({smoothing} + nearest.place), 0)
+        ELSE (words.rid IS NOT NULL)::int + coalesce(1.0::float8 / ({smoothing} + words.place), 0) + coalesce(1.0::float8 / ({smoothing} + nearest.place), 0)
         END AS score
     FROM words FULL JOIN nearest ON nearest.rid = words.rid
     WHERE (words.rid IS NOT NULL OR nearest.is_near) AND (SELECT {note}) IS NOT NULL

@@ -24,10 +24,12 @@ KEPT_FAILURES = 10_000
 #: Characters of a reason that are kept.
 LONGEST_REASON = 500
 
+# Of jobs that are put together, those of the newest objects are due first.
 PUT = """
 WITH put AS (
-    INSERT INTO pgcatalog_queue (kind, catalog, zoid)
-    SELECT %(kind)s, %(catalog)s, zoid FROM unnest(%(zoids)s::bigint[]) AS zoid
+    INSERT INTO pgcatalog_queue (kind, catalog, zoid, due)
+    SELECT %(kind)s, %(catalog)s, zoid, now() - number * interval '1 microsecond'
+    FROM unnest(%(zoids)s::bigint[]) WITH ORDINALITY AS objects (zoid, number)
     ON CONFLICT (kind, catalog, zoid) DO UPDATE
     SET put_by = EXCLUDED.put_by, put_at = EXCLUDED.put_at, due = EXCLUDED.due, attempts = 0, reason = ''
 )
